@@ -40,33 +40,32 @@ def test_a_card_is_written_from_all_layers_and_again_without_a_change(deep):
     assert files(deep) == before
 
 
-@pytest.mark.parametrize("change", [{"score": -0.99}, {"verdict": "UNRELATED"}, {"command": "rm -rf /"}])
-@pytest.mark.few(1)
-def test_what_another_check_would_not_say_is_written_anew(deep, change):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda claim: claim.update(score=-0.99), "Wrote lineage/claims.json"),
+        (lambda claim: claim.update(score=claim["score"] * 1.0001), "Already up to date; nothing was written.\n"),
+        (lambda claim: claim.update(verdict="UNRELATED"), "Wrote lineage/claims.json"),
+        (lambda claim: claim.update(command="rm -rf /"), "Wrote lineage/claims.json"),
+    ],
+)
+@pytest.mark.few(2)
+def test_what_another_check_would_not_say_is_written_anew_and_a_number_of_another_machine_stays(deep, change, said):
     annotate(deep)
     before = files(deep)
     kept = json.loads((deep / RECORD).read_text("utf-8"))
-    kept["claims"][0].update(change)
+    change(kept["claims"][0])
     (deep / RECORD).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-    assert "Wrote lineage/claims.json" in annotate(deep).out
-    assert files(deep) == before
-
-
-def test_a_number_that_differs_as_between_machines_changes_nothing(deep):
-    annotate(deep)
-    kept = json.loads((deep / RECORD).read_text("utf-8"))
-    kept["claims"][0]["score"] *= 1.0001
-    (deep / RECORD).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-    assert annotate(deep).out.endswith("Already up to date; nothing was written.\n")
+    changed = files(deep)
+    assert said in annotate(deep).out
+    assert files(deep) == (before if "Wrote" in said else changed)
 
 
 def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
     new = tiny_llama(deep / "acme/new", layers=LAYERS, seed=5)
     tensors = models.load_file(deep / "acme/base" / models.WEIGHTS)
-    models.spoil(new, lambda own: own.update({"model.embed_tokens.weight": tensors["model.embed_tokens.weight"]}))
-    grafted = {name: value for name, value in tensors.items() if ".layers.3." in name}
-    card(new, "acme/base", "finetune")
-    models.spoil(new, lambda own: own.update(grafted))
+    grafted = {name: value for name, value in tensors.items() if ".layers.3." in name or "embed_tokens" in name}
+    models.spoil(card(new, "acme/base", "finetune"), lambda own: own.update(grafted))
     section = "<!-- hf-lineage:begin -->\n| acme/base | finetune | VERIFIED inherited |\n<!-- hf-lineage:end -->\n"
     with (new / "README.md").open("a") as file:
         file.write(section)
@@ -81,14 +80,15 @@ def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
 
 @pytest.fixture
 def annotated(hub):
-    assert lineage("annotate", "fern/child", "--local-hub", hub, "--write").code == 0
+    """A hub whose fern/child was annotated before its base was removed."""
+    assert annotate(hub).code == 0
+    shutil.rmtree(hub / "acme/base")
     return hub
 
 
 def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(annotated):
     before = files(annotated)
-    shutil.rmtree(annotated / "acme/base")
-    refused = lineage("annotate", "fern/child", "--local-hub", annotated, "--write")
+    refused = annotate(annotated)
     assert (refused.code, files(annotated)) == (2, before)
     assert (
         "acme/base was verified before (lineage/claims.json records it), but cannot be read now because HF_HUB_OFFLINE"
@@ -100,7 +100,6 @@ def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(
 
 
 def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(annotated, monkeypatch):
-    shutil.rmtree(annotated / "acme/base")
     monkeypatch.setattr("hf_lineage.hub.client.offline", lambda: False)
-    assert lineage("annotate", "fern/child", "--local-hub", annotated, "--write").code == 0
+    assert annotate(annotated).code == 0
     assert b"UNDECIDED" in files(annotated)["README.md"]

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from hf_lineage.architecture.registry import listing
-from hf_lineage.checking import stage
+from hf_lineage.checking import by_units
 from hf_lineage.evidence import inherited
 from hf_lineage.source import differences
 from hf_lineage.source import headers as opened
@@ -93,7 +93,7 @@ RULES = {
     "gates are rows of a unit": Rule(replaced(inherited, "ROWS", ("inner", "outer")), "LlamaForCausalLM", "shut"),
     "a layer counts as a layer": Rule(by_writes, "LlamaForCausalLM", "shut"),
     "heads are compared beside units": Rule(
-        replaced(stage, "resolve_paths", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False
+        replaced(by_units, "resolve_paths", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False
     ),
     "a second name of a tensor is unaccounted for": Rule(
         replaced(differences, "doubts", lambda *_: ()), "Gemma3ForConditionalGeneration", "renamed", alone=False
@@ -114,7 +114,7 @@ def test_a_rule_that_is_switched_off_is_found_out(monkeypatch, rule):
     """By a case that fools nobody while the rule is there."""
     listed = next(listing(rule.of))
     if rule.alone:
-        monkeypatch.setattr(stage, "resolve_paths", lambda *_: ("mlp",))
+        monkeypatch.setattr(by_units, "resolve_paths", lambda *_: ("mlp",))
     with subject(rule.of, listed, rule.form) as without, subject(rule.of, listed, rule.form) as one:
         for number in range(MOST):
             with monkeypatch.context() as patch:

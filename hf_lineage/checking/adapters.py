@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hf_lineage.checking.claims import Base, CheckRequest, CompareRequest, RepositoryResult, base_once
+from hf_lineage.checking.claims import RepositoryResult, Request, Source
 from hf_lineage.checking.declared import relation_notes
-from hf_lineage.checking.result import VERDICTS, Row, attempt
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim, read_claims
+from hf_lineage.checking.result import VERDICTS, Row, attempt, error_as_verdict
+from hf_lineage.claims.sources import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import as_read
@@ -75,11 +73,10 @@ Found = Adapter | Verdict
 def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
     """Return the adapters at a place, by the part that a row names; LineageError if one is damaged."""
     repo = place.repo
-    loras = attempt(
-        lambda: open_lora_file(repo, place.file) if place.file else {MAIN: open_lora(repo)}, NothingToCompare
-    )
-    if isinstance(loras, Verdict):
-        return ((place.part, loras),)
+    try:
+        loras = open_lora_file(repo, place.file) if place.file else {MAIN: open_lora(repo)}
+    except NothingToCompare as error:
+        return ((place.part, error_as_verdict(error)),)
     repo = replace(repo, name=f"{repo}: {printable(place.file, 200)}") if place.file else repo
     return tuple(
         (f"{place.part}: {component}" if component else place.part, Adapter(repo, lora, component))
@@ -87,32 +84,43 @@ def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
     )
 
 
-def check_adapters(adapters: Adapters, request: CheckRequest) -> RepositoryResult:
-    """Return whether the adapters of a repository come from the bases that are claimed."""
+def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
+    """Return whether the adapters of a repository come from the bases that are claimed.
+
+    An error of the only one is raised, as is any error where one base is compared; one of several is its verdict.
+    """
     first = adapters.places[0]
     notes = () if first.file else relation_notes(request.claims, first.repo)
-    return RepositoryResult(tuple(_check_each(adapters, request)), (*notes, *adapters.notes))
+    rows = [*_judge_each(adapters, request, alone=len(adapters.places) == 1 or request.open_base is not None)]
+    if adapters.left_out:
+        what = "may come from elsewhere" if request.open_base is None else "were not read"
+        left = Verdict(Code.UNSUPPORTED, f"other weights of the repository {what}: {adapters.left_out}")
+        rows += (Row(claim, left) for claim in request.claims)
+    return RepositoryResult(tuple(rows), (*notes, *adapters.notes))
 
 
-def _check_each(adapters: Adapters, request: CheckRequest) -> Iterator[Row]:
-    """Yield a row for every adapter and claim; an error of the only one is raised, one of several is its verdict."""
+def _judge_each(adapters: Adapters, request: Request, alone: bool) -> Iterator[Row]:
     by_place = {
         place: request.claims if request.by_user else _claims(place, request.claims) for place in adapters.places
     }
     judged = {claim.base.casefold() for claims in by_place.values() for claim in claims}
     everywhere = [claim for claim in request.claims if claim.base.casefold() not in judged]
-    find_base = functools.cache(functools.partial(base_once, local_hub=request.options.local_hub))
-    alone = len(adapters.places) == 1
     for place, own in by_place.items():
-        opened = attempt(functools.partial(open_place, place), *(() if alone else VERDICTS))
-        for part, adapter in ((place.part, opened),) if isinstance(opened, Verdict) else opened:
+        try:
+            found = open_place(place)
+        except VERDICTS as error:
+            if alone:
+                raise
+            found = ((place.part, error_as_verdict(error)),)
+        for part, adapter in found:
             for claim in (*own, *everywhere):
-                judge = functools.partial(judge_adapter, adapter, claim, request.options, find_base(claim))
-                row = attempt(judge, *(() if alone else (CheckpointError,)))
-                yield replace(Row(claim, row) if isinstance(row, Verdict) else row, part=part)
-    if adapters.left_out:
-        reason = f"other weights of the repository may come from elsewhere: {adapters.left_out}"
-        yield from (Row(claim, Verdict(Code.UNSUPPORTED, reason)) for claim in request.claims)
+                try:
+                    row = _judge_claim(adapter, claim, request)
+                except CheckpointError as error:
+                    if alone:
+                        raise
+                    row = Row(claim, error_as_verdict(error))
+                yield replace(row, part=part)
 
 
 def _claims(place: Place, declared: Sequence[Claim]) -> Sequence[Claim]:
@@ -124,40 +132,26 @@ def _claims(place: Place, declared: Sequence[Claim]) -> Sequence[Claim]:
     return own or declared
 
 
-def compare_adapters(adapters: Adapters, request: CompareRequest) -> RepositoryResult:
-    """Return whether the adapters of a repository come from one base; an error of one is raised."""
-    claim, rows = request.claim, list[Row]()
-    for place in adapters.places:
-        for part, adapter in open_place(place):
-            rows.append(replace(judge_on(adapter, claim, request.base, request.options), part=part))
-    if adapters.left_out:
-        reason = f"other weights of the repository were not read: {adapters.left_out}"
-        rows.append(Row(claim, Verdict(Code.UNSUPPORTED, reason)))
-    return RepositoryResult(tuple(rows), adapters.notes)
-
-
-def judge_adapter(adapter: Found, claim: Claim, options: Options, base: Base) -> Row:
-    """Return the row of one claim: an error of the base is its verdict, one of the adapter is raised."""
+def _judge_claim(adapter: Found, claim: Claim, request: Request) -> Row:
     if claim.problem:
         return Row(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"))
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
-    source = base()
-    if isinstance(source, Verdict):
-        return Row(claim, source, notes=(adapter.described,))
-    return judge_on(adapter, claim, source, options)
+    return judge_on(adapter, claim, request.base_of(claim), request.options)
 
 
-def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
-    """Return the row of an adapter and a base that was located before."""
-    if isinstance(adapter, Verdict):
-        return Row(claim, adapter)
+def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: Options) -> Row:
+    """Return the row of an adapter and a base that was located before, or could not be."""
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
-        return Row(claim, Verdict(Code.UNSUPPORTED, why), notes=(adapter.described,))
-    base = attempt(lambda: _open_base(source, adapter.component, options), *VERDICTS)
-    if isinstance(base, Verdict):
-        return Row(claim, base, source.commit, notes=(adapter.described,))
+        source = Verdict(Code.UNSUPPORTED, why)
+    if isinstance(source, Verdict):
+        return Row(claim, source, notes=(adapter.described,))
+    try:
+        repo = options.allowed(_component_of(source, adapter.component))
+        base = opened(described(repo, options.choice))
+    except VERDICTS as error:
+        return Row(claim, error_as_verdict(error), source.commit, notes=(adapter.described,))
     places = placement.find_places(base, adapter.lora)
     outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
     repo, done = base.described.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
@@ -173,16 +167,10 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         licence=stated(source),
         notes=(
             adapter.described,
-            *_idle(adapter, places),
             *_untested(adapter, base, places),
             *(f"{repo.name}: {note}" for note in base.notes),
         ),
     )
-
-
-def _open_base(source: RepoRef, component: str, options: Options) -> Opened:
-    """Return the model of a base that an adapter is for; LineageError if there is none, or it cannot be read."""
-    return opened(described(options.allowed(_component_of(source, component)), options.choice))
 
 
 def _component_of(base: RepoRef, component: str) -> RepoRef:
@@ -199,7 +187,7 @@ def _component_of(base: RepoRef, component: str) -> RepoRef:
 
 def _judged(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:
     if obstacle := _obstacle(adapter, places, base):
-        return obstacle
+        return Verdict(*obstacle)
     testable = placement.testable(places, base)
     if not testable:
         return Verdict(
@@ -213,41 +201,37 @@ def _judged(adapter: Adapter, base: Opened, places: placement.Places, options: O
     return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
 
 
-def _obstacle(adapter: Adapter, places: placement.Places, base: Opened) -> Verdict | None:
-    """Return the verdict on an adapter that cannot be put on this base; None if it can."""
+def _obstacle(adapter: Adapter, places: placement.Places, base: Opened) -> tuple[Code, str] | None:
+    """Return why an adapter cannot be put on this base; None if it can."""
     name = base.described.repo.name
     if places.unfit:
-        first = printable(places.unfit[0], 200)
-        return Verdict(Code.UNRELATED, f"by shape: {first}, so that the adapter was not trained on {name}")
+        unfit = printable(places.unfit[0], 200)
+        return Code.UNRELATED, f"by shape: {unfit}, so that the adapter was not trained on {name}"
     if places.ambiguous:
-        return Verdict(
-            Code.AMBIGUOUS,
+        return Code.AMBIGUOUS, (
             f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, and "
-            f"several matrices of {name} may be meant",
+            f"several matrices of {name} may be meant"
         )
-    if places.idle and not places.everything:
-        return Verdict(
-            Code.UNSUPPORTED,
+    if places.everything:
+        known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
+        beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
+        if beyond is None:
+            return None
+        return Code.INCOMPATIBLE, f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
+    if places.idle:
+        return Code.UNSUPPORTED, (
             f"this adapter changes 0 of the modules of {name}: peft passes over the factors of "
             f"{printable(places.idle[0], 200)}, because the adapter's configuration does not name that module, or "
-            "no module of this class has the name",
+            "no module of this class has the name"
         )
-    if not places.everything:
-        what = printable((*places.absent, *adapter.lora.modules)[0], 200)
-        if not any(re.search(r"[._]\d+[._]", module) for module in adapter.lora.modules):
-            why = f"the adapter changes only matrices outside the layers ({what}), where no trace is tested"
-            return Verdict(Code.UNSUPPORTED, why)
-        return Verdict(
-            Code.UNSUPPORTED,
-            f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: the adapter is for "
-            "another class, or transformers renames the modules of this class",
-        )
-    known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
-    beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
-    if beyond is not None:
-        why = f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
-        return Verdict(Code.INCOMPATIBLE, why)
-    return None
+    what = printable((*places.absent, *adapter.lora.modules)[0], 200)
+    if not any(re.search(r"[._]\d+[._]", module) for module in adapter.lora.modules):
+        why = f"the adapter changes only matrices outside the layers ({what}), where no trace is tested"
+        return Code.UNSUPPORTED, why
+    return Code.UNSUPPORTED, (
+        f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: the adapter is for "
+        "another class, or transformers renames the modules of this class"
+    )
 
 
 def _tested(
@@ -270,25 +254,19 @@ def _tested(
     return outcome
 
 
-def _idle(adapter: Adapter, places: placement.Places) -> tuple[str, ...]:
-    """Return a sentence about factors in the file that change nothing."""
-    if not places.idle:
-        return ()
-    of_all = f"{len(places.idle)} of {len(adapter.lora.modules)} modules"
-    return (
-        f"{adapter.repo}: peft passes over the factors of {of_all}, such as {printable(places.idle[0], 200)}; they "
-        "change nothing and were not tested",
-    )
-
-
-def _untested(adapter: Adapter, base: Opened, places: placement.Places) -> tuple[str, ...]:
-    """Return sentences about adapted matrices that are not tested."""
+def _untested(adapter: Adapter, base: Opened, places: placement.Places) -> Iterator[str]:
+    """Yield sentences about factors in the file that change nothing, and about adapted matrices that are not tested."""
+    if places.idle:
+        of_all = f"{len(places.idle)} of {len(adapter.lora.modules)} modules"
+        yield (
+            f"{adapter.repo}: peft passes over the factors of {of_all}, such as {printable(places.idle[0], 200)}; they "
+            "change nothing and were not tested"
+        )
     tested = {(place.module, place.role) for place in placement.testable(places, base)}
     roles = {place.role for place in places.everything if (place.module, place.role) not in tested}
     attention = [role for role in ("query", "key") if role in roles]
-    if not attention or not placement.is_rotary(base):
-        return ()
-    return (
-        f"{adapter.repo}: {' and '.join(attention)} matrices are not tested: rotary positions fix the order of "
-        "dimensions in a head",
-    )
+    if attention and placement.is_rotary(base):
+        yield (
+            f"{adapter.repo}: {' and '.join(attention)} matrices are not tested: rotary positions fix the order of "
+            "dimensions in a head"
+        )

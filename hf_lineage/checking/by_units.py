@@ -1,7 +1,8 @@
-"""Unit stage: two models are compared number by number, and unit by unit, where products of their paths show nothing.
+"""Pairs of models, and their comparison number by number and unit by unit, where products of their paths show nothing.
 
-Numbers need matrices that both store in one floating-point format and in one shape. A few rows of each are read: any of
-what reads the stream, and of what writes into it the residual coordinates that a sample of all units reads.
+What is known of a pair is found once, before any weights are read. Numbers need matrices that both store in one
+floating-point format and in one shape. A few rows of each are read: any of what reads the stream, and of what writes
+into it the residual coordinates that a sample of all units reads.
 
 Units follow where the paths say UNRELATED, and where the two have different widths. They also follow where residual
 coordinates are not exchangeable, so that the paths have no test. An honest release needs neither test and costs
@@ -10,10 +11,11 @@ nothing more. The p-value of the paths is corrected for each whenever it may fol
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.paths import NAMED
-from hf_lineage.checking.stage import ModelPair, Stage
+from hf_lineage.architecture.schema import NAMED, PATHS, resolve_paths
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import evaluate
 from hf_lineage.evidence import measure as interim
@@ -23,10 +25,12 @@ from hf_lineage.evidence.inherited import HALF
 from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.sample import Sample, indices
+from hf_lineage.signature.sample import Sample, fits, indices
 from hf_lineage.signature.unit_rows import HEADS, PATH
+from hf_lineage.signature.values import FILE, Signature
 from hf_lineage.source.headers import Opened
-from hf_lineage.source.model import OpenedModel
+from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.options import Options
 from hf_lineage.source.rows import rows_beside, weights_of
 
 USUAL = next(iter(RECIPES.values())).name
@@ -38,12 +42,159 @@ NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)
 """Verdicts that equal numbers may change."""
 
 
-def _possible(pair: ModelPair) -> bool:
+@dataclass(frozen=True)
+class ModelPair:
+    """Two opened models and the options by which they are compared, and what these make of the two."""
+
+    base: OpenedModel
+    candidate: OpenedModel
+    options: Options
+    declared: bool = False
+    """Whether the candidate itself declares the base: then it has no reason to hide that it comes from it."""
+
+    @classmethod
+    def along_common_paths(
+        cls, base: OpenedModel, candidate: OpenedModel, options: Options, declared: bool = False
+    ) -> ModelPair:
+        """Return two models; where the options name all paths, they are compared along those that both have."""
+        common = tuple(path for path in PATHS if path in base.rows and path in candidate.rows)
+        paths = resolve_paths(options.paths, common) if common else options.paths
+        return cls(base, candidate, replace(options, paths=paths), declared)
+
+    @functools.cached_property
+    def incompatible(self) -> str:
+        """Why the products of both cannot be compared, in the coordinates of the residual stream; or empty."""
+        base, candidate = self.base, self.candidate
+        if base.width != candidate.width or (base.layers != candidate.layers and candidate.in_blocks):
+            return (
+                f"{base.name} has {base.layers} layers of width {base.width}, "
+                f"{candidate.name} has {candidate.layers} of width {candidate.width}"
+            )
+        if self.options.paths in NAMED:
+            own = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
+            return f"no path is in both models: {', '.join(own)}"
+        return self.unlike_layers
+
+    @functools.cached_property
+    def unlike_layers(self) -> str:
+        """Why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty.
+
+        If all layers have one width, all layers of the shallower model are paired; a permutation then changes their
+        score as it does at equal depth. Empirical nulls need models of equal depth.
+        """
+        reasons = []
+        for path in self.options.paths:
+            base, candidate = self.base.rows.get(path), self.candidate.rows.get(path)
+            if not base or not candidate or sorted(base.values()) == sorted(candidate.values()):
+                continue
+            unlike = len({*base.values(), *candidate.values()}) > 1
+            if unlike or self.options.nulls:
+                reasons.append(
+                    f"{self.base.name} has {path} in {_layers(base)}, {self.candidate.name} in {_layers(candidate)}; "
+                    f"leave {'this path' if unlike else '--null'} out"
+                )
+        return "; ".join(reasons)
+
+    @functools.cached_property
+    def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The layers in the order in which they are read, and how many of them have been read at each analysis.
+
+        Layers of unlike widths are all read: a few of them would not represent the rest. If the user gave two
+        signatures, all layers are at hand, and stopping early would save nothing.
+        """
+        base, candidate, options = self.base, self.candidate, self.options
+        everything = tuple(range(max(base.layers, candidate.layers)))
+        plain = dict.fromkeys(everything, candidate.width)
+        alike = all(model.rows.get(path) == plain for model in (base, candidate) for path in options.paths)
+        at_hand = base.origin == candidate.origin == FILE
+        if at_hand or options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
+            return everything, (len(everything),)
+        layers = len(everything)
+        return interim.reading_order(layers, options.seed or 0), interim.analyses(layers, options.min_share)
+
+    @functools.cached_property
+    def sampled(self) -> tuple[FromWeights, ...]:
+        """Both models; none where they are compared by whole layers alone, or these are read at once.
+
+        Both have to be read from their weights, and layers of the same number to have equally many units.
+        """
+        if self.incompatible or len(self.plan[1]) == 1:
+            return ()
+        base, candidate, options = self.base, self.candidate, self.options
+        if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
+            return ()
+        sizes = _sizes(base, options)
+        return (base, candidate) if sizes and sizes == _sizes(candidate, options) else ()
+
+    def sample(self, layers: Collection[int], all_units: bool = False) -> tuple[Signature, Signature]:
+        """Return the signatures of a sample of these layers, of some or all of their units.
+
+        Raise LineageError if they cannot be read.
+        """
+        sample = Sample(self.options.seed or 0, all_units=all_units)
+        base, candidate = (model.reading.sampled(self.options.paths, layers, sample) for model in self.sampled)
+        return base, candidate
+
+
+def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
+    """Return the number of units per layer along every path; empty if some of it cannot be read some rows at a time."""
+    layout, checkpoint = model.opened.layout, model.opened.checkpoint
+    if not all(fits(layout, checkpoint, path) for path in options.paths):
+        return ()
+    return tuple(layout.parts(path, layer) for path in options.paths for layer in range(layout.layers))
+
+
+def _layers(rows: Mapping[int, int]) -> str:
+    widths = tuple(rows.values())
+    return f"{len(rows)} layers" + (f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else "")
+
+
+def is_exchangeable(pair: ModelPair) -> bool:
+    """Return whether both architectures treat all residual coordinates alike."""
+    models = pair.base, pair.candidate
+    return all(model.factorization is None or model.factorization.exchangeable for model in models)
+
+
+def is_faint(first: Verdict, alpha: float) -> bool:
+    """Return whether equal numbers or paths are only just significant, as paths are after some signs were changed."""
+    if first.code is not Code.INCONCLUSIVE:
+        return False
+    return first.equal is not None or any(
+        one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
+        for one in first.evidence.values()
+    )
+
+
+def may_compare_units(pair: ModelPair) -> bool:
     """Return whether two models may be compared unit by unit, by what is known before any weights are read."""
     models, options = (pair.base, pair.candidate), pair.options
     paths = options.paths in NAMED or PATH in options.paths
     usual = options.recipe.name == USUAL and options.recipe.probes is not None and not options.nulls
     return paths and usual and all(model.factorization is not None and PATH in model.rows for model in models)
+
+
+def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
+    """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so.
+
+    Where tokens show little, fitting coordinates to hidden units takes most of the time of an UNRELATED. It detects
+    copies with a rotated stream and another embedding. A publisher who declares a base has no reason to hide that the
+    weights come from it, so that only `--budget full` searches for it then.
+    """
+    coordinates = _coordinates(pair, first)
+    if first is None or coordinates is None:
+        return None
+    from hf_lineage.checking.units import compare_by_units
+    from hf_lineage.evidence import unit_comparison
+    from hf_lineage.signature.units import known_weights
+
+    options = pair.options
+    test = unit_comparison.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
+    base, candidate = _opened(pair.base), _opened(pair.candidate)
+    known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
+    heads = options.paths in NAMED or HEADS in options.paths
+    analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
+    framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
+    return unit_comparison.judge_framed(framed, criteria)
 
 
 def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
@@ -59,50 +210,6 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     if first.code is Code.INCONCLUSIVE and first.evidence and not is_exchangeable(pair):
         return unit_comparison.RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
     return unit_comparison.TOKEN if first.code is Code.UNRELATED or is_faint(first, pair.options.alpha) else None
-
-
-def is_exchangeable(pair: ModelPair) -> bool:
-    """Return whether both architectures treat all residual coordinates alike."""
-    models = pair.base, pair.candidate
-    return all(model.factorization is None or model.factorization.exchangeable for model in models)
-
-
-def is_faint(first: Verdict, alpha: float) -> bool:
-    """Return whether equal numbers or paths are only just significant, as paths are after some signs were changed."""
-    if first.equal is not None and first.code is Code.INCONCLUSIVE:
-        return True
-    return first.code is Code.INCONCLUSIVE and any(
-        one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
-        for one in first.evidence.values()
-    )
-
-
-def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
-    """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
-    coordinates = _coordinates(pair, first)
-    if first is None or coordinates is None:
-        return None
-    from hf_lineage.checking.units import compare_by_units
-    from hf_lineage.evidence import unit_comparison
-    from hf_lineage.signature.units import known_weights
-
-    options = pair.options
-    test = unit_comparison.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
-    base, candidate = _opened(pair.base), _opened(pair.candidate)
-    known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
-    heads = options.paths in NAMED or HEADS in options.paths
-    analyses, fit = _analyses(first, pair), _fits_coordinates(pair)
-    framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
-    return unit_comparison.judge_framed(framed, criteria)
-
-
-def _fits_coordinates(pair: ModelPair) -> bool:
-    """Return whether coordinates are fitted to hidden units where tokens show little.
-
-    Fitting takes most of the time of an UNRELATED. It detects copies with a rotated stream and another embedding. A
-    publisher who declares a base has no reason to hide that the weights come from it.
-    """
-    return not pair.declared or pair.options.budget == "full"
 
 
 def _opened(model: OpenedModel) -> Opened:
@@ -132,10 +239,7 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     return (few, layers) if few else (layers,)
 
 
-UNITS = Stage("unit by unit", _possible, _compare, follows=True)
-
-
-def _numbers_possible(pair: ModelPair) -> bool:
+def may_compare_numbers(pair: ModelPair) -> bool:
     """Return whether numbers may be compared one by one, by what is known before any weights are read."""
     models, options = (pair.base, pair.candidate), pair.options
     usual = options.recipe.name == USUAL and not options.nulls and not pair.incompatible
@@ -143,15 +247,11 @@ def _numbers_possible(pair: ModelPair) -> bool:
     return usual and read and pair.base.layers == pair.candidate.layers and is_exchangeable(pair)
 
 
-def _may_change(before: Verdict, alpha: float) -> bool:
-    """Return whether equal numbers may change a verdict by paths."""
-    finite = not any(any(one.not_finite) for one in before.evidence.values())
-    return bool(before.evidence) and finite and (before.code in NOT_VERIFIED or is_faint(before, alpha))
-
-
-def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
-    """Return the verdict on what both have in common, bit for bit; None where that shows nothing."""
-    if before is None or not _may_change(before, pair.options.alpha):
+def judge_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
+    """Return the verdict on what both have in common, bit for bit; None where that shows nothing, or changes none."""
+    if before is None or not before.evidence or any(any(one.not_finite) for one in before.evidence.values()):
+        return None
+    if before.code not in NOT_VERIFIED and not is_faint(before, pair.options.alpha):
         return None
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
     if base is None or candidate is None:
@@ -168,6 +268,3 @@ def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None
     ]
     measured = compare_numbers(rows, criteria.permutations_at_first(), criteria.seed, criteria.tests)
     return evaluate.judge_equal(measured, before, criteria) if measured else None
-
-
-EQUAL = Stage("number by number", _numbers_possible, _compare_numbers, follows=True)

@@ -7,24 +7,16 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.claims import (
-    CheckRequest,
-    CompareRequest,
-    RepositoryResult,
-    check_model,
-    check_signature,
-    compare_model,
-)
+from hf_lineage.checking.claims import RepositoryResult, Request, judge_model
 from hf_lineage.checking.declared import declared_in
-from hf_lineage.checking.parts import check_folders, compare_folders, judge_components, judge_named
+from hf_lineage.checking.parts import judge_components, judge_folders, judge_named
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, VERDICTS, Row, attempt
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim, Claims
+from hf_lineage.checking.result import NAMED, VERDICTS, Row, attempt, error_as_verdict
+from hf_lineage.claims.sources import Claim, Claims, stated
 from hf_lineage.errors import LineageError, NothingToCompare, OptionError
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import with_strict
@@ -85,48 +77,29 @@ def check_source(
     began, options = now(), with_seed(options)
     contents = contents_of(source)
     declared, own = _claims(source, contents, bases, options)
-    claims = [replace(claim, base=_at(claim.base, commits)) for claim in declared.claims]
-    request = CheckRequest(claims, options, by_user=bool(bases))
-    result = _joined(check_content(content, request) for content in contents if claims)
-    notes = (*declared.notes, *result.notes)
-    report = _report(model, source, replace(result, notes=notes), options, began)
-    return replace(report, conflicts=declared.conflicts, declared=own)
+    claims = [
+        replace(claim, base=f"{claim.base.partition('@')[0]}@{commits[claim.base]}") if claim.base in commits else claim
+        for claim in declared.claims
+    ]
+    request, result = Request(claims, options, by_user=bool(bases)), RepositoryResult(notes=declared.notes)
+    for content in contents if claims else ():
+        result += judge_content(content, request)
+    return replace(_report(model, source, result, options, began), conflicts=declared.conflicts, declared=own)
 
 
-def check_content(content: Content, request: CheckRequest) -> RepositoryResult:
+def judge_content(content: Content, request: Request) -> RepositoryResult:
     """Return whether one thing in a repository comes from the bases that are claimed."""
     match content:
-        case Signature():
-            return check_signature(content, request)
-        case WholeModel(repo):
-            return check_model(repo, request)
-        case NamedPart(repo):
-            return judge_named(repo, request)
+        case (Signature() as source) | WholeModel(source):
+            return judge_model(source, request)
+        case NamedPart(part):
+            return judge_named(part, request)
         case Adapters():
-            from hf_lineage.checking.adapters import check_adapters
+            from hf_lineage.checking.adapters import judge_adapters
 
-            return check_adapters(content, request)
+            return judge_adapters(content, request)
         case Folders():
-            return check_folders(content, request)
-        case Components(parts):
-            return judge_components(parts, request)
-
-
-def compare_content(content: Content, request: CompareRequest) -> RepositoryResult:
-    """Return whether one thing in a repository comes from one base."""
-    match content:
-        case Signature():
-            return compare_model(content, request)
-        case WholeModel(repo):
-            return compare_model(repo, request)
-        case NamedPart(repo):
-            return judge_named(repo, request)
-        case Adapters():
-            from hf_lineage.checking.adapters import compare_adapters
-
-            return compare_adapters(content, request)
-        case Folders():
-            return compare_folders(content, request)
+            return judge_folders(content, request)
         case Components(parts):
             return judge_components(parts, request)
 
@@ -160,13 +133,15 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
     claim, began = Claim(a, None, NAMED), now()
 
     @functools.cache
-    def opened(part: str) -> OpenedModel | Verdict:
+    def open_base(part: str) -> OpenedModel | Verdict:
         return attempt(lambda: open_model(counterpart(base, part), options), NothingToCompare)
 
-    request = CompareRequest(claim, base, options, opened)
+    request = Request([claim], options, open_base=open_base, bases={claim: base})
 
     def compared(b: str, source: RepoRef | Signature) -> Report:
-        result = _joined(compare_content(content, request) for content in contents_of(source))
+        result = RepositoryResult()
+        for content in contents_of(source):
+            result += judge_content(content, request)
         return replace(_report(b, source, result, options, began), called="compare")
 
     return compared
@@ -177,17 +152,14 @@ def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Opt
     began, compared, rows, notes = now(), comparing(a, base, options), list[Row](), list[str]()
     if not models:
         raise OptionError("name at least one model that is compared with A")
-
-    def judged(name: str) -> Report:
-        return compared(name, located(name, options))
-
     for name in models:
-        one = attempt(functools.partial(judged, name), *VERDICTS)
-        if isinstance(one, Verdict):
-            rows.append(Row(Claim(a, None, NAMED), one, model=name))
-            continue
-        rows += (replace(row, model=name, model_commit=one.commit) for row in one.rows)
-        notes += (f"{name}: {note}" for note in one.notes)
+        try:
+            one = compared(name, located(name, options))
+        except VERDICTS as error:
+            rows.append(Row(Claim(a, None, NAMED), error_as_verdict(error), model=name))
+        else:
+            rows += (replace(row, model=name, model_commit=one.commit) for row in one.rows)
+            notes += (f"{name}: {note}" for note in one.notes)
     repo = base if isinstance(base, RepoRef) else None
     return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, called="compare")
 
@@ -235,16 +207,6 @@ def _claims(
         unambiguous(base, options.local_hub)
     own = attempt(lambda: declared_in(source, contents).claims, LineageError)
     return Claims(tuple(Claim(base, None, NAMED) for base in bases), ()), () if isinstance(own, Verdict) else own
-
-
-def _at(base: str, commits: Mapping[str, str]) -> str:
-    return f"{base.partition('@')[0]}@{commits[base]}" if base in commits else base
-
-
-def _joined(results: Iterable[RepositoryResult]) -> RepositoryResult:
-    each = list(results)
-    blended = next((one.blended for one in each if one.blended), None)
-    return RepositoryResult(sum((one.rows for one in each), ()), sum((one.notes for one in each), ()), blended)
 
 
 def _report(

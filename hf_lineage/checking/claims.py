@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import derived
-from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, Row, attempt
-from hf_lineage.checking.stages import file_notes, judge_models
+from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, Row, attempt, error_as_verdict
+from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim, read_claims
+from hf_lineage.claims.sources import Claim, read_claims, stated
 from hf_lineage.errors import (
     CheckpointError,
     NetworkError,
@@ -50,48 +48,108 @@ COPY = (
 )
 Source = RepoRef | Signature
 """A repository, or the signature that stands for a model."""
-Candidate = Callable[[], OpenedModel | Verdict]
-"""The candidate, opened; or the verdict that says why there is nothing to compare."""
-Base = Callable[[], Source | Verdict]
-"""The repository of a base; or the verdict that says why there is none."""
 
 
-def opened_once(source: RepoRef | Signature, options: Options) -> Candidate:
-    """Return what opens a candidate when it is first called, or gives the verdict that says why it cannot."""
-    return functools.cache(lambda: attempt(lambda: open_candidate(source, options), NothingToCompare))
+@dataclass(frozen=True)
+class Request:
+    """Question about a repository: whether what it holds comes from the bases that are claimed."""
+
+    claims: Sequence[Claim]
+    options: Options
+    by_user: bool = True
+    """Whether the user named the bases, and not the model."""
+    open_base: Callable[[str], OpenedModel | Verdict] | None = None
+    """Opens the model in a folder of the one base that is compared, or its only one, once each; else None."""
+    bases: dict[Claim, Source | Verdict] = field(default_factory=dict)
+    """The repositories of bases that were found so far."""
+
+    def base_of(self, claim: Claim) -> Source | Verdict:
+        """Return the repository of a base, found once, or the verdict that says why there is none."""
+        if claim not in self.bases:
+            self.bases[claim] = attempt(lambda: whole_base(claim, self.options.local_hub), *VERDICTS)
+        return self.bases[claim]
 
 
-def base_once(claim: Claim, local_hub: Path | None) -> Base:
-    """Return what finds the repository of a base when it is first called, or gives the verdict that says why not."""
-    return functools.cache(lambda: attempt(lambda: whole_base(claim, local_hub), *VERDICTS))
+@dataclass(frozen=True)
+class RepositoryResult:
+    """Judgement of a repository, or of one thing in it: a row for each claim, and sentences about the repository."""
+
+    rows: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+    blended: Blended | None = None
+    """The model beside the bases that are claimed, if there are several whose weights are at hand."""
+
+    def __add__(self, other: RepositoryResult) -> RepositoryResult:
+        return RepositoryResult(self.rows + other.rows, self.notes + other.notes, self.blended or other.blended)
 
 
-def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str = "", base: Base | None = None) -> Row:
-    """Return the row of one claim: an error of the base becomes its verdict, an error of the candidate is raised.
+def judge_model(source: Source, request: Request) -> RepositoryResult:
+    """Return whether a model, or the signature that stands for one, comes from the bases that are claimed."""
+    part, options, blended = source.subfolder if isinstance(source, RepoRef) else "", request.options, None
+    if request.open_base:
+        base = request.open_base(part)
+        row = judge_pair(request.claims[0], base, opened_candidate(source, options), options, part)
+        return RepositoryResult((row,), tuple(_adapters_in_folders(source)))
+    candidate = opened_candidate(source, options)
+    rows: tuple[Row, ...] = ()
+    for claim in request.claims:
+        rows += (judge_claim(candidate, claim, request, part),)
+    rows = as_merge(rows, options.min_share)
+    if isinstance(source, Signature):
+        return RepositoryResult(rows)
+    if len(rows) > 1:
+        from hf_lineage.checking.merge import with_shares
 
-    `part` is the folder in which the candidate is; `base` finds the repository of the base where several ask for it.
+        rows, blended = with_shares(source, rows, candidate, names_in(source), options)
+    notes = *relation_notes(request.claims, source, candidate), *_adapters_in_folders(source)
+    return RepositoryResult(tuple(_same_bytes(row, source, request) for row in rows), notes, blended)
+
+
+def opened_candidate(source: Source, options: Options) -> OpenedModel | Verdict:
+    """Return a candidate, or the verdict that says why there is nothing to compare."""
+    try:
+        return open_candidate(source, options)
+    except NothingToCompare as error:
+        return error_as_verdict(error)
+
+
+def judge_claim(
+    candidate: OpenedModel | Verdict,
+    claim: Claim,
+    request: Request,
+    part: str = "",
+    whole: Source | Verdict | None = None,
+) -> Row:
+    """Return the row of one claim: an error of the base becomes its verdict.
+
+    `part` is the folder in which the candidate is; `whole` is the repository of a base that was found before.
     """
     if claim.problem:
         return Row(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
-    usual = candidate()
-    if isinstance(usual, Verdict):
-        return Row(claim, usual, part=part)
-    whole = (base or base_once(claim, options.local_hub))()
-    source = whole if isinstance(whole, Verdict) else attempt(lambda: counterpart(whole, part), *VERDICTS)
+    if isinstance(candidate, Verdict):
+        return Row(claim, candidate, part=part)
+    found = whole or request.base_of(claim)
+    source = found if isinstance(found, Verdict) else attempt(lambda: counterpart(found, part), *VERDICTS)
     if isinstance(source, Verdict):
         return Row(claim, source, part=part)
-    model = _open_base(source, options)
-    if isinstance(model, OpenedModel) and model.identity == usual.identity is not None and claim.sources != NAMED:
+    model = _open_base(source, request.options)
+    if isinstance(model, OpenedModel) and model.identity == candidate.identity is not None and claim.sources != NAMED:
         itself = Verdict(Code.NO_BASE, "the model declares itself, and a model cannot be its own base")
         return Row(claim, itself, source.commit, part=part)
-    row = judge_pair(claim, model, candidate, options, part, source.commit)
-    return replace(row, notes=(*row.notes, *_renamed(source)))
+    row = judge_pair(claim, model, candidate, request.options, part, source.commit)
+    if isinstance(source, Signature) or source.renamed is None:
+        return row
+    old, new = printable(source.remote, 200), printable(source.renamed, 200)
+    renamed = f"the Hub leads from {old} to {new}, and {new} was compared: name it in the card"
+    return replace(row, notes=(*row.notes, renamed))
 
 
-def _open_base(source: RepoRef | Signature, options: Options) -> OpenedModel | Verdict:
+def _open_base(source: Source, options: Options) -> OpenedModel | Verdict:
     """Return a base; or why nothing is compared, with the base that it declares, which may be named instead."""
     try:
-        return attempt(lambda: open_model(source, options), RepositoryError, CheckpointError)
+        return open_model(source, options)
+    except (RepositoryError, CheckpointError) as error:
+        return error_as_verdict(error)
     except NothingToCompare as error:
         further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _declared(source)
         return Verdict(Code(error.code), f"{error}{further}")
@@ -105,20 +163,14 @@ def _declared(source: RepoRef) -> str:
     return f"; name its base: --base {shlex.quote(printable(claims[0].base, 200))}"
 
 
-def _renamed(source: RepoRef | Signature) -> tuple[str, ...]:
-    """Return a sentence about a base that has another name on the Hub today."""
-    if not isinstance(source, RepoRef) or source.renamed is None:
-        return ()
-    old, new = printable(source.remote, 200), printable(source.renamed, 200)
-    return (f"the Hub leads from {old} to {new}, and {new} was compared: name it in the card",)
-
-
 def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
     """Return all rows, in which the parents that a merge declares are judged together."""
-    merged = [row.claim.relation == MERGE for row in rows]
-    outcomes = iter(judge_merge([row.verdict for row, one in zip(rows, merged, strict=True) if one], min_share))
-    pairs = zip(rows, merged, strict=True)
-    return tuple(replace(row, verdict=_saying(next(outcomes), row.own_code)) if one else row for row, one in pairs)
+    merged = [row.verdict for row in rows if row.claim.relation == MERGE]
+    outcomes = iter(judge_merge(merged, min_share))
+    return tuple(
+        replace(row, verdict=_saying(next(outcomes), row.own_code)) if row.claim.relation == MERGE else row
+        for row in rows
+    )
 
 
 def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
@@ -130,37 +182,37 @@ def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
 def judge_pair(
     claim: Claim,
     base: OpenedModel | Verdict,
-    candidate: Candidate,
+    candidate: OpenedModel | Verdict,
     options: Options,
     part: str = "",
     commit: str | None = None,
 ) -> Row:
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
-    other = candidate()
-    outcome = judge_models(base, other, options, claim.sources != NAMED)
+    outcome = judge_models(base, candidate, options, claim.sources != NAMED)
     if options.run:
         from hf_lineage.checking.executed import judge_executed
 
-        outcome = judge_executed(base, other, outcome, options)
+        outcome = judge_executed(base, candidate, outcome, options)
     if options.strict:
         from hf_lineage.checking.strict import judge_strict
 
-        outcome = judge_strict(base, other, outcome)
-    opened_base, opened_candidate = (one if isinstance(one, OpenedModel) else None for one in (base, other))
-    both = [model for model in (opened_base, opened_candidate) if model]
+        outcome = judge_strict(base, candidate, outcome)
+    opened_base, opened = (model if isinstance(model, OpenedModel) else None for model in (base, candidate))
+    both = [model for model in (opened_base, opened) if model]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model.own_code)
+    unread = (f"{model.name}: {note}" for model in both if opened for note in model.notes)
     return Row(
         claim,
         _saying(outcome, brought),
         own_code=brought,
         base_commit=opened_base.commit if opened_base else commit,
-        layers=opened_candidate.layers if opened_candidate else None,
+        layers=opened.layers if opened else None,
         traffic={model.name: done for model in both if (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,
-        model_origin=opened_candidate.origin if opened_candidate else None,
-        notes=(*file_notes(base, other), *_unsearched(claim, outcome, options)),
+        model_origin=opened.origin if opened else None,
+        notes=(*unread, *_unsearched(claim, outcome, options)),
         part=part,
-        derivation=derived(base, other, outcome, options.seed or 0),
+        derivation=derived(base, candidate, outcome, options.seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated(opened_base.repo) if opened_base else "",
         opened=opened_base,
@@ -174,106 +226,40 @@ def _unsearched(claim: Claim, outcome: Verdict, options: Options) -> Iterator[st
         yield FITTED[searched].format(printable(claim.base, 200))
 
 
-def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
+def whole_base(claim: Claim, local_hub: Path | None) -> Source:
     """Return the repository of a base: what another one declares is a name on the Hub, never a folder of this machine.
 
     Of the repository a folder may be meant.
     """
-    named = claim.sources == NAMED
     try:
-        return locate(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
+        if claim.sources == NAMED:
+            return locate(claim.base, local_hub)
+        return resolve(claim.base, local_hub, folders=False)
     except (RepositoryError, NetworkError) as error:
         raise type(error)(f"{error}{claim.remedy}") from None
 
 
-@dataclass(frozen=True)
-class RepositoryResult:
-    """Judgement of a repository, or of one thing in it: a row for each claim, and sentences about the repository."""
-
-    rows: tuple[Row, ...] = ()
-    notes: tuple[str, ...] = ()
-    blended: Blended | None = None
-    """The model beside the bases that are claimed, if there are several whose weights are at hand."""
-
-
-@dataclass(frozen=True)
-class CheckRequest:
-    """Question about a model: whether it comes from the bases that are claimed."""
-
-    claims: Sequence[Claim]
-    options: Options
-    by_user: bool
-    """Whether the user named the bases, and not the model."""
-
-    @property
-    def bases(self) -> list[tuple[Claim, Base]]:
-        """Each claim with what finds the repository of its base, once."""
-        return [(claim, base_once(claim, self.options.local_hub)) for claim in self.claims]
-
-
-@dataclass(frozen=True)
-class CompareRequest:
-    """Question about one model after the other: whether it comes from one base, whatever it declares."""
-
-    claim: Claim
-    base: Source
-    options: Options
-    opened: Callable[[str], OpenedModel | Verdict]
-    """Opens the model in a folder of the base, or the only one; each is opened once."""
-
-    @property
-    def bases(self) -> list[tuple[Claim, Base]]:
-        """The claim with what gives its base, which was found before."""
-        return [(self.claim, lambda: self.base)]
-
-
-def check_signature(signature: Signature, request: CheckRequest) -> RepositoryResult:
-    """Return whether a stored signature comes from the bases that are claimed."""
-    return RepositoryResult(_judge_claims(opened_once(signature, request.options), request))
-
-
-def check_model(repo: RepoRef, request: CheckRequest) -> RepositoryResult:
-    """Return whether a model comes from the bases that are claimed."""
-    candidate, blended = opened_once(repo, request.options), None
-    opened = candidate()
-    rows = _judge_claims(candidate, request, repo.subfolder)
-    if len(rows) > 1:
-        from hf_lineage.checking.merge import with_shares
-
-        rows, blended = with_shares(repo, rows, opened, names_in(repo), request.options)
-    rows = tuple(_same_bytes(row, repo, request.options) for row in rows)
-    return RepositoryResult(rows, (*relation_notes(request.claims, repo, opened), *_adapters_in_folders(repo)), blended)
-
-
-def _judge_claims(candidate: Candidate, request: CheckRequest, part: str = "") -> tuple[Row, ...]:
-    """Return the rows of all claims, the parents of a merge judged together."""
-    rows = [judge_claim(candidate, claim, request.options, part) for claim in request.claims]
-    return as_merge(rows, request.options.min_share)
-
-
-def _same_bytes(row: Row, repo: RepoRef, options: Options) -> Row:
+def _same_bytes(row: Row, repo: RepoRef, request: Request) -> Row:
     """Return a row, RELATED where nobody listed the model's class, and its files are those of the base."""
     name = named_class(repo.config()) if repo.has(CONFIG) else None
     if row.claim.problem or not row.verdict.code.is_unjudged or not name or any(listing(name)):
         return row
-    base = base_once(row.claim, options.local_hub)()
+    base = request.base_of(row.claim)
     if not isinstance(base, RepoRef) or base.identity == repo.identity or not is_copy(repo, base):
         return row
     same = COPY.format(row.verdict.reason)
-    return replace(row, verdict=as_related(Code.LISTED, same, options.criteria(analyses=1)))
+    return replace(row, verdict=as_related(Code.LISTED, same, request.options.criteria(analyses=1)))
 
 
 def is_copy(part: RepoRef, base: RepoRef) -> bool:
-    """Return whether a part equals that of the base, byte for byte; no if that is not known."""
-    return attempt(lambda: _is_unchanged(part, base), *VERDICTS) is True
-
-
-def _is_unchanged(part: RepoRef, base: RepoRef) -> bool:
-    """Return whether a part has the weights of its counterpart, byte for byte, its settings and code."""
+    """Return whether a part has the weights, settings and code of its counterpart, byte for byte; no if not known."""
     ends = (*WEIGHT_FILES, ".py")
-    files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
-    weights = any(name.endswith(WEIGHT_FILES) for name in files)
-    return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
+    try:
+        files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
+        weights = any(name.endswith(WEIGHT_FILES) for name in files)
+        return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
+    except VERDICTS:
+        return False
 
 
 def _adapters_in_folders(source: Source) -> Iterator[str]:
@@ -283,11 +269,3 @@ def _adapters_in_folders(source: Source) -> Iterator[str]:
         yield f"{folders[0]}/ holds an adapter that was not judged: check it by itself"
     elif folders:
         yield f"{folders[0]}/ and {len(folders) - 1} more hold adapters that were not judged: check each by itself"
-
-
-def compare_model(source: Source, request: CompareRequest) -> RepositoryResult:
-    """Return whether a model, or the signature that stands for one, comes from one base."""
-    part = source.subfolder if isinstance(source, RepoRef) else ""
-    candidate = opened_once(source, request.options)
-    row = judge_pair(request.claim, request.opened(part), candidate, request.options, part)
-    return RepositoryResult((row,), tuple(_adapters_in_folders(source)))

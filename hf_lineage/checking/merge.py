@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.architecture.matrix_sets import LayerSet
-from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.registry import Slot
+from hf_lineage.architecture.schema import PATHS
 from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Blended
 from hf_lineage.checking.result import MERGE, Row
@@ -52,14 +52,13 @@ def read_matrices(
 
 def _places(parent: FromWeights, model: FromWeights, layers: Sequence[int], sampled: bool) -> Mapping[int, int]:
     """Return for each layer of the model the layer of a parent that it is most like."""
-    count = parent.opened.layout.layers
+    count, places = parent.opened.layout.layers, dict[int, int]()
     if sampled:
         return {layer: layer for layer in layers if layer < count}
     seen = {number: rows for number in range(count) if (rows := _glance(parent, number)) is not None}
-    places = {}
     for layer in layers:
         own = _glance(model, layer)
-        cosines = {number: _cosine(rows, own) for number, rows in seen.items() if own is not None}
+        cosines = {} if own is None else {number: _cosine(rows, own) for number, rows in seen.items()}
         if cosines:
             nearest = max(cosines, key=lambda number: (cosines[number], number == layer))
             places[layer] = nearest if cosines[nearest] >= ALIKE else layer
@@ -68,12 +67,8 @@ def _places(parent: FromWeights, model: FromWeights, layers: Sequence[int], samp
 
 def _glance(model: FromWeights, layer: int) -> Matrix | None:
     """Return a few rows of the first matrix of a layer; None of one that has no branch."""
-    layout = model.opened.layout
-    for branch in layout.branches:
-        if sets := layout.branches[branch][layer]:
-            slot = next(iter(sets[0].slots.values()))
-            return matrix(model, slot, (slice(0, GLANCE),))[:GLANCE]
-    return None
+    first = next((sets[layer][0] for sets in model.opened.layout.branches.values() if sets[layer]), None)
+    return None if first is None else matrix(model, next(iter(first.slots.values())), (slice(0, GLANCE),))[:GLANCE]
 
 
 def _layer(
@@ -98,7 +93,9 @@ def _layer(
             numbers, alike = matrix(model, slot, rows), []
             for number, (parent, other) in enumerate(zip(parents, others, strict=True)):
                 same = other.slots.get(role) if other else None
-                if same and same.roles == slot.roles and _fits(parent, same, model, slot, sampled):
+                if not same or same.roles != slot.roles or _shape(parent, same) != _shape(model, slot):
+                    continue
+                if _readable(parent, same, sampled):
                     other_numbers = matrix(parent, same, rows)
                     if _cosine(other_numbers, numbers) >= ALIKE:
                         alike.append((number, Stored(other_numbers)))
@@ -112,14 +109,13 @@ def _set(parent: FromWeights, branch: str, layer: int | None) -> LayerSet | None
     return layers[layer][0] if layer is not None and layer < len(layers) and layers[layer] else None
 
 
+def _shape(model: FromWeights, slot: Slot) -> tuple[int, ...]:
+    return model.opened.checkpoint.tensors[slot.tensor].shape
+
+
 def _readable(model: FromWeights, slot: Slot, sampled: bool) -> bool:
     checkpoint = model.opened.checkpoint
     return checkpoint.rows(slot.tensor) is not None if sampled else checkpoint.at_hand(slot.tensor)
-
-
-def _fits(parent: FromWeights, slot: Slot, model: FromWeights, own: Slot, sampled: bool) -> bool:
-    shapes = [one.opened.checkpoint.tensors[it.tensor].shape for one, it in ((parent, slot), (model, own))]
-    return shapes[0] == shapes[1] and _readable(parent, slot, sampled)
 
 
 def _stored(model: FromWeights, slot: Slot, numbers: Matrix) -> Stored:
@@ -164,8 +160,12 @@ def with_shares(
 
     `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
     """
-    reasons = {place: reason for place, row in enumerate(rows) if (reason := _obstacle(row, model, options))}
-    left = [place for place, row in enumerate(rows) if place not in reasons and not row.claim.problem]
+    reasons, left = dict[int, str](), list[int]()
+    for place, row in enumerate(rows):
+        if reason := _obstacle(row, model, options):
+            reasons[place] = reason
+        else:
+            left.append(place)
     if len(left) == 1 or len(left) > MOST:
         many = f"the contributions of at most {MOST} parents are measured"
         reasons |= dict.fromkeys(left, "no other parent can be compared" if len(left) == 1 else many)
@@ -181,15 +181,21 @@ def with_shares(
     return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, known) for base in bases))
 
 
+def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
+    """Return why nothing can be measured of one parent; empty if it can."""
+    if not row.verdict.is_related:
+        return f"it is {row.verdict.label}"
+    if not row.verdict.evidence:
+        return NOT_COMPARED
+    return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ
+
+
 def _measured(
     rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options, first: Sequence[int]
 ) -> Blend | None:
     """Return the model as a combination of the bases of these rows, by the layers compared with all of them."""
     models = [candidate, *(row.opened for row in rows)]
-    opened = [one for model in models if (one := weights_of(model, options))]
-    if len(opened) < len(models):
-        return None
-    model, *parents = opened
+    model, *parents = (one for each in models if (one := weights_of(each, options)))
     return blend_of(read_beside(model, parents, rows, options, models), len(parents), model.layers, first)
 
 
@@ -255,20 +261,30 @@ def _as_merge(
     blend: Blend | None,
 ) -> tuple[Row, ...]:
     """Return the rows with what is declared and measured of each parent of a merge."""
-    recipe = merge_recipe(source)
-    merged = {
-        place: _declared(row, recipe, _tensors(row, model))
-        for place, row in enumerate(rows)
-        if row.claim.relation == MERGE and not row.claim.problem
-    }
-    based = any(parent.is_base for parent in merged.values())
-    parents = {
-        place: replace(parent, reason=reasons[place])
-        if place in reasons
-        else _with_own(parent, rows[place], blend, left.index(place), based)
-        for place, parent in merged.items()
-    }
+    recipe, parents = merge_recipe(source), dict[int, Parent]()
+    for place, row in enumerate(rows):
+        if row.claim.relation == MERGE and not row.claim.problem:
+            parents[place] = _declared(row, recipe, model)
+    based = any(parent.is_base for parent in parents.values())
+    for place, parent in parents.items():
+        if place in reasons:
+            parents[place] = replace(parent, reason=reasons[place])
+        else:
+            parents[place] = _with_own(parent, rows[place], blend, left.index(place), based)
     return tuple(replace(row, parent=parents.get(place)) for place, row in enumerate(rows))
+
+
+def _declared(row: Row, recipe: MergeRecipe | None, model: OpenedModel | Verdict) -> Parent:
+    """Return what a merge declares of one parent, by the first tensor of each path where the weights are at hand."""
+    if recipe is None:
+        return Parent()
+    name, known = row.claim.base.casefold(), dict[str, float]()
+    for path in row.verdict.evidence:
+        first = model.opened.layout.sets(path)[0][0] if isinstance(model, FromWeights) else None
+        weight = recipe.weight(name, first.slots[PATHS[path].reader].tensor if first else "")
+        if weight is not None:
+            known[path] = weight
+    return Parent(declared=known, method=recipe.method, is_base=bool(recipe.base) and recipe.base == name)
 
 
 def _with_own(parent: Parent, row: Row, blend: Blend | None, place: int, based: bool) -> Parent:
@@ -290,31 +306,3 @@ def _with_own(parent: Parent, row: Row, blend: Blend | None, place: int, based: 
         else:
             own[path], remainders[path] = share, shares.remainder
     return replace(parent, shares=own, remainders=remainders, reason="" if own else "; ".join(dict.fromkeys(reasons)))
-
-
-def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
-    """Return why nothing can be measured of one parent; empty if it can."""
-    outcome = row.verdict
-    if not outcome.is_related:
-        return f"it is {outcome.label}"
-    if not outcome.evidence:
-        return NOT_COMPARED
-    return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ
-
-
-def _declared(row: Row, recipe: MergeRecipe | None, tensors: Mapping[str, str]) -> Parent:
-    """Return what a merge declares of one parent."""
-    if recipe is None:
-        return Parent()
-    name = row.claim.base.casefold()
-    weights = {path: recipe.weight(name, tensor) for path, tensor in tensors.items()}
-    known = {path: weight for path, weight in weights.items() if weight is not None}
-    return Parent(declared=known, method=recipe.method, is_base=bool(recipe.base) and recipe.base == name)
-
-
-def _tensors(row: Row, model: OpenedModel | Verdict) -> dict[str, str]:
-    """Return for each path the first tensor with measured shares; empty names where the weights are not at hand."""
-    if not isinstance(model, FromWeights):
-        return dict.fromkeys(row.verdict.evidence, "")
-    sets = {path: model.opened.layout.sets(path)[0][0] for path in row.verdict.evidence}
-    return {path: layer_set.slots[PATHS[path].reader].tensor for path, layer_set in sets.items()}

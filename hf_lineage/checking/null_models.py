@@ -37,27 +37,20 @@ def empirical_nulls(
     sources = []
     for name in options.nulls:
         published = published_null(name)
-        if published is None:
-            _add(scores, name, _measured(name, (base, candidate), options, against))
-            sources.append(name)
-        else:
+        if published is not None:
             by_model = _published(base, name, published, options)
             scores[published.path] |= by_model
             sources.append(published.source)
-    return {
-        path: EmpiricalNull(by_model, "; ".join(sources), len(options.paths))
-        for path, by_model in scores.items()
-        if by_model
-    }
-
-
-def _add(scores: Mapping[str, dict[str, float]], name: str, measured: Scores) -> None:
-    """Add the scores of a model; OptionError for a copy of another one, whose scores are equal to the last bit."""
-    for other in next(iter(scores.values())):
-        if all(scores[path].get(other) == score for path, score in measured.items()):
-            raise OptionError(f"--null {name} has the same weights as --null {other}; name every model once")
-    for path, score in measured.items():
-        scores[path][name] = score
+            continue
+        measured = _measured(name, (base, candidate), options, against)
+        for other in next(iter(scores.values())):  # the scores of a copy are equal to the last bit
+            if all(scores[path].get(other) == score for path, score in measured.items()):
+                raise OptionError(f"--null {name} has the same weights as --null {other}; name every model once")
+        for path, score in measured.items():
+            scores[path][name] = score
+        sources.append(name)
+    source = "; ".join(sources)
+    return {path: EmpiricalNull(each, source, len(options.paths)) for path, each in scores.items() if each}
 
 
 def _measured(
@@ -72,7 +65,9 @@ def _measured(
     outcome = against(other)
     if not outcome.evidence:
         raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
-    if outcome.is_related or _dependent(outcome):
+    # At a p-value larger than the least, independent models would be refused by chance, and too few would remain.
+    tests = [evidence.permutation for evidence in outcome.evidence.values()]
+    if outcome.is_related or any(test.unreached and test.effect >= MINIMUM_EFFECT for test in tests):
         raise OptionError(f"--null {name} is itself related to {pair[0].name}; a null model must be independent of it")
     return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 
@@ -98,17 +93,6 @@ def _refuse_named(
 def _names(model: OpenedModel) -> set[str]:
     """Return the names of a model, without its revision."""
     return {plain_name(name) for name in (model.name, *(model.identity or ())[:1])}
-
-
-def _dependent(outcome: Verdict) -> bool:
-    """Return whether a path has the least possible p-value, by the permutation null, and at least the minimum effect.
-
-    At a larger p-value independent models would be refused by chance, and too few of them would remain.
-    """
-    return any(
-        evidence.permutation.unreached and evidence.permutation.effect >= MINIMUM_EFFECT
-        for evidence in outcome.evidence.values()
-    )
 
 
 def _published(base: OpenedModel, name: str, published: PublishedNull, spec: Spec) -> Scores:

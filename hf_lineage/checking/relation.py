@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.linalg import norm
 
-from hf_lineage.architecture.matrix_sets import LayerSet
-from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.architecture.schema import MLP_READERS
-from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.architecture.schema import MLP_READERS, PATHS
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare, measure_change
 from hf_lineage.evidence.relation import Aligned, Derivation, align
@@ -42,14 +40,8 @@ class _Pair:
     sets: tuple[LayerSet, LayerSet]
     layer: int
     """The number of the candidate's layer."""
-    sample: Sample
     sampled: bool
     """Whether no more than a sample of the layer is on this disk."""
-
-    @property
-    def checkpoints(self) -> tuple[Checkpoint, Checkpoint]:
-        """The checkpoints of the base and of the candidate."""
-        return self.base.opened.checkpoint, self.candidate.opened.checkpoint
 
 
 @dataclass(frozen=True)
@@ -83,8 +75,8 @@ def derived(
     branches += [name for name in candidate.opened.layout.branches if name not in branches] if local else []
     compared: list[_Compared] = []
     for branch in branches:
-        for pair in _pairs(base, candidate, branch, measured, Sample(seed)):
-            compared += _compare(pair)
+        for pair in _pairs(base, candidate, branch, measured):
+            compared += _compare(pair, Sample(seed))
         if any(not one.change.equal for one in compared):
             break
     if not compared and verdict.equal is None:
@@ -103,9 +95,7 @@ def derived(
     )
 
 
-def _pairs(
-    base: FromWeights, candidate: FromWeights, branch: str, measured: Evidence, sample: Sample
-) -> Iterator[_Pair]:
+def _pairs(base: FromWeights, candidate: FromWeights, branch: str, measured: Evidence) -> Iterator[_Pair]:
     """Yield the matrix sets of a few of the layers that are inherited, each beside the one it was paired with."""
     inherited = set(measured.inherited.layers) if measured.inherited else set()
     paired = sorted((row, partner) for partner, row in zip(*measured.comparison.pairs, strict=True) if row in inherited)
@@ -117,19 +107,19 @@ def _pairs(
             for model, number in zip((base, candidate), numbers, strict=True)
         ]
         if all(sets):
-            yield _Pair(base, candidate, (sets[0][0], sets[1][0]), numbers[1], sample, measured.sampled is not None)
+            yield _Pair(base, candidate, (sets[0][0], sets[1][0]), numbers[1], measured.sampled is not None)
 
 
-def _compare(pair: _Pair) -> Iterator[_Compared]:
+def _compare(pair: _Pair, sample: Sample) -> Iterator[_Compared]:
     """Yield what was done to each matrix of a set that both models store alike."""
-    base, candidate = pair.checkpoints
+    base, candidate = pair.base.opened.checkpoint, pair.candidate.opened.checkpoint
     seen, moved = set[str](), False
     for role, slot in pair.sets[1].slots.items():
         other = pair.sets[0].slots.get(role)
         if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, role, other, slot):
             continue
         seen.add(slot.tensor)
-        rows = rows_of(pair.base, role, pair.sets[0], pair.layer, pair.sample, pair.sampled)
+        rows = rows_of(pair.base, role, pair.sets[0], pair.layer, sample, pair.sampled)
         base_rows, candidate_rows = matrix(pair.base, other, rows), matrix(pair.candidate, slot, rows)
         folded = None if role in WRITERS else _folded(pair, base_rows, candidate_rows)
         aligned = folded or (align(base_rows, candidate_rows) if role in MLP_READERS else Aligned(base_rows))
@@ -159,9 +149,9 @@ def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
 
 def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
     """Return whether both models store a matrix in one way, the base unquantized, and none has to be downloaded."""
-    (base, candidate), names = pair.checkpoints, (base_slot.tensor, slot.tensor)
+    base, candidate = pair.base.opened.checkpoint, pair.candidate.opened.checkpoint
     if base_slot.roles != slot.roles or base_slot.tensor in base.decoded:
         return False
     same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
     seen = pair.sampled and role not in UNSEEN
-    return same and (seen or all(one.at_hand(name) for one, name in zip((base, candidate), names, strict=True)))
+    return same and (seen or (base.at_hand(base_slot.tensor) and candidate.at_hand(slot.tensor)))

@@ -130,9 +130,11 @@ class Report:
     @property
     def unmet(self) -> bool:
         """Whether a requirement of the policy is not met."""
-        nothing = bool(self.policy and self.policy.relations) and not self.rows
-        refused = self.policy is not None and self.policy.undeclared_parent == REFUSED
-        return nothing or bool(refused and self.undeclared) or any(row.unmet for row in self.rows)
+        if self.policy is None:
+            return any(row.unmet for row in self.rows)
+        nothing = self.policy.relations and not self.rows
+        refused = self.policy.undeclared_parent == REFUSED and self.undeclared
+        return bool(nothing or refused or any(row.unmet for row in self.rows))
 
     @property
     def status(self) -> ExitCode:
@@ -160,17 +162,6 @@ class Report:
 
     def _with_undeclared(self, code: ExitCode) -> ExitCode:
         return max(code, ExitCode.UNDECIDED, key=SEVERITY.index) if self.undeclared else code
-
-    def without_policy(self) -> Report:
-        """Return the report with a sentence about a policy that lies in the folder, and that nobody asked for."""
-        source = self.source
-        if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
-            return self
-        note = (
-            f"{FILE} of the model was not read because the publisher of the model wrote it; if you are the publisher, "
-            f"add --policy {OWN}"
-        )
-        return replace(self, notes=(*self.notes, note))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON report as plain values; `hf_lineage/report/schema.json` describes it."""
@@ -214,7 +205,14 @@ def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef 
     """
     chosen = None
     if policy == OWN:
-        chosen = _own(locate())
+        source = locate()
+        if isinstance(source, Signature) or source.remote is not None:
+            raise OptionError(
+                f"--policy {OWN} is for a folder of your own; on the Hub the publisher of the model wrote the file, "
+                "so name a file of yours"
+            )
+        content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
+        chosen = None if content is None else _parsed(content, FILE)
     elif policy is not None:
         chosen = read(Path(policy))
     return chosen if fail_on is None else replace(chosen or Policy(), fail_on=fail_on)
@@ -227,20 +225,9 @@ def read(file: Path) -> Policy:
         raise OptionError(f"--policy {printable(file, 200)} is not a file; {instead}")
     try:
         with open_regular(file) as stream:
-            content = stream.read(LARGEST + 1)
+            return _parsed(stream.read(LARGEST + 1), str(file))
     except OSError as error:
         raise OptionError(f"{file} cannot be read: {error.strerror or error}; check its permissions") from None
-    return _parsed(content, str(file))
-
-
-def _own(source: RepoRef | Signature) -> Policy | None:
-    if isinstance(source, Signature) or source.remote is not None:
-        raise OptionError(
-            f"--policy {OWN} is for a folder of your own; on the Hub the publisher of the model wrote the file, "
-            "so name a file of yours"
-        )
-    content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
-    return None if content is None else _parsed(content, FILE)
 
 
 def _parsed(content: bytes, source: str) -> Policy:
@@ -257,17 +244,29 @@ def under(report: Report, policy: Policy | None, today: datetime.date) -> Report
 
     Without one the report says that the policy beside the model was not asked for.
     """
+    source, notes = report.source, [*report.notes]
     if policy is None:
-        return report.without_policy()
-    on_hub = report.source.remote if report.source else None
+        if source and source.remote is None and is_file(str(replace(source, subfolder="").path(FILE))):
+            notes.append(
+                f"{FILE} of the model was not read because the publisher of the model wrote it; if you are the "
+                f"publisher, add --policy {OWN}"
+            )
+        return replace(report, notes=tuple(notes))
+    on_hub = source.remote if source else None
+    # Of a model on the Hub what is accepted has to name it: the next one would only have to declare the same base.
+    unnamed = [waiver for waiver in policy.accepted if on_hub and not waiver.model]
+    notes += (
+        f"{policy.source} accepts {waiver}, but does not say of which model on the Hub; add model: org/name"
+        for waiver in unnamed
+    )
+    counting = replace(policy, accepted=tuple(one for one in policy.accepted if one not in unnamed))
     model = on_hub or report.model
-    counting = replace(policy, accepted=tuple(one for one in policy.accepted if one.model or not on_hub))
+    notes += _idle(model, report.rows, counting, today)
     rows = tuple(_governed(model, row, counting, today) for row in report.rows)
-    notes = (*report.notes, *_unnamed(policy, counting), *_idle(model, report.rows, counting, today))
     if policy.relations and not rows:
         wanted = " or ".join(policy.relations)
-        notes += (f"{policy.source} asks for the relation {wanted}, but the model declares no base",)
-    return replace(report, rows=rows, notes=notes, policy=policy)
+        notes.append(f"{policy.source} asks for the relation {wanted}, but the model declares no base")
+    return replace(report, rows=rows, notes=tuple(notes), policy=policy)
 
 
 def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row:
@@ -295,16 +294,6 @@ def _unmet(row: Row, policy: Policy) -> Iterator[str]:
     against = CONTRADICTING.get(relation or "", frozenset())
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
         yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"
-
-
-def _unnamed(policy: Policy, counting: Policy) -> Iterator[str]:
-    """Yield a sentence for what is accepted of any model, which does not count for one of the Hub.
-
-    One file may be used for many models, and the next of them would only have to declare the same base.
-    """
-    for waiver in policy.accepted:
-        if waiver not in counting.accepted:
-            yield f"{policy.source} accepts {waiver}, but does not say of which model on the Hub; add model: org/name"
 
 
 def _idle(model: str, rows: Sequence[Row], policy: Policy, today: datetime.date) -> Iterator[str]:

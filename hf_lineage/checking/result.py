@@ -155,9 +155,14 @@ VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, C
 """Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""
 
 
+def error_as_verdict(error: LineageError) -> Verdict:
+    """Return the verdict with the code of an error, and its sentence as the reason."""
+    return Verdict(Code(error.code), str(error))
+
+
 def attempt(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdict:
     """Return the result of an action or, where it raises one of the expected errors, the verdict with its code."""
     try:
         return action()
     except expected as error:
-        return Verdict(Code(error.code), str(error))
+        return error_as_verdict(error)

@@ -14,19 +14,19 @@ any of them is made, here and nowhere else. A test that is added to the list has
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hf_lineage.checking.by_units import EQUAL, UNITS, is_faint
-from hf_lineage.checking.result import attempt
-from hf_lineage.checking.stage import ModelPair, Stage
-from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
+from hf_lineage.checking import by_units
+from hf_lineage.checking.by_units import ModelPair
+from hf_lineage.checking.result import VERDICTS, error_as_verdict
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import as_read, as_related, evaluate, reserved
 from hf_lineage.evidence.measure import DOUBTFUL, at_least, enough, same_recipe
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
-from hf_lineage.signature.values import FILE, Signature
+from hf_lineage.signature.values import FILE
 from hf_lineage.source import differences, rows
 from hf_lineage.source.config import SAVED
 from hf_lineage.source.model import FromWeights, OpenedModel
@@ -36,6 +36,27 @@ SAME = (
     "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
     "--budget full reads them"
 )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One test of a claim. Every test that is possible has its part of alpha, whether it is made in the end or not."""
+
+    name: str
+    """Way in which it compares two models: reports name it if it could not."""
+    possible: Callable[[ModelPair], bool]
+    """Whether it may be made, by what is known before any weights are read."""
+    run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]
+    """Return what it shows, None where it leaves the verdict as it is; raise LineageError for unreadable files.
+
+    NothingToCompare is raised where the two models cannot be compared in this way.
+    """
+    analyses: Callable[[ModelPair], int] = lambda _pair: 1
+    """Return the largest number of its p-values; each takes an equal part of alpha (Bonferroni)."""
+    follows: bool = False
+    """Whether it follows a verdict, which it is given; the others are made until there is one."""
+    interim: bool = False
+    """Whether its p-values are interim analyses of the products of the paths."""
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
@@ -57,9 +78,9 @@ def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None)
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
     """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there.
 
-    Nothing where the Hub does not list one of these files, or where the model is none of the Hub.
+    Nothing where the Hub does not list one of these files, or where the weights of the model are not read.
     """
-    if not isinstance(model, FromWeights) or model.local:
+    if not isinstance(model, FromWeights):
         return {}
     from hf_lineage.hub import client
 
@@ -76,24 +97,15 @@ def _settings(model: OpenedModel) -> Mapping[str, Any]:
     return {key: value for key, value in config.items() if key not in SAVED}
 
 
-def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
-    """Return the signature of the layers read so far, or all layers of a given signature, as its order may be changed.
-
-    Of a cached signature only these layers are used, as of weights: a report does not depend on what is cached.
-    """
-    return model.signature() if model.origin == FILE else model.signature([n for n in read if n < model.layers])
-
-
 def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool:
     """Return whether the verdict stands, whatever the unread layers hold."""
+    measured = outcome.evidence.values()
     if outcome.is_related:
-        bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
-        return outcome.verified and min(bounds) > criteria.min_share
-    if all(measured.decided_by is None for measured in outcome.evidence.values()):
+        return outcome.verified and min(_bound(one, read, layers) for one in measured) > criteria.min_share
+    deciding = [one.decided_by for one in measured]
+    if not any(deciding):
         return True
-    doubtful = any(
-        (null := measured.decided_by) is None or null.p_value <= DOUBTFUL for measured in outcome.evidence.values()
-    )
+    doubtful = any(null is None or null.p_value <= DOUBTFUL for null in deciding)
     return outcome.code is Code.UNRELATED and read >= enough(layers) and not doubtful
 
 
@@ -103,18 +115,17 @@ def _bound(measured: Evidence, read: int, layers: int) -> float:
     if inherited is None or not inherited.layers:
         return 0.0
     shares = inherited.by_layer[list(inherited.layers)]
+    bound = at_least(len(shares), read, layers) / layers
     if inherited.by_layer.min() == 1:  # nothing else was drawn: that is likeliest where layers are all or nothing
-        return at_least(len(shares), read, layers) / layers
-    return at_least(len(shares), read, layers) / layers * max(0.0, float(shares.mean()) - inherited.error)
+        return bound
+    return bound * max(0.0, float(shares.mean()) - inherited.error)
 
 
 def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
     """Return the verdict by a sample of the first layers, if it verifies the claim whatever the unread layers hold."""
-    (order, stops), sample = pair.plan, pair.sampling
-    if sample is None:
-        return None
-    outcome = evaluate(*sample.signatures(order[: stops[0]]), criteria)
-    return outcome if outcome.verified and _clear(outcome, stops[0], len(order), criteria) else None
+    order, (read, *_) = pair.plan
+    outcome = evaluate(*pair.sample(order[:read]), criteria)
+    return outcome if outcome.verified and _clear(outcome, read, len(order), criteria) else None
 
 
 def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
@@ -123,20 +134,28 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
     The exact test is that of whole layers, which have as many test coordinates. It takes no part of alpha, since it
     never says RELATED.
     """
-    (order, stops), sample = pair.plan, pair.sampling
+    order, stops = pair.plan
     read = enough(len(order))
-    if sample is None or read not in stops:
+    if read not in stops:
         return None
-    outcome = evaluate(*sample.signatures(order[:read], all_units=True), criteria)
-    unrelated = outcome.code is Code.UNRELATED and _clear(outcome, read, len(order), criteria)
-    return outcome if unrelated else None
+    outcome = evaluate(*pair.sample(order[:read], all_units=True), criteria)
+    return outcome if outcome.code is Code.UNRELATED and _clear(outcome, read, len(order), criteria) else None
+
+
+def _layers_of(model: OpenedModel, read: Sequence[int]) -> Sequence[int] | None:
+    """Return the layers read so far; None, for all, of a signature that the user gave, as its order may be changed.
+
+    Of a cached one only these layers are used, as of weights: a report does not depend on what is cached.
+    """
+    return None if model.origin == FILE else [number for number in read if number < model.layers]
 
 
 def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict:
     """Return the verdict at the first interim analysis whose result the unread layers cannot change."""
     order, stops = pair.plan
     for read in stops:
-        base, candidate = (_signature(model, order[:read]) for model in (pair.base, pair.candidate))
+        base = pair.base.signature(_layers_of(pair.base, order[:read]))
+        candidate = pair.candidate.signature(_layers_of(pair.candidate, order[:read]))
         same_recipe(base, candidate)
         outcome = evaluate(base, candidate, criteria)
         if _clear(outcome, read, len(order), criteria):
@@ -144,21 +163,22 @@ def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
     return outcome
 
 
-LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, analyses=lambda _pair: 0)
-SAMPLE = Stage("by a sample", lambda pair: pair.sampling is not None, _judge_sample, interim=True)
-ALL_UNITS = Stage(
-    "by all units on some coordinates", lambda pair: pair.sampling is not None, _judge_all_units, lambda _pair: 0
+LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, lambda _pair: 0)
+BY_PATHS = (
+    Stage("by a sample", lambda pair: bool(pair.sampled), _judge_sample, interim=True),
+    Stage("by all units on some coordinates", lambda pair: bool(pair.sampled), _judge_all_units, lambda _pair: 0),
+    Stage(
+        "by the products of their paths",
+        lambda pair: not pair.incompatible,
+        _judge_layers,
+        lambda pair: len(pair.plan[1]),
+        interim=True,
+    ),
 )
-PATHS = Stage(
-    "by the products of their paths",
-    lambda pair: not pair.incompatible,
-    _judge_layers,
-    lambda pair: len(pair.plan[1]),
-    interim=True,
-)
-STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, ALL_UNITS, PATHS, EQUAL, UNITS)
+EQUAL = Stage("number by number", by_units.may_compare_numbers, by_units.judge_numbers, follows=True)
+UNITS = Stage("unit by unit", by_units.may_compare_units, by_units.judge_units, follows=True)
+STAGES: tuple[Stage, ...] = (LISTING, *BY_PATHS, EQUAL, UNITS)
 """All tests of two models, in order."""
-BY_PATHS = (SAMPLE, ALL_UNITS, PATHS)
 
 
 def judge_models(
@@ -179,13 +199,28 @@ def judge_models(
 
 
 def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
-    """Return the verdict after some of the stages; alpha is divided among all that are possible."""
+    """Return the verdict after some of the stages; alpha is divided among all that are possible.
+
+    An error after a verdict is a part of its reason.
+    """
     possible = [stage for stage in STAGES if stage.possible(pair)]
     criteria = divide_alpha(pair, possible)
     outcome = Verdict(Code.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
     for stage in stages:
-        if stage in possible and stage.follows is (outcome is not None):
-            outcome = _after(stage, pair, criteria, outcome)
+        if stage not in possible or stage.follows is (outcome is None):
+            continue
+        try:
+            found = stage.run(pair, criteria, outcome)
+        except VERDICTS as error:
+            if outcome is not None:
+                why = f"could not be compared {stage.name}: {error}"
+                outcome = replace(outcome, reason=f"{outcome.reason}; {why}" if outcome.reason else why)
+            elif isinstance(error, NothingToCompare):
+                outcome = error_as_verdict(error)
+            else:
+                raise
+        else:
+            outcome = decide(outcome, found, pair.options.alpha) if outcome and found else outcome or found
     return outcome or Verdict(Code.UNSUPPORTED, "no test is possible")
 
 
@@ -210,31 +245,11 @@ def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
     return make_tests(ModelPair.along_common_paths(pair.base, other, options), BY_PATHS)
 
 
-def _after(stage: Stage, pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
-    """Return the verdict after one more stage; if an earlier one gave a verdict, an error is a part of its reason."""
-    if before is None:
-        return attempt(lambda: stage.run(pair, criteria, None), NothingToCompare)
-    try:
-        after = stage.run(pair, criteria, before)
-    except (NothingToCompare, CheckpointError, RepositoryError) as error:
-        why = f"could not be compared {stage.name}: {error}"
-        return replace(before, reason=f"{before.reason}; {why}" if before.reason else why)
-    return decide(before, after, pair.options.alpha) if after else before
-
-
 def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
     """Return which of two stages decides: the later one, except that it finds nothing where the first was significant.
 
     What was measured before is kept.
     """
-    if after.code is Code.UNRELATED and is_faint(before, alpha):
+    if after.code is Code.UNRELATED and by_units.is_faint(before, alpha):
         return replace(before, framed=after.framed)
     return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)
-
-
-def file_notes(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> tuple[str, ...]:
-    """Return sentences about files of two models that were not read."""
-    if isinstance(candidate, Verdict):
-        return ()
-    opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
-    return tuple(f"{model.name}: {note}" for model in opened for note in model.notes)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hf_lineage.architecture.config_checks import QUANTIZED, Within, as_listed, classes_of_type
-from hf_lineage.architecture.registry import LISTED, Choice, choose, listing, lookup
+from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, classes_of_type
+from hf_lineage.architecture.registry import LISTED, Choice, choose, listing, lookup, registry_table
 from hf_lineage.architecture.schema import Factorization, as_names, prefixes
-from hf_lineage.architecture.tables import registry_table
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import ForeignForm
 from hf_lineage.checkpoint.open_files import open_weights
@@ -22,7 +21,7 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.values import Signature
 
 if TYPE_CHECKING:
-    from hf_lineage.architecture.likeness import Like
+    from hf_lineage.architecture.likeness import Like, Within
     from hf_lineage.checkpoint.local import Checkpoint
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"

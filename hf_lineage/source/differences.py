@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.architecture.config_checks import DIFFUSERS, TIMM, usual_type
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.architecture.schema import as_names, bare_name, base_prefixes
-from hf_lineage.architecture.tables import registry_table
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, installation, printable

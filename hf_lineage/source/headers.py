@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture.class_tensors import World, patterns_in_memory, world
-from hf_lineage.architecture.config_checks import own_code, settings_notes, usual_type
+from hf_lineage.architecture.config_checks import own_code, parts, settings_notes, settings_reservations, usual_type
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden
-from hf_lineage.architecture.model_types import parts, scalar_reservations, settings_reservations
-from hf_lineage.architecture.registry import LISTED, Choice
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations
+from hf_lineage.architecture.registry import LISTED, Choice, find_known
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_weights
 from hf_lineage.checkpoint.tensor import TensorInfo

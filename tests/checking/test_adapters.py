@@ -1,15 +1,14 @@
 """Adapters that were really trained by peft, judged against true and false bases; and hostile ones."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForImageClassification
+from transformers import AutoModelForCausalLM, AutoModelForImageClassification
 
-from hf_lineage import Options, check, compare
+from hf_lineage import Options, check, compare, extract, save_signature
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.repo import ADAPTER_CONFIG
 from hf_lineage.lora.adjacent_matrices import MOST_TOKENS
@@ -30,6 +29,7 @@ def adapter(tmp_path_factory):
 
 
 def judged(base, folder, **options):
+    """The row of an adapter on a base of the example Hub, or in a folder."""
     (row,) = compare(str(HUB / base), str(folder), Options(seed=0, **options)).rows
     return row
 
@@ -47,14 +47,11 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     )
 
 
-def test_an_adapter_is_unrelated_to_an_independent_model_of_the_same_shape(adapter):
+def test_an_adapter_is_unrelated_to_an_independent_model_and_related_to_a_near_relative(adapter):
     row = judged(OTHER, adapter)
     assert (row.verdict.code, row.verdict.verified) == ("unrelated", False)
     assert row.verdict.trace.p_value > 0.01
     assert "one trained on it would show it with a predicted probability above 0.99" in row.verdict.reason
-
-
-def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report_says_so(adapter):
     row = judged(TUNED, adapter)
     assert row.verdict.code == "adapter"
     assert row.verdict.reason.endswith("it was trained on it or a near relative, or extracted from a difference to it")
@@ -96,25 +93,20 @@ def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_i
     assert row.verdict.verified is ("weak" not in words)
 
 
-def copied(rank):
-    """Factors of the base's own matrices, those of its largest singular values."""
+def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
+    """They are of the base's own matrices, those of its largest singular values."""
     factors = {}
     for name, tensor in load_file(WEIGHTS).items():
         if name.endswith(("v_proj.weight", "o_proj.weight", "up_proj.weight", "down_proj.weight")):
             left, sizes, right = torch.linalg.svd(tensor.float(), full_matrices=False)
             module = f"base_model.model.{name.removesuffix('.weight')}"
-            factors[f"{module}.lora_A.weight"] = right[:rank].contiguous()
-            factors[f"{module}.lora_B.weight"] = (left[:, :rank] * sizes[:rank]).contiguous()
-    return factors
-
-
-def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
-    row = judged(BASE, written(tmp_path / "lora", copied(8), r=8))
+            factors[f"{module}.lora_A.weight"] = right[:8].contiguous()
+            factors[f"{module}.lora_B.weight"] = (left[:, :8] * sizes[:8]).contiguous()
+    row = judged(BASE, written(tmp_path / "lora", factors, r=8))
     assert row.verdict.label == "VERIFIED adapter"
     assert judged(OTHER, tmp_path / "lora").verdict.trace.p_value > 0.01
-    assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(
-        encoding="utf-8"
-    )
+    limits = Path("docs/limits.md").read_text("utf-8")
+    assert "the largest singular vectors of the base's own matrices" in limits
 
 
 @pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])
@@ -135,8 +127,7 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
     row = judged(base, folder)
     assert row.verdict.label == "VERIFIED adapter"
     assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
-    (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
-    assert other.verdict.code == "adapter"
+    assert judged("fern/gpt2-finetune-a", folder).verdict.code == "adapter"
 
 
 def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):
@@ -146,25 +137,28 @@ def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_p
     assert "only with a predicted probability of 0.01" in row.verdict.reason
 
 
-def test_dead_rank_and_another_basis_between_the_factors_change_no_number(tmp_path, adapter):
+def turned(first, second):
     turn = torch.randn(4, 4, generator=torch.Generator().manual_seed(0)) + 4 * torch.eye(4)
+    return torch.linalg.inv(turn) @ first, second @ turn
 
-    def turned(factors):
-        for name in [name for name in factors if "lora_A" in name]:
-            other = name.replace("lora_A", "lora_B")
-            factors[name], factors[other] = torch.linalg.inv(turn) @ factors[name], factors[other] @ turn
 
-    def with_dead_rank(factors):
-        for name in [name for name in factors if "lora_A" in name]:
-            other = name.replace("lora_A", "lora_B")
-            factors[name] = torch.cat([factors[name], torch.zeros(3, factors[name].shape[1])])
-            factors[other] = torch.cat([factors[other], 100 * torch.randn(len(factors[other]), 3)], dim=1)
+def with_dead_rank(first, second):
+    dead = torch.zeros(3, first.shape[1]), 100 * torch.randn(len(second), 3)
+    return torch.cat([first, dead[0]]), torch.cat([second, dead[1]], dim=1)
 
+
+def test_dead_rank_and_another_basis_between_the_factors_change_no_number(tmp_path, adapter):
     plain = judged(BASE, adapter).verdict.trace
     for number, (edit, said) in enumerate([(turned, {}), (with_dead_rank, {"r": 7, "lora_alpha": 14})]):
-        copy = written(tmp_path / str(number), {}, **json.loads((adapter / ADAPTER_CONFIG).read_text()) | said)
-        (copy / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
-        other = judged(BASE, change(copy, edit)).verdict.trace
+        copy = shutil.copytree(adapter, tmp_path / str(number))
+        edit_json(copy / ADAPTER_CONFIG, **said)
+
+        def everywhere(factors, edit=edit):
+            for name in [name for name in factors if "lora_A" in name]:
+                other = name.replace("lora_A", "lora_B")
+                factors[name], factors[other] = edit(factors[name], factors[other])
+
+        other = judged(BASE, change(copy, everywhere)).verdict.trace
         assert other.p_value == plain.p_value
         for role in plain.by_role:
             assert other.z_of(role) == pytest.approx(plain.z_of(role), abs=0.02)
@@ -196,18 +190,15 @@ def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reaso
     factors = {}
     for module in modules:
         factors |= pair(*module)
-    (row,) = compare(str(llama), str(written(tmp_path / "lora", factors))).rows
+    row = judged(llama, written(tmp_path / "lora", factors))
     assert (row.verdict.code, row.verdict.trace) == (verdict, None)
     assert reason in row.verdict.reason
 
 
 def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
-    folder = change(
-        written(tmp_path / "lora", pair(UP, 48, 32)),
-        lambda factors: [tensor.zero_() for name, tensor in factors.items() if "lora_B" in name],
-    )
-    (row,) = compare(str(llama), str(folder)).rows
-    assert (row.verdict.code, row.verdict.reason) == (
+    factors = {name: 0 * tensor if "lora_B" in name else tensor for name, tensor in pair(UP, 48, 32).items()}
+    verdict = judged(llama, written(tmp_path / "lora", factors)).verdict
+    assert (verdict.code, verdict.reason) == (
         "inconclusive",
         "the adapter adds zero to every matrix, as before any training",
     )
@@ -237,12 +228,8 @@ def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_besid
 
 
 def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
-    from hf_lineage import extract
-    from hf_lineage.signature.store import save_signature
-
     save_signature(extract(str(llama)), tmp_path / "base.lineage.safetensors")
-    folder = written(tmp_path / "lora", pair(UP, 48, 32))
-    (row,) = compare(str(tmp_path / "base.lineage.safetensors"), str(folder)).rows
+    row = judged(tmp_path / "base.lineage.safetensors", written(tmp_path / "lora", pair(UP, 48, 32)))
     assert row.verdict.code == "unsupported"
     assert "tested against the weights of its base" in row.verdict.reason
 
@@ -260,8 +247,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     for layer in range(12):
         factors |= pair(f"model.layers.{layer}.self_attn.v_proj", 32, 32, rank=16, seed=layer)
     folder = written(tmp_path / "lora", factors, r=16, lora_alpha=0.01)
-    few = compare(str(base), str(folder), Options(seed=1)).rows[0].verdict
-    full = compare(str(base), str(folder), Options(seed=1, budget="full")).rows[0].verdict
+    few, full = (judged(base, folder, budget=budget).verdict for budget in (None, "full"))
     assert (len(set(few.trace.layers)), few.trace.analyses, few.trace.permutations) == (4, 2, 3999)
     assert (len(set(full.trace.layers)), full.trace.analyses, full.trace.permutations) == (12, 1, 1999)
     assert {few.code, full.code} == {"unrelated"}
@@ -295,9 +281,9 @@ def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_download
 def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter):
     base = shutil.copytree(HUB / BASE, tmp_path / "base")
     edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
-    (row,) = compare(str(base), str(adapter), Options(seed=0)).rows
+    row = judged(base.resolve(), adapter)
     assert (row.verdict.label, row.verdict.verified) == ("RELATED unlisted-class", False)
-    (row,) = compare(str(base), str(adapter), Options(seed=0, as_class="LlamaForCausalLM")).rows
+    row = judged(base.resolve(), adapter, as_class="LlamaForCausalLM")
     assert row.verdict.label == "VERIFIED adapter"
     assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
 
@@ -337,10 +323,8 @@ def test_an_adapter_whose_names_are_those_on_disk_is_found_too(tmp_path):
     taught(model, tmp_path / "lora", r=8, target_modules="all-linear")
     change(tmp_path / "lora", as_on_disk)
     edit_json(tmp_path / "lora" / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
-    (row,) = compare(str(base), str(tmp_path / "lora")).rows
-    assert row.verdict.label == "VERIFIED adapter", row.verdict.reason
-    (row,) = compare(str(other), str(tmp_path / "lora")).rows
-    assert row.verdict.trace.p_value > 0.01
+    assert judged(base, tmp_path / "lora").verdict.label == "VERIFIED adapter"
+    assert judged(other, tmp_path / "lora").verdict.trace.p_value > 0.01
 
 
 FACTORS, PREFIX = "adapter_model.safetensors", "base_model.model.model."
@@ -349,7 +333,6 @@ FACTORS, PREFIX = "adapter_model.safetensors", "base_model.model.model."
 def by_peft(base, folder):
     """How far peft moves the logits of a base with this adapter."""
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM
 
     tokens, model = torch.arange(8)[None], AutoModelForCausalLM.from_pretrained(base)
     before = model(tokens).logits.detach().clone()
@@ -365,9 +348,8 @@ def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_
     assert by_peft(HUB / BASE, folder) > 0
     assert judged(BASE, folder).verdict.verified
     factors = load_file(folder / FACTORS)
-    save_file(
-        {name.replace(PREFIX, f"base_model.model.{names}"): one for name, one in factors.items()}, folder / FACTORS
-    )
+    renamed = {name.replace(PREFIX, f"base_model.model.{names}"): one for name, one in factors.items()}
+    save_file(renamed, folder / FACTORS)
     assert by_peft(HUB / BASE, folder) == 0
     row = judged(BASE, folder)
     assert (row.verdict.code, row.verdict.exit_code) == ("unsupported", 3)

@@ -2,15 +2,18 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from hf_lineage import Options, check, compare, extract, save_signature
+from hf_lineage import RECIPES, Options, check, compare, extract, save_signature
+from hf_lineage.checking import by_units
+from hf_lineage.checking.by_units import ModelPair
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.signature import fitted_coordinates as procrustes
 from tests import gguf_models, streams
-from tests.models import card
+from tests.models import card, tiny_llama
 from tests.streams import HUB, attention_of, narrowed, rotated, shuffled, widened, with_tokenizer, written
 
 BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
@@ -54,10 +57,7 @@ def test_another_width_is_compared_unit_by_unit(tmp_path, change, width):
     verdict = judged(written(CHILD, tmp_path / "model", change, **narrow(width)))
     assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
     assert (dict(verdict.evidence), verdict.framed.tests) == ({}, 1)
-
-
-def test_an_independent_model_of_another_width_is_unrelated(tmp_path):
-    verdict = judged(written(INDEPENDENT, tmp_path / "model", narrowed(72), **narrow(72)))
+    verdict = judged(written(INDEPENDENT, tmp_path / "other", change, **narrow(width)))
     assert (verdict.label, int(verdict.exit_code)) == ("UNRELATED", 1)
     assert verdict.framed.inherited.share < 0.01
 
@@ -77,24 +77,20 @@ def test_in_a_rotated_stream_heads_have_to_be_inherited_as_well(tmp_path, base, 
     assert verified or usual.reason.endswith("in layers 0-5, but only 0% of what its heads write")
 
 
-def test_an_independent_model_is_unrelated_by_all_tests_and_all_are_counted():
+def test_units_follow_where_the_paths_show_nothing_and_every_test_is_counted():
     verdict = judged(HUB / INDEPENDENT)
     assert verdict.code == "unrelated"
     assert (verdict.framed.tests, verdict.evidence["mlp"].further) == (3, 2)
     assert verdict.framed.inherited.share < 0.01
-
-
-def test_a_related_model_is_not_compared_unit_by_unit_and_keeps_the_least_p():
+    assert judged(HUB / INDEPENDENT, replace(SEEDED, recipe=RECIPES["paper"])).framed is None
     verdict = judged(HUB / CHILD)
-    assert verdict.framed is None
-    assert verdict.evidence["mlp"].p_value == 0.003
+    assert (verdict.framed, verdict.evidence["mlp"].p_value) == (None, 0.003)
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("edit", [lambda rows: rows, streams.rotated], ids=["plain", "rotated"])
-def test_the_embedding_of_the_base_on_layers_of_another_model_is_no_descent(tmp_path, edit):
-    changes = [streams.layers_of(INDEPENDENT), *([] if edit is not streams.rotated else [edit])]
-    verdict = judged(written(BASE, tmp_path / "model", *changes))
+@pytest.mark.parametrize("changes", [[], [rotated]], ids=["plain", "rotated"])
+def test_the_embedding_of_the_base_on_layers_of_another_model_is_no_descent(tmp_path, changes):
+    verdict = judged(written(BASE, tmp_path / "model", streams.layers_of(INDEPENDENT), *changes))
     assert (verdict.verified, verdict.code) == (False, "unrelated")
     assert verdict.framed.inherited.share < 0.01
 
@@ -156,6 +152,7 @@ def test_a_gguf_file_in_a_turned_stream_is_seen_through_the_tokens_that_it_lists
 
 FORGED = {
     "that point elsewhere": {f"token {number}": 255 - number for number in range(256)},
+    "that is damaged": None,
     "that all point to one row": dict.fromkeys(TOKENS, 7),
     "that are few": {"token 1": 1},
     "that nobody knows": {f"other {number}": number for number in range(256)},
@@ -163,23 +160,17 @@ FORGED = {
 
 
 @pytest.mark.parametrize("tokens", FORGED.values(), ids=FORGED)
-@pytest.mark.few(1)
-def test_a_forged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, tokens):
-    base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
-    verdict = judged(with_tokenizer(written(CHILD, tmp_path / "model", rotated), tokens), base=base)
+@pytest.mark.few(2)
+def test_a_forged_or_damaged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, tokens):
+    base, verdicts = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS), []
+    for name in (CHILD, INDEPENDENT):
+        model = with_tokenizer(written(name, tmp_path / name, rotated), tokens or TOKENS)
+        if tokens is None:
+            (model / "tokenizer.json").write_text("{")
+        verdicts.append(judged(model, base=base))
+    verdict, other = verdicts
     assert (verdict.label, verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
-    verdict = judged(with_tokenizer(written(INDEPENDENT, tmp_path / "other", rotated), tokens), base=base)
-    assert (verdict.code, verdict.framed.inherited.share < 0.01) == ("unrelated", True)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", [CHILD, INDEPENDENT])
-def test_a_tokenizer_that_is_damaged_hides_nothing(tmp_path, name):
-    base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
-    model = with_tokenizer(written(name, tmp_path / "model", rotated), TOKENS)
-    (model / "tokenizer.json").write_text("{")
-    verdict = judged(model, base=base)
-    assert (verdict.code, verdict.framed.frame.name) == ("inherited" if name == CHILD else "unrelated", "procrustes")
+    assert (other.code, other.framed.inherited.share < 0.01) == ("unrelated", True)
 
 
 def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
@@ -188,12 +179,6 @@ def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
         save_signature(extract(str(HUB / name)), file)
     (row,) = compare(*map(str, files), SEEDED).rows
     assert (row.verdict.code, row.verdict.framed, row.verdict.evidence["mlp"].further) == ("unrelated", None, 0)
-
-
-def test_the_paper_compares_no_units():
-    from hf_lineage import RECIPES
-
-    assert judged(HUB / INDEPENDENT, replace(SEEDED, recipe=RECIPES["paper"])).framed is None
 
 
 @pytest.mark.long
@@ -253,28 +238,49 @@ def test_without_shared_tokens_coordinates_are_fitted_for_a_declared_base_too(tm
     assert (row.verdict.label, row.verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
 
 
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory):
+    """Two independent models of twelve layers."""
+    folder, layers = tmp_path_factory.mktemp("deep"), {"num_hidden_layers": 12}
+    names = (BASE, "heron/llama-distilled"), (INDEPENDENT, INDEPENDENT)
+    return [written(one, folder / one, streams.deeper(other), **layers) for one, other in names]
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("budget", "layers"), [(None, 5), ("full", 12)])
-def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_unit_by_unit(tmp_path, budget, layers):
-    deep = {"num_hidden_layers": 12}
-    base = written(BASE, tmp_path / "base", streams.deeper("heron/llama-distilled"), **deep)
-    model = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), **deep)
+def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_unit_by_unit(deep, budget, layers):
+    base, model = deep
     verdict = judged(model, replace(SEEDED, budget=budget), base)
     assert (verdict.label, len(verdict.framed.layers[1])) == ("UNRELATED", layers)
 
 
 @pytest.mark.long
-def test_gates_are_not_read_again_where_a_few_layers_show_nothing(tmp_path, monkeypatch):
-    read = []
-    whole = Checkpoint.read
-
-    def noted(self, name, memory=None):
-        read.append(name)
-        return whole(self, name, memory)
-
-    monkeypatch.setattr(Checkpoint, "read", noted)
-    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), num_hidden_layers=12)
-    base = written(BASE, tmp_path / "base", streams.deeper("heron/llama-distilled"), num_hidden_layers=12)
-    assert judged(folder, base=base).framed.at_chance
+def test_gates_are_not_read_again_where_a_few_layers_show_nothing(deep, monkeypatch):
+    read, whole = [], Checkpoint.read
+    monkeypatch.setattr(
+        Checkpoint, "read", lambda self, name, memory=None: read.append(name) or whole(self, name, memory)
+    )
+    base, model = deep
+    assert judged(model, base=base).framed.at_chance
     counts = Counter(name.rpartition("mlp.")[2] for name in read if "mlp." in name)
     assert counts["gate_proj.weight"] < counts["down_proj.weight"]
+
+
+def along(base, candidate, *paths):
+    """The paths along which two models that have these paths are compared."""
+    models = (SimpleNamespace(rows={path: {0: 8} for path in rows}) for rows in (base, candidate))
+    return ModelPair.along_common_paths(*models, Options(paths=paths)).options.paths
+
+
+def test_all_paths_are_those_that_both_models_have_and_named_ones_stay():
+    assert along(["mlp", "value_output"], ["mlp", "query_key"], "all") == ("mlp",)
+    assert along(["mlp", "value_output"], ["query_key"], "all") == ("all",)
+    assert along(["mlp"], ["mlp"], "query_key") == ("query_key",)
+
+
+def test_how_a_pair_is_sampled_is_found_once(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(by_units, "_sizes", lambda model, options: sizes.append(model.name) or ())
+    base, child = (tiny_llama(tmp_path / name, layers=12) for name in ("base", "child"))
+    compare(base, child, Options(seed=0))
+    assert sizes == [str(base)]

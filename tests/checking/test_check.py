@@ -27,6 +27,8 @@ BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-f
 
 ALL_PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 
+MERGED = ("README.md", "mergekit_config.yml")
+
 OPTIONS = Options(local_hub=HUB)
 
 
@@ -35,28 +37,14 @@ def only_row(report):
     return row
 
 
-def test_a_true_claim_is_related_and_names_where_it_stands():
-    report = check(TUNED, options=OPTIONS)
-    row = only_row(report)
-    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "finetune", ("README.md",))
-    assert (row.verdict.code, report.exit_code) == ("inherited", 0)
-    assert row.verdict.evidence["mlp"].p_value == 0.003
-
-
 @pytest.mark.long
 def test_text_and_paths_name_models_alike(tmp_path):
     base, tuned = HUB / BASE, HUB / TUNED
     options = Options(seed=0, permutations=99)
-    reports = [
-        check(str(tuned), str(base), options),
-        check(tuned, base, options),
-        check(tuned, [base], options),
-        compare(base, tuned, options),
-    ]
+    asked = (check, str(tuned), str(base)), (check, tuned, base), (check, tuned, [base]), (compare, base, tuned)
+    reports = [call(one, other, options) for call, one, other in asked]
     assert {row.verdict.code for report in reports for row in report.rows} == {"inherited"}
-    assert {report.to_dict()["claims"][0]["score"] for report in reports} == {
-        reports[0].to_dict()["claims"][0]["score"]
-    }
+    assert len({report.to_dict()["claims"][0]["score"] for report in reports}) == 1
     assert {report.model for report in reports} == {str(tuned)}
     one = check(TUNED, BASE, Options(local_hub=str(HUB), seed=0, permutations=99))
     assert one.rows[0].claim.base == BASE
@@ -84,30 +72,28 @@ def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
     assert extract(str(tuned), allowed).layers == 6
 
 
-def test_a_false_claim_is_unrelated():
-    report = check("magpie/llama-liar", options=OPTIONS)
-    assert (only_row(report).verdict.code, report.exit_code) == ("unrelated", 1)
+@pytest.mark.parametrize(
+    ("model", "rows", "code"),
+    [
+        (TUNED, [(BASE, "finetune", ("README.md",), "inherited")], 0),
+        ("magpie/llama-liar", [(BASE, "finetune", ("README.md",), "unrelated")], 1),
+        (BASE, [], 3),
+        ("fern/llama-merge-a-b", [(f"fern/llama-finetune-{one}", "merge", MERGED, "merge") for one in "ab"], 0),
+    ],
+)
+def test_each_claim_has_a_row_that_names_where_it_stands(model, rows, code):
+    report = check(model, options=OPTIONS)
+    assert [(row.claim.base, row.claim.relation, row.claim.sources, row.verdict.code) for row in report.rows] == rows
+    assert report.exit_code == code
+    assert [row.verdict.verified for row in report.rows] == [code == 0] * len(rows)
+    if model == TUNED:
+        assert report.rows[0].verdict.evidence["mlp"].p_value == 0.003
 
 
 @pytest.mark.long
 def test_a_base_named_instead_is_checked_instead():
     assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.code == "unrelated"
     assert only_row(check(TUNED, [OTHER], OPTIONS)).claim.base == OTHER
-
-
-def test_nothing_declared_is_undecided():
-    report = check(BASE, options=OPTIONS)
-    assert (report.rows, report.exit_code) == ((), 3)
-
-
-def test_a_merge_has_a_row_for_each_parent():
-    report = check("fern/llama-merge-a-b", options=OPTIONS)
-    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [
-        ("fern/llama-finetune-a", "merge"),
-        ("fern/llama-finetune-b", "merge"),
-    ]
-    assert report.rows[0].claim.sources == ("README.md", "mergekit_config.yml")
-    assert [row.verdict.verified for row in report.rows] == [True, True]
 
 
 def merge_of(folder, parents, chosen):
@@ -119,11 +105,8 @@ def merge_of(folder, parents, chosen):
         for name, tensor in tensors.items():
             if ".layers." in name and tensor.ndim > 1:
                 place = chosen(int(name.split(".")[2]))
-                tensors[name] = (
-                    weights[place][name]
-                    if place is not None
-                    else torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
-                )
+                nobodys = torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
+                tensors[name] = nobodys if place is None else weights[place][name]
 
     spoil(folder, mix)
     return card(folder, [f"acme/{parent.name}" for parent in parents], "merge")
@@ -233,19 +216,17 @@ def test_a_model_with_repeated_layers_is_related(tmp_path):
     assert evidence.comparison.score == pytest.approx(1)
 
 
-def test_a_report_says_which_depths_were_compared(tmp_path):
-    sentences = " ".join(text.render(compare(str(HUB / BASE), shallower(tmp_path)), True).split())
-    assert "the base has 6 layers and the model 5; the score counts the 5 layers that are paired" in sentences
-
-
 @pytest.mark.long
 def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):
     assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.code == "unrelated"
 
 
-def test_a_model_of_unlike_depth_has_no_empirical_null(tmp_path):
+def test_of_unlike_depths_the_report_says_so_and_there_is_no_empirical_null(tmp_path):
+    few = shallower(tmp_path)
+    sentences = " ".join(text.render(compare(str(HUB / BASE), few), True).split())
+    assert "the base has 6 layers and the model 5; the score counts the 5 layers that are paired" in sentences
     options = replace(OPTIONS, nulls=(str(HUB / "otter/llama-independent"),))
-    verdict = only_row(compare(str(HUB / BASE), shallower(tmp_path), options)).verdict
+    verdict = only_row(compare(str(HUB / BASE), few, options)).verdict
     assert verdict.code == "incompatible"
     assert verdict.reason.endswith("in 5 layers; leave --null out")
 
@@ -267,18 +248,9 @@ def test_a_stored_signature_of_another_recipe_is_refused(tmp_path):
         compare(str(tmp_path / "base"), TUNED, replace(OPTIONS, recipe=RECIPES["paper"]))
 
 
-CARD = "---\nbase_model: acme/base\n---\n"
-
-
 @pytest.fixture
 def repo(tmp_path):
     return RepoRef("fern/child", tmp_path)
-
-
-def write(repo, *files):
-    for file in files:
-        repo.path(file).parent.mkdir(exist_ok=True)
-        repo.path(file).write_text("{}")
 
 
 def held(source):
@@ -295,24 +267,23 @@ def held(source):
     return adapters, folders
 
 
-def test_a_model_is_its_repository_whatever_lies_beside_it(repo):
-    write(repo, "config.json", ADAPTER_CONFIG, "part/config.json", f"other/{ADAPTER_CONFIG}")
-    assert held(repo) is None
-    assert contents_of(repo)[0].repo is repo
-
-
-def test_adapters_are_no_model(repo):
-    write(repo, ADAPTER_CONFIG)
-    assert held(repo) == ([""], [])
-
-
-def test_a_folder_may_hold_an_adapter_and_another_one_a_model(repo):
-    write(repo, f"a/{ADAPTER_CONFIG}", "b/config.json")
-    assert held(repo) == (["a"], ["b"])
-
-
-def test_what_holds_nothing_that_is_known_is_opened_as_a_model_which_says_why_it_is_none(repo):
-    assert held(repo) is None
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["config.json", ADAPTER_CONFIG, "part/config.json", f"other/{ADAPTER_CONFIG}"], None),
+        ([ADAPTER_CONFIG], ([""], [])),
+        ([f"a/{ADAPTER_CONFIG}", "b/config.json"], (["a"], ["b"])),
+        ([LORA_FILE], ([LORA_FILE], [])),
+        ([], None),
+        (["config.json", f"final/{ADAPTER_CONFIG}"], None),
+    ],
+)
+def test_what_a_repository_holds_is_told_by_its_files(repo, files, expected):
+    """A model is its repository whatever lies beside it, and what holds nothing known is opened as one."""
+    for file in files:
+        repo.path(file).parent.mkdir(exist_ok=True)
+        repo.path(file).write_text("{}")
+    assert held(repo) == expected
 
 
 def test_a_signature_is_itself_and_declares_nothing():
@@ -321,27 +292,18 @@ def test_a_signature_is_itself_and_declares_nothing():
     assert declared_in(signature, contents_of(signature)).claims == ()
 
 
-def test_what_a_card_declares_counts_for_adapters_too(repo):
-    write(repo, f"a/{ADAPTER_CONFIG}")
-    repo.path("README.md").write_text(CARD)
-    assert [claim.base for claim in declared_in(repo, contents_of(repo)).claims] == ["acme/base"]
-
-
-def test_without_a_card_the_folders_of_adapters_declare(repo):
-    write(repo, "a/file", "b/file")
+def test_folders_of_adapters_declare_unless_a_card_does(repo):
     for folder, base in (("a", "acme/one"), ("b", "acme/two")):
+        repo.path(folder).mkdir()
         repo.path(f"{folder}/{ADAPTER_CONFIG}").write_text(json.dumps({"base_model_name_or_path": base}))
     assert [claim.base for claim in declared_in(repo, contents_of(repo)).claims] == ["acme/one", "acme/two"]
+    card(repo.path("."), "acme/base")
+    assert [claim.base for claim in declared_in(repo, contents_of(repo)).claims] == ["acme/base"]
 
 
 def test_a_folder_without_a_model_that_declares_nothing_is_an_error(repo):
     with pytest.raises(NoModelError, match=r"has no config\.json, so it is not a transformers model"):
         declared_in(repo, contents_of(repo))
-
-
-def test_a_file_that_diffusers_names_so_is_an_adapter_whatever_it_holds(repo):
-    write(repo, LORA_FILE)
-    assert held(repo) == ([LORA_FILE], [])
 
 
 LORA, SEEDED = HUB / "fern/llama-lora", replace(OPTIONS, seed=0)
@@ -355,28 +317,17 @@ def several(tmp_path):
     return RepoRef("fern/several", tmp_path)
 
 
-def seen(report):
-    return [(row.part, row.verdict.code) for row in report.rows], report.notes
-
-
 def test_the_last_state_is_judged_on_what_the_folders_declare_and_the_others_are_told(several):
-    rows = [("final", "adapter"), ("checkpoint-3", "adapter")]
-    notes = ("2 earlier states of training, such as checkpoint-2, were not judged",)
-    assert seen(check(several.folder, options=SEEDED)) == (rows, notes)
-    assert seen(compare(BASE, several.folder, SEEDED)) == (rows, notes)
+    for report in (check(several.folder, options=SEEDED), compare(BASE, several.folder, SEEDED)):
+        rows = [(row.part, row.verdict.code) for row in report.rows]
+        assert rows == [("final", "adapter"), ("checkpoint-3", "adapter")]
+        assert report.notes == ("2 earlier states of training, such as checkpoint-2, were not judged",)
 
 
 def test_a_relation_that_is_none_of_an_adapter_is_told(tmp_path):
-    folder = shutil.copytree(LORA, tmp_path / "lora")
-    (folder / "README.md").write_text(f"---\nbase_model: {BASE}\nbase_model_relation: finetune\n---\n")
+    folder = card(shutil.copytree(LORA, tmp_path / "lora"), BASE, "finetune")
     (note,) = check(folder, options=SEEDED).notes
     assert note == "README.md declares the relation finetune, but the repository holds only an adapter"
-
-
-def test_a_model_beside_a_configuration_of_peft_holds_none(several, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({}))
-    assert (tmp_path / "final" / ADAPTER_CONFIG).exists()
-    assert held(several) is None
 
 
 def test_the_base_of_several_adapters_is_looked_for_once(several, monkeypatch):

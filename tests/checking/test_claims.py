@@ -3,18 +3,18 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
-from hf_lineage import check
-from hf_lineage.checking.claims import as_merge, judge_claim, opened_once
+from hf_lineage import Options, check, compare, extract
+from hf_lineage.checking.claims import Request, as_merge, judge_claim, opened_candidate
 from hf_lineage.checking.result import NAMED
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.source.options import Options
-from tests.models import WEIGHTS, fine_tuned, tiny_llama
-
-OPTIONS = Options()
+from hf_lineage.signature.store import save_signature
+from tests.adapters import pair, written
+from tests.models import EXAMPLES, WEIGHTS, card, edit_json, family, fine_tuned, spoil, tiny_llama
 
 
 @pytest.fixture
@@ -23,18 +23,18 @@ def models(tmp_path):
     return base, fine_tuned(base, tmp_path / "child")
 
 
-def row(claim, child, options=OPTIONS):
-    return judge_claim(opened_once(RepoRef(str(child), child), options), claim, options)
+def row(claim, child):
+    candidate = opened_candidate(RepoRef(str(child), child), Options())
+    return judge_claim(candidate, claim, Request([claim], Options()))
 
 
 def named(base, **said):
     return Claim(str(base), None, NAMED, **said)
 
 
-def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_read(models):
-    (_, child) = models
-    (child / WEIGHTS).unlink()
-    found = row(replace(named("acme/x"), problem="two bases are named"), child)
+def test_a_claim_that_says_nothing_usable_is_undecided_before_its_base_is_looked_for(models):
+    _, child = models
+    found = row(named("acme/x", problem="two bases are named"), child)
     assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
 
 
@@ -53,11 +53,9 @@ def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_ar
     assert found.traffic == {}
 
 
-def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_names_twice_is_judged(models):
+def test_a_model_that_declares_itself_is_undecided_and_one_that_the_user_names_twice_is_judged(models):
     base, _ = models
-    declared = replace(named(base), sources=("README.md: base_model",))
-    itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
-    assert itself.verdict.code == "no-base"
+    assert row(replace(named(base), sources=("README.md: base_model",)), base).verdict.code == "no-base"
     assert row(named(base), base).verdict.code == "inherited"
 
 
@@ -74,10 +72,107 @@ def test_only_the_parents_of_a_merge_are_judged_together(models):
 @pytest.mark.long
 def test_a_base_with_another_name_on_the_hub_is_compared_and_the_row_says_so(server):
     server.hub.renamed["acme/former"] = "acme/base"
-    (row,) = check("fern/child", "acme/former", options=OPTIONS).rows
+    (row,) = check("fern/child", "acme/former").rows
     assert row.verdict.code == "inherited"
     assert row.notes[-1] == (
         "the Hub leads from acme/former to acme/base, and acme/base was compared: name it in the card"
     )
-    (row,) = check("fern/child", options=OPTIONS).rows
+    (row,) = check("fern/child").rows
     assert not [note for note in row.notes if "leads from" in note]
+
+
+def test_a_signature_is_judged_on_the_bases_that_the_user_names_and_declares_none(tmp_path):
+    base, file = EXAMPLES / "acme/llama-base", tmp_path / "child.lineage.safetensors"
+    save_signature(extract(EXAMPLES / "fern/llama-finetune-a"), file)
+    report = check(file, base)
+    assert ([row.verdict.code for row in report.rows], report.source, report.notes) == (["inherited"], None, ())
+    assert check(file).rows == ()
+    assert [row.verdict.code for row in compare(base, file).rows] == ["inherited"]
+
+
+def test_a_model_in_a_folder_of_its_repository_is_compared_with_that_of_the_same_name(tmp_path):
+    hub = family(tmp_path)
+    for name in ("acme/both", "fern/both"):
+        tiny_llama(hub / name / "a", seed=1)
+        tiny_llama(hub / name / "b", seed=2)
+    (row,) = compare("acme/both", "fern/both", Options(local_hub=hub, subfolder="b")).rows
+    assert (row.part, row.verdict.code) == ("b", "inherited")
+
+
+def with_adapter(folder):
+    return written(folder, pair("model.layers.0.mlp.up_proj", 48, 32), base_model_name_or_path="acme/base")
+
+
+def both_ways(hub):
+    """The reports on fern/child, checked and compared."""
+    compared = compare(hub / "acme/base", hub / "fern/child")
+    return check("fern/child", "acme/base", Options(local_hub=hub)), compared
+
+
+def test_an_adapter_in_a_folder_beside_a_model_is_named_and_not_judged(tmp_path):
+    hub = family(tmp_path)
+    with_adapter(hub / "fern/child/lora_adapter")
+    for report in both_ways(hub):
+        assert [row.verdict.code for row in report.rows] == ["inherited"]
+        assert report.notes == ("lora_adapter/ holds an adapter that was not judged: check it by itself",)
+    with_adapter(hub / "fern/child/b")
+    (note,) = check("fern/child", "acme/base", Options(local_hub=hub)).notes
+    assert note == "b/ and 1 more hold adapters that were not judged: check each by itself"
+
+
+@pytest.mark.parametrize("weights", ["adapter_model.safetensors", "adapter_model.bin"])
+def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do(tmp_path, weights):
+    hub = family(tmp_path)
+    child = with_adapter(hub / "fern/child")
+    (child / "adapter_model.safetensors").rename(child / weights)
+    for (row,) in (report.rows for report in both_ways(hub)):
+        assert row.verdict.code == "ambiguous"
+        assert row.verdict.reason.endswith(
+            "holds an adapter beside its weights, which transformers applies where peft is installed: merge it into "
+            "the weights, or remove it"
+        )
+    (child / weights).unlink()
+    assert check("fern/child", "acme/base", Options(local_hub=hub)).rows[0].verdict.code == "inherited"
+
+
+WHY = "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32 instead"
+
+
+@pytest.fixture
+def packed(tmp_path, monkeypatch):
+    """Return what checks fern/child, whose base acme/packed says that it is acme/base in a form that is not decoded."""
+    monkeypatch.chdir(tmp_path)
+    base, folder = tiny_llama(tmp_path / "acme/base"), tiny_llama(tmp_path / "acme/packed", seed=9)
+    rows = {"model.layers.0.mlp.up_proj.q_invperm": torch.ones(8, dtype=torch.int32)}
+    edit_json(spoil(folder, lambda own: own.update(rows)) / "config.json", quantization_config={"quant_method": "exl2"})
+    card(folder, "acme/base", "quantized")
+    card(fine_tuned(base, tmp_path / "fern/child"), "acme/packed", "finetune")
+
+    def judged():
+        (row,) = check("fern/child", options=Options(local_hub=tmp_path)).rows
+        return row.verdict
+
+    judged.hub = tmp_path
+    return judged
+
+
+def test_the_base_that_the_card_of_an_unreadable_base_declares_is_named_and_not_compared(packed):
+    verdict = packed()
+    assert (verdict.code, verdict.exit_code, dict(verdict.evidence)) == ("unsupported", 3, {})
+    assert verdict.reason == f"acme/packed: {WHY}; name its base: --base acme/base"
+
+
+@pytest.mark.parametrize("declared", [None, ["acme/base", "acme/other"], "/home/me/base", "./acme/base"])
+def test_where_its_card_names_none_or_several_or_a_path_nothing_is_named(declared, packed):
+    card(packed.hub / "acme/packed", declared)
+    assert packed().reason == f"acme/packed: {WHY}"
+
+
+def test_of_a_base_of_an_unknown_class_that_is_named(packed):
+    edit_json(packed.hub / "acme/base/config.json", architectures=["YiForCausalLM"], model_type="Yi")
+    tiny_llama(packed.hub / "acme/first")
+    card(packed.hub / "acme/base", "acme/first")
+    card(packed.hub / "fern/child", "acme/base")
+    assert packed().code == "unsupported"
+    assert "--as LlamaForCausalLM" in packed().reason
+    assert "name its base" not in packed().reason

@@ -1,7 +1,6 @@
 """A verdict is about what transformers loads: each folder is loaded, and its logits stand beside the verdict."""
 
 import datetime
-import json
 
 import pytest
 import torch
@@ -84,27 +83,23 @@ def test_layers_under_two_prefixes_are_two_models(pair):
 
 
 @pytest.mark.parametrize(
-    ("depth", "more"), [(1, "layers 0 to 0 and leaves the others out"), (3, "with random numbers")]
+    ("settings", "said"),
+    [
+        ({"num_hidden_layers": 1}, "layers 0 to 0 and leaves the others out"),
+        ({"num_hidden_layers": 3}, "with random numbers"),
+        ({"num_hidden_layers": None}, "config.json says 32 layers and the weights hold 2"),
+        ({"n_layer": 1}, "counts the layers twice, num_hidden_layers: 2 and n_layer: 1"),
+    ],
 )
-def test_as_many_layers_count_as_config_json_says(pair, depth, more):
-    folder = pair.write(pair.tensors()[0], num_hidden_layers=depth)
-    assert whose(folder, pair) == []
-    outcome = judged(pair, folder).verdict
-    assert outcome.code == "unsupported"
-    assert more in outcome.reason
-
-
-def test_without_a_number_of_layers_it_is_that_of_the_type(pair):
-    config = {key: value for key, value in pair.config.items() if key != "num_hidden_layers"}
+def test_as_many_layers_count_as_config_json_says_or_its_type_and_twice_is_nothing_to_go_by(pair, settings, said):
     folder = pair.write(pair.tensors()[0])
-    (folder / "config.json").write_text(json.dumps(config))
-    assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == 32
-    assert "config.json says 32 layers and the weights hold 2" in judged(pair, folder).verdict.reason
-
-
-def test_layers_counted_twice_are_nothing_to_go_by(pair):
-    folder = pair.write(pair.tensors()[0], n_layer=1)
-    assert "counts the layers twice, num_hidden_layers: 2 and n_layer: 1" in judged(pair, folder).verdict.reason
+    edit_json(folder / "config.json", **settings)
+    depth = settings.get("num_hidden_layers", 2) or 32
+    assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == depth
+    assert depth == 2 or whose(folder, pair) == []
+    outcome = judged(pair, folder).verdict
+    assert outcome.code == ("ambiguous" if "n_layer" in settings else "unsupported")
+    assert said in outcome.reason
 
 
 def test_layers_that_only_predict_further_tokens_are_left_out_and_said(tmp_path):
@@ -134,16 +129,13 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
     )
 
 
-def test_a_type_whose_layers_are_read_alike_is_judged_and_said(pair):
+def test_a_type_whose_layers_are_read_alike_is_judged_and_said_and_a_missing_one_leaves_the_class(pair):
     row = judged(pair, pair.write(pair.tensors()[0], model_type="mistral"))
     assert row.verdict.code == "inherited"
     assert row.notes == (
         f"{pair.folder}: config.json says model_type mistral with the class LlamaForCausalLM; the layers of both are "
         "read the same way",
     )
-
-
-def test_a_missing_type_leaves_the_class(pair):
     folder = pair.write(pair.tensors()[0], model_type=None)
     torch.testing.assert_close(logits(folder, transformers.LlamaForCausalLM), logits(pair.a))
     assert judged(pair, folder).verdict.code == "inherited"

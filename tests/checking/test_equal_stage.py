@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import pytest
-import torch
 from safetensors.torch import load_file
 
 from hf_lineage import Options, compare
 from hf_lineage.checking import stages
-from hf_lineage.checking.by_units import EQUAL
+from hf_lineage.checking.stages import EQUAL
 from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.verdict import Code
 from tests.models import EXAMPLES, WEIGHTS, spoil, tiny_llama
@@ -79,12 +78,9 @@ def test_small_numbers_of_the_base_beside_large_ones_buy_nothing(tmp_path):
 
 
 def test_numbers_of_another_format_say_nothing(tmp_path):
-    model = spoil(other_mlps(tmp_path / "model"), lambda tensors: tensors.update(_in_float32(tensors)))
+    model = other_mlps(tmp_path / "model")
+    spoil(model, lambda tensors: tensors.update({name: one.float() for name, one in tensors.items()}))
     assert judged(model, options=MLP).code is Code.UNRELATED
-
-
-def _in_float32(tensors):
-    return {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
 
 
 def test_nothing_is_read_of_what_is_verified(monkeypatch):
@@ -95,11 +91,8 @@ def test_nothing_is_read_of_what_is_verified(monkeypatch):
 def test_over_the_network_a_few_rows_are_enough(online, tmp_path):
     base = tiny_llama(tmp_path / "base", layers=8, width=64)
     other = tiny_llama(tmp_path / "other", seed=1, layers=8, width=64)
-
-    def keep(tensors):
-        tensors |= {name: one for name, one in load_file(base / WEIGHTS).items() if ".mlp." not in name}
-
+    kept = {name: one for name, one in load_file(base / WEIGHTS).items() if ".mlp." not in name}
     online.publish("org/base", base)
-    online.publish("org/child", spoil(other, keep))
+    online.publish("org/child", spoil(other, lambda tensors: tensors.update(kept)))
     found = judged("org/child", "org/base", Options(seed=0, permutations=199))
     assert found.code is Code.PART

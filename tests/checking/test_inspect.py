@@ -1,27 +1,35 @@
 """Pairing follows the paper: right partners in a trained model, chance in a random one."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from hf_lineage.checking.check import inspect
 from hf_lineage.checking.inspect import Pairing, pairing
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.headers import headers
 from tests.conformance.models import tiny_model
-from tests.models import edit_json
+from tests.models import WEIGHTS, edit_json, spoil
 
 HUB = Path(__file__).parents[2] / "examples" / "hub"
 LLAMA = HUB / "acme" / "llama-base"
 
 
-def opened(folder):
+def scores(folder):
+    """The scores of every pair of layers along the MLPs."""
     opened = headers(resolve(str(folder)))
-    checkpoint, layout = opened.checkpoint, opened.layout
-    return checkpoint, layout
+    return pairing(opened.checkpoint, opened.layout, "mlp")
+
+
+def changed(folder, change, **settings):
+    """A copy of the base of the example Hub with other weights."""
+    copy = shutil.copytree(LLAMA, folder / "model")
+    edit_json(copy / "config.json", **settings)
+    return spoil(copy, change)
 
 
 @pytest.mark.parametrize("base", ["llama-base", "gpt2-base"])
@@ -32,8 +40,8 @@ def test_every_mlp_of_a_trained_base_finds_its_own_partner(base):
 
 
 def test_the_scores_are_the_trace_over_the_norm_of_every_pair_of_layers():
-    inspected = pairing(*opened(LLAMA), "mlp")
-    weights = load_file(LLAMA / "model.safetensors")
+    inspected = scores(LLAMA)
+    weights = load_file(LLAMA / WEIGHTS)
 
     def weight(layer, name):
         return weights[f"model.layers.{layer}.mlp.{name}.weight"].double()
@@ -46,27 +54,24 @@ def test_the_scores_are_the_trace_over_the_norm_of_every_pair_of_layers():
 
 
 def test_a_layer_with_another_hidden_size_is_paired_with_no_other(tmp_path):
-    weights = load_file(LLAMA / "model.safetensors")
-    for name, dim in (("up_proj", 0), ("gate_proj", 0), ("down_proj", 1)):
-        key = f"model.layers.2.mlp.{name}.weight"
-        weights[key] = weights[key].narrow(dim, 0, 100).contiguous()
-    save_file(weights, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
-    inspected = inspect(str(tmp_path))
-    assert np.flatnonzero(inspected.pairings["mlp"].scores[2]).tolist() == [2]
-    whole = pairing(*opened(LLAMA), "mlp").scores
-    assert inspected.pairings["mlp"].scores[0, 1] == pytest.approx(whole[0, 1], rel=0.3)
-    assert inspected.pairings["mlp"].alike[2].tolist() == [layer == 2 for layer in range(6)]
-    assert inspected.pairings["value_output"].alike.all()
+    def narrow(weights):
+        for name, dim in (("up_proj", 0), ("gate_proj", 0), ("down_proj", 1)):
+            key = f"model.layers.2.mlp.{name}.weight"
+            weights[key] = weights[key].narrow(dim, 0, 100)
+
+    pairings = inspect(str(changed(tmp_path, narrow))).pairings
+    assert np.flatnonzero(pairings["mlp"].scores[2]).tolist() == [2]
+    assert pairings["mlp"].scores[0, 1] == pytest.approx(scores(LLAMA).scores[0, 1], rel=0.3)
+    assert pairings["mlp"].alike[2].tolist() == [layer == 2 for layer in range(6)]
+    assert pairings["value_output"].alike.all()
 
 
 def test_a_single_layer_has_nothing_to_be_paired_with(tmp_path):
-    weights = load_file(LLAMA / "model.safetensors")
-    kept = {name: tensor for name, tensor in weights.items() if name.startswith("model.layers.0.")}
-    save_file(kept, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
-    edit_json(tmp_path / "config.json", num_hidden_layers=1)
-    inspected = inspect(str(tmp_path))
+    def keep_one(weights):
+        for name in [name for name in weights if not name.startswith("model.layers.0.")]:
+            del weights[name]
+
+    inspected = inspect(str(changed(tmp_path, keep_one, num_hidden_layers=1)))
     assert inspected.pairings["mlp"] == "no two layers have matrices of equal shapes, so there is nothing to pair"
 
 
@@ -78,17 +83,12 @@ def test_random_weights_pair_at_chance():
     assert 0.3 < inspected.auc < 0.7
 
 
-def test_a_matrix_the_registry_does_not_know_is_reported(tmp_path):
-    weights = load_file(LLAMA / "model.safetensors")
-    weights["model.layers.0.mlp.extra.weight"] = torch.zeros(5, 96)
-    save_file(weights, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
-    assert inspect(str(tmp_path)).unclaimed == ("model.layers.0.mlp.extra.weight",)
-
-
-def test_what_is_read_is_less_than_what_is_stored():
-    inspected = inspect(str(LLAMA))
-    assert inspected.bytes_stored == sum(t.nbytes for t in load_file(LLAMA / "model.safetensors").values())
+def test_a_matrix_the_registry_does_not_know_is_reported_and_less_is_read_than_is_stored(tmp_path):
+    extra = {"model.layers.0.mlp.extra.weight": torch.zeros(5, 96)}
+    inspected = inspect(str(changed(tmp_path, lambda weights: weights.update(extra))))
+    assert inspected.unclaimed == (*extra,)
+    stored = load_file(tmp_path / "model" / WEIGHTS)
+    assert inspected.bytes_stored == sum(tensor.nbytes for tensor in stored.values())
     assert 0.5 < inspected.bytes_read / inspected.bytes_stored < 1
 
 

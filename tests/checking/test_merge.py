@@ -1,5 +1,6 @@
 """Shares beside the recipes of merges that mergekit made of the example models, and beside recipes that lie."""
 
+import functools
 import shutil
 from dataclasses import replace
 
@@ -21,14 +22,8 @@ OPTIONS = Options(local_hub=HUB, seed=0)
 @pytest.fixture(scope="module")
 def merge(tmp_path_factory):
     """Each of mergekit's merges by its name, made once."""
-    folder, made = tmp_path_factory.mktemp("merges"), {}
-
-    def make(name):
-        if name not in made:
-            made[name] = merged(name, folder / name)
-        return made[name]
-
-    return make
+    folder = tmp_path_factory.mktemp("merges")
+    return functools.cache(lambda name: merged(name, folder / name))
 
 
 def parents(model, options=OPTIONS):
@@ -111,15 +106,9 @@ def hub(tmp_path):
     """Two fine-tunes of a tiny base in a local Hub, and their mean, whose card names both."""
     base = tiny_llama(tmp_path / "hub" / "acme" / "base")
     a, b = (fine_tuned(base, tmp_path / "hub" / "acme" / name, seed=seed) for name, seed in (("a", 1), ("b", 2)))
-    mean = shutil.copytree(a, tmp_path / "mean")
-
-    def mix(tensors):
-        for name, other in load_file(b / WEIGHTS).items():
-            tensors[name] = (tensors[name] + other) / 2
-
-    spoil(mean, mix)
-    card(mean, ["acme/a", "acme/b"], "merge")
-    return tmp_path / "hub", mean
+    mean, other = shutil.copytree(a, tmp_path / "mean"), load_file(b / WEIGHTS)
+    spoil(mean, lambda tensors: tensors.update({name: (tensors[name] + other[name]) / 2 for name in other}))
+    return tmp_path / "hub", card(mean, ["acme/a", "acme/b"], "merge")
 
 
 def of(hub, model):
@@ -157,25 +146,17 @@ def test_a_parent_that_is_not_related_or_not_there_has_no_share_and_the_others_d
     (tiny_llama(place / "acme" / "gone") / WEIGHTS).unlink()
     card(mean, ["acme/a", "acme/b", "acme/other", "acme/wide", "acme/gone"], "merge")
     found = of(place, mean)
-    assert [found[f"acme/{name}"].reason for name in ("other", "wide", "gone")] == [
-        "it is UNRELATED", "it is UNRELATED", "it is UNDECIDED no-weights",
-    ]  # fmt: skip
+    reasons = [found[f"acme/{name}"].reason for name in ("other", "wide", "gone")]
+    assert reasons == ["it is UNRELATED", "it is UNRELATED", "it is UNDECIDED no-weights"]
     assert found["acme/a"].shares["mlp"].value == pytest.approx(0.5, abs=1e-3)
-
-
-def test_one_parent_that_can_be_compared_has_nobody_to_share_with(hub):
-    place, mean = hub
-    (tiny_llama(place / "acme" / "gone") / WEIGHTS).unlink()
     card(mean, ["acme/a", "acme/gone"], "merge")
     assert of(place, mean)["acme/a"].reason == "no other parent can be compared"
 
 
 def test_weights_that_are_not_finite_are_a_reason(hub):
     place, mean = hub
-    for name in ("mlp.up_proj", "self_attn.v_proj"):
-        spoil(
-            place / "acme" / "b", lambda tensors, name=name: tensors[f"model.layers.0.{name}.weight"].fill_(torch.nan)
-        )
+    names = [f"model.layers.0.{name}.weight" for name in ("mlp.up_proj", "self_attn.v_proj")]
+    spoil(place / "acme" / "b", lambda tensors: [tensors[name].fill_(torch.nan) for name in names])
     assert of(place, mean)["acme/b"].reason.startswith("it is UNDECIDED inconclusive")
 
 

@@ -11,7 +11,7 @@ from hf_lineage.source.locate import located
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 from tests import gguf_models
-from tests.blends import BASE, A, B, blended, half_and_half
+from tests.blends import BASE, A, B, blended
 from tests.checkpoint.formats import test_awq as awq
 from tests.checkpoint.formats import test_gptq as gptq
 from tests.models import EXAMPLES
@@ -43,14 +43,11 @@ def test_57_and_43_percent_come_back_within_a_hundredth(tmp_path, dtype):
     assert {*found.made} == {Made.BLEND}
 
 
-def test_three_parents_come_back_as_well(tmp_path):
+def test_three_parents_come_back_as_well_and_two_from_numbers_of_four_bits_within_a_twentieth(tmp_path):
     found = blend(blended(tmp_path / "x", {BASE: 0.4, A: 0.35, B: 0.25}), BASE, A, B)
     assert values(found) == pytest.approx([0.4, 0.35, 0.25], abs=0.001)
     assert found.made == (Made.BLEND,) * 3
-
-
-def test_from_numbers_of_four_bits_shares_come_back_within_a_twentieth(tmp_path):
-    found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, bits=4), BASE, B)
+    found = blend(blended(tmp_path / "y", {BASE: 0.43, B: 0.57}, bits=4), BASE, B)
     assert values(found) == pytest.approx([0.43, 0.57], abs=0.05)
     assert found.made[1] is Made.HIDDEN
 
@@ -81,27 +78,20 @@ def test_from_files_of_four_bits_shares_come_back_within_a_twentieth(tmp_path, s
     assert {*found.made} <= {Made.HIDDEN, Made.ASIDE}, "four bits hide whether it is a blend or a relative"
 
 
-def test_a_blend_by_attention_alone_shows_branch_by_branch(tmp_path):
-    found = blend(half_and_half(tmp_path / "x", {BASE: 0.43, B: 0.57}, "self_attn"), BASE, B)
+def test_a_blend_by_attention_alone_shows_branch_by_branch_and_whole_matrices_are_pieces(tmp_path):
+    found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, part="self_attn"), BASE, B)
     by_branch = {branch: shares.parents[1].value for branch, shares in found.by_branch.items()}
     assert by_branch == {"attention": pytest.approx(0.57, abs=0.001), "mlp": pytest.approx(0, abs=0.001)}
     assert found.made[1] is Made.BLEND
+    assert blend(blended(tmp_path / "y", {BASE: 0.0, B: 1.0}, part="self_attn"), BASE, B).made[1] is Made.PIECES
 
 
-def test_whole_matrices_of_another_model_are_pieces(tmp_path):
-    assert blend(half_and_half(tmp_path / "x", {BASE: 0.0, B: 1.0}, "self_attn"), BASE, B).made[1] is Made.PIECES
-
-
-def test_of_large_matrices_some_rows_are_read_and_say_the_same(tmp_path, monkeypatch):
-    model = blended(tmp_path / "x", {BASE: 0.43, B: 0.57})
-    monkeypatch.setattr(reading, "LARGE", 1000)
-    assert values(blend(model, BASE, B)) == pytest.approx([0.43, 0.57], abs=0.005)
-
-
-def test_a_model_of_other_shapes_or_of_another_descent_has_no_share(tmp_path):
+def test_of_large_matrices_some_rows_are_read_and_other_shapes_or_another_descent_have_no_share(tmp_path, monkeypatch):
     model = blended(tmp_path / "x", {BASE: 0.43, B: 0.57})
     found = blend(model, BASE, B, "otter/llama-independent", "acme/gpt2-base")
     assert [isinstance(share, str) for share in found.shares.parents] == [False, False, True, True]
+    monkeypatch.setattr(reading, "LARGE", 1000)
+    assert values(blend(model, BASE, B)) == pytest.approx([0.43, 0.57], abs=0.005)
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, compare
@@ -19,7 +20,7 @@ from tests.adapters import trained
 from tests.checkpoint.formats.test_fp8 import blocks
 from tests.checkpoint.test_rounding import quantized
 from tests.gguf_models import KINDS, write
-from tests.models import EXAMPLES, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.models import EXAMPLES, WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 from tests.quantizing import BASE, repacked
 from tests.sparse_models import dare
 
@@ -62,17 +63,28 @@ def test_nothing_is_seen_of_a_model_in_which_no_layer_is_inherited_or_that_is_an
     assert all(row.derivation is None for row in check(model, options=HUB).rows)
 
 
-def changed(folder, change, source=BASE):
-    """A copy of a model in which every matrix of its layers is changed; it stays in its format."""
+def edited(folder, change, source=BASE):
+    """A copy of a model in which those tensors are others for which `change` gives one, by their names."""
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("README.md"))
 
-    def everywhere(tensors):
-        for number, (name, tensor) in enumerate(sorted(tensors.items())):
-            if ".layers." in name and tensor.ndim == 2:
-                new = change(tensor.float().numpy(), number)
-                tensors[name] = torch.tensor(np.ascontiguousarray(new)).to(tensor.dtype)
+    def each(tensors):
+        for name, tensor in tensors.items():
+            new = change(name, tensor.float())
+            tensors[name] = tensor if new is None else new.to(tensor.dtype)
 
-    return spoil(folder, everywhere)
+    return spoil(folder, each)
+
+
+def changed(folder, change, source=BASE):
+    """A copy of a model in which every matrix of its layers is changed; it stays in its format."""
+    matrices = sorted(name for name, one in load_file(source / WEIGHTS).items() if ".layers." in name and one.ndim == 2)
+
+    def numbered(name, one):
+        if name in matrices:
+            return torch.tensor(np.ascontiguousarray(change(one.numpy(), matrices.index(name))))
+        return None
+
+    return edited(folder, numbered, source)
 
 
 def low_rank(rank, size=0.1):
@@ -135,36 +147,29 @@ def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
 
 
 def test_an_adapter_on_attention_alone_is_found_there(tmp_path):
-    def attention(tensors):
-        for name, tensor in tensors.items():
-            if ".q_proj" in name or ".v_proj" in name:
-                new = low_rank(8)(tensor.float().numpy(), 1)
-                tensors[name] = torch.tensor(new).to(tensor.dtype)
+    def attention(name, one):
+        return torch.tensor(low_rank(8)(one.numpy(), 1)) if ".q_proj" in name or ".v_proj" in name else None
 
-    shutil.copytree(BASE, tmp_path / "child", ignore=shutil.ignore_patterns("README.md"))
-    derived = made(BASE, spoil(tmp_path / "child", attention))
+    derived = made(BASE, edited(tmp_path / "child", attention))
     assert (means(derived), derived.rank) == (["low_rank"], 8)
     assert len(derived.changed) == 6
 
 
 def test_reordered_units_of_a_class_that_stores_matrices_transposed_are_found(tmp_path):
     base = tiny_gpt2(tmp_path / "base", layers=4, width=64)
-    shutil.copytree(base, tmp_path / "child")
 
-    def reorder(tensors):
-        for layer in range(4):
-            order = torch.randperm(256, generator=torch.Generator().manual_seed(layer))
-            up, down = f"h.{layer}.mlp.c_fc.weight", f"h.{layer}.mlp.c_proj.weight"
-            tensors[up], tensors[down] = tensors[up][:, order], tensors[down][order]
+    def reorder(name, one):
+        if ".mlp.c_" not in name or one.ndim == 1:
+            return None
+        order = torch.randperm(256, generator=torch.Generator().manual_seed(int(name.split(".")[1])))
+        return one[:, order] if "c_fc" in name else one[order]
 
-    derived = made(base, spoil(tmp_path / "child", reorder))
-    assert means(derived) == ["reordered", "unchanged"]
+    assert means(made(base, edited(tmp_path / "child", reorder, base))) == ["reordered", "unchanged"]
 
 
 def test_a_quantized_file_is_known_by_the_bits_it_stores(tmp_path):
-    derived = made(
-        BASE, repacked(BASE, tmp_path / "child", blocks(32, 32), quant_method="fp8", weight_block_size=[32, 32])
-    )
+    settings = {"quant_method": "fp8", "weight_block_size": [32, 32]}
+    derived = made(BASE, repacked(BASE, tmp_path / "child", blocks(32, 32), **settings))
     assert means(derived)[0] == "quantized"
     assert derived.words.startswith("quantized (stored with 8 bits a weight)")
 
@@ -172,9 +177,8 @@ def test_a_quantized_file_is_known_by_the_bits_it_stores(tmp_path):
 @pytest.fixture
 def sampled(monkeypatch, tmp_path):
     """A pair of models so large beside a sample that a sample decides."""
-    monkeypatch.setattr(sampling, "UNITS", 64)
-    monkeypatch.setattr(sampling, "RUN", 8)
-    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    for name, size in (("UNITS", 64), ("RUN", 8), ("COORDINATES", 32)):
+        monkeypatch.setattr(sampling, name, size)
     monkeypatch.setattr(models, "HIDDEN", 512)
     base = tiny_llama(tmp_path / "base", layers=16, width=128)
     return base, fine_tuned(base, tmp_path / "child")
@@ -203,18 +207,6 @@ def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
     assert means(made(base, base, budget="full")) == ["unchanged"]
 
 
-def edited(folder, change, source=BASE):
-    """A copy of a model in which those tensors are others for which `change` gives one, by their names."""
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("README.md"))
-
-    def each(tensors):
-        for name, tensor in tensors.items():
-            new = change(name, tensor.float())
-            tensors[name] = tensor if new is None else new.to(tensor.dtype)
-
-    return spoil(folder, each)
-
-
 TRAINED = {
     "norms": lambda name, one: one * 1.1 if one.ndim == 1 else None,
     "embedding": lambda name, one: one * 1.1 if "embed_tokens" in name else None,
@@ -235,16 +227,17 @@ def test_weights_are_unchanged_only_if_all_tensors_are(tmp_path, monkeypatch, ki
         assert made(BASE, child).words == "weights unchanged"
 
 
-def test_trained_biases_are_named(tmp_path):
-    base = EXAMPLES / "acme/gpt2-base"
-    child = edited(tmp_path / "child", lambda name, one: one + 0.1 if name.endswith("mlp.c_fc.bias") else None, base)
-    assert made(base, child).words == "all but the biases are the base's, unchanged"
-
-
-def test_trained_routers_are_named(tmp_path):
-    base = experts.made(tmp_path / "base")
-    child = edited(tmp_path / "child", lambda name, one: one * 1.1 if name.endswith("gate.weight") else None, base)
-    assert made(base, child).words == "all but the gate are the base's, unchanged"
+@pytest.mark.parametrize(
+    ("base", "end", "change", "kind"),
+    [
+        (lambda _: EXAMPLES / "acme/gpt2-base", "mlp.c_fc.bias", lambda one: one + 0.1, "biases"),
+        (experts.made, "gate.weight", lambda one: one * 1.1, "gate"),
+    ],
+)
+def test_trained_biases_and_routers_are_named(tmp_path, base, end, change, kind):
+    source = base(tmp_path / "base")
+    child = edited(tmp_path / "child", lambda name, one: change(one) if name.endswith(end) else None, source)
+    assert made(source, child).words == f"all but the {kind} are the base's, unchanged"
 
 
 def test_what_was_frozen_is_named_beside_what_was_trained(tmp_path):

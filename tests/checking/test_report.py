@@ -1,58 +1,217 @@
-"""A report: what it is worth as a whole, and when it was made."""
+"""A report as a whole, and a policy on it, which counts where whoever checks asks for it.
+
+The one that a publisher wrote accepts nothing for anybody else.
+"""
 
 import datetime
+import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.report import Blended, Report
-from hf_lineage.errors import OptionError
+from hf_lineage.checking.report import FILE, OWN, Blended, Report, asked, read, under
+from hf_lineage.checking.result import NAMED
+from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.blend import Blend, Made
 from hf_lineage.evidence.merge import Share, Shares
-from hf_lineage.evidence.verdict import ExitCode
-from tests.pages import HOSTILE, measured, row
+from hf_lineage.evidence.relation import Derivation, Means
+from hf_lineage.evidence.verdict import Code, ExitCode
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.policy import LARGEST, Policy, Waiver
+from tests.pages import HOSTILE, measured, report, row
 
 
-def report(*rows):
+def plain(*rows):
     return Report("org/model", None, rows, (), Options())
 
 
 def test_the_most_severe_of_its_rows_counts():
     good, bad = row(mlp=measured()), row("org/other", mlp=measured(score=0.0, p=0.5))
-    assert report(good).exit_code == ExitCode.VERIFIED
-    assert report(good, bad).exit_code == ExitCode.UNRELATED
-    assert report().exit_code == ExitCode.UNDECIDED
+    assert plain(good).exit_code == ExitCode.VERIFIED
+    assert plain(good, bad).exit_code == ExitCode.UNRELATED
+    assert plain().exit_code == ExitCode.UNDECIDED
 
 
 def test_it_began_when_it_was_made_unless_another_time_is_given():
     before = datetime.datetime.now(datetime.UTC)
-    assert before <= report().checked_at <= datetime.datetime.now(datetime.UTC)
-    assert report().called == "check"
+    assert before <= plain().checked_at <= datetime.datetime.now(datetime.UTC)
+    assert plain().called == "check"
 
 
-SHARE = Share(0.5, 0.49, 0.51, {}, detected=True)
-
-
-def blended(made, named):
-    return Blended(("a", "b"), Blend(Shares((SHARE, SHARE), 0.0), {}, 1.0, 1.0, made), named)
-
-
-def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared():
-    assert blended((Made.BLEND, Made.BLEND), (True, False)).undeclared == ("b",)
-    assert blended((Made.BLEND, Made.BLEND), (True, True)).undeclared == ()
-
-
-def test_a_share_alone_makes_nobody_a_parent():
-    for made in (Made.ASIDE, Made.NEAR, Made.HIDDEN, Made.PIECES, Made.FROM_MODEL, Made.NONE):
-        assert blended((made, made), (False, False)).undeclared == ()
+@pytest.mark.parametrize(
+    ("made", "named", "undeclared"),
+    [
+        ((Made.BLEND, Made.BLEND), (True, False), ("b",)),
+        ((Made.BLEND, Made.BLEND), (True, True), ()),
+        *(((made, made), (False, False), ()) for made in Made if made not in (Made.BLEND, Made.SHARED)),
+    ],
+)
+def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared(made, named, undeclared):
+    """A share alone makes nobody a parent."""
+    share = Share(0.5, 0.49, 0.51, {}, detected=True)
+    blend = Blend(Shares((share, share), 0.0), {}, 1.0, 1.0, made)
+    assert Blended(("a", "b"), blend, named).undeclared == undeclared
 
 
 def test_a_format_that_is_none_is_named_with_those_that_there_are():
     with pytest.raises(OptionError, match=r"there is no format 'pdf'; the formats are text, json, markdown"):
-        report().to_format("pdf")
+        plain().to_format("pdf")
 
 
 def test_a_report_is_shown_in_one_line_whatever_its_bases_are_called():
     other = row("a/b", mlp=measured(score=0.01, p=0.4, share=0.0))
-    assert repr(report(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
-    assert "\n" not in repr(report(row(HOSTILE, mlp=measured())))
+    assert repr(plain(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
+    assert "\n" not in repr(plain(row(HOSTILE, mlp=measured())))
+
+
+TODAY = datetime.date(2026, 11, 22)
+LATER, PAST = datetime.date(2027, 1, 1), datetime.date(2026, 1, 1)
+NONE = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0))
+SOME = row("org/base", mlp=measured(share=0.3))
+MOST = row("org/base", mlp=measured())
+
+
+def waiving(kind=Code.UNRELATED, expires=LATER, **more):
+    return Policy("p.yaml", (Waiver("org/base", kind, "distilled", expires),), **more)
+
+
+def here(folder, text=None):
+    if text is not None:
+        (folder / FILE).write_text(text)
+    return lambda: RepoRef("here", folder)
+
+
+def test_an_accepted_finding_returns_0_and_stays_what_it_is_until_it_expires():
+    judged = under(report(NONE), waiving(), TODAY)
+    assert (judged.status, judged.exit_code) == (ExitCode.VERIFIED, ExitCode.UNRELATED)
+    assert (judged.rows[0].verdict, judged.rows[0].waiver) == (NONE.verdict, waiving().accepted[0])
+    assert judged.notes == ()
+    judged = under(report(NONE), waiving(expires=PAST), TODAY)
+    assert (judged.status, judged.rows[0].waiver) == (ExitCode.UNRELATED, None)
+    assert judged.notes == (
+        "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day has passed; this check found the "
+        "same again",
+    )
+    other = replace(NONE, claim=replace(NONE.claim, base="org/other"))
+    assert under(report(NONE, other), waiving(), TODAY).status is ExitCode.UNRELATED, "one claim hides no other"
+
+
+@pytest.mark.parametrize("kind", [Code.INCONCLUSIVE, Code.PART, Code.DAMAGED])
+def test_another_finding_of_the_same_base_is_not_accepted(kind):
+    judged = under(report(NONE), waiving(kind), TODAY)
+    assert judged.status is ExitCode.UNRELATED
+    assert judged.notes == (
+        f"p.yaml accepts that org/base is {kind.label}, but this check did not find it; remove the entry if it is "
+        "settled",
+    )
+
+
+def test_what_fails_is_said_by_the_policy():
+    assert under(report(SOME), waiving(Code.PART), TODAY).status is ExitCode.VERIFIED
+    assert under(report(SOME), Policy(), TODAY).status is ExitCode.UNDECIDED
+    assert under(report(SOME), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
+    assert under(report(NONE), Policy(fail_on="never"), TODAY).status is ExitCode.VERIFIED
+    assert under(report(), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
+
+
+def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
+    policy = Policy("p.yaml", relations=("quantized",), fail_on="unrelated")
+    judged = under(report(MOST), policy, TODAY)
+    assert judged.status is ExitCode.UNDECIDED
+    assert judged.rows[0].unmet == ("the policy asks for the relation quantized, but the claim declares finetune",)
+
+    class Trained(Derivation):
+        means = (Means.DENSE,)
+        words = "changed in full"
+
+    declared = replace(MOST, claim=replace(MOST.claim, relation="quantized"))
+    assert under(report(declared), policy, TODAY).status is ExitCode.VERIFIED
+    seen = under(report(replace(declared, derivation=Trained(()))), policy, TODAY)
+    assert seen.rows[0].unmet == ("the policy asks for the relation quantized, but the weights show changed in full",)
+
+
+def test_a_base_that_the_user_names_declares_no_relation_and_neither_does_nothing():
+    named = replace(MOST, claim=replace(MOST.claim, sources=NAMED, relation=None))
+    assert under(report(named), Policy(relations=("merge",)), TODAY).status is ExitCode.VERIFIED
+    judged = under(report(), Policy("p.yaml", relations=("merge",), fail_on="unrelated"), TODAY)
+    assert judged.status is ExitCode.UNDECIDED
+    assert judged.notes == ("p.yaml asks for the relation merge, but the model declares no base",)
+
+
+def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
+    locate = here(tmp_path, "fail-on: never")
+    assert asked(None, None, locate) is None
+    assert asked(OWN, None, locate) == Policy(FILE, fail_on="never")
+    judged = under(replace(report(NONE), source=locate()), None, TODAY)
+    assert (judged.status, judged.policy) == (ExitCode.UNRELATED, None)
+    assert judged.notes == (
+        "lineage.yaml of the model was not read because the publisher of the model wrote it; if you are the "
+        "publisher, add --policy own",
+    )
+
+
+def test_the_policy_of_a_model_on_the_hub_is_its_publishers(tmp_path):
+    """Who publishes a model would gain by accepting that its claim is contradicted."""
+    here(tmp_path, "fail-on: never")
+    published = RepoRef("org/model", tmp_path, "0" * 40, remote="org/model")
+    with pytest.raises(
+        OptionError, match="on the Hub the publisher of the model wrote the file, so name a file of yours"
+    ):
+        asked(OWN, None, lambda: published)
+    assert under(replace(report(NONE), source=published), None, TODAY).notes == ()
+
+
+def test_of_the_hub_only_what_names_its_model_is_accepted(tmp_path):
+    """A file that accepts one model's claim would accept that of any other that declares the same base."""
+    published = RepoRef("fern/liar", tmp_path, "0" * 40, remote="fern/liar")
+    judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), waiving(), TODAY)
+    assert judged.status is ExitCode.UNRELATED
+    assert judged.notes == (
+        "p.yaml accepts that org/base is UNRELATED, but does not say of which model on the Hub; add model: org/name",
+    )
+    (accepted,) = waiving().accepted
+    named = Policy("p.yaml", (replace(accepted, model="fern/liar"),))
+    judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), named, TODAY)
+    assert (judged.status, judged.notes) == (ExitCode.VERIFIED, ())
+    other = replace(report(NONE, model="moss/liar"), source=replace(published, name="moss/liar", remote="moss/liar"))
+    assert under(other, named, TODAY).status is ExitCode.UNRELATED
+
+
+def test_a_policy_is_that_of_the_folder_itself_or_of_a_file_and_what_the_user_says_goes_before_it(tmp_path):
+    assert asked(OWN, None, here(tmp_path)) is None
+    assert asked(OWN, "never", here(tmp_path)) == Policy(fail_on="never")
+    (tmp_path / "part").mkdir()
+    here(tmp_path / "part", "fail-on: never")
+    assert asked(OWN, None, lambda: RepoRef("here", tmp_path, subfolder="part")) is None
+    file = tmp_path / "part" / FILE
+    assert asked(str(file), None, here(tmp_path)) == Policy(str(file), fail_on="never")
+    assert asked(OWN, "undecided", here(tmp_path / "part")).fail_on == "undecided"
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"#" * (LARGEST + 1)])
+def test_a_file_that_is_no_text_or_too_large_is_refused(tmp_path, content):
+    (tmp_path / "p").write_bytes(content)
+    with pytest.raises(OptionError, match=r"is not UTF-8 text|is larger than 64 KiB"):
+        read(tmp_path / "p")
+
+
+def test_what_is_no_file_is_refused_without_opening_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "absent", "", "a\0b"):
+        with pytest.raises(OptionError, match="is not a file; name one"):
+            read(tmp_path / name if name else tmp_path)
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
+    (tmp_path / "secret").write_text("fail-on: never")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")
+    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
+        asked(OWN, None, here(tmp_path / "model"))
+
+
+def test_something_else_under_the_name_keeps_nobody_from_checking(tmp_path):
+    (tmp_path / FILE).mkdir()
+    assert under(replace(report(NONE), source=here(tmp_path)()), None, TODAY).notes == ()

@@ -44,11 +44,8 @@ def test_a_waiver_counts_where_what_is_accepted_counts():
     assert worst([waived], accepted=True) is ExitCode.VERIFIED
 
 
-def test_sentences_are_stated_with_the_name_in_front():
+def test_sentences_or_else_the_details_are_stated_with_the_name_in_front():
     assert list(Finding("T", "org/base", ("one", "two"), ("more",)).statements) == ["org/base: one", "org/base: two"]
-
-
-def test_of_a_finding_without_sentences_the_details_are_stated():
     assert list(Finding("T", details=("more",)).statements) == ["more"]
 
 

@@ -9,17 +9,16 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage import Options, check, compare
-from hf_lineage.architecture.paths import USUAL
+from hf_lineage.architecture.schema import USUAL
 from hf_lineage.checking import stages
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence.measure import analyses, enough
 from hf_lineage.report import json, wording
 from hf_lineage.signature import sample
-from hf_lineage.signature import sample as sampling
 from hf_lineage.source import model as model_module
 from hf_lineage.source import rows as rows_module
 from tests import models
-from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
+from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil, tiny_llama
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 16
 QUICK = Options(seed=1, permutations=199)
@@ -28,9 +27,8 @@ QUICK = Options(seed=1, permutations=199)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """An eighth of the units and a quarter of the coordinates are drawn."""
-    monkeypatch.setattr(sampling, "UNITS", 64)
-    monkeypatch.setattr(sampling, "RUN", 8)
-    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    for name, size in (("UNITS", 64), ("RUN", 8), ("COORDINATES", 32)):
+        monkeypatch.setattr(sample, name, size)
     monkeypatch.setattr(models, "HIDDEN", HIDDEN)
 
 
@@ -86,15 +84,13 @@ def test_a_fraction_of_each_layer_is_read_and_little_more_along_two_paths(tmp_pa
     assert moved[1] < 1.35 * moved[0]
 
 
-def test_whole_layers_are_read_where_they_are_asked_for(base, tmp_path):
-    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, budget="full"))
-    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
-
-
-@pytest.mark.long
-def test_gates_are_sampled_with_the_rest_of_an_mlp(base, tmp_path):
-    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "mlp_gate")))
-    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", True)
+@pytest.mark.parametrize(
+    ("changes", "by_sample"),
+    [({"budget": "full"}, False), pytest.param({"paths": ("mlp", "mlp_gate")}, True, marks=pytest.mark.long)],
+)
+def test_gates_are_sampled_too_and_whole_layers_are_read_where_they_are_asked_for(base, tmp_path, changes, by_sample):
+    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, **changes))
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", by_sample)
 
 
 def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
@@ -112,8 +108,7 @@ def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
 def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
     child = fine_tuned(base, tmp_path / "child")
     spoil(child, lambda tensors: [tensors.pop(name) for name in list(tensors) if f".{LAYERS - 1}." in name])
-    config = child / "config.json"
-    config.write_text(config.read_text("utf-8").replace(f": {LAYERS}", f": {LAYERS - 1}"), encoding="utf-8")
+    edit_json(child / "config.json", num_hidden_layers=LAYERS - 1)
     row = judged(base, child)
     assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
 

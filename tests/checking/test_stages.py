@@ -10,8 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.checking import stages
-from hf_lineage.checking.stage import Stage
-from hf_lineage.checking.stages import decide
+from hf_lineage.checking.stages import Stage, decide
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
@@ -72,22 +71,21 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
 @pytest.mark.long
 def test_one_that_is_not_possible_costs_nothing_and_one_that_is_not_called_for_costs_its_part(toy):
     (tests,) = counted(judged(f"{HUB}/fern/llama-finetune-a"))
-    assert toy(possible=False) == []
-    assert counted(judged(f"{HUB}/fern/llama-finetune-a")) == [tests]
-    assert toy(analyses=3) == []
-    assert counted(judged(f"{HUB}/fern/llama-finetune-a")) == [tests + 3]
+    for more, costs in (({"possible": False}, 0), ({"analyses": 3}, 3)):
+        assert toy(**more) == []
+        assert counted(judged(f"{HUB}/fern/llama-finetune-a")) == [tests + costs]
 
 
-def test_one_that_cannot_be_made_leaves_the_verdict_and_says_why(toy):
-    toy(outcome=CheckpointError("the names are damaged"))
-    outcome = judged()
-    assert outcome.code is Code.UNRELATED
-    assert outcome.reason == "could not be compared by their names: the names are damaged"
-
-
-def test_one_that_leaves_the_verdict_to_others_changes_nothing(toy):
-    toy()
-    assert judged().code is Code.UNRELATED
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (None, ""),
+        (CheckpointError("the names are damaged"), "could not be compared by their names: the names are damaged"),
+    ],
+)
+def test_one_that_leaves_the_verdict_or_cannot_be_made_changes_no_more_than_the_reason(toy, outcome, reason):
+    toy(outcome=outcome)
+    assert (judged().code, judged().reason) == (Code.UNRELATED, reason)
 
 
 def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_significant():
@@ -117,6 +115,13 @@ def models(tmp_path_factory):
     return base, fine_tuned(base, room / "child"), tiny_llama(room / "other", seed=1, layers=LAYERS)
 
 
+@pytest.fixture(scope="module")
+def signed(models, tmp_path_factory):
+    """The signature of the base, in a file."""
+    save_signature(extract(str(models[0])), file := tmp_path_factory.mktemp("signed") / "base")
+    return file
+
+
 def judged_path_stages(a, b, options=QUICK):
     (row,) = compare(str(a), str(b), options).rows
     return row
@@ -126,11 +131,16 @@ def read(row):
     return {path: evidence.read for path, evidence in row.verdict.evidence.items()}
 
 
-def test_a_child_is_related_after_the_first_layers(models):
+def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is_paid_for(models):
     base, child, _ = models
     row = judged_path_stages(base, child)
     assert (row.verdict.code, read(row), row.layers) == ("inherited", {"mlp": FIRST}, LAYERS)
-    assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
+    measured = row.verdict.evidence["mlp"]
+    assert measured.layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
+    assert measured.analyses == 3
+    assert measured.further == 2  # the models may be compared unit by unit and number by number as well
+    assert len(measured.permutation.scores) == 999
+    assert measured.p_value == pytest.approx(5 * measured.permutation.p_value) == pytest.approx(0.005)
 
 
 def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
@@ -139,20 +149,14 @@ def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(mod
     assert (row.verdict.code, read(row)) == ("unrelated", {"mlp": enough(LAYERS)})
 
 
-@pytest.mark.long
-def test_models_on_this_machine_are_read_until_the_verdict_is_clear_and_as_a_whole_on_request(models):
+def test_all_layers_are_read_on_request_and_say_what_the_first_say(models):
     base, child, _ = models
-    for options, layers, analyses in ((ONE, FIRST, 3), (FULL, LAYERS, 1)):
-        row = judged_path_stages(base, child, options)
-        found = row.verdict.code, read(row), row.verdict.evidence["mlp"].analyses
-        assert found == ("inherited", {"mlp": layers}, analyses)
-
-
-def test_the_layers_that_are_read_say_what_they_say_among_all(models):
-    base, child, _ = models
-    few, everything = (judged_path_stages(base, child, options).verdict.evidence["mlp"] for options in (QUICK, FULL))
-    rows = [everything.layers[1].index(layer) for layer in few.layers[1]]
-    np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[rows], rtol=1e-12)
+    rows = [judged_path_stages(base, child, options) for options in (ONE, FULL)]
+    few, everything = (row.verdict.evidence["mlp"] for row in rows)
+    assert [(row.verdict.code, read(row)["mlp"]) for row in rows] == [("inherited", FIRST), ("inherited", LAYERS)]
+    assert (few.analyses, everything.analyses) == (3, 1)
+    among = [everything.layers[1].index(layer) for layer in few.layers[1]]
+    np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[among], rtol=1e-12)
 
 
 @pytest.mark.long
@@ -169,29 +173,25 @@ def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models)
     }
 
 
-def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_path):
-    base, child, other = models
-    save_signature(extract(str(base)), tmp_path / "base")
-    row = judged_path_stages(tmp_path / "base", child)
+def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, signed):
+    _, child, other = models
+    row = judged_path_stages(signed, child)
     assert row.verdict.code == "inherited"
     assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, FIRST)
     assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
-    assert judged_path_stages(tmp_path / "base", other).verdict.code == "unrelated"
+    assert judged_path_stages(signed, other).verdict.code == "unrelated"
 
 
-def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
-    base, child, _ = models
-    save_signature(extract(str(base)), tmp_path / "base")
-    weights = load_file(child / WEIGHTS)
-    moved = {number: (number * 5 + 3) % LAYERS for number in range(LAYERS)}
-    shutil.copytree(child, tmp_path / "shuffled")
+def test_layers_in_another_order_are_found_in_a_stored_base(models, signed, tmp_path):
+    _, child, _ = models
+    folder = shutil.copytree(child, tmp_path / "shuffled")
 
-    def shuffle(name):
-        number = name.split(".")[2] if ".layers." in name else ""
-        return name.replace(f".layers.{number}.", f".layers.{moved[int(number)]}.") if number else name
+    def shuffled(name):
+        number = int(name.split(".")[2]) if ".layers." in name else 0
+        return name.replace(f".layers.{number}.", f".layers.{(number * 5 + 3) % LAYERS}.")
 
-    save_file({shuffle(name): tensor for name, tensor in weights.items()}, tmp_path / "shuffled" / WEIGHTS)
-    row = judged_path_stages(tmp_path / "base", tmp_path / "shuffled")
+    save_file({shuffled(name): tensor for name, tensor in load_file(child / WEIGHTS).items()}, folder / WEIGHTS)
+    row = judged_path_stages(signed, folder)
     assert (row.verdict.code, read(row)) == ("inherited", {"mlp": FIRST})
 
 
@@ -244,10 +244,8 @@ def test_half_of_the_layers_are_never_verified_however_little_the_others_write(t
     loud = with_layers(base, other, tmp_path / "half", range(6))
     loud = with_layers(other, loud, tmp_path / "loud", range(6, 12), 1e-15)
     for model in (silent, loud):
-        assert (judged_path_stages(base, model).verdict.label, judged_path_stages(base, model).verdict.verified) == (
-            "RELATED part",
-            False,
-        )
+        verdict = judged_path_stages(base, model).verdict
+        assert (verdict.label, verdict.verified) == ("RELATED part", False)
 
 
 def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path):
@@ -286,15 +284,6 @@ def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_ar
     base, _, other = models
     row = judged_path_stages(base, other)
     assert (row.verdict.code, read(row)) == ("unrelated", {"mlp": LAYERS})
-
-
-def test_every_interim_analysis_is_paid_for(models):
-    base, child, _ = models
-    evidence = judged_path_stages(base, child).verdict.evidence["mlp"]
-    assert evidence.analyses == 3
-    assert evidence.further == 2  # the models may be compared unit by unit and number by number as well
-    assert len(evidence.permutation.scores) == 999
-    assert evidence.p_value == pytest.approx(5 * evidence.permutation.p_value) == pytest.approx(0.005)
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check
 from hf_lineage.checking import stages
-from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
+from tests.models import WEIGHTS, card, edit_json, fine_tuned, tiny_llama
 from tests.server import serving
 from tests.server.client import connect
 
@@ -41,8 +41,7 @@ def base(tmp_path):
 def mirror(base, tmp_path):
     """A copy of all files but the card, saved by another version."""
     folder = shutil.copytree(base, tmp_path / "mirror", ignore=shutil.ignore_patterns("README.md"))
-    config = json.loads((folder / "config.json").read_text("utf-8")) | {"transformers_version": "4.0.0"}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    edit_json(folder / "config.json", transformers_version="4.0.0")
     return card(folder, "acme/base")
 
 
@@ -68,20 +67,15 @@ def test_a_mirror_is_related_by_the_listing_and_not_verified_and_no_weights_are_
     assert row.verdict.reason.startswith("the same files, by the Hub's listing: 2 files with weights")
     assert (row.verdict.verified, row.verdict.exit_code) == (False, 3)
     assert moved <= 2 * HEADERS
-
-
-def test_the_user_may_accept_it(judge):
     row, _ = judge(replace(QUICK, accept=("listed",)))
-    assert row.verdict.exit_code == 0
-    assert not row.verdict.verified
+    assert (row.verdict.verified, row.verdict.exit_code) == (False, 0)
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [{"budget": "full"}, {"recompute": True}])
 def test_where_the_weights_are_asked_for_they_are_read(judge, asked):
     row, moved = judge(replace(QUICK, **asked))
-    assert row.verdict.label == "VERIFIED inherited"
-    assert row.verdict.verified
+    assert (row.verdict.label, row.verdict.verified) == ("VERIFIED inherited", True)
     assert moved > 2 * HEADERS
 
 
@@ -101,8 +95,7 @@ def test_a_fine_tune_falls_through_to_its_weights_at_no_more_requests(judge, mir
 
 
 def test_another_configuration_says_that_the_weights_may_do_something_else(judge, mirror):
-    config = json.loads((mirror / "config.json").read_text("utf-8")) | {"rope_theta": 5.0}
-    (mirror / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    edit_json(mirror / "config.json", rope_theta=5.0)
     row, _ = judge()
     assert row.verdict.label == "VERIFIED inherited"
 

@@ -9,7 +9,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import fitted_coordinates as procrustes
-from hf_lineage.signature import unit_norms, units
+from hf_lineage.signature import residual, units
 from hf_lineage.signature.units import Known
 from hf_lineage.source.headers import headers
 from tests import streams
@@ -20,9 +20,12 @@ BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/ll
 FORGOTTEN = streams.embedding(torch.zeros_like)
 
 
+def both(*folders):
+    return [headers(resolve(str(folder))) for folder in folders]
+
+
 def seen(folder, at_first=TOKEN):
-    models = (headers(resolve(str(place))) for place in (HUB / BASE, folder))
-    return compare_by_units(*models, [range(6)], at_first, Test(199, 0))
+    return analysed(HUB / BASE, folder, range(6), at_first=at_first, fit=True)
 
 
 def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp_path):
@@ -57,9 +60,8 @@ def deep_base(tmp_path_factory):
     return written(BASE, tmp_path_factory.mktemp("deep") / "base", streams.deeper("heron/llama-distilled"), **DEEP)
 
 
-def analysed(base, folder, *analyses):
-    models = (headers(resolve(str(place))) for place in (base, folder))
-    return compare_by_units(*models, analyses, TOKEN, Test(199, 0), fit=False)
+def analysed(base, folder, *analyses, at_first=TOKEN, fit=False):
+    return compare_by_units(*both(base, folder), analyses, at_first, Test(199, 0), fit)
 
 
 def test_where_a_few_layers_show_something_all_are_read(tmp_path, deep_base):
@@ -80,24 +82,16 @@ def test_one_copied_layer_among_those_that_are_read_first_is_enough_to_read_all(
     assert framed.inherited.by_layer[3] > 0.9
 
 
-def test_a_wide_stream_is_screened_before_all_units_are_matched(tmp_path, deep_base, monkeypatch):
-    monkeypatch.setattr(procrustes, "DIRECTIONS", 64)
-    monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 48)
-    monkeypatch.setattr(procrustes, "between", None)
-    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), FORGOTTEN, **DEEP)
-    models = [headers(resolve(str(place))) for place in (deep_base, folder)]
-    with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
-        compare_by_units(*models, [FEW, range(12)], TOKEN, Test(199, 0))
-
-
-def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, deep_base, monkeypatch):
+def test_a_wide_stream_is_screened_and_a_rotated_copy_is_found_after_it(tmp_path, deep_base, monkeypatch):
     monkeypatch.setattr(procrustes, "DIRECTIONS", 64)
     monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 48)
     changes = (streams.deeper("heron/llama-distilled"), rotated, shuffled, FORGOTTEN)
-    folder = written(CHILD, tmp_path / "model", *changes, **DEEP)
-    models = [headers(resolve(str(place))) for place in (deep_base, folder)]
-    framed = compare_by_units(*models, [FEW, range(12)], TOKEN, Test(199, 0))
+    framed = analysed(deep_base, written(CHILD, tmp_path / "model", *changes, **DEEP), FEW, range(12), fit=True)
     assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)
+    monkeypatch.setattr(procrustes, "between", None)
+    folder = written(INDEPENDENT, tmp_path / "other", streams.deeper(INDEPENDENT), FORGOTTEN, **DEEP)
+    with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
+        analysed(deep_base, folder, FEW, range(12), fit=True)
 
 
 @pytest.mark.parametrize(("name", "least"), [("fern/llama-finetune-a", 0.98), ("moss/llama-continued", 0.5)])
@@ -115,15 +109,15 @@ def test_units_of_independent_trained_models_are_not(monkeypatch, name):
 
 def fitted_share(base, other):
     """The inherited share of all six layers, in coordinates that are fitted to their units."""
-    both = [_Units(headers(resolve(str(folder))), range(6), 0, Known()) for folder in (base, other)]
-    through = procrustes.between(*(one.heaviest(range(6)) for one in both))
+    models = [_Units(model, range(6), 0, Known()) for model in both(base, other)]
+    through = procrustes.between(*(one.heaviest(range(6)) for one in models))
     frame = Frame(PROCRUSTES)
-    bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(both, through, strict=True))
+    bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(models, through, strict=True))
     return compare_units(bases, others, 6, frame, Test(199, 0)).inherited.share
 
 
 def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_base, monkeypatch):
-    measured, before = [], unit_norms.measure_units
+    measured, before = [], residual.measure_units
     monkeypatch.setattr(units, "measure_units", lambda *parts: measured.append(1) or before(*parts))
     few, everything = range(3), range(8)
     analysed(deep_base, fine_tuned(deep_base, tmp_path / "child"), few, everything)
@@ -142,10 +136,10 @@ def test_tokens_that_give_no_coordinates_are_a_reason(tmp_path, change, reason):
     base, model = (with_tokenizer(copied(BASE, tmp_path / name), TOKENS) for name in ("base", "model"))
     change(model)
     with pytest.raises(NothingToCompare, match=reason):
-        by_tokens(*(headers(resolve(str(folder))) for folder in (base, model)))
+        by_tokens(*both(base, model))
 
 
 def test_rows_of_another_width_than_the_stream_are_a_reason(tmp_path):
     model = written(CHILD, tmp_path / "model", embedding(lambda rows: rows[:, :8]))
     with pytest.raises(NothingToCompare, match="has no token rows of the same width as its stream"):
-        by_tokens(*(headers(resolve(str(folder))) for folder in (HUB / BASE, model)))
+        by_tokens(*both(HUB / BASE, model))

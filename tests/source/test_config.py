@@ -7,9 +7,8 @@ import json
 
 import pytest
 
-from hf_lineage.architecture.config_checks import Within
-from hf_lineage.architecture.registry import lookup
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.likeness import Within
+from hf_lineage.architecture.registry import lookup, registry_table
 from hf_lineage.errors import LineageError, NothingToCompare, UnlistedClass
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.config import (
