@@ -35,13 +35,7 @@ INTERRUPTED = 130
     "--write", is_flag=True, help="Write over the committed results; otherwise they go to the scratch folder."
 )
 def main(
-    items: Sequence[str],
-    listed: bool,
-    everything: bool,
-    scale: str,
-    scratch: Path,
-    output: Path | None,
-    write: bool,
+    items: Sequence[str], listed: bool, everything: bool, scale: str, scratch: Path, output: Path | None, write: bool
 ) -> None:
     """Reproduce ITEMS of the paper, named by their labels.
 

@@ -143,11 +143,9 @@ def folders_of(repo: RepoRef) -> Folders | None:
         return Folders(each, notes) if each else None
     if repo.subfolder or repo.has(CONFIG):
         return None
-    if found := _modules(repo) or _pipeline(repo):
+    if found := _modules(repo) or _pipeline(repo) or _checkpoints(repo):
         return found
-    if any(name.endswith(WEIGHT_FILES) for name in repo.files()):
-        return None
-    return _checkpoints(repo) or _parts(repo, repo.folders())
+    return None if _has_weights(repo) else _parts(repo, repo.folders())
 
 
 def adapter_beside(repo: RepoRef) -> bool:
@@ -220,10 +218,14 @@ def _checkpoints(repo: RepoRef) -> Folders | None:
     """Return the last checkpoint of a training run; the earlier ones are counted."""
     numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
-    if not held:
+    if not held or _has_weights(repo):
         return None
     earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; MODEL/FOLDER names another",)
     return Folders((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
+
+
+def _has_weights(repo: RepoRef) -> bool:
+    return any(name.endswith(WEIGHT_FILES) for name in repo.files())
 
 
 def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.models import Change, noisy, pruned, quantized
 from benchmarks.paper.parts.plots import panels, strips
 from benchmarks.paper.parts.scores import EXACT, auroc, gap_z
-from benchmarks.paper.parts.transformations import Change, noisy, pruned, quantized
 from benchmarks.paper.parts.vision import Vision, basic
 from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Code, Verdict

@@ -70,11 +70,7 @@ def complete(rows: Mapping[str, Row]) -> None:
         claim(": 0 " not in str(rows[architecture].ours), f"the registry has no product for {architecture}")
 
 
-MODELS = {
-    "ResNet-50": (1.00, 1.000),
-    "ResNet-101": (1.00, 0.995),
-    "ResNet-152": (0.91, 0.964),
-}
+MODELS = {"ResNet-50": (1.00, 1.000), "ResNet-101": (1.00, 0.995), "ResNet-152": (0.91, 0.964)}
 """The paper's pair accuracy and AUC of the complete product in layer3."""
 WHOLE = "W_3 W_2 W_1"
 NAIVE = "the paper says chance"

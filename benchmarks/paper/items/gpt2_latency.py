@@ -12,8 +12,8 @@ import torch
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.language import Shape
+from benchmarks.paper.parts.models import pruned
 from benchmarks.paper.parts.scores import score, signature
-from benchmarks.paper.parts.transformations import pruned
 from hf_lineage.evidence.comparison import assign
 from hf_lineage.signature.recipe import RECIPES
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from torch import Tensor
 
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim
-from benchmarks.paper.parts.cases import ROUNDING, Case, Change, hidden
 from benchmarks.paper.parts.examples import DESCENDANTS, HUB, LLAMA, STRANGERS
 from benchmarks.paper.parts.gpt2 import Benchmark
-from benchmarks.paper.parts.hiding import FAMILIES, TURNED
+from benchmarks.paper.parts.hiding import FAMILIES, ROUNDING, TURNED, Case, Change, hidden
 from benchmarks.paper.parts.rated import RIVALS, Rated, separation
 
 CLEAN = "clean"

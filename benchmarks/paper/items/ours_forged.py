@@ -165,10 +165,7 @@ def _row(
 ) -> Iterator[Row]:
     said = verdict(base, folder, *((path,) if path else ()))
     yield Row(
-        f"{name}: verdict",
-        None,
-        said.label,
-        said.reason.replace(f"{folder}: ", "").replace(f"{folder.parent}/", ""),
+        f"{name}: verdict", None, said.label, said.reason.replace(f"{folder}: ", "").replace(f"{folder.parent}/", "")
     )
     yield Row(
         f"{name}: inherited",

@@ -71,12 +71,7 @@ def rows(bench: Bench) -> Sequence[Row]:
             found.append(Row(f"{group}: above the null", f"{len(values)}/{len(values)}", above))
     return [
         *found,
-        Row(
-            "least related score",
-            0.58,
-            min(positive),
-            "85 % pruned; more is left after more weight decay",
-        ),
+        Row("least related score", 0.58, min(positive), "85 % pruned; more is left after more weight decay"),
         Row("largest unrelated score", 0.20, max(negative), CHANCE),
         Row("AUROC", 1.0, auroc(positive, negative)),
         Row("Gap-Z", None, gap_z(positive, negative), "the paper gives none for these pairs"),

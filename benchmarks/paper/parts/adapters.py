@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import (
-    BertConfig,
-    BertLMHeadModel,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-)
+from transformers import BertConfig, BertLMHeadModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging
 
 from benchmarks.paper.experiment import Bench
@@ -64,10 +57,7 @@ class Configuration:
 
 
 TARGETS = {
-    "Llama": (
-        ["q_proj", "v_proj"],
-        ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
-    ),
+    "Llama": (["q_proj", "v_proj"], ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]),
     "GPT-2": (["c_attn"], ["c_attn", "c_fc", "c_proj"]),
     "BERT": (["query", "value"], ["query", "key", "value", "dense"]),
 }

@@ -13,9 +13,9 @@ from torch import Tensor
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.models import Networks, Shape, initial, joined, outputs
-from benchmarks.paper.parts.pictures import digits
 from benchmarks.paper.parts.scores import Block, paired
 from benchmarks.paper.parts.training import Schedule, Step, entropy, train
+from benchmarks.paper.parts.vision import digits
 from hf_lineage.checking.inspect import Pairing
 
 VERSION = 1

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.models import Networks, Shape, initial, joined
+from benchmarks.paper.parts.models import Networks, Shape, each_matrix, initial, joined, noisy, pruned, quantized
 from benchmarks.paper.parts.training import Schedule, Task, soft_targets, train
-from benchmarks.paper.parts.transformations import each_matrix, noisy, pruned, quantized
 
 VERSION = 1
 """Raised when the code below, of the models or of the training comes to mean something else."""

@@ -18,9 +18,8 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.utils import logging
 
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.cases import Change
 from benchmarks.paper.parts.examples import HUB
-from benchmarks.paper.parts.hiding import move, turn_stream
+from benchmarks.paper.parts.hiding import Change, move, turn_stream
 from benchmarks.paper.parts.language import loaded
 from benchmarks.paper.parts.laundering import preserved
 from benchmarks.paper.parts.streams import stream

@@ -31,7 +31,7 @@ from benchmarks.paper.parts.language import (
     permuted,
     train,
 )
-from benchmarks.paper.parts.transformations import pruned, quantized
+from benchmarks.paper.parts.models import pruned, quantized
 
 VERSION = 2
 """Raised when the code below or that of the language models comes to mean something else."""

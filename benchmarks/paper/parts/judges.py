@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.paper.parts import baselines
+from benchmarks.paper.parts.baselines import by_layer, cka, svcca
 from benchmarks.paper.parts.gpt2 import VERSION, Benchmark, load
-from benchmarks.paper.parts.representations import by_layer, cka, svcca
 from benchmarks.paper.parts.scores import EXACT
 from hf_lineage import Options, compare, extract
 from hf_lineage.errors import NothingToCompare

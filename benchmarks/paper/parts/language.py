@@ -15,7 +15,7 @@ from torch.nn import functional
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from benchmarks.paper.parts.laundering import in_another_order, preserved, rearranged
-from benchmarks.paper.parts.transformations import Change
+from benchmarks.paper.parts.models import Change
 
 Model = Any
 """A causal language model of transformers."""

@@ -57,11 +57,7 @@ def rearranged(
     w_in: Tensor, b_in: Tensor, w_out: Tensor, order: Tensor, scale: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return P D W_in, P D b_in and W_out D⁻¹ Pᵀ of one block."""
-    return (
-        (w_in * scale[:, None])[order],
-        (b_in * scale)[order],
-        (w_out / scale)[:, order],
-    )
+    return ((w_in * scale[:, None])[order], (b_in * scale)[order], (w_out / scale)[:, order])
 
 
 def laundered(networks: Networks, name: str, seed: int, inputs: Tensor) -> Networks:

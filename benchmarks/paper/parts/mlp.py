@@ -11,9 +11,9 @@ import torch
 
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts import baselines
+from benchmarks.paper.parts.baselines import by_layer, cka, fingerprint, ipguard, svcca
 from benchmarks.paper.parts.families import Edits, Family, Plan, family
 from benchmarks.paper.parts.models import Networks, Shape, alone, outputs, streams
-from benchmarks.paper.parts.representations import by_layer, cka, fingerprint, ipguard, svcca
 from benchmarks.paper.parts.scores import auroc, gap_z, score, signature
 from benchmarks.paper.parts.training import Schedule
 
