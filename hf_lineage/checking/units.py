@@ -88,7 +88,6 @@ def _embedding(model: Opened) -> str:
 
 
 def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
-    """Return the rows of some tokens of a model, prepared for the fit."""
     rows = read_token_rows(model.checkpoint, name, numbers)
     prepare_rows(rows)
     return rows
@@ -96,7 +95,6 @@ def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
 
 @contextmanager
 def _named(model: Opened) -> Iterator[None]:
-    """Name the model whose rows cannot be used."""
     try:
         yield
     except NothingToCompare as error:
