@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 Tensors = dict[str, tuple[int, ...]]
@@ -259,11 +258,3 @@ FULL = Plan(SHAPES, shrink=1, rounds=5, slow_rounds=2, exact_memory=512)
 QUICK = Plan(
     {name: shape.shrunk(8) for name, shape in SHAPES.items()}, shrink=8, rounds=2, slow_rounds=1, exact_memory=256
 )
-
-
-def growing(plan: Plan, size: str) -> Iterator[Model]:
-    """Yield models of which each is twice as large as the one before in `layers`, `width` or `hidden` alone."""
-    base = Shape(4, 2048, 4096, heads=8, groups=1, head_size=16, vocabulary=1024)
-    for factor in (1, 2, 4):
-        shape = replace(base, **{size: factor * getattr(base, size)}).shrunk(plan.shrink)
-        yield Model(f"growth-{shape.width}-{shape.hidden}", shape)

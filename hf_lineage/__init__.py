@@ -45,20 +45,7 @@ HOMES = {
 }
 """Public name -> the module that defines it, which is imported when the name is first asked for."""
 
-__all__ = [
-    "RECIPES",
-    "LineageError",
-    "Options",
-    "Recipe",
-    "Report",
-    "Signature",
-    "check",
-    "compare",
-    "extract",
-    "inspect",
-    "load_signature",
-    "save_signature",
-]
+__all__ = list(HOMES)
 
 
 def __getattr__(name: str) -> Any:

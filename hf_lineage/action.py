@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hf_lineage.hub.repo import RepoRef
 
 
+Environment = Mapping[str, str]
 LARGEST_SUMMARY = 2**20 - 2**10
 """Bytes: GitHub refuses the summary of a step from 1 MiB on."""
 CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"
@@ -52,25 +53,30 @@ def without_commands() -> Iterator[None]:
         print(f"::{token}::", flush=True)  # noqa: T201
 
 
-def set_outputs(file: Path, values: Mapping[str, str]) -> None:
+def set_outputs(environ: Environment, values: Mapping[str, str]) -> None:
     """Append the outputs of the step, each on one line between random marks."""
-    with file.open("a", encoding="utf-8") as stream:
-        for name, value in values.items():
-            mark = secrets.token_hex(16)
-            stream.write(f"{name}<<{mark}\n{' '.join(value.splitlines())}\n{mark}\n")
+    lines = []
+    for name, value in values.items():
+        mark = secrets.token_hex(16)
+        lines.append(f"{name}<<{mark}\n{' '.join(value.splitlines())}\n{mark}\n")
+    _append(environ, "GITHUB_OUTPUT", "".join(lines).encode())
 
 
-def add_summary(file: Path, markdown: str) -> None:
+def add_summary(environ: Environment, markdown: str) -> None:
     """Append to the summary of the step, cut between two lines where it would be refused."""
     content = markdown.encode("utf-8", errors="backslashreplace")
     if len(content) > LARGEST_SUMMARY:
         beginning = content[: LARGEST_SUMMARY - len(CUT)]
         content = beginning[: beginning.rfind(b"\n") + 1] + CUT.encode()
-    with file.open("ab") as stream:
-        stream.write(content)
+    _append(environ, "GITHUB_STEP_SUMMARY", content)
 
 
-Environment = Mapping[str, str]
+def _append(environ: Environment, variable: str, content: bytes) -> None:
+    if file := environ.get(variable):
+        with Path(file).open("ab") as stream:
+            stream.write(content)
+
+
 SUFFIXES = {
     "text": "txt",
     "markdown": "md",
@@ -141,7 +147,7 @@ def run_key(environ: Environment) -> int:
             if bases or source.remote:
                 before = f"hf-lineage-{__version__}-{_digest(bases)}-"
                 key = f"{before}{_digest([source.commit or ''])}"
-                _set(environ, {"key": key, "restore-keys": before, "path": str(inputs.cache)})
+                set_outputs(environ, {"key": key, "restore-keys": before, "path": str(inputs.cache)})
     return 0
 
 
@@ -150,6 +156,10 @@ COMMANDS = {"check": run_check, "key": run_key}
 
 def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
     """Run the command once, set outputs and summary, and return its report in the format `github`."""
+    import click
+
+    from hf_lineage.cli import cli
+
     _use(inputs)
     folder = Path(tempfile.mkdtemp(prefix="hf-lineage-", dir=environ.get("RUNNER_TEMP")))
     asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
@@ -157,16 +167,20 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as room:
         record = Path(room) / "github.json"
         try:
-            _run(arguments(inputs, [*files.items(), ("github", record)]))
+            words = arguments(inputs, [*files.items(), ("github", record)])
+            _say(f"$ {printable(shlex.join(('hf-lineage', *words)))}")
+            cli.main(words, prog_name="hf-lineage", standalone_mode=False)
             if not record.exists():
                 raise OptionError("the input options make no report; leave --help and --verify out")
+        except click.Abort:
+            raise KeyboardInterrupt from None
         finally:
             if record.exists():  # the card may fail to be written after the reports
                 checked: dict[str, Any] = json.loads(record.read_text("utf-8"))
                 if "sarif" in files and files["sarif"].exists():
                     _leave_alerts(files["sarif"])
-                _set(environ, checked["outputs"] | {"report-path": str(folder)})
-                _summarise(environ, checked["summary"] + "\n")
+                set_outputs(environ, checked["outputs"] | {"report-path": str(folder)})
+                add_summary(environ, checked["summary"] + "\n")
     return checked
 
 
@@ -180,23 +194,10 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
     return [*CALLS[inputs.card], *bases, *run, *inputs.options, *policy, *written, "--", inputs.model]
 
 
-def _run(command: Sequence[str]) -> None:
-    """Run the command as a user would, except that its errors are raised; the log begins with it."""
-    import click
-
-    from hf_lineage.cli import cli
-
-    _say(f"$ {printable(shlex.join(('hf-lineage', *command)))}")
-    try:
-        cli.main(command, prog_name="hf-lineage", standalone_mode=False)
-    except click.Abort:
-        raise KeyboardInterrupt from None
-
-
 def _leave_alerts(file: Path) -> None:
     """Take what passed out of a SARIF log: code scanning shows every result as an alert."""
     from hf_lineage.files.atomic import write_output
-    from hf_lineage.report.materials import encode
+    from hf_lineage.report.json import encode
 
     log = json.loads(file.read_text("utf-8"))
     for run in log["runs"]:
@@ -210,15 +211,15 @@ def _without_verdict(environ: Environment, problem: str, excused: bool) -> int:
     `excused` says that it is no error: the repository holds no model, and no outcome fails the step.
     """
     from hf_lineage.evidence.verdict import Code, ExitCode
-    from hf_lineage.report.text import paragraph
+    from hf_lineage.report.markdown import paragraph
 
     level, title, code = "error", "Lineage could not be checked", ExitCode.ERROR
     outputs = {"verdict": FAILED}
     if excused:
         level, title, code = "warning", "Lineage was not checked", ExitCode.VERIFIED
         outputs = {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"}
-    _set(environ, outputs)
-    _summarise(environ, f"### {title}\n\n{paragraph(problem)}\n")
+    set_outputs(environ, outputs)
+    add_summary(environ, f"### {title}\n\n{paragraph(problem)}\n")
     _say(command(level, problem, title=title))
     return int(code)
 
@@ -248,16 +249,6 @@ def _use(inputs: Inputs) -> None:
         os.environ["HF_TOKEN"] = inputs.token
 
 
-def _set(environ: Environment, values: Mapping[str, str]) -> None:
-    if file := environ.get("GITHUB_OUTPUT"):
-        set_outputs(Path(file), values)
-
-
-def _summarise(environ: Environment, text: str) -> None:
-    if file := environ.get("GITHUB_STEP_SUMMARY"):
-        add_summary(Path(file), text)
-
-
 def _say(line: str) -> None:
     print(line, flush=True)  # noqa: T201 - the log of the step
 
@@ -271,7 +262,7 @@ def main(arguments: Sequence[str]) -> int:
     except BaseException as error:  # a panic of a library that is written in Rust is no Exception
         with without_commands():
             traceback.print_exc()
-        _set(os.environ, {"verdict": FAILED})
+        set_outputs(os.environ, {"verdict": FAILED})
         _say(command("error", printable(format_error(error)), title="Lineage could not be checked"))
         return 2
 

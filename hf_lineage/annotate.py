@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -26,11 +26,11 @@ from hf_lineage.hub.commits import SAME, same_files
 from hf_lineage.hub.commits import commit as commit_files
 from hf_lineage.hub.commits import propose as propose_files
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.report import intoto, json, wording
+from hf_lineage.report import json, stored, wording
 from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_first
-from hf_lineage.report.materials import RECORD, encode
-from hf_lineage.report.text import markdown_table, paragraph
+from hf_lineage.report.json import RECORD, encode
+from hf_lineage.report.markdown import paragraph, table
 from hf_lineage.source.locate import located, weights
 from hf_lineage.source.options import Options
 
@@ -43,7 +43,7 @@ LONGEST = 500
 def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
     """Return a JSON report as Markdown of at most ten lines for one claim; sentences that come first are given."""
     claims = document["claims"]
-    blocks = ["## Lineage", *map(paragraph, first), markdown_table(COLUMNS, map(_cells, claims))]
+    blocks = ["## Lineage", *map(paragraph, first), table(COLUMNS, map(_cells, claims))]
     for claim in claims:
         if claim["reason"] and not claim["verified"]:
             base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
@@ -111,19 +111,15 @@ class Annotation:
 
         The commit may differ, because writing the card makes a new one.
         """
-        old = _decoded(content)
-        if old and content and self._same_weights(old.commit):
+        old, now, name = _decoded(content), self.repo.commit, self.repo.remote
+        if old and content:
+            same = old.commit == now
+            if not same and old.commit and now and name and client.COMMIT.fullmatch(old.commit):
+                same = same_files(name, old.commit, now, FILES)
             kept: dict[str, Any] = msgspec.json.decode(content)
-            again = json.published(replace(self.report, commit=old.commit))
-            if intoto.alike(kept, again):
+            if same and stored.alike(kept, json.published(replace(self.report, commit=old.commit))):
                 return kept
         return json.published(self.report)
-
-    def _same_weights(self, commit: str | None) -> bool:
-        now = self.repo.commit
-        if commit == now or commit is None or now is None or self.repo.remote is None:
-            return commit == now
-        return bool(client.COMMIT.fullmatch(commit)) and same_files(self.repo.remote, commit, now, FILES)
 
 
 def annotate(
@@ -134,10 +130,14 @@ def annotate(
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
-    Raise LineageError if nothing is declared, if a verified base cannot be read for want of the Hub, or if the card
-    cannot be edited; that is tested before weights are read.
+    Equal weights give an equal record: all layers are read, with a seed that is not drawn. Raise LineageError if
+    nothing is declared, if a verified base cannot be read for want of the Hub, or if the card cannot be edited; that is
+    tested before weights are read.
     """
-    options = deterministic(options or Options())
+    options = options or Options()
+    if options.budget == "quick":
+        raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
+    options = replace(options, budget="full", seed=options.seed or 0)
     source = weights(model, located(model, options))
     repo = replace(source, subfolder="")
     branch = model.partition("@")[2] or None if repo.remote else None
@@ -152,35 +152,26 @@ def annotate(
     return Annotation(repo, branch, report, before)
 
 
-def deterministic(options: Options) -> Options:
-    """Return options by which equal weights give an equal record: all layers, and a seed that is not drawn.
-
-    Raise OptionError where fewer layers are asked for.
-    """
-    if options.budget == "quick":
-        raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
-    return replace(options, budget="full", seed=options.seed or 0)
-
-
 def preview(annotation: Annotation) -> str:
-    """Return what would change: a unified diff of the card, and that the record is another one."""
+    """Return what would change: a unified diff of the card, and that the record is another one.
+
+    Untrusted text in the diff is escaped, and long lines are cut.
+    """
     changes = annotation.changes(annotation.before)
     if not changes:
         return SAME
-    lines = [*_diff(annotation.before.get(CARD), changes[CARD])] if CARD in changes else []
+    lines, before = list[str](), annotation.before.get(CARD)
+    if CARD in changes:
+        texts = (text.decode(errors="surrogateescape") for text in (before or b"", changes[CARD]))
+        old, new = (text.removesuffix("\n").split("\n") for text in texts)
+        names = "/dev/null" if before is None else f"a/{CARD}", f"b/{CARD}"
+        diff = difflib.unified_diff(old if before else [], new, *names, lineterm="")
+        lines = [printable(line.rstrip("\r")) for line in diff]
     if RECORD in changes:
         which = "another" if RECORD in annotation.before else "a new"
         lines.append(f"{RECORD}: {which} JSON report, with every number")
     lines.append("Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.")
     return "\n".join(lines)
-
-
-def _diff(before: bytes | None, after: bytes) -> Iterator[str]:
-    """Yield the lines of a unified diff of the card; untrusted text in them is escaped, and long lines are cut."""
-    old, new = (text.decode(errors="surrogateescape").removesuffix("\n").split("\n") for text in (before or b"", after))
-    names = "/dev/null" if before is None else f"a/{CARD}", f"b/{CARD}"
-    for line in difflib.unified_diff(old if before else [], new, *names, lineterm=""):
-        yield printable(line.rstrip("\r"))
 
 
 def write(annotation: Annotation) -> str:
@@ -246,12 +237,12 @@ def _refuse_links(repo: RepoRef) -> None:
         raise CardError(f"{repo}: {link} is a link, and hf-lineage does not write through links; {where}")
 
 
-def _decoded(content: bytes | None) -> intoto.Stored | None:
+def _decoded(content: bytes | None) -> stored.Stored | None:
     """Return the record of an earlier run; None where there is none of this version, CardError for another file."""
-    return None if content is None or intoto.is_older(content, RECORD) else intoto.decode(content, RECORD)
+    return None if content is None or stored.is_older(content, RECORD) else stored.decode(content, RECORD)
 
 
-def _refuse_to_forget(old: intoto.Stored | None, report: Report) -> None:
+def _refuse_to_forget(old: stored.Stored | None, report: Report) -> None:
     """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
     if old is None or not client.offline():
         return

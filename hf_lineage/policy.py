@@ -140,7 +140,7 @@ def parse(text: str, source: str) -> Policy:
         where = f", line {line}" if line else ""
         raise OptionError(f"{source}{where}: {safe_yaml.problem(error)}; correct it") from None
     values = _read(content, TOP, source)
-    return Policy(source=source, **{FIELDS.get(key, key): value for key, value in values.items()})
+    return Policy(source=source, **{FIELDS.get(key, key.replace("-", "_")): value for key, value in values.items()})
 
 
 def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
@@ -217,11 +217,8 @@ TOP: dict[str, Reader] = {
     "fail-on": _one_of(FAIL_ON),
 }
 """Key of a file -> what reads its value."""
-FIELDS = {
-    **{"relation": "relations", "require": "requires", "own-code": "own_code"},
-    **{"undeclared-parent": "undeclared_parent", "fail-on": "fail_on"},
-}
-"""Key of a file -> field of a Policy, where that has another name."""
+FIELDS = {"relation": "relations", "require": "requires"}
+"""Key of a file -> field of a Policy, where that differs by more than its dashes."""
 NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
 ENTRY = NEEDED | {"model": _model, "part": _text}
 """The same of one finding that is accepted, and what each of them names."""

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from tests.attacks import Units, add, units
-from tests.conformance.forms import variants
-from tests.conformance.settings import GEMMA4
+from tests.conformance.forms import GEMMA4, variants
 
 Tensors = dict[str, Tensor]
 LOUD = 30.0

@@ -100,14 +100,8 @@ def write(
     for end in ("alpha_p", "alpha_n", "beta"):
         if numbers := learned(folder, f".act_fn.{end}"):
             out.add_array(f"xielu.{end}", numbers)
+    adds: dict[type, Callable[[str, Any], None]] = {str: out.add_string, int: out.add_uint32, float: out.add_float32}
     for key, value in (said or {}).items():
-        adds: dict[type, Callable[[str, Any], None]] = {
-            str: out.add_string,
-            int: out.add_uint32,
-            float: out.add_float32,
-            list: out.add_array,
-            bool: out.add_bool,
-        }
         adds[type(value)](key, value)
     for name, tensor in tensors.items():
         chosen = of(name) if of else kind
@@ -117,11 +111,16 @@ def write(
         matrix = np.ascontiguousarray(tensor, np.float32)
         stored = quantized(matrix, chosen) if weights is None else quantized(matrix, chosen, weights)
         out.add_tensor(name, stored, raw_dtype=chosen)
+    finish(out)
+    return file
+
+
+def finish(out: gguf.GGUFWriter) -> None:
+    """Write what a writer was given."""
     out.write_header_to_file()
     out.write_kv_data_to_file()
     out.write_tensors_to_file()
     out.close()
-    return file
 
 
 def learned(folder: Path, end: str) -> list[float]:

@@ -19,12 +19,12 @@ from hf_lineage.architecture.registry import factorizations
 from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import RepoRef, resolve
+from hf_lineage.source.config import Part, inside
 from hf_lineage.source.headers import bound
-from hf_lineage.source.parts import Part, inside
 from tests.conformance.forms import variants
-from tests.conformance.models import known_classes, tiny_config, tiny_model, transformers
+from tests.conformance.models import known_classes, tiny_model, transformers
 from tests.models import WEIGHTS
-from tests.tensors.names import loaded
+from tests.tensors.names import loaded, module
 
 TABLE = Path("registry/loading/parts.json")
 LISTED = {name: one for one in factorizations() for name in one.classes}
@@ -50,12 +50,6 @@ def _holds_others(name: str) -> bool:
         return bool(getattr(transformers, name).config_class.sub_configs)
     except (AttributeError, ImportError):
         return False
-
-
-def module(name: str) -> Any:
-    """The module of a class, without numbers."""
-    with torch.device("meta"):
-        return getattr(transformers, name)(tiny_config(name, variants(name)[0]))
 
 
 def inner(model: Any) -> Iterator[tuple[str, Any]]:
@@ -152,7 +146,7 @@ def is_read(name: str, starts: list[str]) -> bool:
 def of_class(name: str) -> tuple[dict[str, Any], str]:
     """The parts of a class, and why it has none, or not all of them."""
     try:
-        model = module(name)
+        model = module(name, variants(name)[0])
     except Exception as error:
         return {}, f"it cannot be built in tiny sizes ({type(error).__name__})"
     parts: dict[str, Any] = {}

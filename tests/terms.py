@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from hf_lineage.signature.devices import workers
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import RECIPES, Array
-from hf_lineage.signature.residual import cap
-from hf_lineage.signature.unit_norms import UnitStatistics, measure_units
+from hf_lineage.signature.residual import UnitStatistics, cap, measure_units
 
 WIDTH = 10
 EXACT = replace(RECIPES["paper"], probes=None, coordinates=4)

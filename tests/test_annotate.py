@@ -56,14 +56,8 @@ def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
     assert content(hub) == before
 
 
-def test_a_card_is_not_written_from_a_few_layers(hub):
-    told = "a card is written from all layers, so that it can be made again; leave --budget quick out"
-    assert annotate(hub, "--budget", "quick", "--write").error == told
-
-
 def test_writing_twice_is_writing_once(hub):
-    before = readme(hub)
-    result = annotate(hub, "--write")
+    before, result = readme(hub), annotate(hub, "--write")
     assert (result.code, result.err) == (0, "")
     assert result.out == "acme/base: VERIFIED inherited\nWrote lineage/claims.json and README.md.\n"
     assert readme(hub).startswith(before)
@@ -99,11 +93,8 @@ def test_the_record_is_the_report_and_a_setting_writes_another(hub):
     jsonschema.validate(first, json.loads(schema.read_text("utf-8")))
     assert first["checked_at"] is None
     shown = lineage("check", "fern/child", "--local-hub", hub, "--budget", "full", *SEED, "--format", "json")
-    plain = json.loads(shown.out)
-    apart = ("checked_at", "command", "claims")
-    assert {key: plain[key] for key in first if key not in apart} == {
-        key: first[key] for key in first if key not in apart
-    }
+    same = first.keys() - {"checked_at", "command", "claims"}
+    assert {key: json.loads(shown.out)[key] for key in same} == {key: first[key] for key in same}
     assert "lineage/claims.json: another JSON report" in annotate(hub, "--seed", "1").out
 
 
@@ -123,11 +114,9 @@ HOSTILE = (
 
 def test_a_hostile_name_is_only_text(hub):
     card(hub / "fern/child", ["acme/base", HOSTILE, "org/$(id);`id`"])
-    result = annotate(hub)
-    shown = annotate(hub, "--write").out + result.out + readme(hub).split("---\n", 2)[2]
+    shown = annotate(hub).out + annotate(hub, "--write").out + readme(hub).split("---\n", 2)[2]
     for text in (shown, (hub / "fern/child/lineage/claims.json").read_text()):
-        assert "\u202e" not in text
-        assert "\x1b" not in text
+        assert not {"\u202e", "\x1b"} & set(text)
     section = readme(hub).split("# A model")[1]
     assert section.count("<!-- hf-lineage:") == 2
     for word in ("<img", "](http", "@team", "www.evil"):
@@ -141,19 +130,12 @@ def test_a_hostile_name_is_only_text(hub):
 class TestFolder:
     def test_no_path_of_this_machine_is_published(self, hub, monkeypatch):
         monkeypatch.chdir(hub / "fern")
-        for model, base in (
-            (hub / "fern/child", hub / "acme/base"),
-            ("./child", "../acme/base"),
-            ("child/.", hub / "acme/base"),
-        ):
-            assert lineage("annotate", model, "--base", base, "--write").code == 0
-            assert str(hub) not in readme(hub)
-            assert str(hub) not in json.dumps(claims(hub))
-            command = claims(hub)["claims"][0]["command"]
-            assert (command, f"$ {command}\n" in readme(hub)) == (
-                "hf-lineage check . --base ../../acme/base --budget full --seed 0",
-                True,
-            )
+        base, command = hub / "acme/base", "hf-lineage check . --base ../../acme/base --budget full --seed 0"
+        for model, typed in ((hub / "fern/child", base), ("./child", "../acme/base"), ("child/.", base)):
+            assert lineage("annotate", model, "--base", typed, "--write").code == 0
+            assert str(hub) not in readme(hub) + json.dumps(claims(hub))
+            assert claims(hub)["claims"][0]["command"] == command
+            assert f"$ {command}\n" in readme(hub)
             with contextlib.chdir(hub / "fern/child"):
                 assert lineage(*command.split()[1:]).rows[0][-2:] == ["VERIFIED", "inherited"]
         monkeypatch.chdir("child")
@@ -217,15 +199,15 @@ class TestFolder:
         assert annotate(hub, "--base", "acme/base", "--write", model="../outside/child").code == 0
 
 
-def test_where_nothing_is_declared_there_is_nothing_to_write(hub):
+def test_what_gives_no_card_is_one_line(hub):
+    told = "a card is written from all layers, so that it can be made again; leave --budget quick out"
+    assert annotate(hub, "--budget", "quick", "--write").error == told
+    lineage("extract", hub / "fern/child", "-o", hub / "child.sig")
+    assert "child.sig is a signature" in lineage("annotate", hub / "child.sig", "--base", hub / "acme/base").error
     card(hub / "fern/child")
     error = annotate(hub, "--write").error
     assert error == "fern/child declares no base, so there is nothing to write; name a base with --base"
-
-
-def test_a_stored_signature_has_no_card(hub):
-    lineage("extract", hub / "fern/child", "-o", hub / "child.sig")
-    assert "child.sig is a signature" in lineage("annotate", hub / "child.sig", "--base", hub / "acme/base").error
+    assert "give --write or --pull-request, not both" in annotate(hub, "--write", "--pull-request").error
 
 
 @pytest.mark.parametrize(

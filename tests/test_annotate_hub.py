@@ -48,10 +48,8 @@ class TestPullRequest:
         checked, base = server.hub.commit(CHILD, "main"), server.hub.commit("acme/base", "main")
         result = propose()
         assert (result.code, result.err) == (0, "")
-        assert (
-            result.out
-            == f"acme/base: VERIFIED inherited\nOpened a pull request: {server.hub.url}/{CHILD}/discussions/1\n"
-        )
+        opened = f"Opened a pull request: {server.hub.url}/{CHILD}/discussions/1\n"
+        assert result.out == f"acme/base: VERIFIED inherited\n{opened}"
         assert server.made == [(CHILD, "refs/pr/1", [CARD, RECORD])]
         assert server.hub.commit(CHILD, "main") == checked
         text = server.file(CHILD, "refs/pr/1", CARD).decode()
@@ -65,12 +63,9 @@ class TestPullRequest:
         propose()
         server.push(CHILD, "refs/pr/1", {CARD: server.file(CHILD, "refs/pr/1", CARD) + b"A reviewer's line.\n"})
         tip = server.hub.commit(CHILD, "refs/pr/1")
-        result = propose("--seed", "1")
-        assert result.out.startswith(
-            f"acme/base: VERIFIED inherited\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/"
-        )
-        assert len(server.proposals) == 1
-        assert server.made[1] == (CHILD, "refs/pr/1", [CARD, RECORD])
+        updated = f"acme/base: VERIFIED inherited\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/"
+        assert propose("--seed", "1").out.startswith(updated)
+        assert (len(server.proposals), server.made[1]) == (1, (CHILD, "refs/pr/1", [CARD, RECORD]))
         assert server.hub.commit(CHILD, "refs/pr/1") != tip
         text = server.file(CHILD, "refs/pr/1", CARD)
         assert b"--seed 1\n" in text
@@ -134,23 +129,15 @@ class TestWrite:
         assert f"({CHILD} at {head}, ".encode() in server.file(CHILD, "main", CARD)
 
     def test_a_commit_cannot_be_written_to(self, server):
-        commit = server.hub.commit(CHILD, "main")
-        assert (
-            "names a commit, which cannot change; name a branch" in annotate("--write", model=f"{CHILD}@{commit}").error
-        )
+        at_commit = f"{CHILD}@{server.hub.commit(CHILD, 'main')}"
+        assert "names a commit, which cannot change; name a branch" in annotate("--write", model=at_commit).error
 
     @pytest.mark.parametrize(
         ("trouble", "message"),
         [
-            (
-                {"refusal": 403},
-                "the Hub refuses the change (403): the branch does not exist, pull requests are disabled",
-            ),
+            ({"refusal": 403}, "the Hub refuses the change (403): the branch does not exist, pull requests are disabl"),
             ({"refusal": 500}, "the Hub answers 500 by HF_ENDPOINT http"),
-            (
-                {"invalid": '"base_model" is odd'},
-                'the Hub refuses README.md: Invalid metadata in README.md. - "base_model"',
-            ),
+            ({"invalid": '"base_model" is odd'}, 'the Hub refuses README.md: Invalid metadata in README.md. - "base_'),
         ],
     )
     def test_a_refusal_is_one_line(self, server, trouble, message):

@@ -15,8 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.architecture.config_checks import timm_architectures
-from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import factorizations, registry_table
 from hf_lineage.hub.repo import resolve
 from hf_lineage.lora.placement import outside
 from hf_lineage.lora.targets import flat
@@ -24,7 +23,7 @@ from hf_lineage.source import differences
 from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
 from tests.conformance.diffusers import KINDS, build_diffuser
-from tests.conformance.pretence import pretend
+from tests.conformance.layouts import pretend
 from tests.conformance.proving import faults, names_said, names_unseen
 from tests.conformance.tables import adds_fixed_table
 from tests.conformance.timm import FAMILIES, build_timm, library, measured

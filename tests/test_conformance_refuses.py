@@ -9,18 +9,18 @@ import pytest
 from hf_lineage.architecture.layout import bind
 from hf_lineage.errors import CheckpointError
 from tests.conformance.forms import variants
+from tests.conformance.layouts import pretend
 from tests.conformance.models import required
-from tests.conformance.pretence import pretend
 from tests.conformance.proving import deviations, faults
 from tests.conformance.rules import (
     against_plan,
     gains_left_out,
+    layers_left_out,
     norms_left_out,
     output_norms_mistaken,
     wrong_normalization,
 )
 from tests.conformance.tiny import build_tiny_model
-from tests.conformance.traffic import layers_left_out
 
 
 @dataclass(frozen=True)
@@ -150,68 +150,53 @@ def test_a_convolution_read_otherwise_deviates(registered, misread, tmp_path):
     assert deviations(replace(built, read=lambda name: misread(name, built.read(name))))
 
 
-def test_an_output_batch_norm_left_out_is_noticed(tmp_path):
-    entry = pretend("resnet_bottleneck", mlp={"output_norm": ()})
-    left_out = gains_left_out(build_tiny_model("ResNetModel", tmp_path, variants("ResNetModel")[0], entry))
-    assert "encoder.stages.0.layers.0.layer.2.normalization.weight" in left_out
-
-
-LEFT_OUT = {
-    "the encoder beside its decoder": ("T5Model", "t5", {"decoder": "decoder.block.{layer}"}, "encoder.block.0"),
+STAGES_NORM = "encoder.stages.0.layers.0.layer.2.normalization"
+NOTICED = {
+    "the encoder beside its decoder":
+        ("T5Model", "t5", {"layers": {"decoder": "decoder.block.{layer}"}}, layers_left_out, "encoder.block.0"),
     "one of two towers": (
-        "CLIPModel", "clip_towers", {"text": "text_model.encoder.layers.{layer}"}, "vision_model.encoder.layers.0",
+        "CLIPModel", "clip_towers", {"layers": {"text": "text_model.encoder.layers.{layer}"}}, layers_left_out,
+        "vision_model.encoder.layers.0",
     ),
     "every stage but the first": (
-        "ResNetModel", "resnet_bottleneck", "encoder.stages.0.layers.{layer}", "encoder.stages.1.layers.0",
+        "ResNetModel", "resnet_bottleneck", {"layers": "encoder.stages.0.layers.{layer}"}, layers_left_out,
+        "encoder.stages.1.layers.0",
     ),
     "all layers of a group but the first": (
-        "AlbertModel", "albert", "encoder.albert_layer_groups.{layer}.albert_layers.0",
+        "AlbertModel", "albert", {"layers": "encoder.albert_layer_groups.{layer}.albert_layers.0"}, layers_left_out,
         "encoder.albert_layer_groups.0.albert_layers.1",
     ),
+    "a norm left out": (
+        "LlamaForCausalLM", "llama", {"mlp": {"norm": ()}}, norms_left_out,
+        ["model.layers.0.post_attention_layernorm", "model.layers.1.post_attention_layernorm"],
+    ),
+    "an output norm left out": (
+        "Gemma2ForCausalLM", "gemma2", {"attention": {"output_norm": ()}}, output_norms_mistaken, ["value_output"],
+    ),
+    "a gain on the output left out": (
+        "BeitModel", "vit", {"mlp": {"output_norm": ()}}, gains_left_out,
+        ["encoder.layer.0.lambda_2", "encoder.layer.1.lambda_2"],
+    ),
+    "an output batch norm left out":
+        ("ResNetModel", "resnet_bottleneck", {"mlp": {"output_norm": ()}}, gains_left_out, f"{STAGES_NORM}.weight"),
+    "the wrong kind of norm": (
+        "LlamaForCausalLM", "llama", {"normalization": "layer_norm"}, wrong_normalization,
+        "model.layers.0.input_layernorm",
+    ),
+    **{
+        f"a batch norm said to be {kind}":
+            ("ResNetModel", "resnet_bottleneck", {"normalization": kind}, wrong_normalization, STAGES_NORM)
+        for kind in ("rms_norm", "layer_norm")
+    },
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "registered", "layers", "forgotten"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
-def test_a_stack_left_out_is_noticed(name, registered, layers, forgotten, tmp_path):
-    entry = pretend(registered, layers=layers)
-    built = build_tiny_model(name, tmp_path, required(entry, name, variants(name)[0]), entry)
-    assert forgotten in layers_left_out(built)
-
-
-def test_a_norm_left_out_is_noticed(tmp_path):
-    entry = pretend("llama", mlp={"norm": ()})
-    assert norms_left_out(build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)) == [
-        "model.layers.0.post_attention_layernorm",
-        "model.layers.1.post_attention_layernorm",
-    ]
-
-
-def test_an_output_norm_left_out_is_noticed(tmp_path):
-    entry = pretend("gemma2", attention={"output_norm": ()})
-    assert output_norms_mistaken(build_tiny_model("Gemma2ForCausalLM", tmp_path, {}, entry)) == ["value_output"]
-
-
-def test_a_gain_on_the_output_left_out_is_noticed(tmp_path):
-    entry = pretend("vit", mlp={"output_norm": ()})
-    assert gains_left_out(build_tiny_model("BeitModel", tmp_path, {}, entry)) == [
-        "encoder.layer.0.lambda_2",
-        "encoder.layer.1.lambda_2",
-    ]
-
-
-def test_the_wrong_kind_of_norm_is_noticed(tmp_path):
-    entry = pretend("llama", normalization="layer_norm")
-    assert "model.layers.0.input_layernorm" in wrong_normalization(
-        build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)
-    )
-
-
-@pytest.mark.parametrize("normalization", ["rms_norm", "layer_norm"])
-def test_a_batch_norm_is_told_from_other_norms(normalization, tmp_path):
-    built = build_tiny_model(
-        "ResNetModel", tmp_path, variants("ResNetModel")[0], pretend("resnet_bottleneck", normalization=normalization)
-    )
-    assert "encoder.stages.0.layers.0.layer.2.normalization" in wrong_normalization(built)
+@pytest.mark.parametrize(("name", "registered", "changes", "rule", "named"), NOTICED.values(), ids=NOTICED.keys())
+def test_what_an_entry_leaves_out_or_mistakes_is_noticed_by_its_rule(name, registered, changes, rule, named, tmp_path):
+    """The one that is named, or all of a list."""
+    entry = pretend(registered, **changes)
+    found = rule(build_tiny_model(name, tmp_path, required(entry, name, variants(name)[0]), entry))
+    assert named == found if isinstance(named, list) else named in found
 
 
 def test_reader_and_writer_exchanged_are_noticed_by_the_tensor_parallel_plan(tmp_path):

@@ -24,7 +24,7 @@ OPENING = {
     "files/safetensors.py": "fills a file that has no name",
     "cli/__init__.py": "opens the null device",
     "source/run.py": "writes the folder that a process which runs a model sees",
-    "running/worker.py": "opens its own standard output",
+    "running/process.py": "opens its own standard output",
     "action.py": "appends to the files that the runner of GitHub names",
 }
 """Modules that open files by themselves, and what each does; all others ask the first two."""

@@ -17,28 +17,26 @@ def waiver(expires=DAY, **more):
     return Waiver("org/base", Code.UNRELATED, "distilled from it", expires, **more)
 
 
-def accepts(waiver, base="org/base", code=Code.UNRELATED, part="", model="me/model"):
-    return Policy(accepted=(waiver,)).waiver(model, base, code, part, DAY) is waiver
-
-
-def test_a_finding_is_accepted_until_the_end_of_its_day():
-    assert accepts(waiver())
-    assert not accepts(waiver(DAY - datetime.timedelta(days=1)))
-
-
-def test_only_what_is_named_is_accepted():
-    assert accepts(waiver(), base="Org/Base")
-    assert not accepts(waiver(), base="org/base2")
-    assert not accepts(waiver(), code=Code.INCONCLUSIVE)
-    assert not accepts(waiver(), part="unet")
-    assert accepts(waiver(part="unet"), part="unet")
-    assert not accepts(waiver(part="unet"))
-
-
-def test_a_model_is_known_by_its_name_whatever_its_revision():
-    assert accepts(waiver(model="me/model"), model="Me/Model@v2")
-    assert not accepts(waiver(model="me/model"), model="you/model")
-    assert not accepts(waiver(model="me/model"), model="./model")
+@pytest.mark.parametrize(
+    ("waived", "finding", "accepted"),
+    [
+        ({}, {}, True),
+        ({"expires": DAY - datetime.timedelta(days=1)}, {}, False),
+        ({}, {"base": "Org/Base"}, True),
+        ({}, {"base": "org/base2"}, False),
+        ({}, {"code": Code.INCONCLUSIVE}, False),
+        ({}, {"part": "unet"}, False),
+        ({"part": "unet"}, {"part": "unet"}, True),
+        ({"part": "unet"}, {}, False),
+        ({"model": "me/model"}, {"model": "Me/Model@v2"}, True),
+        ({"model": "me/model"}, {"model": "you/model"}, False),
+        ({"model": "me/model"}, {"model": "./model"}, False),
+    ],
+)
+def test_only_what_is_named_is_accepted_until_the_end_of_its_day(waived, finding, accepted):
+    asked = {"model": "me/model", "base": "org/base", "code": Code.UNRELATED, "part": "", "today": DAY} | finding
+    one = waiver(**waived)
+    assert Policy(accepted=(one,)).waiver(**asked) is (one if accepted else None)
 
 
 def test_one_that_expired_does_not_hide_one_that_counts():

@@ -17,10 +17,10 @@ import msgspec
 import yaml
 
 from hf_lineage.architecture import guess
-from hf_lineage.architecture.layers import Shape
+from hf_lineage.architecture.guess import LayerGroup, find_groups, names
+from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.likeness import classes_named, starred, unread
-from hf_lineage.architecture.patterns import BIASES, LayerGroup, find_groups, names
 from hf_lineage.architecture.registry import factorizations, setting
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names
 from hf_lineage.errors import CheckpointError, printable

@@ -15,9 +15,8 @@ import torch
 from transformers import core_model_loading
 
 from hf_lineage.architecture.class_tensors import MEMORY, NUMBER, numberless, older
-from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.registry import factorizations, registry_root
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.architecture.tables import registry_root
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, required, transformers
 from tests.tensors.__main__ import lines

@@ -11,9 +11,8 @@ from typing import Any
 import click
 import yaml
 
-from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.registry import factorizations, registry_root, unsupported
 from hf_lineage.architecture.schema import as_sets
-from hf_lineage.architecture.tables import registry_root, unsupported
 from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD
 from hf_lineage.cli import cli
 from hf_lineage.cli.options import EXAMPLES

@@ -7,9 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks.paper.experiment import Results, differs, file_name
 from benchmarks.paper.items import ours_rivals
-from benchmarks.paper.parts.results import Results, differs, file_name
-from hf_lineage.report import text
+from hf_lineage.report import markdown
 from tools.tables import table
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -71,7 +71,7 @@ def paper_block() -> str:
 def rivals_block() -> str:
     """What each tool says of the same folders, by the last committed run."""
     rows = Results.read(RESULTS / "ours-rivals.json").rows
-    return text.markdown_table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
+    return markdown.table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
 
 
 def adapters_block() -> str:

@@ -39,7 +39,7 @@ def rooms_block() -> str:
     lines = ["```mermaid", "flowchart TD"]
     for room in order:
         count = len(files(room))
-        lines.append(f'    {room}["{room}, {count} file{"s" * (count > 1)}"]')
         implied = set().union(*(reached[other] for other in below[room]))
-        lines += [f"    {room} --> {other}" for other in order if other in below[room] - implied]
+        others = " & ".join(other for other in order if other in below[room] - implied)
+        lines.append(f'    {room}["{room}, {count} file{"s" * (count > 1)}"]{others and f" --> {others}"}')
     return "\n".join([*lines, "```"])

@@ -1,16 +1,13 @@
 """Every line of the table of targets, in an order in which few models lie on the disk at once."""
 
 from benchmarks.cases import (
-    cold,
     exact,
     executed,
     extraction,
     gpt2,
     gpu,
-    growth,
     memory,
     mixtures,
-    prediction,
     rivals,
     startup,
     stored,
@@ -22,7 +19,6 @@ __all__ = ["CASES", "Bench", "Case"]
 
 CASES = {
     "extraction": Case(extraction.models, extraction.rows),
-    "prediction": Case(prediction.models, prediction.rows),
     "exact": Case(exact.models, exact.rows),
     "executed": Case(executed.models, executed.rows),
     "memory": Case(memory.models, memory.rows),
@@ -31,8 +27,6 @@ CASES = {
     "rivals": Case(rivals.models, rivals.rows),
     "unrelated": Case(unrelated.models, unrelated.rows),
     "mixtures": Case(mixtures.models, mixtures.rows),
-    "cold": Case(cold.models, cold.rows),
     "gpu": Case(gpu.models, gpu.rows),
-    "growth": Case(growth.models, growth.rows),
     "startup": Case(nothing, startup.rows),
 }

@@ -12,7 +12,7 @@ from benchmarks.isolated import isolated
 from benchmarks.results import Row, Target
 from benchmarks.shapes import Model, Plan
 
-TARGETS = {"125M": Target(), "1.3B": Target(), "7B": Target(high=1.5), "70B": Target()}
+TARGETS = {"125M": Target(), "1.3B": Target(), "7B": Target(high=1.3), "70B": Target()}
 
 
 def models(plan: Plan) -> tuple[Model, ...]:

@@ -1,4 +1,4 @@
-"""Start-up: what it takes until the command does something."""
+"""Start-up: what it takes until the command does something, and whole checks of small models."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import shutil
 import statistics
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
-from benchmarks.cases.bench import Bench
+from benchmarks.cases.bench import Bench, in_turn
 from benchmarks.clock import cold, interleaved
 from benchmarks.commands import lineage, succeeded
 from benchmarks.results import Row, Target
 from benchmarks.writing import write_empty
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "hub"
+BASE, CHILD, MANY = "acme/llama-base", "fern/llama-finetune-a", 100
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -50,6 +54,27 @@ def rows(bench: Bench) -> Iterator[Row]:
         "whole command, cold process: it imports what checking takes, reads config.json, looks the class up and fails "
         f"at an empty model.safetensors; {bench.medians()}",
     )
+
+    yield from _small(bench)
+
+
+def _small(bench: Bench) -> Iterator[Row]:
+    """The check of one model of 2 MB, and of the same files under many names by one command; caches empty at first."""
+    hub, model = bench.scratch.folder / "hub", EXAMPLES / CHILD
+    for name in (CHILD, *(f"{CHILD}-{number}" for number in range(MANY)), BASE):
+        shutil.copytree(EXAMPLES / (BASE if name == BASE else CHILD), hub / name)
+    commands = {
+        "one": (lineage("check", CHILD, "--local-hub", hub, "--no-cache"), 0),
+        "many": (lineage("check", *(f"{CHILD}-{number}" for number in range(MANY)), "--local-hub", hub), 0),
+    }
+    taken, _ = in_turn(bench, commands, bench.plan.rounds)
+    shutil.rmtree(hub)
+    size = sum(file.stat().st_size for file in model.glob("*.safetensors"))
+    note = f"whole command, cold process, no cache; {size / 1e6:.1f} MB of weights; {bench.medians()}"
+    yield Row("check of one small model", Target(high=0.8), statistics.median(taken["one"]), "s", note)
+    each = statistics.median(taken["many"]) / MANY
+    note = f"whole command, cold process, each model once; {bench.medians()}"
+    yield Row(f"check of {MANY} small models, each", Target(high=0.25), each, "s", note)
 
 
 def _run(command: list[str], code: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.cases.bench import Bench, in_turn, median
+from benchmarks.cases.bench import Bench, duration, in_turn, median
 from benchmarks.clock import Run, Seconds, cold, ratio
-from benchmarks.commands import lineage, succeeded
+from benchmarks.commands import environment, lineage, succeeded
 from benchmarks.results import Row, Target
 from benchmarks.rivals import RIVALS, installed
 from benchmarks.shapes import Model, Plan
@@ -21,6 +22,8 @@ BASE = "bench/base"
 CARD = f"---\nbase_model: {BASE}\n---\n"
 MEMORY = 600.0
 """MB above imports, of two 7B."""
+DRAWS, LONGEST = 40, 1.5
+"""Draws of layers of one pair, and how many times the usual time the slowest of them may take."""
 
 
 def models(plan: Plan) -> tuple[Model, ...]:
@@ -45,6 +48,23 @@ def rows(bench: Bench) -> Iterator[Row]:
         yield Row(
             f"peak memory above imports, two {size} folders, UNRELATED", Target(high=MEMORY), peak / 1e6, "MB", ""
         )
+    yield _slowest(bench)
+
+
+def _slowest(bench: Bench) -> Row:
+    """The slowest of many draws of the layers and coordinates of one pair, by the usual one."""
+    base, _, independent = map(bench.scratch.model, bench.plan.model("1.3B").family)
+    draws = DRAWS // bench.plan.shrink
+    compared = (lineage("compare", base, independent, "--seed", seed) for seed in range(draws))
+    runs = [succeeded(cold(command, environment(bench.scratch.home)), (1,)) for command in compared]
+    taken = [run.seconds for run in runs]
+    usual, late = statistics.median(taken), sum(seconds > LONGEST * statistics.median(taken) for seconds in taken)
+    note = (
+        f"usually {duration(usual)}, at most {duration(max(taken))} and {max(run.peak for run in runs) / 1e6:.0f} MB; "
+        f"{late} of {draws} took more than {LONGEST} times the usual"
+    )
+    what = f"compare two 1.3B folders, UNRELATED, slowest of {draws} draws next to the usual"
+    return Row(what, Target(high=LONGEST), max(taken) / usual, "×", note)
 
 
 def _beside_rival(command: str, size: str, taken: dict[str, Seconds]) -> Row:

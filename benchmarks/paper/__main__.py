@@ -12,10 +12,9 @@ import click
 import torch
 
 from benchmarks.isolated import ROOT
-from benchmarks.paper.experiment import SCALES, Bench, ClaimError, Experiment, UnavailableError
+from benchmarks.paper.experiment import SCALES, Bench, ClaimError, Experiment, Results
 from benchmarks.paper.items import found
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.results import Results
 from hf_lineage import LineageError
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -27,7 +26,6 @@ INTERRUPTED = 130
 @click.option("--list", "listed", is_flag=True, help="List the items and run none, as without any item.")
 @click.option("--all", "everything", is_flag=True, help="Run every item: ten minutes and more at the scale lite.")
 @click.option("--scale", type=click.Choice(SCALES), default="lite", show_default=True)
-@click.option("--online", is_flag=True, help="Let experiments fetch public checkpoints.")
 @click.option(
     "--scratch", type=click.Path(path_type=Path, file_okay=False), show_default=True,
     default=Path(tempfile.gettempdir()) / "hf-lineage-paper", help="What was trained and scored before is found here.",
@@ -41,15 +39,13 @@ def main(
     listed: bool,
     everything: bool,
     scale: str,
-    online: bool,
     scratch: Path,
     output: Path | None,
     write: bool,
 ) -> None:
     """Reproduce ITEMS of the paper, named by their labels.
 
-    With --write results go to benchmarks/results: of the scale lite into it, of paper and of public checkpoints into
-    folders of their own. A run that is stopped goes on where it was.
+    With --write results go to benchmarks/results. A run that is stopped goes on where it was.
     """
     torch.set_num_threads(1)  # torch's sums come out the same however many cores there are
     experiments = found()
@@ -60,9 +56,8 @@ def main(
     unknown = sorted(set(items) - set(experiments))
     if unknown:
         raise click.UsageError(f"no item {unknown[0]}; there are {', '.join(sorted(experiments))}")
-    place = {"smoke": "smoke", "lite": "online" if online else "", "paper": "paper"}[scale]
-    folder = output or (RESULTS if write else scratch / "results") / place
-    bench = Bench(scale, Cache(scratch, tell), folder / "figures", online)
+    folder = output or (RESULTS if write else scratch / "results" / ("smoke" if scale == "smoke" else ""))
+    bench = Bench(scale, Cache(scratch, tell), folder / "figures")
     chosen, failed = list(experiments if everything else items), False
     try:
         for number, item in enumerate(chosen, start=1):
@@ -89,15 +84,15 @@ def tell(what: str, seconds: float) -> None:
 def reproduced(item: str, experiments: Sequence[Experiment], bench: Bench, folder: Path) -> bool:
     """Write and print the results of an item, and return whether its claims hold.
 
-    Where something that it needs is not to be had nothing is written.
+    Where it cannot be measured nothing is written.
     """
     start = time.monotonic()
     try:
         measured = [list(experiment.rows(bench)) for experiment in experiments]
-    except (LineageError, UnavailableError, ClaimError) as error:
+    except (LineageError, ClaimError) as error:
         click.echo(f"benchmarks: {item}: {error}", err=True)
         return False
-    command = f"python -m benchmarks.paper {item} --scale {bench.scale}{' --online' if bench.online else ''}"
+    command = f"python -m benchmarks.paper {item} --scale {bench.scale}"
     results = Results(item, bench.scale, command, [row for rows in measured for row in rows])
     results.write(folder)
     click.echo(f"{results.markdown}\n{time.monotonic() - start:.0f} seconds", nl=True)

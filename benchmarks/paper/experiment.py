@@ -1,29 +1,109 @@
-"""Experiment: a part of one table or figure of the paper, in three sizes, with the claim that it bears out."""
+"""Experiment: a part of one table or figure of the paper, in two sizes, with the claim that it bears out."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.plots import save
-from benchmarks.paper.parts.results import Row
 
-SCALES = ("smoke", "lite", "paper")
+SCALES = ("smoke", "lite")
 
 T = TypeVar("T")
 
 
+Value = float | str | None
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of the paper beside ours; None where there is none."""
+
+    name: str
+    paper: Value
+    ours: Value
+    note: str = ""
+    """A sentence wherever the two differ by more than the noise."""
+
+    @classmethod
+    def beside(cls, name: str, paper: float, ours: float, note: str) -> Row:
+        """Return a row that has its note where the two figures differ."""
+        return cls(name, paper, ours, note if differs(ours, paper) else "")
+
+    @property
+    def number(self) -> float:
+        """Ours as a number; NaN where it is none."""
+        return self.ours if isinstance(self.ours, int | float) else math.nan
+
+
+@dataclass(frozen=True)
+class Results:
+    """What stands in a results file."""
+
+    item: str
+    scale: str
+    command: str
+    rows: Sequence[Row]
+
+    @classmethod
+    def read(cls, file: Path) -> Results:
+        """Return the results in a file."""
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})
+
+    def write(self, folder: Path) -> Path:
+        """Write the file of these results into a folder, numbers rounded to what they are worth, and return it."""
+        rounded = [{key: _rounded(value) for key, value in asdict(row).items()} for row in self.rows]
+        file = folder / file_name(self.item)
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {"item": self.item, "scale": self.scale, "command": self.command, "rows": rounded}
+        file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return file
+
+    @property
+    def markdown(self) -> str:
+        """The rows as a Markdown table under a heading."""
+        lines = [f"### {self.item} ({self.scale})", "", f"`{self.command}`", ""]
+        lines += ["| | paper | ours | note |", "| --- | ---: | ---: | --- |"]
+        lines += [_line(row.name, _text(row.paper), _text(row.ours), row.note) for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+
+def differs(ours: float, paper: float) -> bool:
+    """Return whether two figures differ by more than other seeds would make: five parts in a hundred, or 0.01."""
+    return abs(ours - paper) > max(0.05 * abs(paper), 0.01)
+
+
+def file_name(item: str) -> str:
+    """Return the name of an item's results file."""
+    return f"{item.replace(':', '-')}.json"
+
+
+def _rounded(value: Value) -> Value:
+    """NaN is not JSON."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+
+
+def _text(value: Value) -> str:
+    return "–" if value is None else f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
 class ClaimError(AssertionError):
     """What the paper says of an item does not hold for the rows; the message is the sentence that fails."""
-
-
-class UnavailableError(Exception):
-    """What an item needs from elsewhere is not to be had; the message is one line that says what to do."""
 
 
 def claim(holds: bool, sentence: str) -> None:
@@ -40,12 +120,10 @@ class Bench:
     cache: Cache
     figures: Path
     """The folder that figures go to."""
-    online: bool = False
-    """Whether files may be fetched from the Hub."""
 
-    def sized(self, smoke: T, lite: T, paper: T) -> T:
-        """Return that of three sizes which is asked for."""
-        return dict(zip(SCALES, (smoke, lite, paper), strict=True))[self.scale]
+    def sized(self, smoke: T, lite: T) -> T:
+        """Return that of two sizes which is asked for."""
+        return smoke if self.scale == "smoke" else lite
 
     def draw(self, name: str, figure: Figure) -> None:
         """Write a figure under a name."""

@@ -1,24 +1,24 @@
 """Class tensors: what a class of transformers builds, which stored tensors it would not load, and names in memory.
 
 transformers leaves out tensors that a class does not build, and fills tensors that a file lacks with random numbers.
+Whether a class builds a tensor is asked of `config.json` and of the number of the layer; the answer may be unknown.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 
-from hf_lineage.architecture.conditions import Condition, holds
 from hf_lineage.architecture.layers import Layer, Shape, find_layers
-from hf_lineage.architecture.registry import listing, settled
+from hf_lineage.architecture.registry import listing, read_table, registry_root, setting, settled
 from hf_lineage.architecture.schema import Factorization, bare_name, base_prefixes
-from hf_lineage.architecture.tables import read_table, registry_root
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 TABLES, MEMORY = "tensors", "in_memory"
@@ -37,6 +37,13 @@ EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)
 NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
 """Numbers in tensor names whose count `config.json` gives."""
+
+Condition = Sequence[Any]
+"""`[question, keys of config.json, default, argument]`, or one of `["all", ...]`, `["any", ...]`, `["not", condition]`;
+or `["listed", keys, condition, condition]`; `["first"]`; `["cycle", [keys, default], [keys, default]]` with a period
+and an offset; or `["maybe"]` where the rule is unknown."""
+OF_NUMBERS, OF_LISTS = ("above", "from", "to", "last", "every"), ("word", "entry")
+NUMERIC = (int, float)
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,24 +109,77 @@ class World:
         )
 
 
-def _table(name: str) -> _Table | None:
-    table: _Table | None = _read(TABLES, name, _Table)
-    return table
-
-
 @functools.cache
 def _read(folder: str, name: str, kind: Any) -> Any:
     file = f"{folder}/{name}.json"
     return read_table(registry_root(), file, kind) if (registry_root() / file).is_file() else None
 
 
-def _of_class(architecture: str, factorization: Factorization, config: Config) -> tuple[_Table, _Class] | None:
-    """Return table and row of a class; None if there are none, or if a user reads it by another factorization."""
-    if not any(factorization in (listed, settled(config, listed)) for listed in listing(architecture)):
+def value_of(config: Mapping[str, Any], keys: Sequence[str], default: Any) -> Any:
+    """Return the value, null too, of the first of some keys that `config.json` has; else the default of the class."""
+    for key in keys:
+        outer, _, last = key.rpartition(".")
+        within = setting(config, outer) if outer else config
+        if isinstance(within, Mapping) and last in within:
+            return within[last]
+    return default
+
+
+def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: int) -> bool | None:
+    """Return whether a condition holds for a layer of a stack of `depth` layers; None where that is not known."""
+    match condition:
+        case ["first"]:
+            return layer == 0
+        case ["maybe"]:
+            return None
+        case ["not", inner]:
+            met = holds(inner, config, layer, depth)
+            return None if met is None else not met
+        case ["all" | "any" as kind, *inner]:
+            answers, decisive = [holds(each, config, layer, depth) for each in inner], kind == "any"
+            return decisive if decisive in answers else None if None in answers else not decisive
+        case ["listed", keys, yes, no]:
+            return holds(yes if isinstance(value_of(config, keys, None), list) else no, config, layer, depth)
+        case ["cycle", *both]:
+            period, offset = (value_of(config, *each) for each in both)
+            known = type(period) in NUMERIC and type(offset) in NUMERIC and period >= 1
+            return (layer - offset) % period == 0 if known else None
+        case [kind, keys, default, *argument]:
+            return _answer(kind, value_of(config, keys, default), argument[0] if argument else None, layer, depth)
+    raise ValueError(f"{condition} is no condition")
+
+
+def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> bool | None:
+    """Return the answer to a question about a value, a layer and the depth; None where the value does not fit it.
+
+    `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
+    number of the layer. `word` and `entry`: the entry of the list for the layer is an argument, or counts as true.
+    """
+    if kind in OF_NUMBERS and type(value) not in NUMERIC:
         return None
-    table = _table(factorization.name)
-    rows = (row for row in table.classes if architecture in row.classes) if table else iter(())
-    return next(((table, row) for row in rows if table), None)
+    if kind in OF_LISTS and not (isinstance(value, list) and value):
+        return None
+    match kind:
+        case "true":
+            return bool(value)
+        case "is":
+            return value in argument
+        case "above":
+            return bool(value > argument)
+        case "from":
+            return bool(layer >= value)
+        case "to":
+            return bool(layer <= (value if value >= 0 else depth + value))
+        case "last":
+            return bool(layer >= depth - value)
+        case "every":
+            return bool(value >= 1 and (layer + argument) % value == 0)
+        case "word":
+            return value[layer % len(value)] in argument
+        case "entry":
+            return bool(value[layer % len(value)])
+        case _:
+            return layer in (value or ()) if value is None or isinstance(value, list) else None
 
 
 def patterns_in_memory(architecture: str, factorization: Factorization) -> Patterns:
@@ -131,45 +191,48 @@ def patterns_in_memory(architecture: str, factorization: Factorization) -> Patte
 def world(architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> World:
     """Return the tensors that transformers leaves out, does not know, or lacks, as far as that is known of the class.
 
-    Raise NothingToCompare if transformers loads no layer of them.
+    Nothing is known of a class that a user reads by another factorization. Raise NothingToCompare if transformers loads
+    no layer.
     """
-    known = _of_class(architecture, factorization, config)
-    if known is None:
+    listed = any(factorization in (one, settled(config, one)) for one in listing(architecture))
+    table: _Table | None = _read(TABLES, factorization.name, _Table) if listed else None
+    row = next((row for row in table.classes if architecture in row.classes), None) if table else None
+    if table is None or row is None:
         return World()
-    table, known_class = known
     layers = find_layers(factorization, shapes)
-    loaded = [layer for layer in layers if _is_loaded(layer, known_class.prefixes)]
+    loaded = [layer for layer in layers if layer.prefix in map(layer.numbered, row.prefixes)]
     if not loaded:
         raise NothingToCompare(
             f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
             "fills all of them with random numbers"
         )
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
-    named = {older(name) for name in shapes}
-    missing, unbiased = [names[0] for names in known_class.beside if named.isdisjoint(names)], False
-    depths = {stack: sum(layer.stack == stack for layer in layers) for stack in {layer.stack for layer in layers}}
+    stored = {older(name) for name in shapes}
+    missing, unbiased = [names[0] for names in row.beside if stored.isdisjoint(names)], False
+    depths = Counter(layer.stack for layer in layers)
     for layer in loaded:
-        groups = table.layers[known_class.layers].get(layer.stack.name, ())
-        answered = [(group, holds(group.when, config, layer.number, depths[layer.stack])) for group in groups]
-        stored = {name: older(relative(layer, name)) for name in layer.shapes}
-        built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
-        here = set(stored.values())
-        second = {one for group, _ in answered if not here.isdisjoint(group.names) for one in group.instead}
-        outside |= {name for name, pattern in stored.items() if pattern not in built - second}
-        needed = (group for group, met in answered if met and not group.optional and here.isdisjoint(group.instead))
-        absent = [name for group in needed for name in group.names if name not in here]
+        left, absent = _unlike(table.layers[row.layers].get(layer.stack.name, ()), layer, depths[layer.stack], config)
+        outside |= left
         # A missing bias is not random: transformers sets it to 0.
         missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
     beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
-    tied = {name for names in known_class.beside if EMBEDDING.fullmatch(names[0]) for name in names}
-    unknown = set(_unknown(factorization, shapes, beside, table.meanings[known_class.others])) - tied
-    unaccounted = sorted(unknown | {name for name in outside if not _decides_nothing(name)})
+    tied = {name for names in row.beside if EMBEDDING.fullmatch(names[0]) for name in names}
+    unknown = set(_unknown(factorization, shapes, beside, table.meanings[row.others])) - tied
+    unaccounted = sorted(unknown | {name for name in outside if not f".{name}".endswith(DECIDES_NOTHING)})
     return World(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
 
 
-def _decides_nothing(name: str) -> bool:
-    return f".{name}".endswith(DECIDES_NOTHING)
+def _unlike(groups: Iterable[_Group], layer: Layer, depth: int, config: Config) -> tuple[set[str], list[str]]:
+    """Return the tensors of a layer that the class does not build, and names of those that it builds and are absent."""
+    answered = [(group, holds(group.when, config, layer.number, depth)) for group in groups]
+    stored = {name: older(relative(layer, name)) for name in layer.shapes}
+    here = set(stored.values())
+    built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
+    built -= {name for group, _ in answered if not here.isdisjoint(group.names) for name in group.instead}
+    needed = (group for group, met in answered if met and not group.optional and here.isdisjoint(group.instead))
+    absent = [name for group in needed for name in group.names if name not in here]
+    return {name for name, pattern in stored.items() if pattern not in built}, absent
 
 
 def _unknown(
@@ -182,32 +245,20 @@ def _unknown(
         meaning = meanings.get(numberless(bare)) if name in beside else bare
         if meaning:
             tensors[meaning, *NUMBER.findall(bare)].append(name)
-        elif not _decides_nothing(name):
+        elif not f".{name}".endswith(DECIDES_NOTHING):
             yield name
     yield from (name for names in tensors.values() for name in names if len(names) > 1)
 
 
 def exact_classes(factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> tuple[str, ...]:
     """Return the classes of a factorization that build just these tensors in their layers, no more and no fewer."""
-    table = _table(factorization.name)
-    return tuple(
-        name
-        for row in (table.classes if table else ())
-        if _is_exact(row, factorization, shapes, config)
-        for name in row.classes
-    )
-
-
-def _is_exact(row: _Class, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> bool:
-    try:
-        built = world(row.classes[0], factorization, shapes, config)
-    except NothingToCompare:
-        return False
-    return not (built.outside or built.missing or built.unbiased)
-
-
-def _is_loaded(layer: Layer, prefixes: Iterable[str]) -> bool:
-    return any(layer.stack.named(prefix).replace("{layer}", str(layer.number)) == layer.prefix for prefix in prefixes)
+    table: _Table | None = _read(TABLES, factorization.name, _Table)
+    exact: list[str] = []
+    for row in table.classes if table else ():
+        with contextlib.suppress(NothingToCompare):
+            built = world(row.classes[0], factorization, shapes, config)
+            exact += () if built.outside or built.missing or built.unbiased else row.classes
+    return tuple(exact)
 
 
 def relative(layer: Layer, name: str) -> str:

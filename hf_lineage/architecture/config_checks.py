@@ -1,5 +1,8 @@
 """Settings of `config.json` that decide which model is loaded, whether layers have an effect, and where parts stand.
 
+The effect of settings was measured by running transformers' modules (`python -m tests.settings`): one that is not
+listed for a model type changes no branch, or the class does not read it, or another rule reads it.
+
 diffusers writes the name of its class, and timm an architecture that stands for a class (`loading/timm.json`). Such a
 class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
 """
@@ -7,21 +10,18 @@ class is listed with the name of its library in front, so no `config.json` of tr
 from __future__ import annotations
 
 import functools
+import json
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from hf_lineage.architecture.model_types import kinds, parts
-from hf_lineage.architecture.registry import lookup, setting
+from hf_lineage.architecture.registry import lookup, registry_table, setting
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.architecture.tables import registry_table
 from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 
-MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
+MODEL_TYPES, MULTIPLIERS, SETTINGS = "loading/model_types.json", "loading/multipliers.yaml", "loading/settings.json"
 WEIGHTS, CODE, GENERATE = "transformers_weights", "_implementation", "custom_generate/generate.py"
 QUANTIZED = ("quantization_config", "compression_config")
 """Keys at the top of `config.json` that say how all weights are stored."""
@@ -50,8 +50,67 @@ class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sparsities: frozenset[str]
 
 
+class Fine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of a setting with which every branch of a layer reaches the stream."""
+
+    least: float | None = None
+    most: float | None = None
+    others: tuple[bool | str | None, ...] = ()
+    """The values that are no numbers."""
+
+    def holds(self, value: Any) -> bool:
+        """Return whether every number, word or switch of a value is one of them."""
+        return all(map(self._holds, value if isinstance(value, list) else [value]))
+
+    def _holds(self, value: Any) -> bool:
+        if not isinstance(value, int | float):
+            return value in self.others if isinstance(value, str | None) else isinstance(value, Mapping)
+        switches = [other for other in self.others if isinstance(other, bool)]
+        if value in (0, 1) and switches:
+            return bool(value) in switches
+        fits = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        return fits and (self.least, self.most) != (None, None)
+
+    def __str__(self) -> str:
+        least = f" from {self.least:g}" if self.least is not None else ""
+        most = f" to {self.most:g}" if self.most is not None else ""
+        numbers = [f"numbers{least}{most}"] if least or most else []
+        return " or ".join((*numbers, *(json.dumps(other) for other in self.others if other is not None)))
+
+
+class Outside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whether a small tensor takes a branch out of the stream if its numbers are too small, or too large."""
+
+    small: bool = False
+    large: bool = False
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model type."""
+
+    settings: str
+    """A mark that shows whether transformers has given the type other settings than those that were tried."""
+    held: frozenset[str] = frozenset()
+    """The keys of `loading/multipliers.yaml` that stand in its code."""
+    rest: Mapping[str, Fine] = {}
+    """Key, dotted for one inside of another -> the values with which every branch reaches the stream."""
+    small: Mapping[str, Outside] = {}
+    """Name of a small tensor in a layer, without `.weight` -> the sides on which it takes a branch out."""
+    inner: Mapping[str, str] = {}
+    """Key of an inner configuration -> its model type, where it does not state one itself."""
+
+
+class Part(NamedTuple):
+    """A configuration, or one inside of another, with the measurements of its model type."""
+
+    name: str
+    kind: Kind
+    config: Mapping[str, Any]
+
+
 _types = functools.partial(registry_table, MODEL_TYPES, dict[str, _Type])
 _multipliers = functools.partial(registry_table, MULTIPLIERS, _Multipliers)
+kinds = functools.partial(registry_table, SETTINGS, dict[str, Kind])
 
 
 def held() -> frozenset[str]:
@@ -80,12 +139,6 @@ def settings_notes(config: Mapping[str, Any], architecture: str, factorization: 
 
     Raise NothingToCompare where `config.json` leads to another class or file, or takes the layers out of the model.
     """
-    _refuse_other_files(config)
-    _refuse_dead(config, usual_type(config, architecture))
-    return tuple(_of_type(config, architecture, factorization))
-
-
-def _refuse_other_files(config: Mapping[str, Any]) -> None:
     if config.get("configuration_files"):
         raise Ambiguous(
             "config.json refers to other files for some versions of transformers (`configuration_files`), so it is "
@@ -97,12 +150,24 @@ def _refuse_other_files(config: Mapping[str, Any]) -> None:
             "leave it out"
         )
     inside = {key: value for key, value in config.items() if key != WEIGHTS}
-    for _, value in _entries(inside, {}, frozenset({WEIGHTS})):
-        if value is not None:
-            raise Ambiguous(
-                f"config.json names the weights {printable(str(value), 200)} only for a part of the model "
-                "(`transformers_weights`): loaders disagree on which file to use; name it once, at the top"
-            )
+    partial = [value for _, value in _entries(inside, {}, frozenset({WEIGHTS})) if value is not None]
+    if partial:
+        raise Ambiguous(
+            f"config.json names the weights {printable(str(partial[0]), 200)} only for a part of the model "
+            "(`transformers_weights`): loaders disagree on which file to use; name it once, at the top"
+        )
+    _refuse_dead(config, usual_type(config, architecture))
+    own, kind = _own(architecture), config.get("model_type")
+    if kind is None or kind in own or not own:
+        return ()
+    shown = printable(str(kind), 100)
+    if not isinstance(kind, str) or not _alike(kind, config, factorization):
+        raise NothingToCompare(
+            f"config.json names the class {architecture}, which is of model_type {' or '.join(own)}, and says "
+            f"model_type {shown}: transformers uses the type, other loaders use the class; make the two agree"
+        )
+    sentence = f"config.json says model_type {shown} with the class {architecture}"
+    return (f"{sentence}; the layers of both are read the same way",)
 
 
 def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
@@ -116,20 +181,6 @@ def _own(architecture: str) -> list[str]:
     return [kind for kind, model_type in _types().items() if architecture in model_type.classes]
 
 
-def _of_type(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> Iterator[str]:
-    """Yield a sentence if class and `model_type` do not belong together and yet have the same layers."""
-    own, kind = _own(architecture), config.get("model_type")
-    if kind is None or kind in own or not own:
-        return
-    shown = printable(str(kind), 100)
-    if not isinstance(kind, str) or not _alike(kind, config, factorization):
-        raise NothingToCompare(
-            f"config.json names the class {architecture}, which is of model_type {' or '.join(own)}, and says "
-            f"model_type {shown}: transformers uses the type, other loaders use the class; make the two agree"
-        )
-    yield f"config.json says model_type {shown} with the class {architecture}; the layers of both are read the same way"
-
-
 def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
     """Return whether every class of a type has its layers where this factorization says."""
     try:
@@ -137,6 +188,33 @@ def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -
     except NothingToCompare:
         return False
     return names == {factorization.name}
+
+
+def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
+    """Yield a configuration and those inside of it, as far as their types were tried; `usual` is its type by class."""
+    waiting: list[tuple[Mapping[str, Any], str | None]] = [(config, usual)]
+    while waiting:
+        inside, usual = waiting.pop()
+        declared = inside.get("model_type")
+        name = declared if isinstance(declared, str) and declared in kinds() else usual
+        kind = kinds().get(name or "")
+        if name and kind:
+            yield Part(name, kind, inside)
+        known = kind.inner if kind else {}
+        waiting += [(value, known.get(key)) for key, value in inside.items() if isinstance(value, Mapping)]
+
+
+def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Iterator[str]:
+    """Yield a sentence for each setting with which a branch may not reach the stream."""
+    for part in parts(config, usual):
+        for key, fine in part.kind.rest.items():
+            outer, _, last = key.rpartition(".")
+            within = setting(part.config, outer) if outer else part.config
+            if isinstance(within, Mapping) and last in within and not fine.holds(within[last]):
+                yield (
+                    f"config.json says `{key}: {printable(json.dumps(within[last], default=str), 100)}`, with which a "
+                    f"branch of the layers of {part.name} may not reach the stream; with {fine} every branch does"
+                )
 
 
 def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
@@ -158,8 +236,8 @@ def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
     """Raise NothingToCompare for a number with which the layers have hardly any effect, under a key that is read."""
     known = {id(part.config): part.kind.held for part in parts(config, usual)}
     for key, value in _entries(config, known, held()):
-        for number in _numbers(value):
-            if (why := _dead(key, number)) is not None:
+        for number in map(_number, value if isinstance(value, list) else [value]):
+            if number is not None and (why := _dead(key, number)) is not None:
                 raise NothingToCompare(f"config.json says `{key}: {number!r}`, {why}; correct it")
 
 
@@ -194,13 +272,13 @@ def _entries(
             waiting += ((each, counting) for each in value)
 
 
-def _numbers(value: Any) -> Iterator[float]:
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, int | float) and not isinstance(item, bool):
-            try:
-                yield float(item)
-            except OverflowError:
-                yield math.inf
+def _number(value: Any) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")
@@ -245,48 +323,3 @@ def timm_architectures() -> Mapping[str, dict[str, Any]]:
         for kind, architectures in kinds.items()
         for name, settings in architectures.items()
     }
-
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Within:
-    """The prefix of the names, the settings and the renaming by which a part of a model is read as its class."""
-
-    prefixes: tuple[str, ...] = ("",)
-    """Possible prefixes of its tensors' names; one has to be on disk, and all other tensors are of other parts."""
-    settings: str = ""
-    """The key of `config.json` that holds its settings; empty where they are at the top."""
-    layers: str = ""
-    """The prefix of its layers as they are stored, with `{layer}`, where names in the layers are not the class's."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Stored name in a layer -> the name in the class."""
-
-    def place(self, stored: Collection[str]) -> str:
-        """Return the prefix of its tensors' names on disk; NothingToCompare unless they stand in just one place."""
-        places = [prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in stored)]
-        if len(places) != 1:
-            where = f"under {' and '.join(places)}: loaders disagree on which is the model" if places else "nowhere"
-            error = Ambiguous if places else NothingToCompare
-            raise error(f"tensors that may stand under {' or '.join(self.prefixes)} stand {where}")
-        return places[0]
-
-    def tensors(self, stored: Mapping[str, T]) -> dict[str, T]:
-        """Return its tensors by the names of its class; NothingToCompare unless they stand in just one place."""
-        place = self.place(stored)
-        here = {name: each for name, each in stored.items() if name.startswith(place)}
-        return {self._named(name).removeprefix(place): each for name, each in here.items()}
-
-    def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
-        """Return its settings, with those of the storage."""
-        own = setting(whole, self.settings) if self.settings else whole
-        return {key: whole[key] for key in QUANTIZED if key in whole} | dict(own if isinstance(own, Mapping) else {})
-
-    def _named(self, name: str) -> str:
-        layer = (
-            re.match(re.escape(self.layers).replace(r"\{layer\}", r"\d{1,6}") + r"\.", name) if self.renamed else None
-        )
-        inside = name[layer.end() :] if layer else ""
-        old = next((old for old in self.renamed if inside == old or inside.startswith(f"{old}.")), None)
-        return name if layer is None or old is None else f"{layer[0]}{self.renamed[old]}{inside[len(old) :]}"

@@ -1,31 +1,215 @@
-"""Guess: tensors of a layer group that may be a branch, by the names in registry files, then by letters and sizes."""
+"""Guess: the layers of a header by their numbers alone, and tensors of a layer that may be a branch.
+
+Every set of a registry file is a pattern that is searched under every module of a layer, so names from the registry
+match in new combinations. What no pattern fits is guessed by letters and sizes.
+"""
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from hf_lineage.architecture.layers import Shape
-from hf_lineage.architecture.patterns import KINDS, LayerGroup, Pattern, YamlSet, candidates, names, patterns
-from hf_lineage.architecture.schema import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
+from hf_lineage.architecture.layers import BIASES, Shape
+from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets
 
-NORMS = ("norm", "output_norm", "inner_norm")
-MOST = 8
-"""The most matrix sets of one kind that are guessed; registry files have up to five."""
+MOST_KINDS, MOST = 8, 8
+"""Kinds of layers, and matrix sets of one kind of branch, at most; real models have two or three, and up to five."""
+_PLAIN = re.compile(r"[\w.-]{1,200}", re.ASCII)
+"""Names that can be written into a registry file; any other name is untrusted input, shown only in escaped form."""
+_NUMBER = re.compile(r"(?:(?<=\.)|^)\d{1,6}(?=\.|$)")
+
+
+@dataclass(frozen=True)
+class LayerGroup:
+    """The layers under one prefix."""
+
+    prefix: str
+    """The prefix with `{layer}`, as a registry file has it."""
+    depth: int
+    kinds: tuple[Mapping[str, Shape], ...]
+    """For each kind of layer: name without `.weight`, `{expert}` in place of an expert's number -> shape as stored."""
+
+    @functools.cached_property
+    def tensors(self) -> dict[str, Shape]:
+        """Everything that some layer holds."""
+        return {name: shape for kind in reversed(self.kinds) for name, shape in kind.items()}
+
+    @functools.cached_property
+    def width(self) -> int:
+        """The residual width: the size that most matrices share, of several the one of most vectors; 0 without any."""
+        shapes = self.tensors.values()
+        vectors = Counter(shape[0] for shape in shapes if len(shape) == 1)
+        sizes = Counter(size for shape in shapes if len(shape) in (2, 3) for size in set(shape))
+        return max(sizes, key=lambda size: (sizes[size], vectors[size]), default=0)
+
+    @functools.cached_property
+    def gains(self) -> list[str]:
+        """Vectors of the residual width that are no bias and no expert's own."""
+        vectors = (name for name, shape in self.tensors.items() if shape == (self.width,))
+        return [name for name in vectors if not name.endswith(BIASES) and "{expert}" not in name]
+
+
+def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
+    """Return the groups of layers, numbered from 0 without a gap, the one with the most matrices first.
+
+    A prefix with a single number counts as a layer only if no prefix has several.
+
+    >>> shapes = {f"h.{n}.mlp.{k}.{role}.weight": (4, 4) for n in range(2) for k in range(3) for role in ("up", "down")}
+    >>> [(group.prefix, group.depth, list(group.tensors)) for group in find_groups(shapes)]
+    [('h.{layer}', 2, ['mlp.{expert}.up', 'mlp.{expert}.down'])]
+    """
+    plain = {name: shape for name, shape in shapes.items() if _PLAIN.fullmatch(name)}
+    under = _under(plain)
+    gapless = {start for start, numbered in under.items() if len(numbered) == max(numbered) + 1}
+    repeated = {start for start in gapless if len(under[start]) > 1} or gapless
+    layers: dict[str, dict[int, dict[str, Shape]]] = defaultdict(lambda: defaultdict(dict))
+    for name, shape in plain.items():
+        if where := next((entry for entry in _numbers(name) if entry[0] in repeated and entry[2]), None):
+            layers[where[0]][where[1]][where[2]] = shape
+
+    def matrices(start: str) -> int:
+        return sum(len(shape) in (2, 3) for layer in layers[start].values() for shape in layer.values())
+
+    groups = []
+    for start in sorted(layers, key=matrices, reverse=True):
+        alike = dict.fromkeys(tuple(_experts_as_one(layer).items()) for _, layer in sorted(layers[start].items()))
+        groups.append(LayerGroup(f"{start}{{layer}}", len(layers[start]), tuple(map(dict, [*alike][:MOST_KINDS]))))
+    return tuple(groups)
+
+
+def _numbers(name: str) -> Iterator[tuple[str, int, str]]:
+    """Yield the text before, the value of, and the text after every number in a name, the outermost number first."""
+    bare = name.removesuffix(".weight")
+    for match in _NUMBER.finditer(bare):
+        yield bare[: match.start()], int(match[0]), bare[match.end() + 1 :]
+
+
+def _under(tensors: Mapping[str, Shape]) -> Mapping[str, Mapping[int, Mapping[str, Shape]]]:
+    """Return text before a number -> the number -> text after it -> shape, for every number of every name."""
+    under: dict[str, dict[int, dict[str, Shape]]] = defaultdict(lambda: defaultdict(dict))
+    for name, shape in tensors.items():
+        for start, number, rest in _numbers(name):
+            under[start][number][rest] = shape
+    return under
+
+
+def _experts_as_one(layer: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Return the tensors of a layer, with `{expert}` for numbers under which all siblings have the same shapes."""
+    alike = {
+        start
+        for start, numbered in _under(layer).items()
+        if len(numbered) > 1 and len({frozenset(entry.items()) for entry in numbered.values()}) == 1
+    }
+    spelled = {}
+    for name, shape in layer.items():
+        where = next((entry for entry in _numbers(name) if entry[0] in alike), None)
+        spelled[f"{where[0]}{{expert}}.{where[2]}".removesuffix(".") if where else name] = shape
+    return spelled
+
+
+YamlSet = dict[str, Any]
+"""A matrix set as a registry file writes it in YAML."""
+KINDS = tuple(BRANCH_ROLES)
+_ROLES = tuple(itertools.chain.from_iterable(BRANCH_ROLES.values()))
+_KEYS = ("packed", "blocks", "interleaved", "latent")
+"""Other keys of a set about its matrices; norms are guessed separately, and sizes tell the orientation."""
+
+
+class Pattern(NamedTuple):
+    """The names of a matrix set, relative to the module that holds all of them."""
+
+    kind: str
+    yaml_set: YamlSet
+    homes: Counter[str]
+    """The modules under which registry files have it."""
+
+
+class Candidate(NamedTuple):
+    """A pattern with a module of a layer that it matches."""
+
+    kind: str
+    yaml_set: YamlSet
+    names: frozenset[str]
+    rank: tuple[int, int, int]
+    """Number of tensors, whether a registry file has exactly these names, number of files with the pattern."""
+
+
+def patterns(registry: Iterable[Factorization]) -> list[Pattern]:
+    """Return every pattern of the registry once; a set spread over several stacks makes none."""
+    patterns_by_set: dict[str, Pattern] = {}
+    sets = ((kind, one) for each in registry for kind in KINDS for one in as_sets(each.branches.sets(kind)))
+    for kind, matrices in sets:
+        stated = {key: getattr(matrices, key) for key in (*_ROLES, *_KEYS)}
+        plain = {key: value for key, value in stated.items() if value != getattr(MatrixSet(), key)}
+        modules = zip(*(name.split(".")[:-1] for name in names(plain)), strict=False)
+        home = ".".join(parts[0] for parts in itertools.takewhile(lambda parts: len({*parts}) == 1, modules))
+        yaml_set = _renamed(plain, home, "")
+        if "{layer}" not in str(yaml_set):
+            patterns_by_set.setdefault(f"{kind}{yaml_set}", Pattern(kind, yaml_set, Counter())).homes[home] += 1
+    return list(patterns_by_set.values())
+
+
+def candidates(
+    free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int, patterns: Sequence[Pattern]
+) -> Iterator[Candidate]:
+    """Yield the places where free matrices of a layer have the names of a pattern and sizes that fit together."""
+    modules: dict[str, list[str]] = defaultdict(list)
+    for name in free:
+        parts = name.split(".")
+        for cut in range(len(parts)):
+            modules[".".join(parts[cut:])].append(".".join(parts[:cut]))
+    for pattern in patterns:
+        for module in modules.get(names(pattern.yaml_set)[0], ()):
+            yaml_set = _renamed(pattern.yaml_set, "", module)
+            tensors = [name for name in names(yaml_set) if name in free]
+            latent = yaml_set.get("latent", {})
+            direct = {name: parts for name, parts in _parts(yaml_set).items() if name not in latent}
+            units = {math.prod(free[name][-2:]) / parts for name, parts in direct.items() if name in free}
+            fit = all(name in layer for name in names(yaml_set)) and all(width in free.get(name, ()) for name in direct)
+            # Each role of an MLP has as many hidden units.
+            if fit and (pattern.kind != "mlp" or len(units) == 1):
+                rank = (len(tensors), int(module in pattern.homes), pattern.homes.total())
+                yield Candidate(pattern.kind, yaml_set, frozenset(tensors), rank)
+
+
+def _parts(yaml_set: YamlSet) -> dict[str, int]:
+    """Return tensor -> the number of roles that a set stores in it."""
+    packed = {name: len(roles) for key in ("packed", "interleaved") for name, roles in yaml_set.get(key, {}).items()}
+    return {yaml_set[role]: 1 for role in _ROLES if role in yaml_set} | packed
+
+
+def names(yaml_set: YamlSet) -> list[str]:
+    """Return every tensor that a set names, without its norms, each once."""
+    latent = [name for pair in yaml_set.get("latent", {}).values() for name in pair]
+    return list(dict.fromkeys((*_parts(yaml_set), *latent)))
+
+
+def _renamed(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
+    """Return the same set under another module."""
+
+    def rename(name: str) -> str:
+        return ".".join(part for part in (new, name.removeprefix(old).removeprefix(".")) if part)
+
+    renamed: YamlSet = {}
+    for key, value in yaml_set.items():
+        if isinstance(value, dict):  # of names, each with roles, or with the names of its latent
+            tensors = key == "latent"
+            value = {rename(name): [rename(n) if tensors else n for n in entries] for name, entries in value.items()}
+        renamed[key] = rename(value) if isinstance(value, str) else value
+    return renamed
+
 
 _AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
-_LETTERS = {
-    "query": re.compile(r"q|query|queries"),
-    "key": re.compile(r"k|keys?"),
-    "value": re.compile(r"v|vals?|values?"),
-    "output": re.compile(r"o|out|output|"),
-}
+_LETTERS = {"query": "q|query|queries", "key": "k|keys?", "value": "v|vals?|values?", "output": "o|out|output|"}
 _PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv": ("key", "value")}
-_FIRST = re.compile(r"gate|act|1$")
-"""Names of the reader that is probably the gate."""
-_LAST = re.compile(r"down|out|2$")
-"""Names of the matrix that is probably the writer."""
+_FIRST, _LAST = re.compile(r"gate|act|1$"), re.compile(r"down|out|2$")
+"""Names of the reader that is probably the gate, and of the matrix that is probably the writer."""
 _HINTS = {"attention": re.compile(r"att|before|input|1$"), "mlp": re.compile(r"mlp|ff|feed|after|2$")}
 _NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")
 """Names of norms of queries and keys, or on an output, which give no hint."""
@@ -37,8 +221,7 @@ def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, 
     guesses: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
     for layer in group.kinds:
         for kind, sets in _of_layer(layer, familiar, group.width).items():
-            both: list[YamlSet | None] = [*sets] if sets else [None]
-            guesses[kind] += [yaml_set for yaml_set in both if yaml_set not in guesses[kind]]
+            guesses[kind] += [yaml_set for yaml_set in sets or [None] if yaml_set not in guesses[kind]]
     return {kind: sorted(sets, key=lambda one: one is None)[:MOST] for kind, sets in guesses.items() if any(sets)}
 
 
@@ -47,11 +230,13 @@ def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, Yam
 
     The names of the gains count instead, where they tell more norms than any file.
     """
-    assignments = Counter(assignment for factorization in registry if (assignment := _assignment(factorization, group)))
-    hinted = _hinted(group.gains)
+    assignments = Counter(filter(None, (_assignment(factorization, group) for factorization in registry)))
     best = max(assignments, key=lambda one: (len({name for *_, name in one}), assignments[one]), default=frozenset())
-    if len({name for *_, name in best}) < len({norms["norm"] for norms in hinted.values() if norms["norm"]}):
-        return hinted
+    plausible = [name for name in group.gains if not _NO_INPUT.search(name)]
+    hinted = {kind: next((name for name in plausible if hint.search(name)), None) for kind, hint in _HINTS.items()}
+    hinted = dict.fromkeys(_HINTS, plausible[0]) if len(plausible) == 1 else hinted
+    if len({name for *_, name in best}) < len(set(filter(None, hinted.values()))):
+        return {kind: {"norm": name} for kind, name in hinted.items() if name is not None}
     everywhere = {norm: all(norm in layer for layer in group.kinds) for *_, norm in best}
     return {
         kind: {role: name if everywhere[name] else [name, None] for of, role, name in sorted(best) if of == kind}
@@ -59,33 +244,26 @@ def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, Yam
     }
 
 
-def _of_layer(layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int) -> dict[str, list[YamlSet]]:
+def _of_layer(
+    layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int
+) -> Mapping[str, Sequence[YamlSet | None]]:
     """Return the sets of one layer: every MLP that shares no tensor with a better one, and the best attention."""
     free = {name: shape for name, shape in layer.items() if len(shape) in (2, 3)}
-    sets_by_kind: dict[str, list[YamlSet]] = {kind: [] for kind in KINDS}
-    for candidate in sorted(
-        candidates(free, layer, width, familiar), key=lambda candidate: candidate.rank, reverse=True
-    ):
+    sets_by_kind: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
+    for candidate in sorted(candidates(free, layer, width, familiar), key=lambda one: one.rank, reverse=True):
         if candidate.names <= free.keys() and not (candidate.kind == "attention" and sets_by_kind["attention"]):
             sets_by_kind[candidate.kind].append(candidate.yaml_set)
-            for name in candidate.names:
-                del free[name]
+            free = {name: shape for name, shape in free.items() if name not in candidate.names}
     free = {name: shape for name, shape in free.items() if width in shape}
-    if not sets_by_kind["attention"]:
-        sets_by_kind["attention"] = _taken(free, _by_letters(free))
-    if not sets_by_kind["mlp"]:
-        sets_by_kind["mlp"] = _taken(free, _by_sizes(free, layer, width))
+    if not sets_by_kind["attention"] and (yaml_set := _by_letters(free)):
+        sets_by_kind["attention"] = [yaml_set]
+        free = {name: shape for name, shape in free.items() if name not in names(yaml_set)}
+    if not sets_by_kind["mlp"] and (yaml_set := _by_sizes(free, layer, width)):
+        sets_by_kind["mlp"] = [yaml_set]
     return sets_by_kind
 
 
-def _taken(free: dict[str, Shape], yaml_set: YamlSet | None) -> list[YamlSet]:
-    for name in names(yaml_set or {}):
-        del free[name]
-    return [yaml_set] if yaml_set else []
-
-
 def _siblings(names: Iterable[str], parts: int = 1) -> list[dict[str, str]]:
-    """Return the names under each module by their last parts."""
     modules: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for name in names:
         path = name.split(".")
@@ -102,7 +280,7 @@ def _by_letters(free: Iterable[str]) -> YamlSet | None:
             if bare in _PACKED:
                 yaml_set["packed"] = {name: list(_PACKED[bare])}
             else:
-                yaml_set |= {role: name for role, pattern in _LETTERS.items() if pattern.fullmatch(bare)}
+                yaml_set |= {role: name for role, pattern in _LETTERS.items() if re.fullmatch(pattern, bare)}
         roles = [*yaml_set, *(role for packed in yaml_set.get("packed", {}).values() for role in packed)]
         if set(ATTENTION_ROLES) <= set(roles) and len(roles) == len(set(roles)):
             return yaml_set
@@ -119,16 +297,14 @@ def _by_sizes(free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int)
                 sizes[columns if rows == width else rows].append(name)
         for hidden, called in sizes.items():
             if len(called) in (2, 3):
-                return _reader_and_writer(called, free, layer, width)
+                return _reader_and_writer(called, layer, width)
             if len(called) == 1 and len(sizes.get(2 * hidden, ())) == 1:
                 return {"packed": {sizes[2 * hidden][0]: ["gate", "up"]}, "down": called[0]}
     return None
 
 
-def _reader_and_writer(
-    called: Sequence[str], free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int
-) -> YamlSet | None:
-    sides = [[name for name in called if (free[name][-1] == width) is side] for side in (False, True)]
+def _reader_and_writer(called: Sequence[str], layer: Mapping[str, Shape], width: int) -> YamlSet | None:
+    sides = [[name for name in called if (layer[name][-1] == width) is side] for side in (False, True)]
     biased = [name for name in called if layer.get(f"{name}.bias") == (width,)]
     alone = sides[len(sides[0]) > 1]
     if len(alone) != 1:
@@ -141,26 +317,14 @@ def _reader_and_writer(
 
 def _assignment(factorization: Factorization, group: LayerGroup) -> frozenset[tuple[str, str, str]]:
     """Return kind, role and name of the norms of a registry file; empty if the group lacks one of them."""
-    assignment: set[tuple[str, str, str]] = set()
     gains = {"norm": group.gains, "output_norm": group.gains, "inner_norm": group.tensors}
-    for kind in KINDS:
-        for matrices in as_sets(getattr(factorization.branches, kind))[:1]:
-            for role in NORMS:
-                asked: Norms = getattr(matrices, role)
-                wanted = as_names(asked)
-                name = next((name for name in wanted if name in gains[role]), None)
-                if name is not None:
-                    assignment.add((kind, role, name))
-                elif wanted and None not in wanted:
-                    return frozenset()
+    first = ((kind, matrices) for kind in KINDS for matrices in as_sets(factorization.branches.sets(kind))[:1])
+    assignment: set[tuple[str, str, str]] = set()
+    for (kind, matrices), (role, known) in itertools.product(first, gains.items()):
+        wanted: tuple[str | None, ...] = as_names(getattr(matrices, role))
+        name = next((name for name in wanted if name in known), None)
+        if name is not None:
+            assignment.add((kind, role, name))
+        elif wanted and None not in wanted:
+            return frozenset()
     return frozenset(assignment)
-
-
-def _hinted(gains: Iterable[str]) -> dict[str, YamlSet]:
-    plausible = [name for name in gains if not _NO_INPUT.search(name)]
-    everything = re.compile("") if len(plausible) == 1 else None
-    guesses = {
-        kind: next((name for name in plausible if (everything or hint).search(name)), None)
-        for kind, hint in _HINTS.items()
-    }
-    return {kind: {"norm": name} for kind, name in guesses.items() if name is not None}

@@ -1,20 +1,25 @@
-"""Layers: those of a checkpoint, by the names of its tensors, stack by stack."""
+"""Layers: those of a checkpoint, by the names of its tensors, and the matrices of each branch by their roles."""
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from hf_lineage.architecture.registry import slots
-from hf_lineage.architecture.schema import Factorization, as_names, as_stacks
+from hf_lineage.architecture.registry import Slot, slots
+from hf_lineage.architecture.schema import Factorization, MatrixSet, Norms, Sets, as_names, as_sets, as_stacks
 from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import CheckpointError
 
 Shape = tuple[int, ...]
 KERNEL = 4
 """Dimensions of a convolution's weights, (out, in, height, width); its taps are summed."""
+STACKED = 3
+"""Dimensions of a stack of matrices, one for each expert."""
+BIASES = ("bias", "beta")
+"""Last parts of the names of vectors that are added to the output of a matrix or of a norm."""
 _NUMBER = r"(\d{1,6})"
 
 
@@ -29,6 +34,11 @@ class Stack:
         """Return a prefix, or a key of `config.json`, with the number of this stage."""
         return name.replace("{stage}", str(self.stage))
 
+    def heads(self, factorization: Factorization) -> tuple[str, ...]:
+        """Return the keys of `config.json` that count the query heads of this stack."""
+        keys = as_stacks(factorization.heads)
+        return keys.get(self.name) or next(iter(keys.values()))
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -42,6 +52,10 @@ class Layer:
     """The prefix of names with `{layer}`: that of the layer without its last name and its number."""
     shapes: Mapping[str, Shape]
     """Only this layer's tensors, by full name, as stored."""
+
+    def numbered(self, pattern: str) -> str:
+        """Return a prefix with the numbers of this layer and of its stage."""
+        return self.stack.named(pattern).replace("{layer}", str(self.number))
 
     def full(self, name: str) -> str:
         """Return the full name of a tensor or, still with `{expert}`, of several."""
@@ -158,13 +172,136 @@ def named_tensors(factorization: Factorization) -> Iterator[str]:
     """Yield every tensor that a factorization names, relative to the layer."""
     yield from _in_branches(factorization)
     for matrices in factorization.branches.everything():
-        others = map(as_names, (matrices.where, matrices.unless))
-        yield from (name for names in others for name in names if name)
+        yield from (*as_names(matrices.where), *as_names(matrices.unless))
 
 
 def _in_branches(factorization: Factorization) -> Iterator[str]:
     """Yield every tensor name in the branches of a factorization."""
     for matrices in factorization.branches.everything():
         yield from (name for slot in slots(matrices) for name in slot.tensors)
-        norms = map(as_names, (matrices.norm, matrices.output_norm, matrices.inner_norm))
-        yield from (name for names in norms for name in names if name)
+        yield from (name for names in matrices.norms for name in as_names(names) if name)
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The number of heads of a role, and the rows of each; in an MLP every hidden unit is a head of its own."""
+
+    count: int
+    size: int
+
+
+@dataclass(frozen=True)
+class LayerSet:
+    """A matrix set of one layer: role -> slot with the full tensor name, and its norms, if it has any."""
+
+    slots: Mapping[str, Slot]
+    norm: str | None
+    output_norm: str | None
+    inner_norm: str | None
+    heads: Mapping[str, Heads] = field(default_factory=dict)
+    """Role -> its heads, as the shapes tell."""
+    stacked: tuple[int, ...] = ()
+    """(E,) where the writer is a stack of experts."""
+    width: int = 0
+    """The width of the stream that the set reads and writes, as the shapes tell."""
+    variances: Mapping[str, str] = field(default_factory=dict)
+    """Norm -> the stored running variance that it divides by; only batch norms have one."""
+    expert: int = 0
+    """The number of the expert, where each expert is stored by itself."""
+    biases: Mapping[str, str] = field(default_factory=dict)
+    """Matrix or norm -> the vector that is added to its output, where there is one."""
+
+    @property
+    def units(self) -> int:
+        """The number of rows of a reader once its heads are repeated for every query head."""
+        heads = self.heads.get("query") or self.heads["up"]
+        return heads.count * heads.size
+
+    @property
+    def part(self) -> int:
+        """The number of consecutive hidden units that are interchangeable together: one, or the size of a head."""
+        return self.heads["query"].size if "query" in self.heads else 1
+
+    @property
+    def parts(self) -> int:
+        """The number of interchangeable parts of the set, over all experts that are stacked in it."""
+        return self.units // self.part * math.prod(self.stacked)
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Every tensor that the set claims, each once."""
+        return self.read_by(*self.slots)
+
+    def read_by(self, *roles: str) -> tuple[str, ...]:
+        """Return every tensor that these roles and the norms are stored in, each once."""
+        names: list[str] = []
+        for role in roles:
+            names += self.slots[role].tensors
+        names += filter(None, (self.norm, self.output_norm, self.inner_norm))
+        names += [self.variances[name] for name in names if name in self.variances]
+        return tuple(dict.fromkeys(names))
+
+
+def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
+    """Return the sets that a layer has.
+
+    Raise CheckpointError for a set of which only a part is there, and for a layer with none unless null is among them.
+    """
+    here = [
+        matrices
+        for matrices in as_sets(sets)
+        if all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless)))
+    ]
+    layer_sets = tuple(layer_set for matrices in here for layer_set in _complete(matrices, layer))
+    if not layer_sets and (isinstance(sets, MatrixSet) or None not in sets):
+        names = ((*as_names(matrices.where), next(slots(matrices)).tensor)[0] for matrices in as_sets(sets))
+        raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(names)}")
+    return layer_sets
+
+
+def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
+    """Yield a set once for each expert, if the layer has it."""
+    declared = list(slots(matrices))
+    for expert in layer.experts(slot.tensor for slot in declared):
+        wanted = {slot.role: replace(slot, tensor=slot.tensor.replace("{expert}", str(expert))) for slot in declared}
+        names = [name for slot in wanted.values() for name in slot.tensors]
+        absent = [name for name in names if layer.find(name) is None]
+        if absent and any(map(layer.find, names)):
+            raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, although others of its branch are there")
+        if not absent:
+            by_role = {role: _on_disk(slot, layer) for role, slot in wanted.items()}
+            norm, output_norm, inner_norm = (_first(names, layer) for names in matrices.norms)
+            between = (slot.latent[1] for slot in by_role.values() if slot.latent)
+            norms = [name for name in (norm, output_norm, inner_norm, *between) if name and name.endswith(".weight")]
+            variances = {name: f"{name.removesuffix('weight')}running_var" for name in norms}
+            yield LayerSet(
+                by_role,
+                norm,
+                output_norm,
+                inner_norm,
+                variances={name: variance for name, variance in variances.items() if variance in layer.shapes},
+                expert=expert,
+                biases=dict(_biases((*(slot.tensor for slot in by_role.values()), norm), layer)),
+            )
+
+
+def _on_disk(slot: Slot, layer: Layer) -> Slot:
+    tensor, *latent = (layer.find(name) or name for name in slot.tensors)
+    return replace(slot, tensor=tensor, latent=tuple(latent))
+
+
+def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
+    for name in filter(None, names):
+        start = name.removesuffix("weight").removesuffix("gamma")
+        beside = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
+        bias = next((name_on_disk for name_on_disk in beside if name_on_disk in layer.shapes), None)
+        if bias is not None:
+            yield name, bias
+
+
+def _first(names: Norms, layer: Layer) -> str | None:
+    candidates = as_names(names)
+    on_disk = next((full for name in candidates if name and (full := layer.find(name))), None)
+    if candidates and not on_disk and None not in candidates:
+        raise CheckpointError(f"{layer.prefix} has no norm {' or '.join(map(str, candidates))}")
+    return on_disk

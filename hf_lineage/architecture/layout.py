@@ -7,11 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from hf_lineage.architecture.layers import KERNEL, Layer, Shape, Stack, find_layers
-from hf_lineage.architecture.matrix_sets import Heads, LayerSet, find_sets
-from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.layers import KERNEL, Heads, Layer, LayerSet, Shape, Stack, find_layers, find_sets
 from hf_lineage.architecture.registry import Slot, setting
-from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization, as_stacks
+from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, PATHS, Factorization
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
 QUERIES = ("query", "gate")
@@ -29,7 +27,6 @@ class Fit:
 
     factorization: Factorization
     shapes: Mapping[str, Shape]
-    config: Mapping[str, Any]
     heads: int = 1
     width: int = 0
 
@@ -48,22 +45,23 @@ class Fit:
 
     def expect(self, slot: Slot, shape: Shape, name: str | None = None) -> None:
         """Raise unless a slot's tensor, or its latent one, has this shape."""
-        actual = self.shape(slot, name)
+        self._same(name or slot.tensor, self.shape(slot, name), shape)
+
+    def _same(self, name: str, actual: Shape, shape: Shape) -> None:
         if actual != shape:
-            raise CheckpointError(
-                f"{name or slot.tensor} has shape {actual}, but the rest of the model needs {shape} (out, in)"
-            )
+            raise CheckpointError(f"{name} has shape {actual}, but the rest of the model needs {shape} (out, in)")
 
     def mlp(self, layer_set: LayerSet) -> LayerSet:
         """Return the set with its hidden units; a writer is (..., width, hidden), a reader (..., hidden, width)."""
         *experts, _, hidden = self.matrix(layer_set.slots["down"])
         for role, slot in layer_set.slots.items():
-            rows, columns = (
-                (self.width, hidden) if role == "down" else (hidden * len(slot.roles), self._input_width(slot))
-            )
-            self.expect(slot, (*experts, rows, columns))
-            if role != "down" and slot.tensor in layer_set.biases:
-                self._expect_shapes({layer_set.biases[slot.tensor]: (*experts, rows)})
+            if role == "down":
+                self.expect(slot, (*experts, self.width, hidden))
+                continue
+            rows = hidden * len(slot.roles)
+            self.expect(slot, (*experts, rows, self._input_width(slot)))
+            if bias := layer_set.biases.get(slot.tensor):
+                self._same(bias, self.shapes[bias], (*experts, rows))
         return self._fitted(layer_set, dict.fromkeys(layer_set.slots, Heads(hidden, 1)), hidden, experts)
 
     def attention(self, layer_set: LayerSet) -> LayerSet:
@@ -126,16 +124,9 @@ class Fit:
         sizes: dict[str, Shape] = {name: (size,) for name, size in norms.items() if name}
         sizes |= {variance: self.shapes[norm] for norm, variance in layer_set.variances.items()}
         sizes |= {bias: sizes[norm] for norm, bias in layer_set.biases.items() if norm in sizes}
-        self._expect_shapes(sizes)
-        return replace(layer_set, heads=heads, stacked=tuple(experts), width=self.width)
-
-    def _expect_shapes(self, sizes: Mapping[str, Shape]) -> None:
-        """Raise unless tensors have these shapes."""
         for name, shape in sizes.items():
-            if self.shapes[name] != shape:
-                raise CheckpointError(
-                    f"{name} has shape {self.shapes[name]}, but the rest of the model needs {shape} (out, in)"
-                )
+            self._same(name, self.shapes[name], shape)
+        return replace(layer_set, heads=heads, stacked=tuple(experts), width=self.width)
 
 
 T = TypeVar("T")
@@ -240,7 +231,11 @@ def _bound(
         branch: [find_sets(factorization.branches.sets(branch), layer) for layer in layers] for branch in BRANCH_ROLES
     }
     heads = _heads(factorization, stack, config) if any(sets_by_branch["attention"]) else 0
-    fit = Fit(factorization, shapes, config, heads, _width(factorization, shapes, _joined(sets_by_branch.values())))
+    first = next((layer_set for sets in sets_by_branch.values() for here in sets for layer_set in here), None)
+    fit = Fit(factorization, shapes)
+    # The width is that of the stream which the first branch writes into; 0 if there is no branch.
+    width = fit.matrix(first.slots.get("down") or first.slots["output"])[-2] if first else 0
+    fit = replace(fit, heads=heads, width=width)
     of_branch = {"mlp": fit.mlp, "attention": fit.attention}
     bound = {
         branch: tuple(tuple(map(of_branch[branch], sets)) for sets in here) for branch, here in sets_by_branch.items()
@@ -252,18 +247,9 @@ def _bound(
 
 
 def _heads(factorization: Factorization, stack: Stack, config: Mapping[str, Any]) -> int:
-    keys_by_stack = as_stacks(factorization.heads)
-    keys = [stack.named(key) for key in keys_by_stack.get(stack.name) or next(iter(keys_by_stack.values()))]
+    keys = [stack.named(key) for key in stack.heads(factorization)]
     key = next((key for key in keys if setting(config, key) is not None), keys[0])
     heads = setting(config, key)
     if not isinstance(heads, int) or isinstance(heads, bool) or heads < 1:
         raise CheckpointError(f"config.json: `{key}` must be a positive integer, not {heads!r}")
     return heads
-
-
-def _width(factorization: Factorization, shapes: Mapping[str, Shape], sets: Iterable[tuple[LayerSet, ...]]) -> int:
-    """Return the width of the stream that the first branch writes into; 0 if there is no branch."""
-    first = next((layer_set for layer_sets in sets for layer_set in layer_sets), None)
-    if first is None:
-        return 0
-    return Fit(factorization, shapes, {}).matrix(first.slots.get("down") or first.slots["output"])[-2]

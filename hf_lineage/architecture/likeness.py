@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from hf_lineage.architecture import guess
 from hf_lineage.architecture.class_tensors import exact_classes
-from hf_lineage.architecture.config_checks import Within, classes_of_type, usual_activations
-from hf_lineage.architecture.layers import Shape
+from hf_lineage.architecture.config_checks import QUANTIZED, classes_of_type, usual_activations
+from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
+from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded
-from hf_lineage.architecture.patterns import BIASES, KINDS, LayerGroup, find_groups
-from hf_lineage.architecture.registry import factorizations, settled, slots, unmet
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, Norms, as_names, as_sets, prefixes
-from hf_lineage.architecture.tables import registry_table
-from hf_lineage.errors import CheckpointError, LineageError
+from hf_lineage.architecture.registry import factorizations, registry_table, setting, settled, slots, unmet
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets, prefixes
+from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
 
 
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
@@ -53,13 +52,9 @@ def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the matrices and gains of the residual width that no branch reads, without `.weight`, `*` for numbers."""
     claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
     layers = tuple(f"{starred(prefix, '{layer}', '{stage}', '{block}')}." for prefix in prefixes(layout.factorization))
-    gains = (
-        name
-        for name, shape in shapes.items()
-        if shape == (layout.width,) and name not in claimed and not name.endswith(BIASES)
-    )
-    inside = (name for name in map(starred, gains) if name.startswith(layers))
-    return tuple(dict.fromkeys((*map(starred, layout.unclaimed), *inside)))
+    gains = (name for name, shape in shapes.items() if shape == (layout.width,) and name not in claimed)
+    inside = (name for name in gains if not name.endswith(BIASES) and starred(name).startswith(layers))
+    return tuple(dict.fromkeys(map(starred, (*layout.unclaimed, *inside))))
 
 
 def starred(name: str, *numbers: str) -> str:
@@ -71,32 +66,24 @@ def starred(name: str, *numbers: str) -> str:
 
 def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the names that a factorization asks for and no layer has; of several sets, those of the nearest set."""
-    names: dict[tuple[str, ...], None] = {}
+    absent: list[str] = []
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
-        needed = [tuple(_needed(entry)) for entry in as_sets(sets)]
-        none = [()] if isinstance(sets, tuple) and None in sets else []
-        names |= dict.fromkeys(min((*needed, *none), key=lambda entry: len(_absent(entry, tensors))))
-    return _absent(names, tensors)
+        by_set = [list(_absent(matrices, tensors)) for matrices in as_sets(sets)]
+        if isinstance(sets, tuple) and None in sets:
+            by_set.append([])
+        nearest = min(by_set, key=len)
+        absent += nearest
+    return tuple(dict.fromkeys(absent))
 
 
-def _needed(matrices: MatrixSet) -> Iterator[tuple[str, ...]]:
-    """Yield the names of a set, each with its alternatives."""
-    stored = {name: (name,) for slot in slots(matrices) for name in slot.tensors}
-    yield from stored.values()
-    norms: tuple[Norms, ...] = (matrices.norm, matrices.output_norm, matrices.inner_norm)
-    for names in norms:
-        wanted = as_names(names)
-        if wanted and None not in wanted:
-            yield tuple(str(name) for name in wanted)
-
-
-def _absent(asked: Iterable[tuple[str, ...]], tensors: Mapping[str, Shape]) -> tuple[str, ...]:
-    """Return the names that no layer has; only `bind` can check names beside the layers."""
-    return tuple(
-        " or ".join(names)
-        for names in asked
-        if not any("{layer}" in name or name.replace("{expert}", "0") in tensors or name in tensors for name in names)
-    )
+def _absent(matrices: MatrixSet, tensors: Mapping[str, Shape]) -> Iterator[str]:
+    """Yield the names of a set, each with its alternatives, that no layer has; `bind` checks those beside it."""
+    stored = dict.fromkeys(name for slot in slots(matrices) for name in slot.tensors)
+    norms = [as_names(names) for names in matrices.norms]
+    for names in (*((name,) for name in stored), *(names for names in norms if names and None not in names)):
+        known = (name for name in map(str, names) if "{layer}" in name or name.replace("{expert}", "0") in tensors)
+        if not any(known) and tensors.keys().isdisjoint(names):
+            yield " or ".join(map(str, names))
 
 
 def classes_named(config: Mapping[str, Any]) -> list[str]:
@@ -125,6 +112,50 @@ SIZES = ("hidden_size", "d_model", "n_embd", "dim")
 """The settings that give the residual width."""
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Within:
+    """The prefix of the names, the settings and the renaming by which a part of a model is read as its class."""
+
+    prefixes: tuple[str, ...] = ("",)
+    """Possible prefixes of its tensors' names; one has to be on disk, and all other tensors are of other parts."""
+    settings: str = ""
+    """The key of `config.json` that holds its settings; empty where they are at the top."""
+    layers: str = ""
+    """The prefix of its layers as they are stored, with `{layer}`, where names in the layers are not the class's."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Stored name in a layer -> the name in the class."""
+
+    def place(self, stored: Collection[str]) -> str:
+        """Return the prefix of its tensors' names on disk; NothingToCompare unless they stand in just one place."""
+        places = [prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in stored)]
+        if len(places) != 1:
+            where = f"under {' and '.join(places)}: loaders disagree on which is the model" if places else "nowhere"
+            error = Ambiguous if places else NothingToCompare
+            raise error(f"tensors that may stand under {' or '.join(self.prefixes)} stand {where}")
+        return places[0]
+
+    def tensors(self, stored: Mapping[str, T]) -> dict[str, T]:
+        """Return its tensors by the names of its class; NothingToCompare unless they stand in just one place."""
+        place = self.place(stored)
+        here = {name: each for name, each in stored.items() if name.startswith(place)}
+        return {self._named(name).removeprefix(place): each for name, each in here.items()}
+
+    def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
+        """Return its settings, with those of the storage."""
+        own = setting(whole, self.settings) if self.settings else whole
+        return {key: whole[key] for key in QUANTIZED if key in whole} | dict(own if isinstance(own, Mapping) else {})
+
+    def _named(self, name: str) -> str:
+        start = re.escape(self.layers).replace(r"\{layer\}", r"\d{1,6}")
+        layer = re.match(rf"{start}\.", name) if self.renamed else None
+        inside = name[layer.end() :] if layer else ""
+        old = next((old for old in self.renamed if inside == old or inside.startswith(f"{old}.")), None)
+        return name if layer is None or old is None else f"{layer[0]}{self.renamed[old]}{inside[len(old) :]}"
+
+
 @dataclass(frozen=True)
 class Like:
     """A listed class that a model can be read as, and the place of that model in the repository."""
@@ -148,14 +179,16 @@ def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: s
     named = classes_named(config)
     published = registry_table(OWN_CODE, dict[str, str])
     asked = wanted or next((published[name] for name in named if name in published), None)
-    groups = find_groups(shapes)
     by_group = [
         list(_of_group(group, shapes, config, asked)) or list(_of_group(group, shapes, config, asked, as_guessed=True))
-        for group in groups
+        for group in find_groups(shapes)
     ]
     languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
     likes = next((likes for likes in (*languages, *by_group[:1]) if likes), list[Like]())
-    return tuple(_named(ways, named, asked) for ways in _ways(_nearest(likes)))
+    # Those with a class of the model's type count if there are any, else those with its usual activation.
+    of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
+    usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
+    return tuple(_named(ways, named, asked) for ways in _ways(of_type or usual or likes))
 
 
 def _of_group(
@@ -218,13 +251,6 @@ def _renamed(
                 return {}
             renamed |= {stored[role]: str(wanted[0])} if wanted and stored[role] not in wanted else {}
     return renamed if len(set(renamed.values())) == len(renamed) else {}
-
-
-def _nearest(likes: Sequence[Like]) -> list[Like]:
-    """Return the likes with a class of the model's type if there are any, else those with its usual activation."""
-    of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
-    usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
-    return of_type or usual or [*likes]
 
 
 def _ways(likes: Sequence[Like]) -> list[list[Like]]:

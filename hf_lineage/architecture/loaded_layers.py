@@ -1,14 +1,13 @@
-"""Loaded layers: the tensors that transformers would load as layers, and the activation scales beside them.
+"""Loaded layers: the tensors that transformers would load as layers, and small tensors that can take layers out.
 
 Tensors that are not loaded do not count. A repository that loaders would read differently is not judged; the error
 names both readings.
-
-Inputs far above the largest number of the format are cut off, and those far below its step are 0: the branch is idle.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.config_checks import default_depth
+from hf_lineage.architecture.config_checks import Outside, Part, default_depth
 from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.registry import setting
@@ -44,7 +43,8 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
     Raise NothingToCompare where layers stand under two prefixes, or are not as many as `config.json` says.
     """
     for patterns in as_stacks(factorization.layers).values():
-        names = [pattern for pattern in dict.fromkeys(patterns) if _on_disk(pattern, shapes)]
+        starts = {each: re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(each)) for each in patterns}
+        names = [each for each, start in starts.items() if any(map(re.compile(rf"{start}\.").match, shapes))]
         if len(names) > 1:
             raise Ambiguous(
                 f"layers stand under {names[0]} and under {names[1]}: loaders disagree on which of them are the "
@@ -59,11 +59,6 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
     note = f"{len(dropped)} tensors of layers that only predict further tokens are left out, as in transformers"
     left = {name: shape for name, shape in shapes.items() if name not in dropped}
     return Reading(left, (note,) if dropped else ())
-
-
-def _on_disk(pattern: str, shapes: Mapping[str, Shape]) -> bool:
-    numbered = re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(pattern))
-    return any(map(re.compile(f"{numbered}\\.").match, shapes))
 
 
 def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, Any]) -> list[Layer]:
@@ -96,7 +91,9 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
         listed = any(isinstance(setting(config, key), list) for key in stages)
         missing = 0 if listed else None
         return next((count for count in counts if count is not None), missing)
-    outer_keys = list(dict.fromkeys(_prefixes(factorization, stack)))
+    # The number of layers may stand beside the key that counts heads.
+    outers = (key.removesuffix(".{stage}").rpartition(".")[0] for key in stack.heads(factorization))
+    outer_keys = list(dict.fromkeys(f"{outer}." if outer else "" for outer in outers))
     entries = {f"{outer_key}{key}": _count(config, f"{outer_key}{key}") for outer_key in outer_keys for key in ALIASES}
     depths = {key: count for key, count in entries.items() if count is not None}
     if len(set(depths.values())) > 1:
@@ -106,14 +103,6 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
         )
     defaults = (default_depth(setting(config, f"{outer_key}model_type")) for outer_key in outer_keys)
     return next(itertools.chain(depths.values(), filter(None, defaults)), None)
-
-
-def _prefixes(factorization: Factorization, stack: Stack) -> Iterator[str]:
-    """Yield prefixes of the keys of `config.json` that count heads: the number of layers may stand beside them."""
-    heads = as_stacks(factorization.heads)
-    for key in heads.get(stack.name) or next(iter(heads.values())):
-        outer = key.removesuffix(".{stage}").rpartition(".")[0]
-        yield f"{outer}." if outer else ""
 
 
 def _count(config: Mapping[str, Any], key: str) -> int | None:
@@ -132,20 +121,16 @@ def _count(config: Mapping[str, Any], key: str) -> int | None:
 
 
 def refuse_hidden(layout: Layout) -> None:
-    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read."""
+    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read.
+
+    Among them are an MLP and, inside of the same module, experts: no class has both in one layer; `config.json` says
+    which of them a layer has, and the other is dead weight.
+    """
     if layout.unclaimed:
         raise NothingToCompare(
             f"the layers hold {len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}, "
             "which may be loaded in their place; remove those that do not belong to the class"
         )
-    _refuse_alternatives(layout)
-
-
-def _refuse_alternatives(layout: Layout) -> None:
-    """Raise NothingToCompare where a layer holds an MLP and, inside of the same module, experts: it loads one of them.
-
-    No class has both in one layer; `config.json` says which of them a layer has, and the other is dead weight.
-    """
     for sets in layout.branches["mlp"]:
         names = [next(iter(layer_set.slots.values())).tensor.removesuffix(".weight") for layer_set in sets]
         modules = {name.rpartition(".")[0]: name for name in names}
@@ -159,11 +144,12 @@ def _refuse_alternatives(layout: Layout) -> None:
 
 
 NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
+"""Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
 LARGEST = 448.0
 """The largest number of E4M3; of the other formats it is 3 times less to 6 times more."""
-LEAST, MOST = 1e-2, 1e6
+LEAST_REACH, MOST_REACH = 1e-2, 1e6
 """The largest input over the root mean square of the gain; calibration gives 1 to some ten thousand."""
-MOST_NUMBERS = 2**16
+MOST_SCALES = 2**16
 """The most numbers of a tensor of scales, which may have one for each expert."""
 
 
@@ -175,7 +161,7 @@ def within_range(
     prefetch: Callable[..., None] = lambda *_: None,
 ) -> Iterator[str]:
     """Yield, of some names, those of activation scales with which the output of a norm reaches the matrix."""
-    small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_NUMBERS)
+    small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_SCALES)
     scales = {name: match for name in small if (match := NAME.fullmatch(name))}
     prefetch(*scales)
     norms = {
@@ -189,5 +175,59 @@ def within_range(
         gain = read(norm).astype(np.float64) + added if norm else np.ones(1)
         with np.errstate(all="ignore"):
             reach = LARGEST * (1 / scale if match["divides"] else scale) / np.sqrt(np.mean(gain**2))
-        if reach.size and np.all((reach >= LEAST) & (reach <= MOST)):
+        if reach.size and np.all((reach >= LEAST_REACH) & (reach <= MOST_REACH)):
             yield name
+
+
+LEAST, MOST = 1e-3, 1e3
+"""After training, the numbers of such tensors lie between these."""
+MOST_NUMBERS = 2**20
+"""More than the widest stream has."""
+
+
+def scalar_reservations(
+    layout: Layout,
+    shapes: Mapping[str, Shape],
+    read: Callable[[str], NDArray[Any]],
+    parts: Iterable[Part],
+    prefetch: Callable[..., None] = lambda *_: None,
+) -> Iterator[str]:
+    """Yield a sentence for each small tensor with which a branch may not reach the stream.
+
+    Everything is requested at once with `prefetch` before it is read.
+    """
+    outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
+    if not outside:
+        return
+    # Layers beyond those of the layout only predict further tokens, and are not loaded.
+    layers = list(zip(find_layers(layout.factorization, shapes), layout.widths, strict=False))
+    on_disk = {name: [(stored, width) for layer, width in layers if (stored := layer.find(name))] for name in outside}
+    small = (stored for places in on_disk.values() for stored, _ in places)
+    prefetch(*(stored for stored in small if math.prod(shapes[stored]) <= MOST_NUMBERS))
+    for name, sides in outside.items():
+        reasons = [_reason(stored, width, sides, shapes, read) for stored, width in on_disk[name]]
+        reasons = [reason for reason in reasons if reason]
+        if reasons:
+            more = f" ({len(reasons) - 1} more layers have such a tensor too)" if len(reasons) > 1 else ""
+            yield f"{reasons[0]}{more}"
+
+
+def _reason(
+    stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
+) -> str:
+    """Return why a branch may not reach the stream with the tensor under this name; empty if it does."""
+    shown = printable(stored, 200)
+    if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:
+        return f"{shown} has shape {shapes[stored]}, and decides whether a branch of its layer reaches the stream"
+    try:
+        sizes = np.abs(read(stored).astype(np.float64)).ravel()
+    except NothingToCompare as error:
+        return f"{printable(str(error), 300)}; it decides whether a branch of its layer reaches the stream"
+    # Where each coordinate has a number, the mean counts.
+    least, most = (sizes.mean(), sizes.max()) if sizes.size == width else (sizes.min(), sizes.max())
+    if not ((sides.small and not least >= LEAST) or (sides.large and not most <= MOST)):
+        return ""
+    return (
+        f"{shown} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
+        f"the stream; training leaves {LEAST:g} to {MOST:g}"
+    )

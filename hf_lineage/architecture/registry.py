@@ -1,29 +1,104 @@
 """The adapter registry: one YAML file per factorization, looked up by transformers class, or chosen by the user.
 
-Structure is data: no model class is named in this package. `registry/README.md` documents the schema.
+Structure is data: no model class is named in this package. `registry/README.md` documents the schema. Tables stand
+beside the factorizations, each checked against a type: the classes that none can list, and what people publish in place
+of a model or a tensor, among others.
 """
 
 from __future__ import annotations
 
 import difflib
 import functools
-import itertools
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 import yaml
 
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, Setting, as_sets, as_stacks, prefixes
-from hf_lineage.architecture.tables import parse_yaml, registry_root
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass, printable
 from hf_lineage.files.paths import open_regular
 
+T = TypeVar("T")
+parse_yaml = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+"""With libyaml it reads the registry about eight times as fast as PyYAML does alone."""
 USUAL_TASK = "forcausallm"
 """The end of the names of most classes, in small letters."""
+_SCHEMA = "registry/README.md documents the schema"
+
+
+@functools.cache
+def registry_root() -> Path:
+    """Return the folder of factorizations: the one packed into the wheel, else the repository's."""
+    package = Path(__file__).parents[1]
+    packaged = package / "data" / "registry"
+    return packaged if packaged.is_dir() else package.parent / "registry"
+
+
+def registry_table(file: str, kind: type[T]) -> T:
+    """Return the content of a file of the registry itself, as `read_table` does."""
+    table: T = read_table(registry_root(), file, cast(Any, kind))
+    return table
+
+
+@functools.cache
+def read_table(root: Path, file: str, kind: Any) -> Any:
+    """Return the content of a YAML or JSON file of a registry's folder, as a value of this type.
+
+    Raise RegistryError if it is missing or holds anything else.
+    """
+    parse = json.loads if file.endswith(".json") else parse_yaml
+    try:
+        return msgspec.convert(parse((root / file).read_text(encoding="utf-8")), kind)
+    except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError) as error:
+        raise RegistryError(f"{file}: {error}; {_SCHEMA}") from None
+
+
+class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names, and a sentence about a repository or tensor that has one of them."""
+
+    names: tuple[str, ...]
+    sentence: str
+    beside: str = ".*"
+    without: str = "(?!)"
+    """Patterns of another name that has to be there, and of names of which none may be."""
+
+
+def find_known(kind: str, names: Collection[str]) -> str:
+    """Return the sentence in a list of `loading/known.yaml` about the first of these names in it; empty for none."""
+    for row in registry_table("loading/known.yaml", dict[str, tuple[_Known, ...]])[kind] if names else ():
+        found, beside, without = (
+            next(filter(re.compile(pattern).fullmatch, sorted(names)), None)
+            for pattern in ("|".join(row.names), row.beside, row.without)
+        )
+        if found is not None and beside is not None and without is None:
+            return row.sentence.format(printable(found, 200))
+    return ""
+
+
+class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Classes that share a reason."""
+
+    reason: str
+    classes: tuple[str, ...]
+
+
+@functools.cache
+def unsupported(root: Path) -> Mapping[str, str]:
+    """Return the reason for every class in a registry's folder; raise RegistryError where a file breaks the schema."""
+    reasons: dict[str, str] = {}
+    for path in sorted((root / "unsupported").glob("*.yaml")):
+        file = f"unsupported/{path.name}"
+        for group in read_table(root, file, tuple[_Group, ...]):
+            if twice := reasons.keys() & group.classes:
+                raise RegistryError(f"{file}: {min(twice)} is listed twice")
+            reasons |= dict.fromkeys(group.classes, group.reason)
+    return reasons
 
 
 @dataclass(frozen=True)
@@ -94,12 +169,11 @@ def _texts(root: Path) -> Mapping[Path, str]:
 @functools.lru_cache(maxsize=4)
 def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
     """Return the texts of files; the time of the last change, the size and the number of each file tell a change."""
-    return {Path(path): _text(Path(path)) for path, *_ in files}
-
-
-def _text(file: Path) -> str:
-    with open_regular(file) as stream:
-        return stream.read().decode()
+    texts = {}
+    for path, *_ in files:
+        with open_regular(Path(path)) as stream:
+            texts[Path(path)] = stream.read().decode()
+    return texts
 
 
 @functools.cache
@@ -108,7 +182,7 @@ def _parse(path: Path, text: str) -> Factorization:
         content = parse_yaml(text)
         factorization = msgspec.convert(dict(**content, name=path.stem), Factorization)
     except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
-        raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
+        raise RegistryError(f"{path.name}: {error}; {_SCHEMA}") from None
     if not all("{layer}" in pattern for pattern in prefixes(factorization)):
         raise RegistryError(f"{path.name}: `layers` needs {{layer}} in place of the number of a layer")
     heads = factorization.heads
@@ -160,8 +234,6 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
     if candidates:
         return fitting(config, candidates)
-    from hf_lineage.architecture.tables import unsupported
-
     reasons = unsupported(root or registry_root())
     if reason := next((reasons[name] for name in named if name in reasons), None):
         raise NothingToCompare(f"{named[0]} is not supported: {reason}")
@@ -187,19 +259,13 @@ def settled(config: Mapping[str, Any], chosen: Factorization) -> Factorization:
 
 def slots(matrices: MatrixSet) -> Iterator[Slot]:
     """Yield the slot of each role of a set, with tensor names still relative to the layer."""
-    for role in itertools.chain.from_iterable(BRANCH_ROLES.values()):
-        name = getattr(matrices, role)
-        if name is not None:
-            yield _slot(matrices, name, (role,), role)
-    for name, roles in matrices.packed.items():
-        yield from (replace(_slot(matrices, name, roles, role), blocks=matrices.blocks) for role in roles)
-    for name, roles in matrices.interleaved.items():
-        yield from (replace(_slot(matrices, name, roles, role), interleaved=True) for role in roles)
-
-
-def _slot(matrices: MatrixSet, name: str, roles: tuple[str, ...], role: str) -> Slot:
-    latent = matrices.latent.get(name, ())
-    return Slot(name, roles, role, latent=latent, transposed=name in matrices.transposed)
+    names = ((getattr(matrices, role), role) for roles in BRANCH_ROLES.values() for role in roles)
+    stored: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [(name, (role,), {}) for name, role in names if name]
+    stored += [(name, roles, {"blocks": matrices.blocks}) for name, roles in matrices.packed.items()]
+    stored += [(name, roles, {"interleaved": True}) for name, roles in matrices.interleaved.items()]
+    for name, roles, order in stored:
+        latent, transposed = matrices.latent.get(name, ()), name in matrices.transposed
+        yield from (Slot(name, roles, role, latent=latent, transposed=transposed, **order) for role in roles)
 
 
 @dataclass(frozen=True)
@@ -214,7 +280,6 @@ class Choice:
 
 LISTED: Choice = Choice()
 """The choice by which only classes of the registry are read."""
-_CHECK = "check the folder that --as names"
 
 
 @dataclass(frozen=True)
@@ -235,13 +300,13 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
             raise
     named = config.get("architectures")
     own = next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
-    wanted = [choice.as_class] if choice.as_class else [own] if own else []
-    candidates = [(name, one) for name in wanted for one in _own(choice.registry, name)]
+    wanted = choice.as_class or own
+    candidates = [(wanted, one) for one in _own(choice.registry, wanted)] if wanted and choice.registry else []
     if candidates:
         name, factorization = fitting(config, candidates)
         notes = [f"read by {factorization.name}.yaml of the folder that --as names, an unproved factorization"]
     else:
-        name, factorization = lookup({**config, "architectures": wanted})
+        name, factorization = lookup({**config, "architectures": [wanted] if wanted else []})
         notes = []
     if choice.as_class:
         shown = printable(own or "a class that config.json does not name", 200)
@@ -249,14 +314,13 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
     return Chosen(own or name, factorization, tuple(notes))
 
 
-def _own(root: Path | None, name: str) -> list[Factorization]:
+def _own(root: Path, name: str) -> list[Factorization]:
     """Return the factorizations of a folder that list a class; RegistryError if there are none or a file is invalid."""
-    if root is None:
-        return []
+    check = "check the folder that --as names"
     try:
         listed = list(listing(name, root))
     except (OSError, UnicodeDecodeError) as error:
-        raise RegistryError(f"{root} cannot be read: {error}; {_CHECK}") from None
+        raise RegistryError(f"{root} cannot be read: {error}; {check}") from None
     if not any(root.glob("*.yaml")):
-        raise RegistryError(f"{root} holds no factorization (a file *.yaml); {_CHECK}")
+        raise RegistryError(f"{root} holds no factorization (a file *.yaml); {check}")
     return listed

@@ -1,9 +1,15 @@
-"""Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file."""
+"""Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file.
+
+Models are compared along paths through a layer. Every path has the same form, M = Σ out @ inn with `out` (width, h) and
+`inn` (h, width). Another path is another entry of the table, and nothing else.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import msgspec
@@ -58,6 +64,11 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     key: str | None = None
     value: str | None = None
     output: str | None = None
+
+    @property
+    def norms(self) -> tuple[Norms, Norms, Norms]:
+        """The names of the norm, of the output norm and of the inner norm."""
+        return self.norm, self.output_norm, self.inner_norm
 
 
 Sets = MatrixSet | tuple[MatrixSet | None, ...]
@@ -183,3 +194,42 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return sorted((key, _plain(item)) for key, item in value.items()) if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True)
+class Path:
+    """One path through a layer."""
+
+    branch: str
+    """The branch of a registry file whose matrix sets it goes through."""
+    writer: str
+    """The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well."""
+    reader: str
+    """The role that makes `inn`."""
+    bilinear: bool = False
+    """Whether both matrices read the stream."""
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The roles of the writer and of the reader."""
+        return self.writer, self.reader
+
+
+PATHS = {
+    "mlp": Path("mlp", writer="down", reader="up"),
+    "mlp_gate": Path("mlp", writer="down", reader="gate"),
+    "value_output": Path("attention", writer="output", reader="value"),
+    "query_key": Path("attention", writer="query", reader="key", bilinear=True),
+}
+"""Every path by its name, the canonical one first."""
+ALL, USUAL = ("all",), ("usual",)
+NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
+"""Name of several paths -> these paths; those that both models have count."""
+
+
+def resolve_paths(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
+    """Return the paths that are compared: the paths asked for or, under a name of several, those available."""
+    if asked not in NAMED:
+        return asked
+    canonical = (path for path in PATHS if path in available)
+    return tuple(path for path in NAMED[asked] if path in available) or tuple(itertools.islice(canonical, 1))

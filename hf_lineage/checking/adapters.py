@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from hf_lineage.checking.claims import RepositoryResult, Request, Source
 from hf_lineage.checking.declared import relation_notes
 from hf_lineage.checking.result import VERDICTS, Row, attempt, error_as_verdict
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim, read_claims
+from hf_lineage.claims.sources import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import as_read

@@ -16,8 +16,7 @@ from hf_lineage.checking.declared import declared_in
 from hf_lineage.checking.parts import judge_components, judge_folders, judge_named
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, VERDICTS, Row, attempt, error_as_verdict
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim, Claims
+from hf_lineage.claims.sources import Claim, Claims, stated
 from hf_lineage.errors import LineageError, NothingToCompare, OptionError
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import with_strict

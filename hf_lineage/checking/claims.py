@@ -14,8 +14,7 @@ from hf_lineage.checking.relation import derived
 from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, Row, attempt, error_as_verdict
 from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim, read_claims
+from hf_lineage.claims.sources import Claim, read_claims, stated
 from hf_lineage.errors import (
     CheckpointError,
     NetworkError,

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.evaluate import named, with_run
 from hf_lineage.evidence.executed import Ablation, Executed, Loss

@@ -100,7 +100,7 @@ def judge_named(part: RepoRef, request: Request) -> RepositoryResult:
 
 def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
     """Return the part of a base that a part is compared with, or the verdict that says why there is none."""
-    from hf_lineage.source.parts import fitting_part
+    from hf_lineage.source.config import fitting_part
 
     return base if isinstance(base, Verdict) else attempt(lambda: fitting_part(base, part), *VERDICTS)
 

@@ -23,9 +23,9 @@ from hf_lineage.evidence.evaluate import with_strict
 from hf_lineage.evidence.executed import CASTS, Beyond, Strict
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub import client
+from hf_lineage.source.differences import Pairing, pair_tensors
 from hf_lineage.source.headers import Opened, opened
 from hf_lineage.source.model import OpenedModel
-from hf_lineage.source.pairing import Pairing, pair_tensors
 
 AT_ONCE = 2**22
 """Numbers that are looked at together: what is computed of them takes several times the memory of a number each."""

@@ -31,6 +31,7 @@ from hf_lineage.signature.token_coordinates import (
 from hf_lineage.signature.unit_rows import PATH, Layers, Numbers, OrderedUnits
 from hf_lineage.signature.units import (
     MOST_KEPT,
+    MOST_OF_LAYER,
     Known,
     View,
     head_products,
@@ -144,8 +145,7 @@ def compare_by_units(
         return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
 
     def fitted() -> Framed:
-        wide = min(one.width for one in units) > procrustes.DIRECTIONS
-        if wide and len(analyses) > 1:
+        if min(one.width for one in units) > procrustes.DIRECTIONS:
             procrustes.screen(*(one.heaviest(analyses[0], procrustes.SCREENED) for one in units))
         return seen(Frame(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
 
@@ -194,7 +194,7 @@ class _Units:
         if why := obstacle(model.layout):
             raise NothingToCompare(f"{model.described.repo} {why}")
         self._model, self._seed = model, seed
-        self._most = MOST_KEPT // max(len(layers), 1)
+        self._most = min(MOST_KEPT // max(len(layers), 1), MOST_OF_LAYER)
         self._known = dict(known.weights) if known.exact else {}
         self._at_least_estimated = ChainMap(self._known, dict(known.weights))
 

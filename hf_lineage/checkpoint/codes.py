@@ -100,15 +100,14 @@ def table(values: Iterable[float]) -> Levels:
     return np.asarray(whole, np.float32)
 
 
+def _changed(place: int, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Fill:
+    """Return a function that changes one part."""
+    return lambda parts: [*parts[:place], change(parts[place]), *parts[place + 1 :]]
+
+
 def filled(place: int, byte: int) -> Fill:
     """Return a function that sets every byte of one part."""
-
-    def fill(parts: Parts) -> Parts:
-        part = parts[place]
-        whole = np.full(part.nbytes, byte, np.uint8).view(part.dtype).reshape(part.shape)
-        return [*parts[:place], whole, *parts[place + 1 :]]
-
-    return fill
+    return _changed(place, lambda part: np.full(part.nbytes, byte, np.uint8).view(part.dtype).reshape(part.shape))
 
 
 def filled_ends(place: int, low: int, high: int) -> tuple[Fill, Fill]:
@@ -119,31 +118,28 @@ def filled_ends(place: int, low: int, high: int) -> tuple[Fill, Fill]:
 def stepped(place: int, step: int) -> Fill:
     """Return a function that adds a step to every byte of one part, within 0 to 255."""
 
-    def fill(parts: Parts) -> Parts:
-        moved = np.clip(parts[place].view(np.uint8).astype(np.int16) + step, 0, 255).astype(np.uint8)
-        return [*parts[:place], moved.view(parts[place].dtype), *parts[place + 1 :]]
+    def change(part: NDArray[Any]) -> NDArray[Any]:
+        moved = np.clip(part.view(np.uint8).astype(np.int16) + step, 0, 255)
+        return moved.astype(np.uint8).view(part.dtype)
 
-    return fill
+    return _changed(place, change)
 
 
 def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
     """Return a function that writes patterns into every block of `size` bytes of the first part, each at its start."""
 
-    def fill(parts: Parts) -> Parts:
-        (stored, *others) = parts
+    def change(stored: NDArray[Any]) -> NDArray[Any]:
         blocks = np.array(stored, np.uint8).reshape(-1, size)
         for start, pattern in patterns:
             blocks[:, start : start + len(pattern)] = np.frombuffer(pattern, np.uint8)
-        return [blocks.reshape(stored.shape), *others]
+        return blocks.reshape(stored.shape)
 
-    return fill
+    return _changed(0, change)
 
 
 def least(levels: Levels, dtype: str) -> float:
-    """Return the distance from its value that a number may have however fine its grid is, by the format of its scale.
-
-    The smallest scales of float16 are its smallest numbers, whatever multiplies them.
-    """
+    """Return the distance from its value that a number may have however fine its grid is, by its scale's format."""
+    # The smallest scales of float16 are its smallest numbers, whatever multiplies them.
     return HALF * (2 * len(levels) if dtype == "F16" else 1)
 
 
@@ -179,8 +175,8 @@ Array = NDArray[np.float32]
 SHARE = 0.525
 """Largest error of a scale, in steps of the scales, with its own rounding."""
 CUT, MOST_CUT = 2.0, 0.005
-"""Limits where scales are searched for. A number may lie so far beyond its grid, over the grid's width and a step of
-the scales. So large a share of a tensor's numbers may lie beyond it by more than other quantizers leave."""
+"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
+scales; and the share of a tensor's numbers that may lie beyond it by more than other quantizers leave."""
 LOOSE, MOST_LOOSE = 0.65, 0.01
 """Likewise how far the numbers of a block may stay from the ends, over the width of the grid; half as far where one end
 is enough. Then the share of blocks that may stay so far."""
@@ -191,10 +187,7 @@ NARROW = 1e-6
 
 
 def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes) -> bool:
-    """Return whether all numbers are as near to the base's as any number of a grid of equal steps has to be.
-
-    That holds for nearly all of an honest file and takes a fraction of the time that `excess` takes.
-    """
+    """Return, in a fraction of the time of `excess`, whether all numbers are as near as a grid of equal steps asks."""
     rises = np.diff(codes.levels)
     if np.ptp(rises) > EVEN:
         return False
@@ -254,17 +247,11 @@ def unreached(
     """Return for each block whether its numbers do not reach the ends of its grid, which is then too coarse for them.
 
     Beside it whether they are further from it than a search for scales ever leaves them. Everything is as the tensor is
-    stored, (r, c) or (n, r, c); the result is (r / rows, c / columns) of a block. `free` is one step of the scales.
+    stored, (..., r, c); the result is (..., r / rows, c / columns) of a block. `free` is one step of the scales.
     """
-    if numbers.ndim > 2:
-        stacks = [np.broadcast_to(one, numbers.shape) for one in (numbers, *ends, np.asarray(free, np.float32))]
-        each = [unreached(one, (low, high), codes, off) for one, low, high, off in zip(*stacks, strict=True)]
-        return np.stack([short for short, _ in each]), np.stack([far for _, far in each])
-    block = codes.block
-    whole = [one.reshape(1, -1) if codes.flat or one.ndim == 1 else one for one in (numbers, *ends)]
-    low, high = (_first(one, block) for one in whole[1:])
-    spare = _first(np.broadcast_to(np.asarray(free, np.float32), numbers.shape).reshape(whole[0].shape), block)
-    most, least = (_reduced(function, whole[0], block) for function in (np.maximum, np.minimum))
+    spread = np.broadcast_to(np.asarray(free, np.float32), numbers.shape)
+    low, high, spare = (_rows(one, codes)[..., :: codes.block[0], :: codes.block[1]] for one in (*ends, spread))
+    most, least = (_extremes(function, numbers, codes) for function in (np.maximum, np.minimum))
     rises = np.diff(codes.levels)
     with np.errstate(all="ignore"):
         first, last = np.abs(high - low) * rises[0], np.abs(high - low) * rises[-1]
@@ -283,10 +270,8 @@ def unreached(
 
 
 def inflated(step: Array, width: Array, most: float, together: int) -> int:
-    """Return in how many groups of so many numbers a step of the scales is larger, beside their grids, than it ever is.
-
-    Scales that share one of their own use its whole range, so that a step of theirs is small beside the widest grid.
-    """
+    """Return in how many groups of numbers a step of the scales is larger, beside their grids, than it ever is."""
+    # Scales that share one of their own use its whole range, so that a step is small beside the widest grid.
     starts = np.arange(0, step.size, together)
     largest, widest = (np.maximum.reduceat(np.abs(one).ravel(), starts) for one in (step, width))
     return int(np.sum((largest > most * widest) & (widest > NARROW)))
@@ -294,27 +279,25 @@ def inflated(step: Array, width: Array, most: float, together: int) -> int:
 
 def idle(numbers: Array, base: Array, codes: Codes) -> NDArray[np.bool_]:
     """Return for each block, as `unreached` has them, whether all its numbers are 0, and the base's as well."""
-    if numbers.ndim > 2:
-        return np.stack([idle(one, other, codes) for one, other in zip(numbers, base, strict=True)])
-    size = np.maximum(np.abs(numbers), np.abs(base))
-    whole = size.reshape(1, -1) if codes.flat or size.ndim == 1 else size
-    none: NDArray[np.bool_] = _reduced(np.maximum, whole, codes.block) == 0
+    none: NDArray[np.bool_] = _extremes(np.maximum, np.maximum(np.abs(numbers), np.abs(base)), codes) == 0
     return none
 
 
-def _first(values: Array, block: tuple[int, int]) -> Array:
-    return values[:: block[0], :: block[1]]
+def _rows(values: Array, codes: Codes) -> Array:
+    """Return numbers as matrices in whose rows blocks lie."""
+    return values.reshape(*values.shape[:-2], 1, -1) if codes.flat or values.ndim == 1 else values
 
 
-def _reduced(function: Any, values: Array, block: tuple[int, int]) -> Array:
+def _extremes(function: Any, values: Array, codes: Codes) -> Array:
     """Return the largest or the least number of each block; blocks at the edges may be smaller."""
-    rows, columns = values.shape
-    if block[0] == 1 and columns % block[1] == 0:
-        one: Array = function.reduce(values.reshape(rows, -1, block[1]), axis=2)
-        return one
-    across = function.reduceat(values, np.arange(0, columns, block[1]), axis=1)
-    whole: Array = function.reduceat(across, np.arange(0, rows, block[0]), axis=0)
-    return whole
+    (height, width), whole = codes.block, _rows(values, codes)
+    rows, columns = whole.shape[-2:]
+    if columns % width == 0:
+        whole = function.reduce(whole.reshape(*whole.shape[:-1], -1, width), axis=-1)
+    else:
+        whole = function.reduceat(whole, np.arange(0, columns, width), axis=-1)
+    extremes: Array = whole if height == 1 else function.reduceat(whole, np.arange(0, rows, height), axis=-2)
+    return extremes
 
 
 def cast(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -1,18 +1,15 @@
-"""The table of foreign forms, and the choice of the form that a repository is read from.
-
-Where no file has a name that transformers loads, the layout lists the files that hold the model.
-"""
+"""The choice of the form that a repository is read from, and of its files where transformers would load none."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign_form import PREFERRED, ForeignForm, list_files
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
@@ -48,10 +45,7 @@ class Layout:
 
 
 def unusual(repo: RepoRef) -> Layout | None:
-    """Return the files that hold the model, None if there are none, or only those of an adapter.
-
-    Raise NothingToCompare where it is not clear which they are, CheckpointError where some are missing.
-    """
+    """Return the files that hold the model, None if there are none; raise where it is unclear which, or one is lost."""
     held = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
     files = [name for name in held if name.endswith(".safetensors")]
     if not files and repo.allow_pickle:
@@ -65,7 +59,11 @@ def unusual(repo: RepoRef) -> Layout | None:
             f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
             "model.safetensors if it is the same model"
         )
-    groups = _groups(files)
+    groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)  # by the model that they may be parts of
+    for file in files:
+        shard = SHARD.fullmatch(file)
+        key = (f"{shard['start']}*{shard['rest']}", int(shard["count"])) if shard else (file, 0)
+        groups[key][int(shard["number"]) if shard else 1] = file
     # Where transformers loads no file at all, people load the one of another library.
     beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
     if len(groups) > 1 or beside:
@@ -78,26 +76,14 @@ def unusual(repo: RepoRef) -> Layout | None:
         raise CheckpointError(
             f"{repo} has {len(group)} of {count} shards, {_listed(group.values())}; download the others"
         )
-    return Layout(tuple(group.values()), _note(tuple(group.values())))
-
-
-def _groups(files: Iterable[str]) -> Mapping[tuple[str, int], Mapping[int, str]]:
-    """Return files by the model that they may be parts of, each with its number; a file that is no shard is alone."""
-    groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
-    for file in files:
-        shard = SHARD.fullmatch(file)
-        key = (f"{shard['start']}*{shard['rest']}", int(shard["count"])) if shard else (file, 0)
-        groups[key][int(shard["number"]) if shard else 1] = file
-    return groups
-
-
-def _note(files: tuple[str, ...]) -> str:
-    shown = printable(files[0], 200)
+    files, shown = list(group.values()), printable(next(iter(group.values())), 200)
     if len(files) > 1:
-        return f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
-    if variant := VARIANT.fullmatch(files[0]):
-        return f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
-    return f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
+        note = f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
+    elif variant := VARIANT.fullmatch(files[0]):
+        note = f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
+    else:
+        note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
+    return Layout(tuple(files), note)
 
 
 def _listed(files: Collection[str]) -> str:
@@ -187,11 +173,7 @@ def foreign_model(repo: RepoRef) -> ForeignForm | None:
 
 
 def nameable(file: str) -> bool:
-    """Return whether --file may name such a file, and its path stand for a model.
-
-    >>> nameable("onnx/model_q4.onnx"), nameable("pytorch_model.bin")
-    (True, False)
-    """
+    """Return whether --file may name such a file, and its path stand for a model."""
     return file.endswith(ENDS)
 
 

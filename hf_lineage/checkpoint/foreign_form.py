@@ -32,10 +32,7 @@ class HeaderError(ValueError):
 
 @dataclass(frozen=True)
 class ForeignForm:
-    """A repository that is read in one form, and the names of those of its files that are used.
-
-    Each function may raise CheckpointError for damaged files, and NothingToCompare for what is not read.
-    """
+    """A repository read in one form; each function may raise CheckpointError for damage, NothingToCompare otherwise."""
 
     repo: RepoRef
     files: tuple[str, ...]
@@ -112,12 +109,9 @@ def unreadable_file(repo: RepoRef, file: str, error: HeaderError | OSError) -> C
 
 
 def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) -> tuple[T, Stamp]:
-    """Return the header of a file, read once, and the state of the file; raise CheckpointError if it is damaged.
-
-    The file is downloaded whole: what such a header consists of stands between the weights.
-    """
+    """Return the header of a file, read once, and the state of the file; raise CheckpointError if it is damaged."""
     if file not in repo.heads:
-        repo.fetch(file)
+        repo.fetch(file)  # whole: what such a header consists of stands between the weights
         try:
             with open_regular(repo.located(file)) as stream:
                 refuse_pointer(stream)

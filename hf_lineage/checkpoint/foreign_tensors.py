@@ -56,24 +56,19 @@ class Piece:
 def by_pieces(
     plain: Checkpoint, pieces: Iterable[Piece], heads: Callable[[str], Heads] = lambda _stored: ONE_HEAD
 ) -> Checkpoint:
-    """Return a checkpoint by the names on the Hub's disk.
-
-    `heads` returns the heads of a layer for the name of a tensor in the file. Raise CheckpointError where two
-    tensors have one name, or a matrix does not consist of that many heads.
-    """
+    """Return a checkpoint by the names on the Hub's disk, given a function from a stored name to its layer's heads."""
     tensors: dict[str, TensorInfo] = {}
     for piece in pieces:
         if piece.name in tensors:
             raise CheckpointError(f"two tensors of the file are {printable(piece.name, 200)}; do not trust it")
         info = plain.tensors[piece.stored]
         if piece.rows is not None:
-            chosen = slice(*piece.rows)
-            shape = (chosen.stop - chosen.start, *info.shape[1:])
-            info = _change(info, operator.itemgetter(chosen), shape)
+            start, stop = piece.rows
+            info = _change(info, operator.itemgetter(slice(start, stop)), (stop - start, *info.shape[1:]))
         if piece.turned:
             info = _change(info, np.transpose, info.shape[::-1])
         if piece.undo:
-            info = UNDO[piece.undo](piece.stored, info, heads(piece.stored))
+            info = revert(piece.undo, piece.stored, info, heads(piece.stored))
         tensors[piece.name] = info
     return plain.with_tensors(tensors)
 
@@ -98,9 +93,7 @@ def name_in_out(factorization: Factorization) -> frozenset[str]:
 
 
 def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows of the queries, the keys and the values that follow one another in a matrix.
-
-    Raise NothingToCompare where they are not as many as the heads say.
+    """Yield the rows of queries, keys and values in a matrix; raise NothingToCompare where the heads do not fit.
 
     >>> list(split_rows(24, 4, 1))
     [(0, 16), (16, 20), (20, 24)]
@@ -124,50 +117,35 @@ def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
     return {name.split(".", common)[-1]: shape for name, shape in shapes.items()}
 
 
-def _unrotate(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """Put back the rows of a matrix whose rotary pairs are neighbours, as in llama.cpp, and not halves of a head."""
+def revert(undo: Undo, name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
+    """Return a tensor without a change that a converter made, given its name in the file and its layer's heads."""
+    match undo:
+        case "rotated":
+            return _change(info, operator.itemgetter(_rotary_order(name, info.shape[0], heads)))
+        case "by_role":
+            return _change(info, operator.itemgetter(_order_by_head(name, info.shape[0], heads)))
+        case "plus_one" if name.endswith(".weight"):  # the file stores a gain in full, transformers less one
+            return _change(info, lambda tensor: single(tensor) - 1)
+        case "transposed" if name.endswith(".weight") and len(info.shape) == 2:
+            return _change(info, np.transpose, info.shape[::-1])
+    return info
+
+
+def _rotary_order(name: str, rows: int, heads: Heads) -> NDArray[np.intp]:
+    """Return the rows of a matrix whose rotary pairs are neighbours, as in llama.cpp, as halves of each head."""
     count = heads.key_value if KEYS.search(name) else heads.query
-    rows = info.shape[0]
     if rows % (2 * count):
         raise CheckpointError(
             f"{printable(name, 200)} has {rows} rows, which do not make {count} heads; do not trust the file"
         )
-    order = np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
-    return _change(info, operator.itemgetter(order))
+    return np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
 
 
-def _subtract_one(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """Subtract one from a gain: the file stores it in full, transformers less one."""
-    del heads
-    return _change(info, lambda tensor: single(tensor) - 1) if name.endswith(".weight") else info
-
-
-def _transpose(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """Transpose a matrix that the file stores as (out, in), transformers as (in, out)."""
-    del heads
-    if not name.endswith(".weight") or len(info.shape) != 2:
-        return info
-    return _change(info, np.transpose, info.shape[::-1])
-
-
-def _group_by_head(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """Group rows by key/value head, as transformers does; the file has all queries, then all keys, then all values."""
+def _order_by_head(name: str, rows: int, heads: Heads) -> NDArray[np.intp]:
+    """Return rows by key/value head, as transformers has them; the file has all queries, then all keys, all values."""
     groups, share = heads.key_value, heads.query // heads.key_value
-    rows = info.shape[0]
     size = rows // (groups * (share + 2))
     if heads.query % groups or size * groups * (share + 2) != rows:
         raise CheckpointError(f"{printable(name, 200)} has {rows} rows, which do not fit {heads}; do not trust it")
-    numbers = np.arange(rows)
-    queries, keys, values = np.split(numbers, [heads.query * size, (heads.query + groups) * size])
-    by_head = (queries.reshape(groups, share * size), keys.reshape(groups, size), values.reshape(groups, size))
-    order = np.concatenate(by_head, axis=1).reshape(-1)
-    return _change(info, operator.itemgetter(order))
-
-
-UNDO: Mapping[Undo, Callable[[str, TensorInfo, Heads], TensorInfo]] = {
-    "rotated": _unrotate,
-    "plus_one": _subtract_one,
-    "transposed": _transpose,
-    "by_role": _group_by_head,
-}
-"""Change that a converter makes -> function that undoes it, given a tensor's name in the file and its layer's heads."""
+    parts = np.split(np.arange(rows), [heads.query * size, (heads.query + groups) * size])
+    return np.concatenate([part.reshape(groups, -1) for part in parts], axis=1).reshape(-1)

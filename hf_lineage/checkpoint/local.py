@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.layers import STACKED
 from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -93,15 +94,8 @@ class Checkpoint:
             piece.prefetch()
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
-        """Return rows of one matrix, one piece below the other; of several parts each piece comes once from each.
-
-        Raise as `read` does.
-        """
-        tensor = self.tensors[name]
-        try:
-            read = [piece.read(Memory()) for piece in pieces]
-        except OSError as error:
-            raise unreadable(name, error) from None
+        """Return rows of one matrix, one piece below the other; of several parts each piece comes once from each."""
+        tensor, read = self.tensors[name], self._read(name, pieces)
         each = len(tensor.parts)
         decoded = [tensor.decode(read[at : at + each]) for at in range(0, len(read), each)]
         return decoded[0] if len(decoded) == 1 else np.concatenate(decoded)
@@ -114,12 +108,15 @@ class Checkpoint:
         return name in self.tensors
 
     def rows(self, name: str) -> StoredRows | None:
-        """Return a matrix whose rows can be read; None for a tensor that is decoded, or that is no matrix of rows.
-
-        Of a file on the Hub they can be read after `wait`.
-        """
+        """Return a matrix whose rows can be read, on the Hub after `wait`; None where it is decoded, or no matrix."""
         parts = self.row_parts(name) if self.tensors[name].decode is as_stored else ()
         return StoredRows(name, parts[0]) if parts else None
+
+    def experts(self, name: str) -> StoredRows | None:
+        """Return a stack of matrices of which single ones can be read, as `rows` does; None for any other tensor."""
+        tensor = self.tensors[name]
+        stack = tensor.decode is as_stored and not tensor.refusal and len(tensor.shape) == STACKED and tensor.numbers
+        return StoredRows(name, self.stored[tensor.parts[0]]) if stack else None
 
     def row_parts(self, name: str) -> tuple[StoredTensor, ...]:
         """Return the parts of a matrix of which `read_pieces` can read some rows alone; none for any other."""
@@ -129,27 +126,21 @@ class Checkpoint:
         return tuple(self.stored[part] for part in tensor.parts) if alone and matrix else ()
 
     def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
-        """Return the parts from which one tensor is decoded, as they are stored, or some rows of those of `row_parts`.
-
-        Raise CheckpointError if a file has changed since it was opened.
-        """
+        """Return the stored parts from which one tensor is decoded, or some rows of those of `row_parts`."""
         parts = self.parts([name]).values()
-        try:
-            return [(part if rows is None else part.rows(rows)).read(Memory()) for part in parts]
-        except OSError as error:
-            raise unreadable(name, error) from None
+        return self._read(name, parts if rows is None else [part.rows(rows) for part in parts])
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
-        """Return one tensor, its parts read into the free part of `memory`, or into new memory.
-
-        Raise NothingToCompare for one that cannot be decoded, CheckpointError if a file has changed since it was
-        opened.
-        """
+        """Return one tensor, its parts read into `memory` or anew; raise NothingToCompare if it cannot be decoded."""
         tensor = self.tensors[name]
         if tensor.refusal:
             raise NothingToCompare(f"{name} {tensor.refusal}")
+        return tensor.decode(self._read(name, self.parts([name]).values(), memory))
+
+    def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
+        """Return stored parts; raise CheckpointError if a file has changed since it was opened."""
         try:
-            return tensor.decode([part.read(memory or Memory()) for part in self.parts([name]).values()])
+            return [part.read(memory or Memory()) for part in parts]
         except OSError as error:
             raise unreadable(name, error) from None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_lineage.architecture.class_tensors import older
 from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
-from hf_lineage.checkpoint.formats.modules import PLAIN
+from hf_lineage.checkpoint.formats.modules import must_be_plain, plain_tensors
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
-    """Return the checkpoint in these files, every header checked; `config` tells how its tensors are stored.
-
-    Raise NothingToCompare for a format that is not read, CheckpointError if they are damaged or contradict each other.
-    """
+    """Return the checkpoint in these files, every header checked; `config` tells how its tensors are stored."""
     repo, foreign = weights.repo, weights.foreign
     if foreign:
         return foreign.open()
@@ -73,10 +70,16 @@ def _tensors(
     fetch: Callable[[Iterable[str], dict[str, StoredTensor]], None] | None = None,
 ) -> tuple[dict[str, StoredTensor], dict[str, TensorInfo]]:
     """Return the tensors as stored and as the model loads them; `fetch` gets those that describe others."""
-    stored = _stored(files, repo)
+    stored: dict[str, StoredTensor] = {}
+    holder: dict[str, str] = {}
+    for file, (path, shown) in files.items():
+        for name, tensor in read_header(file, path, shown):
+            if name in stored:
+                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
+            stored[name], holder[name] = tensor, file
     try:
-        if PLAIN.alone(stored, config):
-            tensors = PLAIN.tensors(stored, config)
+        if must_be_plain(stored, config):
+            tensors = plain_tensors(stored)
         else:
             from hf_lineage.checkpoint.formats.table import first_read, tensors_of
 
@@ -97,23 +100,10 @@ def _tensors(
 def _fetch(names: Iterable[str], stored: dict[str, StoredTensor], opened: Ranged) -> None:
     """Download some small tensors of files on the Hub, which are written to from here on."""
     remote = {name: tensor for name in names if (tensor := stored[name]).file in opened.files}
-    for name, tensor in remote.items():
-        stored[name] = replace(tensor, stamp=None)
+    stored |= {name: replace(tensor, stamp=None) for name, tensor in remote.items()}
 
     def fetched(tensor: StoredTensor) -> None:
         file, stop = opened.files[tensor.file], tensor.start + tensor.size
         file.fetch(max(tensor.start, file.head), max(stop, file.head))
 
     list(opened.pool.map(fetched, remote.values()))
-
-
-def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, StoredTensor]:
-    """Return the tensors of all files, given for each file its path and the name that errors show."""
-    tensors: dict[str, StoredTensor] = {}
-    holder: dict[str, str] = {}
-    for file, (path, shown) in files.items():
-        for name, tensor in read_header(file, path, shown):
-            if name in tensors:
-                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
-            tensors[name], holder[name] = tensor, file
-    return tensors

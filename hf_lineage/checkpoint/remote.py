@@ -49,10 +49,9 @@ class Ranged:
 
 
 def ranged(repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None) -> Ranged:
-    """Return those of some files of which only ranges are downloaded.
+    """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each.
 
-    `head` fetches the header of each. All other files are on this disk afterwards: a file that the cache holds, under
-    any commit, is not fetched again. A system on which files must have a name fetches every file whole.
+    All others are on this disk afterwards. A system on which files must have a name fetches every file whole.
     """
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
@@ -85,16 +84,13 @@ class Range(NamedTuple):
     """Done when they are on this disk."""
 
 
-class Held:
-    """The ranges of one file that were asked for, none of which meets another."""
-
-    def __init__(self) -> None:
-        self._ranges: list[Range] = []
+class Held(list[Range]):
+    """The ranges of one file that were asked for, ascending; none of them meets another."""
 
     def among(self, start: int, stop: int) -> list[Range]:
-        """Return the ranges that hold some of these bytes, ascending."""
-        first = bisect.bisect_right(self._ranges, start, key=itemgetter(1))
-        return self._ranges[first : bisect.bisect_left(self._ranges, stop, key=itemgetter(0))]
+        """Return the ranges that hold some of these bytes."""
+        first = bisect.bisect_right(self, start, key=itemgetter(1))
+        return self[first : bisect.bisect_left(self, stop, key=itemgetter(0))]
 
     def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield begin and end of each range of these bytes that was not asked for."""
@@ -107,7 +103,7 @@ class Held:
 
     def add(self, start: int, stop: int, coming: Future[None]) -> None:
         """Take note of bytes that were missing."""
-        bisect.insort(self._ranges, Range(start, stop, coming), key=itemgetter(0))
+        bisect.insort(self, Range(start, stop, coming), key=itemgetter(0))
 
 
 class RemoteCheckpoint(Checkpoint):
@@ -147,10 +143,7 @@ class RemoteCheckpoint(Checkpoint):
         self._fetch(self.parts(names).values(), GAP)
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
-        """Return one tensor once it has been downloaded, otherwise as `Checkpoint.read` does.
-
-        Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.
-        """
+        """Return one tensor once it has been downloaded; raise NetworkError if it cannot be."""
         self.wait(name)
         return super().read(name, memory)
 
@@ -160,10 +153,7 @@ class RemoteCheckpoint(Checkpoint):
         return super().read_parts(name, rows)
 
     def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
-        """Fetch rows of stored matrices in the background; one request covers rows with only a small gap between them.
-
-        Gaps of at most so many bytes are small, by default of GAP.
-        """
+        """Fetch rows of stored matrices in the background; one request covers rows with a gap of few bytes (GAP)."""
         self._fetch(pieces, GAP if gap is None else gap)
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
@@ -225,15 +215,12 @@ class RemoteCheckpoint(Checkpoint):
             one.coming.result()
 
 
-def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> Iterator[tuple[int, int]]:
-    """Yield ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
-    run: tuple[int, int] | None = None
+def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> list[tuple[int, int]]:
+    """Return ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
+    runs: list[tuple[int, int]] = []
     for start, stop in ranges:
-        if run and start - run[1] <= gap and not held.among(run[1], start):
-            run = run[0], max(run[1], stop)
-            continue
-        if run:
-            yield run
-        run = start, stop
-    if run:
-        yield run
+        if runs and start - runs[-1][1] <= gap and not held.among(runs[-1][1], start):
+            runs[-1] = runs[-1][0], max(runs[-1][1], stop)
+        else:
+            runs.append((start, stop))
+    return runs

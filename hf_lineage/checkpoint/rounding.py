@@ -7,15 +7,14 @@ numbers, or those of a short floating-point format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.bitsandbytes import CODES
-from hf_lineage.checkpoint.formats.grid import E2M1
+from hf_lineage.checkpoint.formats.grid import CODES, E2M1, finite_numbers
 from hf_lineage.checkpoint.tensor import DTYPES, single
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
 LEAST = {DIGITS["F16"]: -24}
 """Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
 BLOCKS, SQUARE = (128, 64, 32, 16), 128
-"""Numbers of a row or of a column that share a scale, where it is not the whole row, column or matrix; and the side of
-squares that do."""
+"""Numbers of a row or a column that share a scale, if not all of it or the matrix; and the side of such squares."""
 LOOKED_AT = 2**13
 """Numbers of a matrix that are tested, spread over its groups."""
 FEWEST = 256
@@ -57,28 +55,23 @@ class Levels(NamedTuple):
     """Largest number of the format, where scales may be powers of two, or missing; else 1."""
 
     def fits(self, groups: _Groups) -> tuple[Matrix, Matrix]:
-        """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways.
-
-        Of whole numbers these are by the largest magnitude, with or without its negative, or by the range.
-        """
-        largest, none = groups.largest, np.zeros_like(groups.least)
+        """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways."""
         if self.table is None:
-            half, span = np.float32(2 ** (self.bits - 1)), (groups.most - groups.least) / np.float32(2**self.bits - 1)
-            scales = np.stack([largest / (half - 1), largest / half, span, span])
-            return scales, np.stack([none, none, groups.least, none])
-        power = np.exp2(np.ceil(np.log2(np.maximum(largest, np.float32(1e-30)) / np.float32(self.top))))
-        fixed = [np.ones_like(largest), power] if self.top > 1 else []
-        scales = np.stack([*(scale * np.float32(self.top) for scale in fixed), largest])
+            return _whole_fits(groups, np.array([self.bits]))
+        largest, top = groups.largest, np.float32(self.top)
+        power = np.exp2(np.ceil(np.log2(np.maximum(largest, np.float32(1e-30)) / top)))
+        scales = np.stack([top * np.ones_like(largest), top * power, largest] if self.top > 1 else [largest])
         return scales, np.zeros_like(scales)
 
-    def nearest(self, places: Vector | Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        """Return the nearest level of each number, and the distances to the next one below and above."""
+    def place(self, numbers: Matrix, scale: Matrix, zero: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """Return numbers in units of the scale, the nearest level of each, and its distances to the next two levels."""
+        at = np.asarray((numbers - zero) / np.where(scale > 0, scale, 1), np.float32)
         if self.table is None:
-            one = np.ones(places.shape, np.float32)
-            return np.rint(places), one, one
-        at, gaps = np.searchsorted((self.table[1:] + self.table[:-1]) / 2, places), np.diff(self.table)
-        below, above = (np.take(gaps, side, mode="clip").astype(np.float32) for side in (at - 1, at))
-        return self.table[at].astype(np.float32), below, above
+            one = np.ones(at.shape, np.float32)
+            return at, np.rint(at), one, one
+        level, gaps = np.searchsorted((self.table[1:] + self.table[:-1]) / 2, at), np.diff(self.table)
+        below = np.take(gaps, level - 1, mode="clip").astype(np.float32)
+        return at, self.table[level].astype(np.float32), below, np.take(gaps, level, mode="clip").astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -91,64 +84,52 @@ class Grid:
     step: Matrix
     """Distance of neighbouring values around each number, the mean of both sides."""
 
-    @property
-    def bits(self) -> int:
-        """Bits of a number."""
-        return self.levels.bits
-
     def rounds(self, base: Matrix, matrix: Matrix) -> bool:
         """Return whether nearly all numbers of a matrix are the nearest on the grid to those of a base."""
-        nearest = self.levels.nearest((base - self.zero) / np.where(self.scale > 0, self.scale, 1))[0]
+        nearest = self.levels.place(base, self.scale, self.zero)[1]
         return bool(np.mean(np.abs(nearest * self.scale + self.zero - matrix) <= CLOSE * self.step) >= SHARE)
 
 
 class _Groups(NamedTuple):
-    """The numbers of a matrix by the scale that they would share."""
+    """The numbers of a matrix by the scale that they would share, with the extremes of each group."""
 
     numbers: Matrix
     """(g, n)."""
     least: Matrix
-    """(g, 1): the least number of each group."""
+    """(g, 1)."""
     most: Matrix
-    """(g, 1): the largest number of each group."""
+    """(g, 1)."""
+    largest: Matrix
+    """(g, 1): the largest magnitude."""
 
     @classmethod
-    def every(cls, cells: Matrix) -> _Groups:
-        """Return all groups (r, c, h, w) of h rows and w columns each, as they lie beside each other in the matrix."""
-        numbers = cells.reshape(-1, cells.shape[2] * cells.shape[3])
-        return cls(numbers, numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True))
+    def every(cls, numbers: Matrix) -> _Groups:
+        """Return the groups of these numbers (g, n)."""
+        least, most = numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True)
+        return cls(numbers, least, most, np.maximum(-least, most))
 
     @classmethod
     def some(cls, cells: Matrix) -> _Groups:
-        """Return some numbers of some groups, with the least and the largest of all numbers of the group."""
+        """Return some numbers of some groups (r, c, h, w), with the extremes of all numbers of each."""
         rows, columns, high, wide = cells.shape
         groups, size = rows * columns, high * wide
         each = min(size, max(LOOKED_AT // groups, FEWEST))
         chosen = np.arange(0, groups, max(1, groups * each // LOOKED_AT))
-        numbers, least, most = cls.every(cells[np.divmod(chosen, columns)][:, None])
-        return cls(numbers[:, :: max(1, size // each)], least, most)
-
-    @property
-    def largest(self) -> Matrix:
-        """(g, 1): the largest magnitude."""
-        return np.maximum(-self.least, self.most)
+        every = cls.every(cells[np.divmod(chosen, columns)].reshape(len(chosen), size))
+        return every._replace(numbers=every.numbers[:, :: max(1, size // each)])
 
 
 def find_grid(matrix: Matrix, digits: int) -> Grid | None:
-    """Return the grid on which the numbers of a matrix (r, c) lie; None if there is none.
-
-    `digits` are the binary digits with which they were stored.
-    """
+    """Return the grid on which a matrix (r, c) lies, stored with so many binary digits; None if there is none."""
     divided = [(cells, _Groups.some(cells)) for cells in _divisions(matrix)]
-    likely = ((row, at, *rest) for at, (_, some) in enumerate(divided) for row, *rest in _likely(some, digits))
+    likely = [(row, at, *rest) for at, (_, some) in enumerate(divided) for row, *rest in _likely(some, digits)]
     for row, at, place, fit in sorted(likely):
         (cells, some), levels = divided[at], TABLES[row][place]
-        scale, zero = (every[fit] for every in levels.fits(some))
-        counted, share = _shares(some.numbers, _Placed.on(levels, some.numbers, scale, zero), digits)
-        if counted >= FEWEST and share >= SHARE:
-            groups = _Groups.every(cells)
+        counted, share = _shares(some.numbers, [_on(levels, some.numbers, levels.fits(some), fit)], digits)
+        if counted[0] >= FEWEST and share[0] >= SHARE:
+            groups = _Groups.every(cells.reshape(-1, cells.shape[2] * cells.shape[3]))
             scale, zero = (every[fit] for every in levels.fits(groups))
-            _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
+            _, _, below, above = levels.place(groups.numbers, scale, zero)
             step = single(scale * (below + above) / 2)
             whole = (np.broadcast_to(one, groups.numbers.shape).reshape(cells.shape) for one in (scale, zero, step))
             return Grid(levels, *(values.swapaxes(1, 2).reshape(matrix.shape) for values in whole))
@@ -191,57 +172,53 @@ def _levels(bits: int, values: Iterable[float], name: str = "", scaled: bool = F
     return Levels(bits, table / table[-1], name, float(table[-1]) if scaled else 1.0)
 
 
-def _eight(name: str) -> Levels:
-    values = single(np.arange(256, dtype=np.uint8).view(DTYPES[f"F8_{name}"]))
-    return _levels(8, values[np.isfinite(values)], name, scaled=True)
-
-
 TABLES = (
     (_levels(1, (-1, 1)), _levels(2, (-1, 0, 1)), *map(Levels, range(2, 6))),
     (_levels(4, E2M1, "E2M1", scaled=True), *(_levels(4, values, name.upper()) for name, values in CODES.items())),
-    (_eight("E5M2"), _eight("E4M3"), *map(Levels, range(6, 9))),
+    (
+        *(_levels(8, finite_numbers(f"F8_{name}"), name, scaled=True) for name in ("E5M2", "E4M3")),
+        *map(Levels, range(6, 9)),
+    ),
 )
 """Tables of levels, in the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
+PLACES = [(row, place, levels) for row, tables in enumerate(TABLES) for place, levels in enumerate(tables)]
+WHOLE = [(row, place, levels.bits) for row, place, levels in PLACES if levels.table is None]
+SHORT = [(row, place, levels) for row, place, levels in PLACES if levels.table is not None]
+OWNERS = [(row, place, fit) for fit in range(4) for row, place, _ in WHOLE]
+OWNERS += [(row, place, fit) for row, place, levels in SHORT for fit in range(3 if levels.top > 1 else 1)]
+"""Row and place in TABLES, and number of a fit, in the order in which `_likely` tries them."""
+
+
+def _whole_fits(groups: _Groups, bits: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
+    """Return scales and zero points of whole numbers: by the largest magnitude in two ways, or by the range."""
+    half = (2.0 ** (bits - 1)).astype(np.float32)[:, None, None]
+    span = (groups.most - groups.least) / (2 * half - 1)
+    scales = np.concatenate([groups.largest / (half - 1), groups.largest / half, span, span])
+    zeros = np.zeros((4, len(bits), *groups.least.shape), np.float32)
+    zeros[2] = groups.least
+    return scales, zeros.reshape(scales.shape)
 
 
 def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
     """Yield each row and place in TABLES, and the number of a fit, by which a few numbers may lie on a grid."""
     few = _Groups(*(each[:: -(-len(some.numbers) // 16)] for each in some))
-    numbers, owners, placed = few.numbers[:, ::64], list[tuple[int, int, int]](), list[_Placed]()
-    for row, table in enumerate(TABLES):
-        for place, levels in enumerate(table):
-            placed.append(_Placed.on(levels, numbers, *levels.fits(few)))
-            owners += ((row, place, fit) for fit in range(len(placed[-1].scale)))
-    counted, share = _shares(numbers, _Placed(*map(np.concatenate, zip(*placed, strict=True))), digits)
-    return (owners[number] for number in np.flatnonzero((counted == 0) | (share >= FAR)))
+    numbers = few.numbers[:, ::64]
+    placed = [_on(Levels(0), numbers, _whole_fits(few, np.array([bits for *_, bits in WHOLE])))]
+    placed += (_on(levels, numbers, levels.fits(few)) for *_, levels in SHORT)
+    counted, share = _shares(numbers, placed, digits)
+    return (OWNERS[number] for number in np.flatnonzero((counted == 0) | (share >= FAR)))
 
 
-class _Placed(NamedTuple):
-    """Numbers on grids."""
-
-    scale: Matrix
-    """(f, g, 1)."""
-    zero: Matrix
-    at: Matrix
-    """(f, g, n): in units of the scale."""
-    nearest: Matrix
-    gap: Matrix
-    """Distance from the nearest level to the next one on the side of the number."""
-
-    @classmethod
-    def on(cls, levels: Levels, numbers: Matrix, scale: Matrix, zero: Matrix) -> _Placed:
-        """Return numbers (g, n) on the grids of some levels."""
-        at = np.asarray((numbers - zero) / np.where(scale > 0, scale, 1), np.float32)
-        nearest, below, above = levels.nearest(at)
-        return cls(scale, zero, at, nearest, np.where(at < nearest, below, above))
+def _on(levels: Levels, numbers: Matrix, fits: tuple[Matrix, Matrix], fit: int | None = None) -> list[Matrix]:
+    """Return what `_shares` needs of numbers on some levels, by all fits or by one."""
+    scale, zero = fits if fit is None else (every[fit : fit + 1] for every in fits)
+    at, nearest, below, above = levels.place(numbers, scale, zero)
+    return [scale, zero, at, nearest, np.where(at < nearest, below, above)]
 
 
-def _shares(numbers: Matrix, placed: _Placed, digits: int) -> tuple[Vector, Vector]:
-    """Return how many numbers count, and the share of these that is close to a level; (f,) for scales (f, g, 1).
-
-    Zeros do not count, nor do numbers that storing moved too far.
-    """
-    scale, zero, at, nearest, gap = placed
+def _shares(numbers: Matrix, placed: Sequence[Sequence[Matrix]], digits: int) -> tuple[Vector, Vector]:
+    """Return for each fit how many numbers count, no zeros nor those moved far, and the share close to a level."""
+    scale, zero, at, nearest, gap = map(np.concatenate, zip(*placed, strict=True))
     counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))
     counted &= np.abs(numbers) <= DRIFT * 2.0**digits * gap * scale
     close = counted & (np.abs(at - nearest) <= CLOSE * gap)

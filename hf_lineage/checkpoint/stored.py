@@ -15,7 +15,7 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files.safetensors import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into
@@ -32,11 +32,7 @@ def aligned(size: int) -> int:
 
 
 class Memory:
-    """Memory for tensors that is used again for the next ones once these are no longer needed.
-
-    Reading into new memory takes much longer, because the system has to clear it first. Several threads may take from
-    it at once.
-    """
+    """Memory that is used again, as the system clears new memory first; several threads may take from it."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
@@ -97,11 +93,8 @@ class StoredTensor:
         prefetch(self.file, self.start, self.size, self.stamp)
 
     def read(self, memory: Memory) -> NDArray[Any]:
-        """Return its numbers as they are stored, in the free part of `memory` or in new memory.
-
-        They are copied, not mapped: a mapped file that shrinks kills the process. Raise OSError if the file cannot be
-        read or has changed since it was opened.
-        """
+        """Return its numbers as they are stored, in `memory` or new memory; raise OSError if the file has changed."""
+        # They are copied, not mapped: a mapped file that shrinks kills the process.
         buffer = memory.take(self.size)
         read_into(self.file, self.start, buffer.data, self.stamp)
         numbers = buffer.view(DTYPES[self.dtype]).reshape(self.shape)
@@ -117,25 +110,21 @@ def unreadable(name: str, error: OSError) -> CheckpointError:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """A matrix as stored, whose rows are read from its file each time they are asked for; it takes no memory."""
+    """A matrix, or a stack of them, as stored, whose rows are read each time they are asked for; it takes no memory."""
 
     name: str
     tensor: StoredTensor
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(rows, columns)."""
-        rows, columns = self.tensor.shape
-        return rows, columns
+    def shape(self) -> tuple[int, ...]:
+        """(rows, columns), or (experts, rows, columns)."""
+        return self.tensor.shape
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def read(self, chosen: slice, memory: Memory) -> NDArray[Any]:
-        """Return some consecutive rows in `memory`, of which nothing else is needed any more.
-
-        Raise CheckpointError if the file cannot be read or has changed since it was opened.
-        """
+        """Return some consecutive rows, read into `memory`; raise CheckpointError if the file has changed."""
         part = self.tensor.rows(chosen)
         memory.reuse([part.size])
         try:

@@ -1,8 +1,6 @@
 """Vocabulary: the tokens that two models share, by the tokenizer files of their repositories.
 
-Equal files are recognised by their digests. Otherwise tokens are compared as text, and nothing is guessed that no file
-says. A wrong file can only hide what two models have in common: rows of unlike tokens are no more alike than those of
-independent models.
+A wrong file can only hide what two models have in common: rows of unlike tokens are like those of independent models.
 """
 
 from __future__ import annotations
@@ -39,35 +37,23 @@ class SharedTokens:
 
 
 def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:
-    """Return the tokens that two models share, given the numbers of rows of their embeddings.
-
-    Raise NothingToCompare where their files do not tell, CheckpointError for a file that is damaged.
-    """
-    models = [foreign_model(repo) for repo in (base, candidate)]
+    """Return the tokens that two models share, given the rows of their embeddings; raise where files do not tell."""
+    repos = base, candidate
+    models = [foreign_model(repo) for repo in repos]
     listed = [model.tokens() if model else None for model in models]
-    both = [set(_files(repo) if own is None else ()) for repo, own in zip((base, candidate), listed, strict=True)]
-    if any(base.sha256(file) == candidate.sha256(file) for file in sorted(both[0] & both[1])):
-        return _by_number(min(rows))
-    silent = next(
-        (repo for repo, files, tokens in zip((base, candidate), both, listed, strict=True) if not files and not tokens),
-        None,
-    )
-    if silent and rows[0] == rows[1]:
-        return _by_number(rows[0])
+    files = [
+        {file for file in (*READERS, *PIECES) if own is None and repo.offers(file)}
+        for repo, own in zip(repos, listed, strict=True)
+    ]
+    equal = any(base.sha256(file) == candidate.sha256(file) for file in sorted(files[0] & files[1]))
+    silent = [repo for repo, own, tokens in zip(repos, files, listed, strict=True) if not own and not tokens]
+    if equal or (silent and rows[0] == rows[1]):
+        numbers = np.arange(min(rows))
+        return SharedTokens(numbers, numbers, NUMBER)
     if silent:
-        raise NothingToCompare(f"{silent} has no tokenizer, and the vocabularies have different sizes")
-    vocabularies = [tokens or _read(repo) for repo, tokens in zip((base, candidate), listed, strict=True)]
-    return _by_text(vocabularies[0], vocabularies[1], rows)
-
-
-def _files(repo: RepoRef) -> list[str]:
-    """Return the tokenizer files of a repository."""
-    return [file for file in (*READERS, *PIECES) if repo.offers(file)]
-
-
-def _by_number(count: int) -> SharedTokens:
-    numbers = np.arange(count)
-    return SharedTokens(numbers, numbers, NUMBER)
+        raise NothingToCompare(f"{silent[0]} has no tokenizer, and the vocabularies have different sizes")
+    first, second = (tokens or _read(repo) for repo, tokens in zip(repos, listed, strict=True))
+    return _by_text(first, second, rows)
 
 
 def _by_text(base: Tokens, candidate: Tokens, rows: tuple[int, int]) -> SharedTokens:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.architecture.config_checks import of_diffusers
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign import (
     NO_WEIGHTS,
     PICKLED,
@@ -34,8 +34,6 @@ RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
 """Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
-PICKLE_READ = "{} is a pickle; its tensors were read and nothing was run (--allow-pickle)"
-CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
 @dataclass(frozen=True)
@@ -65,9 +63,9 @@ class WeightFiles:
         """Return sentences about other files with weights that another loader may read."""
         if self.foreign:
             return foreign_notes(self.foreign)
-        pickled = next((name for name in sorted(self.files) if name.endswith(PICKLES)), None)
         notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
-        notes += (PICKLE_READ.format(printable(pickled, 200)),) if pickled else ()
+        if pickled := next((printable(name, 200) for name in sorted(self.files) if name.endswith(PICKLES)), None):
+            notes += (f"{pickled} is a pickle; its tensors were read and nothing was run (--allow-pickle)",)
         others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
         unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
         if not unread:
@@ -88,10 +86,7 @@ def weight_files(repo: RepoRef) -> list[str]:
 
 
 def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
-    """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any.
-
-    Raise NothingToCompare where other loaders would read other files, CheckpointError where some are missing.
-    """
+    """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any."""
     if foreign:
         return WeightFiles(repo, (), foreign=foreign)
     index, files, layout = _located(repo)
@@ -106,28 +101,15 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
             f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
             f"to {SINGLE}; save the model in one piece"
         )
-    named = _named(repo)
-    single, index_file = _usual(repo)
-    if named is not None:
-        usual = [name for name in (single, index_file) if repo.offers(name)]
-        if any(name != named for name in usual):
-            raise Ambiguous(
-                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
-                f"loaders load {next(name for name in usual if name != named)}; keep one of them"
-            )
-        return *_in_file(repo, named), None
+    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
+    single, index_file = before + SINGLE, before + INDEX
+    if (named := (repo.read_json("config.json") or {}).get(NAMED)) is not None:
+        return *_named(repo, named, (single, index_file)), None
     index = repo.read_json(index_file) if repo.offers(index_file) else None
     if not repo.offers(single):
         if index is not None:
             return *_shards(repo, index, index_file), None
-        if repo.allow_pickle and (pickled := _pickled(repo)):
-            return *pickled, None
-        layout = unusual(repo)
-        if layout is None:
-            if other := other_format(repo):
-                raise NothingToCompare(other)
-            raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")
-        return {}, list(layout.files), layout
+        return _without_safetensors(repo, f"{single} or {index_file}")
     if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
         raise Ambiguous(
             f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
@@ -136,42 +118,40 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
     return {}, [single], None
 
 
-def _usual(repo: RepoRef) -> tuple[str, str]:
-    """Return the names of the only file with weights and of the index, by the library that wrote `config.json`."""
-    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
-    return before + SINGLE, before + INDEX
-
-
-def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
-    """Return an index's map of pickles, and the pickles that transformers loads where there is no safetensors file."""
+def _without_safetensors(repo: RepoRef, usual: str) -> tuple[dict[str, str], list[str], Layout | None]:
+    """Return the same where no file has a usual name: pickles, where the user allows them, or an unusual layout."""
     single, index = PICKLED
-    if repo.offers(single):
-        return {}, [single]
-    if not repo.offers(index):
-        return None
-    repo.fetch(index)
-    return _shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD)
+    if repo.allow_pickle and repo.offers(single):
+        return {}, [single], None
+    if repo.allow_pickle and repo.offers(index):
+        repo.fetch(index)
+        return *_shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD), None
+    if layout := unusual(repo):
+        return {}, list(layout.files), layout
+    if other := other_format(repo):
+        raise NothingToCompare(other)
+    raise NoWeights(f"{repo} holds no weights ({usual})")
 
 
-def _named(repo: RepoRef) -> str | None:
-    """Return the file that config.json names; NothingToCompare for one that transformers would not load either."""
-    named = (repo.read_json("config.json") or {}).get(NAMED)
-    if named is None:
-        return None
+def _named(repo: RepoRef, named: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the map of the index, and the files, where config.json names one; raise for one that is not loaded."""
+    shown = printable(str(named), 200)
     if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
         raise NothingToCompare(
-            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is not a "
-            "safetensors file of this folder; leave the key out"
+            f"{repo}: config.json names the weights {shown} (`{NAMED}`), which is not a safetensors file of this "
+            "folder; leave the key out"
         )
-    return named
-
-
-def _in_file(repo: RepoRef, named: str) -> tuple[dict[str, str], list[str]]:
+    if other := next((name for name in usual if name != named and repo.offers(name)), None):
+        raise Ambiguous(
+            f"{repo}: transformers loads {shown}, which config.json names (`{NAMED}`), and other loaders load {other}; "
+            "keep one of them"
+        )
     if not repo.offers(named):
-        raise CheckpointError(f"{repo}: config.json names the weights {printable(named, 200)}, which are missing")
-    if named.endswith(".json"):
-        repo.fetch(named)
-    index = repo.read_json(named) if named.endswith(".json") else None
+        raise CheckpointError(f"{repo}: config.json names the weights {shown}, which are missing")
+    if not named.endswith(".json"):
+        return {}, [named]
+    repo.fetch(named)
+    index = repo.read_json(named)
     return ({}, [named]) if index is None else _shards(repo, index)
 
 
@@ -201,10 +181,7 @@ def _shards(
 
 
 def other_format(repo: RepoRef) -> str | None:
-    """Return a sentence on what a repository without usable weights holds, with a remedy; None if unknown.
-
-    Raise NoModelError for a part of the Hub's cache, which is no repository.
-    """
+    """Return what a repository without usable weights holds; raise NoModelError for a part of the Hub's cache."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         if "adapter_config.json" not in files:
@@ -218,7 +195,8 @@ def other_format(repo: RepoRef) -> str | None:
     others = {name: what for name in pickled if (what := _no_pickle(repo, name))}
     if name := next((name for name in pickled if name not in others), None):
         return (
-            f"{repo} holds its weights as a pickle ({name}), which is never loaded; {CONVERT}, or let --allow-pickle "
+            f"{repo} holds its weights as a pickle ({name}), which is never loaded; convert it with "
+            "`AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file, or let --allow-pickle "
             "read its tensors without running it"
         )
     first = next(iter(others.items()), None)

@@ -1,4 +1,4 @@
-"""A model card as text: one marked section replaced in place, and the licence that it names.
+"""A model card as text: one marked section replaced in place.
 
 Pure functions from text to text. Only a block parser can tell a marker from one that is quoted in a list, in a code
 block or in an unfinished comment. So CommonMark's rules decide (markdown-it-py).
@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import yaml
-
-from hf_lineage.claims.names import NO_VALUE
-from hf_lineage.errors import CardError, LineageError, printable
-from hf_lineage.files import safe_yaml
-from hf_lineage.hub.repo import RepoRef
+from hf_lineage.claims.sources import LINE, front_matter, parted
+from hf_lineage.errors import CardError
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -30,11 +25,9 @@ BEGIN = (
 )
 END = "<!-- hf-lineage:end -->"
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _MARKER = re.compile(
     r"<!--[ \t]*hf-lineage:(?P<side>begin|end)(?:[ \t]+v(?P<version>\d{1,9}))?(?![\w-])(?:(?!-->)[^\r\n])*-->"
 )
-_BOM = "\ufeff"
 
 
 def read(content: bytes | None) -> str:
@@ -63,43 +56,21 @@ def with_section(text: str, body: str) -> str:
     """
     mark, lines = parted(text)
     section_range = _section(lines)
-    start, stop = section_range or (_open_end(lines),) * 2
-    newline = _ending(lines[start]) if section_range else _newline(lines)
+    if section_range:
+        start, stop = section_range
+    else:
+        # At the end, or before a block that never ends: the last line at which a new block can be added.
+        new = [*lines, _gap(lines, "\n"), "A new paragraph."]
+        start = stop = min(_tokens(LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # has one
+    counted = Counter(filter(None, map(_ending, lines)))
+    usual = max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
+    newline = _ending(lines[start]) if section_range else usual
     section = newline.join((BEGIN, *re.split(r"\r\n|\r|\n", body.strip("\r\n")), END))
     if section_range:
         gap, end = "", _ending(lines[stop - 1])
     else:
         gap, end = _gap(lines[:start], newline), newline if start == len(lines) else newline * 2
     return "".join((mark, *lines[:start], gap, section, end, *lines[stop:]))
-
-
-def parted(text: str) -> tuple[str, list[str]]:
-    """Return the byte order mark of a text, if any, and its lines with their endings: LF, CRLF or CR."""
-    mark = _BOM if text.startswith(_BOM) else ""
-    return mark, _LINE.findall(text.removeprefix(mark))
-
-
-def opens(lines: Sequence[str]) -> bool:
-    """Return whether YAML begins at the top of a card, even if it never ends."""
-    return next((line.strip() for line in lines if line.strip()), "") == "---"
-
-
-def front_matter(lines: Sequence[str]) -> tuple[int, int] | None:
-    """Return the range of lines of the YAML at the top of a card; None if there is none, or it never ends."""
-    if not opens(lines):
-        return None
-    first = next(number for number, line in enumerate(lines) if line.strip())
-    last = next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == "---"), None)
-    return None if last is None else (first + 1, last)
-
-
-def metadata_in(text: str) -> str | None:
-    """Return the YAML at the top of a card, empty if there is none; None if it never ends."""
-    _, lines = parted(text)
-    span = front_matter(lines)
-    if span is None:
-        return None if opens(lines) else ""
-    return "\n".join(line.rstrip() for line in lines[slice(*span)])
 
 
 def _section(lines: Sequence[str]) -> tuple[int, int] | None:
@@ -127,26 +98,14 @@ def _section(lines: Sequence[str]) -> tuple[int, int] | None:
     return markers[0][0], markers[1][0] + 1
 
 
-def _open_end(lines: Sequence[str]) -> int:
-    """Return the last line at which a new block can be added: the end, or before a block that never ends."""
-    new = [*lines, _gap(lines, "\n"), "A new paragraph."]
-    return min(_tokens(_LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # all have one
-
-
 def _tokens(lines: Sequence[str]) -> list[Token]:
     """Return the outermost blocks of a card; its YAML is not Markdown and is replaced by blank lines."""
     from markdown_it import MarkdownIt
 
-    _, end = front_matter(lines) or (0, -1)
-    text = "".join("\n" if number <= end else line for number, line in enumerate(lines))
+    _, end = front_matter(lines)
+    text = "".join("\n" if end and number <= end else line for number, line in enumerate(lines))
     parser = MarkdownIt("commonmark").disable("inline")
     return [token for token in parser.parse(text) if token.level == 0 and token.map]
-
-
-def _newline(lines: Sequence[str]) -> str:
-    """Return the line ending of most lines."""
-    counted = Counter(filter(None, map(_ending, lines)))
-    return max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
 
 
 def _ending(line: str) -> str:
@@ -160,35 +119,3 @@ def _gap(lines: Sequence[str], newline: str) -> str:
     if newline == "\n" and _ending(lines[-1]) == "\r":
         return "\r"  # "\r" and "\n" together would be one line ending
     return newline if _ending(lines[-1]) else newline * 2
-
-
-CARD = "README.md"
-LARGEST_METADATA = safe_yaml.SHORT
-"""Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
-KEYS = ("license", "license_name", "license_link")
-LONGEST, MOST = 200, 10
-"""Characters of one value, and licences of one card, that are shown."""
-
-
-def stated(source: object) -> str:
-    """Return the licence that the card of a repository states, on one printable line; empty where it states none.
-
-    Only the file that is here already is read: nothing is fetched for it.
-    """
-    if not isinstance(source, RepoRef):
-        return ""
-    try:
-        text = replace(source, subfolder="").read_head(CARD, LARGEST_METADATA) or ""
-        metadata = safe_yaml.load(metadata_in(text) or "")
-    except (LineageError, OSError, yaml.YAMLError):
-        return ""
-    licence, *more = (_text(metadata.get(key)) for key in KEYS) if isinstance(metadata, Mapping) else ("",)
-    named = ", ".join(filter(None, more))
-    return " ".join(filter(None, (licence, f"({named})" if named else "")))
-
-
-def _text(value: object) -> str:
-    """Return a value as it is shown: a text, or the texts of a list."""
-    values = value[:MOST] if isinstance(value, list) else [value]
-    texts = (text.strip() for text in values if isinstance(text, str))
-    return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

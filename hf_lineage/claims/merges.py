@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,14 +58,8 @@ class MergeRecipe:
 def parents_in(config: Mapping[str, Any]) -> Iterator[Name]:
     """Yield the parents in a configuration of mergekit: its base, and those of its models, slices and modules."""
     yield from _model_name(config.get("base_model"))
-    for part in _parts(config):
-        for entry in _entries(part.get("models")):
-            yield from _model_name(entry.get("model"))
-        for entry in (*_entries(part.get("experts")), *_entries(part.get("shared_experts"))):
-            yield from _model_name(entry.get("source_model"))
-        for piece in _entries(part.get("slices")):
-            for entry in _entries(piece.get("sources")):
-                yield from _model_name(entry.get("model"))
+    for _, key, entry in _sources(config):
+        yield from _model_name(entry.get(key))
 
 
 def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
@@ -77,15 +71,17 @@ def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
     base = _name(config.get("base_model"))
     settings: dict[str, list[Any]] = {}
     layers: dict[str, int] = {}
-    for common, entry in _sources(config):
-        if not (name := _name(entry.get("model"))):
+    key = "t" if method == SLERP else "weight"
+    for common, named, entry in _sources(config):
+        if named != "model" or not (name := _name(entry.get(named))):
             continue
-        given = _given(method, name == base, [entry.get("parameters"), *common])
+        parameters = (some for some in [entry.get("parameters"), *common] if isinstance(some, dict))
+        given = next((some[key] for some in parameters if key in some), None)
         if given is not None:
-            settings.setdefault(name, []).append(given)
+            # SLERP gives t to the second model, 1 - t to the base.
+            settings.setdefault(name, []).append({"less": given} if method == SLERP and name == base else given)
         layers[name] = layers.get(name, 0) + _length(entry.get("layer_range"))
-    takes_differences = method.startswith(FROM_BASE)
-    return MergeRecipe(method, base if takes_differences else "", settings, layers)
+    return MergeRecipe(method, base if method.startswith(FROM_BASE) else "", settings, layers)
 
 
 def recipe_in_card(text: str) -> MergeRecipe | None:
@@ -100,29 +96,20 @@ def recipe_in_card(text: str) -> MergeRecipe | None:
     return None
 
 
-def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a configuration itself, and the modules in it, each of which has models or slices of its own."""
-    yield config
-    modules = config.get("modules")
-    yield from (part for part in (modules.values() if isinstance(modules, dict) else ()) if isinstance(part, dict))
+def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], str, Mapping[str, Any]]]:
+    """Yield every model of a configuration and of its modules: the parameters that hold for it, its key and its entry.
 
-
-def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], Mapping[str, Any]]]:
-    """Yield every model of a configuration, with the parameters that hold for it where it has none itself."""
-    whole = config.get("parameters")
-    for part in _parts(config):
+    They hold where the entry has none itself, those of the nearest part first.
+    """
+    modules, whole = config.get("modules"), config.get("parameters")
+    inside = (part for part in (modules.values() if isinstance(modules, dict) else ()) if isinstance(part, dict))
+    for part in (config, *inside):
         outer = [whole] if part is config else [part.get("parameters"), whole]
-        yield from ((outer, entry) for entry in _entries(part.get("models")))
+        for models, key in (("models", "model"), ("experts", "source_model"), ("shared_experts", "source_model")):
+            yield from ((outer, key, entry) for entry in _entries(part.get(models)))
         for piece in _entries(part.get("slices")):
             inner = [piece.get("parameters"), *outer]
-            yield from ((inner, entry) for entry in _entries(piece.get("sources")))
-
-
-def _given(method: str, is_base: bool, parameters: Iterable[Any]) -> Any:
-    """Return the weight of a model, None where none is given; SLERP gives t to the second model, 1 - t to the base."""
-    key = "t" if method == SLERP else "weight"
-    value = next((some[key] for some in parameters if isinstance(some, dict) and key in some), None)
-    return {"less": value} if value is not None and method == SLERP and is_base else value
+            yield from ((inner, "model", entry) for entry in _entries(piece.get("sources")))
 
 
 def _mean(settings: Sequence[Any], tensor: str) -> float | None:

@@ -94,25 +94,12 @@ def understood(text: str, relation: str | None = None) -> Name:
     return Name(printable(text, 200), relation, problem) if problem else Name(meant, relation)
 
 
-def relation_in(value: object) -> str | None:
-    """Return the relation that a card states, shortened; None where it states none."""
-    return printable(value.strip(), 40) if isinstance(value, str) and value.strip() not in NO_VALUE else None
-
-
-def tagged(tags: object) -> Iterator[Name]:
-    """Yield the bases among the tags of a card, in the form in which the Hub itself writes them."""
-    for tag in tags if isinstance(tags, list) else []:
-        if isinstance(tag, str) and tag.startswith("base_model:"):
-            yield understood(tag)
-
-
-def bases_of_adapter(config: Mapping[str, Any]) -> Iterable[Name]:
-    """Return the base that the configuration of an adapter names, at the revision that it states."""
+def bases_of_adapter(config: Mapping[str, Any]) -> Iterator[Name]:
+    """Yield the base that the configuration of an adapter names, at the revision that it states."""
     named, revision = config.get("base_model_name_or_path", config.get("model")), config.get("revision")
-    bases = names_in(named, "adapter")
-    if not isinstance(revision, str) or revision in {*NO_VALUE, "main"}:
-        return bases
-    return (_at(base, revision) for base in bases)
+    for base in names_in(named, "adapter"):
+        exact = f"{base.base}@{revision}" if isinstance(revision, str) and revision not in {*NO_VALUE, "main"} else ""
+        yield replace(base, base=exact) if exact and not base.problem and hub_name(exact) else base
 
 
 def at_revisions(declared: Iterable[Name], stated: Iterable[Name]) -> Sequence[Name]:
@@ -183,8 +170,3 @@ def _in_mapping(entry: Mapping[str, Any], relation: str | None) -> Iterator[Name
 def _no_name(text: str, relation: str | None) -> Name:
     shown = printable(text, 200)
     return Name(shown, relation, f"base_model must be a model name such as org/model, not {shown}")
-
-
-def _at(base: Name, revision: str) -> Name:
-    exact = f"{base.base}@{revision}"
-    return replace(base, base=exact) if not base.problem and hub_name(exact) else base

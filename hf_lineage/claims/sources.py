@@ -1,11 +1,11 @@
-"""Claims: the bases that a repository declares, and the files that declare them.
+"""Claims: the bases that a repository declares, the files that declare them, and the licence that its card states.
 
 To read another file that declares bases, add an entry to the table SOURCES; no other module changes.
 """
 
 from __future__ import annotations
 
-import functools
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +13,9 @@ from typing import Any
 
 import yaml
 
-from hf_lineage.claims.card import metadata_in
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, relation_in, tagged
-from hf_lineage.errors import CheckpointError
+from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, understood
+from hf_lineage.errors import CheckpointError, LineageError, printable
 from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
 
@@ -74,8 +73,8 @@ class ClaimSource:
     """One file of a repository in which bases are declared."""
 
     file: str
-    declares: Callable[[RepoRef], Iterable[Name]]
-    """Returns what the file declares; raises CheckpointError if it cannot be parsed."""
+    declares: Callable[[RepoRef, str], Iterable[Name]]
+    """Returns what the file of a repository declares; raises CheckpointError if it cannot be parsed."""
     rank: int = 0
     """Sources of a higher rank count only if the sources of lower ranks name no model."""
 
@@ -94,7 +93,7 @@ def read_claims(repo: RepoRef) -> Claims:
     counting: int | None = None
     for source in sorted(SOURCES, key=lambda source: source.rank):
         try:
-            declared[source] = tuple(dict.fromkeys(source.declares(repo)))
+            declared[source] = tuple(dict.fromkeys(source.declares(repo, source.file)))
         except CheckpointError as error:
             if counting in (None, source.rank):
                 raise
@@ -109,9 +108,8 @@ def read_claims(repo: RepoRef) -> Claims:
 
 def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
     """Return the claims of the rank that counts, with every file that agrees, and what else is declared."""
-    rank = counting
-    if rank is None:
-        rank = next((one.rank for one, names in declared.items() if any(name.problem != WORD for name in names)), None)
+    meant = (source.rank for source, names in declared.items() if any(name.problem != WORD for name in names))
+    rank = next(meant, None) if counting is None else counting
     claims: dict[str, Claim] = {}
     besides: dict[str, Claim] = {}
     notes = list(unread)
@@ -147,13 +145,28 @@ def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
     return (f"{sentence}; {counts} counts" if weaker else sentence,)
 
 
-def _in_card(repo: RepoRef) -> Iterable[Name]:
-    metadata = _front_matter(repo)
-    named = list(names_in(metadata.get("base_model"), relation_in(metadata.get("base_model_relation"))))
-    return named or list(tagged(metadata.get("tags")))
+def _in_card(repo: RepoRef, file: str) -> Iterable[Name]:
+    text = repo.read_head(file, LARGEST) or ""
+    if "\0" in text:
+        raise CheckpointError(f"{repo}: {file} is not UTF-8 text; save it as UTF-8, or name the base with --base")
+    if (front_matter := metadata_in(text)) is None:
+        end = f"has no line of --- at its end within {LARGEST >> 20} MiB; add one"
+        raise CheckpointError(f"{repo}: the metadata at the top of {file} {end}")
+    metadata = _yaml(repo, file, front_matter)
+    relation = metadata.get("base_model_relation")
+    stated = printable(relation.strip(), 40) if isinstance(relation, str) and relation.strip() not in NO_VALUE else None
+    named = list(names_in(metadata.get("base_model"), stated))
+    # The tags are in the form in which the Hub itself writes them.
+    tags = metadata.get("tags")
+    tagged = [tag for tag in (tags if isinstance(tags, list) else []) if isinstance(tag, str)]
+    return named or [understood(tag) for tag in tagged if tag.startswith("base_model:")]
 
 
-def _in_merge(file: str, repo: RepoRef) -> Iterable[Name]:
+def _in_adapter(repo: RepoRef, file: str) -> Iterable[Name]:
+    return bases_of_adapter(repo.read_json(file, LARGEST) or {})
+
+
+def _in_merge(repo: RepoRef, file: str) -> Iterable[Name]:
     """Return the parents of a merge; of several in one file each has a name, by which the others mean it."""
     merges = _documents(repo, file, repo.read_text(file, LARGEST))
     for merge in merges:
@@ -170,13 +183,13 @@ def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
     return recipe or recipe_in_card(repo.read_head(CARD, LARGEST) or "")
 
 
-def _in_config(repo: RepoRef) -> Iterable[Name]:
+def _in_config(repo: RepoRef, file: str) -> Iterable[Name]:
     """Return the model that the configuration says it was loaded from, unless that is this repository itself."""
-    config = repo.read_json(CONFIG, LARGEST_CONFIG) or {}
-    return [name for name in names_in(config.get(ORIGIN)) if name.base.partition("@")[0].casefold() not in _own(repo)]
+    named = names_in((repo.read_json(file, LARGEST_CONFIG) or {}).get(ORIGIN))
+    return [name for name in named if name.base.partition("@")[0].casefold() not in _own(repo)]
 
 
-def _in_gguf(repo: RepoRef) -> Iterable[Name]:
+def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
     """Return the base models that metadata name or, where they name none, the model that was converted."""
     if "model.safetensors" in repo.files() if repo.file is None else not repo.file.endswith(".gguf"):
         return []
@@ -198,24 +211,13 @@ def _own(repo: RepoRef) -> set[str]:
 
 SOURCES = [
     ClaimSource(CARD, _in_card),
-    ClaimSource(ADAPTER_CONFIG, lambda repo: bases_of_adapter(repo.read_json(ADAPTER_CONFIG, LARGEST) or {}), rank=1),
-    *(ClaimSource(file, functools.partial(_in_merge, file), rank=1) for file in (MERGE_CONFIG, MOE_CONFIG)),
+    ClaimSource(ADAPTER_CONFIG, _in_adapter, rank=1),
+    ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
+    ClaimSource(MOE_CONFIG, _in_merge, rank=1),
     ClaimSource(GGUF, _in_gguf, rank=1),
     ClaimSource(CONFIG, _in_config, rank=LAST),
 ]
 """In the order of reports; if several files declare one base, the first relation counts."""
-
-
-def _front_matter(repo: RepoRef) -> dict[str, Any]:
-    """Return the metadata of the model card, empty if there is none."""
-    text = repo.read_head(CARD, LARGEST) or ""
-    if "\0" in text:
-        raise CheckpointError(f"{repo}: {CARD} is not UTF-8 text; save it as UTF-8, or name the base with --base")
-    metadata = metadata_in(text)
-    if metadata is None:
-        end = f"has no line of --- at its end within {LARGEST >> 20} MiB; add one"
-        raise CheckpointError(f"{repo}: the metadata at the top of {CARD} {end}")
-    return _yaml(repo, CARD, metadata)
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
@@ -234,3 +236,58 @@ def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAI
     if other := next((type(content).__name__ for content in contents if not isinstance(content, dict)), None):
         raise CheckpointError(f"{repo}: {file} holds a {other} where keys and values belong; correct it")
     return contents
+
+
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def parted(text: str) -> tuple[str, list[str]]:
+    """Return the byte order mark of a text, if any, and its lines with their endings: LF, CRLF or CR."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    return mark, LINE.findall(text.removeprefix(mark))
+
+
+def front_matter(lines: Sequence[str]) -> tuple[int, int | None]:
+    """Return the first line of the YAML at the top of a card, 0 if there is none, and the line of its end, if any."""
+    first = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if first is None or lines[first].strip() != "---":
+        return 0, 0
+    return first + 1, next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == "---"), None)
+
+
+def metadata_in(text: str) -> str | None:
+    """Return the YAML at the top of a card, empty if there is none; None if it never ends."""
+    _, lines = parted(text)
+    start, end = front_matter(lines)
+    return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
+
+
+LARGEST_METADATA = safe_yaml.SHORT
+"""Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
+LICENCE = ("license", "license_name", "license_link")
+LONGEST, MOST_LICENCES = 200, 10
+"""Characters of one value, and licences of one card, that are shown."""
+
+
+def stated(source: object) -> str:
+    """Return the licence that the card of a repository states, on one printable line; empty where it states none.
+
+    Only the file that is here already is read: nothing is fetched for it.
+    """
+    if not isinstance(source, RepoRef):
+        return ""
+    try:
+        text = replace(source, subfolder="").read_head(CARD, LARGEST_METADATA) or ""
+        metadata = safe_yaml.load(metadata_in(text) or "")
+    except (LineageError, OSError, yaml.YAMLError):
+        return ""
+    licence, *more = (_text(metadata.get(key)) for key in LICENCE) if isinstance(metadata, Mapping) else ("",)
+    named = ", ".join(filter(None, more))
+    return " ".join(filter(None, (licence, f"({named})" if named else "")))
+
+
+def _text(value: object) -> str:
+    """Return a value as it is shown: a text, or the texts of a list."""
+    values = value[:MOST_LICENCES] if isinstance(value, list) else [value]
+    texts = (text.strip() for text in values if isinstance(text, str))
+    return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

@@ -78,9 +78,9 @@ DEBUG = click.option(
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 MODULES = {
-    **{"check": "check", "compare": "check", "annotate": "model"},
-    **{"identify": "index", "tree": "index", "index": "index"},
-    **{"extract": "model", "inspect": "model", "registry": "model"},
+    **dict.fromkeys(("check", "compare", "annotate"), "check"),
+    **dict.fromkeys(("identify", "tree", "index"), "index"),
+    **dict.fromkeys(("extract", "inspect", "registry"), "check"),
 }
 """Each command and the module that defines it."""
 
@@ -108,9 +108,6 @@ def _loaded(name: str) -> click.Command:
     command.context_settings.update(HELP)
     if not isinstance(command, click.Group):
         return QUIET(DEBUG(command))
-    from hf_lineage.cli.index import build
-
-    command.add_command(build)
     for inner in command.commands.values():
         QUIET(DEBUG(inner))
     return DEBUG(command)

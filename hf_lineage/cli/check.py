@@ -1,9 +1,9 @@
-"""The commands that judge: check and compare, of one model or of several."""
+"""The commands about models: check and compare, which judge, annotate, extract, inspect, and registry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from json import dumps
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,112 +14,24 @@ from hf_lineage.cli.options import (
     BASES,
     EPILOG,
     MODEL,
-    error_values,
-    exit_code_of,
+    OF_MODELS,
+    OF_SIGNATURES,
+    OUTPUT,
+    format_option,
     make_options,
-    path_option,
     settings,
     with_examples,
     with_options,
     write,
 )
-from hf_lineage.cli.output import FAILS, POLICY, REPORT, Delivery, policy_of, under
-from hf_lineage.errors import OptionError, format_error, printable
+from hf_lineage.cli.output import FAILS, POLICY, REPORT, REPORTS, Delivery, Reports, write_reports
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.report import OF_SEVERAL, renderer
 
 if TYPE_CHECKING:
+    from hf_lineage.annotate import Target
     from hf_lineage.checking.report import Report
     from hf_lineage.source.options import Options
-
-FORMS = ("text", "json")
-"""Formats of several reports: a table, and a line of JSON for each model."""
-WIDTH = 100
-"""Columns of the table, of which names of models and bases take half."""
-
-
-def check_several(
-    models: Sequence[str], check: Callable[[str], Report], form: str, output: Path | None, only_one: str
-) -> int:
-    """Check models one after another, keep a row of each, and return the worst exit code.
-
-    Raise OptionError for an option that is about one model, which `only_one` names, and for other formats.
-    """
-    from hf_lineage.evidence.verdict import SEVERITY, ExitCode
-
-    if only_one or form not in FORMS:
-        raise OptionError(f"{only_one or f'--format {form}'} is about one model; check each model by itself")
-    codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
-    for name, outcome in _each(models, check):
-        codes.append(ExitCode(exit_code_of(outcome)) if isinstance(outcome, Exception) else outcome.status)
-        if form == "text":
-            rows += _rows(name, outcome)
-            remarks += _remarks(name, outcome)
-        elif output is None:
-            click.echo(_as_line(name, outcome))
-        else:
-            lines.append(f"{_as_line(name, outcome)}\n")
-    if form == "text" or output is not None:
-        write(_text(rows, remarks) if form == "text" else "".join(lines), output, coloured=form == "text")
-    return int(max(codes, key=SEVERITY.index))
-
-
-def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tuple[str, Report | Exception]]:
-    """Yield the outcome of every model, with a progress bar on a terminal."""
-    from hf_lineage.hub.client import progress
-
-    for name in progress()(models, desc="models", leave=False):
-        try:
-            yield name, check(name)
-        except OptionError:
-            raise
-        except Exception as error:  # the other models are checked all the same
-            yield name, error
-
-
-def _as_line(name: str, outcome: Report | Exception) -> str:
-    if isinstance(outcome, Exception):
-        return dumps({"model": printable(name, 200), **error_values(outcome, format_error(outcome))})
-    return dumps(outcome.to_dict())
-
-
-def _rows(name: str, outcome: Report | Exception) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of every claim of one model; one row where it declares nothing, or was not checked."""
-    from hf_lineage.report.wording import line as result_line
-
-    shown = printable(name, 200)
-    if isinstance(outcome, Exception):
-        yield shown, "-", "-", "-", "-", "ERROR"
-    elif not outcome.rows:
-        yield shown, "-", "-", "-", "-", outcome.code.label
-    else:
-        yield from ((shown, *result_line(row)) for row in outcome.rows)
-
-
-def _remarks(name: str, outcome: Report | Exception) -> Iterator[str]:
-    """Yield what decides the exit code of one model and is not in its rows: an error, a parent, or the policy."""
-    from hf_lineage.report.findings import state_first, state_outcome
-
-    shown = printable(name, 200)
-    if isinstance(outcome, Exception):
-        why = format_error(outcome)
-        yield why if why.startswith((shown, shown.removeprefix("./"))) else f"{shown}: {why}"
-        return
-    yield from (f"{shown}: {sentence}" for sentence in state_first(outcome))
-    judged = (row for row in outcome.rows if row.waiver or row.expired or row.unmet)
-    yield from (f"{shown}: {state_outcome(row)}" for row in judged)
-
-
-def _text(rows: Sequence[tuple[str, ...]], remarks: Sequence[str]) -> str:
-    """Return the table, the number of claims of every outcome, and remarks."""
-    from collections import Counter
-
-    from hf_lineage.report.text import table, wrapped
-
-    outcomes = Counter(row[-1] for row in rows)
-    counts = ", ".join(f"{count} {label}" for label, count in outcomes.most_common())
-    names = ("Model", "Base", "Score", "Inherited", "p", "Verdict")
-    sentences = [f"{counts}. Details: check one model with --explain.", *remarks]
-    return "\n".join([table(names, rows, (2, 3, 4), width=WIDTH).lstrip("\n"), *map(wrapped, sentences)]) + "\n"
-
 
 AGAIN = {"models", "bases", "local_hub", "allow_pickle", "run", "as_class", "nulls", "file"}
 BESIDE = AGAIN | {"verify", "outputs", "recompute"}
@@ -129,7 +41,7 @@ BESIDE = AGAIN | {"verify", "outputs", "recompute"}
 def verified(file: Path, models: Sequence[str], bases: Sequence[str], options: Options) -> tuple[str, int]:
     """Return what differs, a line each, and the exit code: 0 where nothing does, 1 where a word or code does."""
     from hf_lineage.evidence.verdict import ExitCode
-    from hf_lineage.report import intoto
+    from hf_lineage.report import stored
 
     context = click.get_current_context()
     for option in context.command.params:
@@ -138,7 +50,7 @@ def verified(file: Path, models: Sequence[str], bases: Sequence[str], options: O
             raise click.UsageError(f"--verify takes the settings of FILE; leave {option.opts[0]} out")
     if models[1:]:
         raise click.UsageError("--verify is about one model; name it, or none")
-    again, found = intoto.verify(intoto.read(file), next(iter(models), None), bases, options)
+    again, found = stored.verify(stored.read(file), next(iter(models), None), bases, options)
     lines, grave = [line for line, _ in found], any(wrong for _, wrong in found)
     code = ExitCode.UNRELATED if grave else ExitCode.UNDECIDED if found else ExitCode.VERIFIED
     return "\n".join([*lines, f"Checked {printable(again)}; differences: {len(found) or 'none'}."]) + "\n", int(code)
@@ -166,11 +78,12 @@ NEAREST = click.option(
     "folder, or org/name on the Hub.",
 )
 
-VERIFY = path_option(
+VERIFY = click.option(
     "--verify",
-    "FILE",
-    "Check the JSON report in FILE, such as lineage/claims.json, again with its settings, and print what differs; 1 "
-    "where a word or code does. MODEL is that of FILE if it is left out.",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Check the JSON report in FILE, such as lineage/claims.json, again with its settings, and print what differs; "
+    "1 where a word or code does. MODEL is that of FILE if it is left out.",
 )
 
 
@@ -189,6 +102,7 @@ def check(
 ) -> int:
     """Verify what MODEL declares about its base: one row for each claim. Several models make one table."""
     from hf_lineage.checking.check import check as check_model
+    from hf_lineage.checking.report import asked, under
     from hf_lineage.source.locate import located
 
     delivery, options, search = Delivery.take(values), make_options(**values), None
@@ -204,12 +118,12 @@ def check(
         search = searched(index)
 
     def governed(model: str) -> Report:
-        asked = policy_of(policy, fail_on, lambda: located(model, options))
+        chosen = asked(policy, fail_on, lambda: located(model, options))
         report = check_model(model, bases, options)
-        return under(search(report) if search else report, asked)
+        return under(search(report) if search else report, chosen, datetime.now(UTC).date())
 
     if models[1:]:
-        return check_several(models, governed, delivery.form, delivery.output, delivery.only_one)
+        return delivery.check_several(models, governed)
     return delivery.deliver(governed(models[0]))
 
 
@@ -222,6 +136,108 @@ def compare(a: str, models: tuple[str, ...], **values: Any) -> int:
     from hf_lineage.checking.check import compare as compare_models
 
     delivery = Delivery.take(values)
-    if models[1:]:
-        delivery.refuse_several()
+    forms = (delivery.form, *(form for form, _ in delivery.reports)) if models[1:] else ()
+    if single := next((form for form in forms if form not in OF_SEVERAL), ""):
+        raise OptionError(f"--format {single} is about one model; compare two models with it")
     return delivery.deliver(compare_models(a, models, make_options(**values)))
+
+
+WITH_WEIGHTS = "MODEL is org/name, org/name@revision, or a folder as ./name."
+CODES = "2 usage or input error, 130 interrupted."
+EXTRACTING = with_examples(
+    f"{WITH_WEIGHTS} Exit codes: 0 the signature was written, {CODES}",
+    "hf-lineage extract org/model -o model.lineage.safetensors",
+    "hf-lineage extract org/model --paths all",
+)
+INSPECTING = with_examples(
+    f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}",
+    "hf-lineage inspect org/model",
+    "hf-lineage inspect ./folder --format json -o model.json",
+)
+LISTING = with_examples(
+    f"Exit codes: 0 the class is listed, {CODES}", "hf-lineage registry", "hf-lineage registry --format json"
+)
+FORM = format_option("text", "json")
+
+
+@click.command(epilog=EXTRACTING)
+@click.argument("model", type=MODEL)
+@with_options(*settings(*OF_SIGNATURES), OUTPUT)
+def extract(model: str, output: Path | None, **values: Any) -> int:
+    """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
+    from hf_lineage.checking import check
+    from hf_lineage.signature.store import save_signature
+
+    signature = check.extract(model, make_options(**values))
+    output = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
+    save_signature(signature, output)
+    click.echo(printable(output))
+    return 0
+
+
+@click.command(epilog=INSPECTING)
+@click.argument("model", type=MODEL)
+@with_options(*settings(*OF_MODELS), FORM, OUTPUT)
+def inspect(model: str, form: str, output: Path | None, **values: Any) -> int:
+    """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
+    from hf_lineage.checking import check
+    from hf_lineage.cli.single import INSPECTIONS
+
+    write(INSPECTIONS[form](check.inspect(model, make_options(**values))), output)
+    return 0
+
+
+@click.command(epilog=LISTING)
+@click.argument("architecture", metavar="[CLASS]", required=False)
+@with_options(FORM, OUTPUT)
+def registry(architecture: str | None, form: str, output: Path | None) -> int:
+    """List the supported classes, or show how one CLASS is read."""
+    from hf_lineage.cli.single import REGISTRIES
+
+    write(REGISTRIES[form](architecture), output)
+    return 0
+
+
+ANNOTATING = with_examples(
+    "MODEL is org/name, org/name@branch, or a folder as ./name. A base is written as verified only if more than half "
+    "is inherited from it; any other verdict is written with its reason. Exit codes: 0 the card was written or is up "
+    "to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
+    "hf-lineage annotate org/model",
+    "hf-lineage annotate ./folder --write",
+    "hf-lineage annotate org/model --pull-request",
+    "hf-lineage annotate ./folder --base org/base --write",
+)
+
+
+@click.command(epilog=ANNOTATING)
+@click.argument("model", type=MODEL)
+@click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
+@click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
+@with_options(BASES, *settings(), REPORTS, POLICY)
+def annotate(
+    model: str,
+    write: bool,
+    pull_request: bool,
+    bases: tuple[str, ...],
+    outputs: Reports,
+    policy: str | None,
+    **values: Any,
+) -> int:
+    """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
+    if write and pull_request:
+        raise click.UsageError("give --write or --pull-request, not both")
+    target: Target = "write" if write else "pull-request" if pull_request else "preview"
+    from hf_lineage.annotate import TARGETS
+    from hf_lineage.annotate import annotate as annotate_model
+    from hf_lineage.checking.report import asked, under
+    from hf_lineage.source.locate import located
+
+    for form, _ in outputs:
+        renderer(form)
+    options = make_options(**values)
+    chosen = asked(policy, None, lambda: located(model, options))
+    annotated = annotate_model(model, bases, options, target)
+    write_reports(under(annotated.report, chosen, datetime.now(UTC).date()), outputs)
+    done = TARGETS[target](annotated)
+    click.echo(f"{annotated.verdicts}{done}")
+    return 0

@@ -11,12 +11,11 @@ from typing import Any
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code
-from hf_lineage.index.adapter_bases import FOLDER, AdapterBases, Group, Judged
 from hf_lineage.index.differences import SIBLINGS
-from hf_lineage.index.identify import Identification, Relative
+from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, Judged, Relative
 from hf_lineage.index.shard import Entry
 from hf_lineage.report import wording
-from hf_lineage.report.materials import indented
+from hf_lineage.report.json import indented
 from hf_lineage.report.merges import blend_values, describe_blend
 from hf_lineage.report.text import folded, table, wrapped
 
@@ -24,6 +23,8 @@ Against = Callable[[str], str]
 """The command that tests what was asked about against a base."""
 SHOWN = 5
 """Models near one that was tested that are named."""
+BASES_SCHEMA_VERSION, SCHEMA_VERSION = 1, 3
+COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
 def named(entry: Entry) -> str:
@@ -40,27 +41,21 @@ def untested(group: Group) -> str:
     return f"{', '.join(map(named, group.near[:SHOWN]))}{more} {verbs} not tested"
 
 
-BASES_SCHEMA_VERSION = 1
-BASES_COLUMNS = ("Known model", "Near it", "p", "Verdict")
-
-
 def bases_text(results: Sequence[AdapterBases], against: Against | None = None) -> str:
     """Return what is known of every adapter as a table, and the sentences that belong to it."""
-    return "".join(_base_text(result, against) for result in results)
-
-
-def _base_text(result: AdapterBases, against: Against | None) -> str:
-    part = f" ({printable(result.part, 100)})" if result.part else ""
-    lines = [f"{printable(result.model, 200)}{part}"]
-    if result.tested:
-        lines.append(table(BASES_COLUMNS, (folded(_base_cells(result, one)) for one in result.tested), numeric=(1, 2)))
-    return "\n".join([*lines, *map(wrapped, _base_sentences(result, against))]) + "\n"
-
-
-def _base_cells(result: AdapterBases, one: Judged) -> tuple[str, ...]:
-    p_value = _p_value(result, one)
-    shown = "-" if p_value is None else f"{p_value:.3g}"
-    return named(one.group.entry), str(len(one.group.near)), shown, one.verdict.label
+    lines = []
+    for result in results:
+        part = f" ({printable(result.part, 100)})" if result.part else ""
+        lines.append(f"{printable(result.model, 200)}{part}")
+        cells = []
+        for one in result.tested:
+            p_value = _p_value(result, one)
+            shown = "-" if p_value is None else f"{p_value:.3g}"
+            cells.append(folded((named(one.group.entry), str(len(one.group.near)), shown, one.verdict.label)))
+        if cells:
+            lines.append(table(("Known model", "Near it", "p", "Verdict"), cells, numeric=(1, 2)))
+        lines += map(wrapped, _base_sentences(result, against))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _p_value(result: AdapterBases, one: Judged) -> float | None:
@@ -98,34 +93,35 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
 
 def bases_json(results: Sequence[AdapterBases], _against: Against | None = None) -> str:
     """Return the same as JSON."""
-    return indented({"schema_version": BASES_SCHEMA_VERSION, "adapters": [_base_values(result) for result in results]})
+    adapters = [
+        {
+            "model": result.model,
+            "commit": result.commit,
+            "part": result.part,
+            "adapter": result.described,
+            "width": result.width,
+            "fitting": result.fitting,
+            "untested": result.untested + sum(one.left for one in result.tested),
+            "of": result.of,
+            "tested": [
+                {
+                    **_name(one.group.entry),
+                    "near": [*map(_name, one.group.near)],
+                    "verdict": one.verdict.word,
+                    "code": one.verdict.code,
+                    "reason": one.verdict.reason,
+                    "p_value_adjusted": _p_value(result, one),
+                }
+                for one in result.tested
+            ],
+        }
+        for result in results
+    ]
+    return indented({"schema_version": BASES_SCHEMA_VERSION, "adapters": adapters})
 
 
-def _base_values(result: AdapterBases) -> dict[str, Any]:
-    return {
-        "model": result.model,
-        "commit": result.commit,
-        "part": result.part,
-        "adapter": result.described,
-        "width": list(result.width),
-        "fitting": result.fitting,
-        "untested": result.untested + sum(one.left for one in result.tested),
-        "of": result.of,
-        "tested": [_tested_values(result, one) for one in result.tested],
-    }
-
-
-def _tested_values(result: AdapterBases, one: Judged) -> dict[str, Any]:
-    """Return the model that was tested, those near it and the verdict."""
-    return {
-        "model": one.group.entry.model,
-        "commit": one.group.entry.commit,
-        "near": [{"model": other.model, "commit": other.commit} for other in one.group.near],
-        "verdict": one.verdict.word,
-        "code": one.verdict.code,
-        "reason": one.verdict.reason,
-        "p_value_adjusted": _p_value(result, one),
-    }
+def _name(entry: Entry) -> dict[str, str]:
+    return {"model": entry.model, "commit": entry.commit}
 
 
 BASES_FORMATS: Mapping[str, Callable[[Sequence[AdapterBases], Against | None], str]] = {
@@ -133,21 +129,16 @@ BASES_FORMATS: Mapping[str, Callable[[Sequence[AdapterBases], Against | None], s
     "json": bases_json,
 }
 
-SCHEMA_VERSION = 3
-COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
-
 
 def text(results: Sequence[Identification]) -> str:
     """Return the relatives of a model as a table for each path, and the sentences."""
-    return "".join(map(_text, results))
-
-
-def _text(result: Identification) -> str:
-    tested = (*result.related, *result.others)
-    lines = [printable(result.model, 200)]
-    if tested:
-        lines.append(table(COLUMNS, (folded(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
-    return "\n".join([*lines, *map(wrapped, _sentences(result))]) + "\n"
+    lines = []
+    for result in results:
+        lines.append(printable(result.model, 200))
+        if tested := (*result.related, *result.others):
+            lines.append(table(COLUMNS, (folded(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
+        lines += map(wrapped, _sentences(result))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
@@ -163,14 +154,23 @@ def _inherited(result: Identification, one: Relative) -> str:
 
 
 def _sentences(result: Identification) -> Iterator[str]:
+    """Yield the size of the search, its result, and how many models of the index it cannot speak of."""
     searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
-    if not result.related or result.ancestor is None:
+    if result.ancestor is not None:
+        yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
+        yield from _found(result, result.ancestor)
+    else:
         tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
-        yield from _unsearched(result)
-        return
-    yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
-    ancestor = result.ancestor
+    if result.otherwise:
+        yield (
+            f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
+            f"searched: {result.otherwise} others of the index were not. `hf-lineage compare` tests one of them, "
+            "whatever the width"
+        )
+
+
+def _found(result: Identification, ancestor: Relative) -> Iterator[str]:
     nearest = min(result.related, key=lambda one: one.distance)
     yield f"Nearest known relative: {named(nearest.entry)} (distance {nearest.distance:.3f})"
     through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
@@ -188,37 +188,26 @@ def _sentences(result: Identification) -> Iterator[str]:
         yield f"No other known model lies between it and {named(ancestor.entry)}"
     if result.blended:
         yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
-    yield from _unsearched(result)
 
 
 def json(results: Sequence[Identification]) -> str:
     """Return the same as JSON."""
-    return indented({"schema_version": SCHEMA_VERSION, "paths": [_values(result) for result in results]})
-
-
-def _unsearched(result: Identification) -> Iterator[str]:
-    """Yield how many models of the index the search cannot speak of."""
-    if result.otherwise:
-        yield (
-            f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
-            f"searched: {result.otherwise} others of the index were not. `hf-lineage compare` tests one of them, "
-            "whatever the width"
-        )
-
-
-def _values(result: Identification) -> dict[str, Any]:
-    return {
-        "model": result.model,
-        "commit": result.commit,
-        "path": result.path,
-        "searched": result.searched,
-        "width": result.width,
-        "not_searched": result.otherwise,
-        "of": result.of,
-        "ancestor": result.ancestor and result.ancestor.entry.model,
-        "blend": result.blended and blend_values(result.blended),
-        "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
-    }
+    paths = [
+        {
+            "model": result.model,
+            "commit": result.commit,
+            "path": result.path,
+            "searched": result.searched,
+            "width": result.width,
+            "not_searched": result.otherwise,
+            "of": result.of,
+            "ancestor": result.ancestor and result.ancestor.entry.model,
+            "blend": result.blended and blend_values(result.blended),
+            "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
+        }
+        for result in results
+    ]
+    return indented({"schema_version": SCHEMA_VERSION, "paths": paths})
 
 
 def _relative(result: Identification, one: Relative) -> dict[str, Any]:

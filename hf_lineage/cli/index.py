@@ -17,16 +17,15 @@ from hf_lineage.cli.options import (
     OF_SIGNATURES,
     OUTPUT,
     UNDECIDED,
-    Result,
     count_option,
     format_option,
     make_options,
     remark,
     settings,
-    take,
     unlinked,
     with_examples,
     with_options,
+    write,
 )
 from hf_lineage.errors import NothingToCompare, printable
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from hf_lineage.index.store import Catalogue
     from hf_lineage.signature.values import Signature
     from hf_lineage.source.contents import Adapters
-    from hf_lineage.source.model import OpenedModel
     from hf_lineage.source.options import Options
 
 
@@ -114,7 +112,7 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
 def _shown(results: Iterator[Outcome], models: Sequence[str], doing: str, known: str = "") -> Counter[str]:
     """Print what became of each model, `known` of one that was there, and return how many were of each kind."""
     counted: Counter[str] = Counter()
-    for _ in progress(doing)(models):
+    for _ in progress(doing, models):
         added = next(results)
         counted["failed" if added.problem else "added" if added.records else "known"] += 1
         outcome = "added" if added.records else known
@@ -144,13 +142,12 @@ def remove(models: tuple[str, ...], folder: Path | None) -> int:
 
 @index.command("list", epilog=SHOWING)
 @with_options(INDEX, FORM, OUTPUT)
-def list_(index: str | None, **values: Any) -> int:
+def list_(index: str | None, form: str, output: Path | None) -> int:
     """List the models of the index."""
     from hf_lineage.cli.identified import LISTS
     from hf_lineage.index.store import opened
 
-    entries = sorted(set(opened(index).entries()))
-    take(Result, values).write(LISTS, entries)
+    write(LISTS[form](sorted(set(opened(index).entries()))), output)
     return 0
 
 
@@ -158,14 +155,13 @@ def list_(index: str | None, **values: Any) -> int:
 @click.argument("model", type=MODEL)
 @count_option("--top", "The number of models to test.", 5, most=10)
 @with_options(INDEX, *settings(*OF_SIGNATURES, "alpha", paths=FIRST), FORM, OUTPUT)
-def identify(model: str, top: int, index: str | None, **values: Any) -> int:
+def identify(model: str, top: int, index: str | None, form: str, output: Path | None, **values: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index.store import opened
     from hf_lineage.source.contents import find_adapters
     from hf_lineage.source.locate import located
 
-    result = take(Result, values)
     options = make_options(**values)
     source, catalogue = located(model, options), opened(index)
     adapters = find_adapters(source) if isinstance(source, RepoRef) else None
@@ -173,7 +169,7 @@ def identify(model: str, top: int, index: str | None, **values: Any) -> int:
         formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
     else:
         formats, results, related = _of_model(source, catalogue, options, top)
-    result.write(formats, *results, coloured=True)
+    write(formats[form](*results), output, coloured=form == "text")
     remark(catalogue.notes)
     return 0 if related else UNDECIDED
 
@@ -185,13 +181,18 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index import nearest
     from hf_lineage.index.identify import identify as identify_model
+    from hf_lineage.source.config import parts_of_model
     from hf_lineage.source.contents import only
     from hf_lineage.source.model import open_model
-    from hf_lineage.source.parts import parts_beside
 
     source = only(source)
-    parts = parts_beside(source) if isinstance(source, RepoRef) else ()
-    models = [open_model(source, options), *_readable(parts, options)]
+    parts = parts_of_model(source) if isinstance(source, RepoRef) else ()
+    models = [open_model(source, options)]
+    for part in parts:
+        try:
+            models.append(open_model(part, options))
+        except NothingToCompare as error:  # the model is identified all the same
+            remark([str(error)])
     criteria = Criteria(alpha=options.alpha)
     signatures = [model.signature() for model in models]
     along = [(signature, path) for signature in signatures for path in signature.paths]
@@ -200,21 +201,10 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     return IDENTIFIED_FORMATS, (results,), any(result.related for result in results)
 
 
-def _readable(parts: Sequence[RepoRef], options: Options) -> Iterator[OpenedModel]:
-    """Yield those parts of a model that can be read; of another one a remark says why, and the model is identified."""
-    from hf_lineage.source.model import open_model
-
-    for part in parts:
-        try:
-            yield open_model(part, options)
-        except NothingToCompare as error:
-            remark([str(error)])
-
-
 def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
     """Return what is identified of a repository of adapters."""
     from hf_lineage.cli.identified import BASES_FORMATS
-    from hf_lineage.index.adapter_bases import identify_adapters
+    from hf_lineage.index.identify import identify_adapters
     from hf_lineage.report.command import against as command_against
 
     results = identify_adapters(source, adapters, catalogue, options, top)
@@ -222,16 +212,12 @@ def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, optio
     return BASES_FORMATS, (results, against), any(one.related for result in results for one in result.tested)
 
 
-def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
-    """Return what shows, on a terminal, how many models are done."""
+def progress(doing: str, models: Sequence[Item]) -> Iterable[Item]:
+    """Yield models, and show on a terminal how many are done."""
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled
+    from tqdm import tqdm
 
-    def shown(models: Sequence[Item]) -> Iterable[Item]:
-        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
-        from tqdm import tqdm
-
-        return tqdm(models, desc=doing, unit="model", disable=are_progress_bars_disabled() or None, leave=False)
-
-    return shown
+    return tqdm(models, desc=doing, unit="model", disable=are_progress_bars_disabled() or None, leave=False)
 
 
 BUILDING = with_examples(
@@ -267,7 +253,7 @@ WORK = (
 )
 
 
-@click.command(epilog=BUILDING)
+@index.command(epilog=BUILDING)
 @with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
 def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
     """Put the models of a list into the index, many at a time."""
@@ -296,26 +282,32 @@ GROWING = with_examples(
 @click.command(epilog=GROWING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
 @with_options(AUTHORS, INDEX, *settings(*OF_SIGNATURES, paths=FIRST), format_option(*FORMATS), OUTPUT)
-def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, **values: Any) -> int:
+def tree(
+    models: tuple[str, ...],
+    authors: tuple[str, ...],
+    index: str | None,
+    form: str,
+    output: Path | None,
+    **values: Any,
+) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.cli.single import FORMATS as WRITERS
-    from hf_lineage.index.build import every, gather, indexed, together
+    from hf_lineage.index.build import every, gather, indexed
     from hf_lineage.index.store import opened
     from hf_lineage.index.tree import criteria as tree_criteria
     from hf_lineage.index.tree import grow
 
-    result, options = take(Result, values), make_options(**values)
+    options = make_options(**values)
     everything = every(models, authors)
     if not everything and index is None:
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
-    gathered = gather(everything, options, progress("Reading"))
-    if index is not None:
-        catalogue = opened(index)
-        gathered = together(gathered, indexed(catalogue, options.paths[0]))
-        remark(catalogue.notes)
-    for problem in gathered.problems:
-        click.echo(printable(problem), err=True)
     path = options.paths[0]
-    drawn = grow(gathered.members, path, tree_criteria(path), gathered.seen, gathered.blend)
-    result.write(WRITERS, drawn)
-    return ERROR if gathered.problems else 0
+    members, problems = gather(everything, options, partial(progress, "Reading"))
+    if index is not None:
+        catalogue, known = opened(index), {member.name for member in members}
+        members += [member for member in indexed(catalogue, path) if member.name not in known]
+        remark(catalogue.notes)
+    for problem in problems:
+        click.echo(printable(problem), err=True)
+    write(WRITERS[form](grow(members, path, tree_criteria(path))), output)
+    return ERROR if problems else 0

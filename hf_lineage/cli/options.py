@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from hf_lineage.architecture.paths import PATHS, USUAL
+from hf_lineage.architecture.schema import PATHS, USUAL
 from hf_lineage.errors import LineageError, NetworkError, RepositoryError, printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.files.paths import link_on_the_way
 from hf_lineage.options import FLAG, SETTINGS, ValueKind
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from hf_lineage.source.options import Options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Group = TypeVar("Group", bound="DataclassInstance")
 
 
 class ModelName(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.3
@@ -47,18 +44,13 @@ def format_option(*names: str, text: str = "Format of the result.") -> Callable[
     return click.option("--format", "form", type=click.Choice(names), default="text", show_default=True, help=text)
 
 
-def path_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[Command], Command]:
-    """Return an option for a file or a folder."""
-    return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=text, **more)
-
-
 def count_option(name: str, text: str, default: int, most: int) -> Callable[[Command], Command]:
     """Return an option for a number of things, at least one."""
     number = click.IntRange(1, most)
     return click.option(name, type=number, default=default, show_default=True, metavar="N", help=text)
 
 
-def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
+def writable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
     """Refuse a file that cannot be written before any weights are read, which may take an hour."""
     try:
         writes = file is None or file.exists() or (file.parent.is_dir() and os.access(file.parent, os.W_OK))
@@ -68,18 +60,15 @@ def writable(_context: click.Context, _option: click.Parameter, file: Path | Non
         raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
     if file is not None and file.is_dir():
         raise click.BadParameter(f"{str(file)!r} is a folder; name a file in it")
-    return None if file is None else _unlinked(file, file.parent)
+    unlinked(context, option, file and file.parent)
+    return file
 
 
 def unlinked(_context: click.Context, _option: click.Parameter, folder: Path | None) -> Path | None:
     """Refuse a folder to which a link of a checkout leads: whoever wrote the checkout chose where."""
-    return None if folder is None else _unlinked(folder, folder)
-
-
-def _unlinked(path: Path, folder: Path) -> Path:
-    if link := link_on_the_way(folder):
+    if folder is not None and (link := link_on_the_way(folder)):
         raise click.BadParameter(f"{str(link)!r} is a link and is not followed; name the place that it leads to")
-    return path
+    return folder
 
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:
@@ -93,40 +82,15 @@ def write(text: str, output: Path | None, coloured: bool = False) -> None:
     click.echo(colour(text) if coloured else text, nl=False, color=False if os.environ.get("NO_COLOR") else None)
 
 
-def take(group: type[Group], settings: dict[str, Any]) -> Group:
-    """Take the values of the options of a group out of those of a command; its fields are called as they are."""
-    return group(**{field.name: settings.pop(field.name) for field in fields(group)})
-
-
-@dataclass(frozen=True)
-class Result:
-    """Format and place of the result of a command that judges no claims."""
-
-    form: str
-    output: Path | None
-
-    def write(self, forms: Mapping[str, Callable[..., str]], *values: Any, coloured: bool = False) -> None:
-        """Write values by one of the formats of the command; `coloured` counts for text alone."""
-        write(forms[self.form](*values), self.output, coloured=coloured and self.form == "text")
-
-
 def _silenced(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     """Keep results, warnings and progress bars back until the command ends."""
     if wanted:
-        context.with_resource(_silence())
+        from hf_lineage.hub.client import without_bars
 
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    from hf_lineage.hub.client import without_bars
-
-    threshold = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with without_bars(), contextlib.redirect_stdout(io.StringIO()):
-            yield
-    finally:
-        logging.disable(threshold)
+        context.call_on_close(functools.partial(logging.disable, logging.root.manager.disable))
+        logging.disable(logging.WARNING)
+        context.with_resource(without_bars())
+        context.with_resource(contextlib.redirect_stdout(io.StringIO()))
 
 
 def remark(notes: Iterable[str]) -> None:
@@ -209,23 +173,19 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # no generic before cli
             self.fail(f"{printable(repr(value), 100)} is not {self.kind.words}", param, context)
 
 
-def _option(name: str, **more: Any) -> Callable[[Command], Command]:
-    """Return the command-line option of a row of the table."""
-    row = SETTINGS[name]
-    if row.kind is FLAG:
-        more["is_flag"] = True
-    else:
-        more |= {"type": click.Choice(row.kind.choices) if row.kind.choices else Value(row.kind)}
-    names = (row.flag or f"--{name.replace('_', '-')}", name)
-    return click.option(*names, metavar=row.metavar, multiple=row.multiple, help=row.help, **more)
-
-
 def settings(*names: str, paths: str = USUAL[0]) -> tuple[Callable[[Command], Command], ...]:
     """Return the options of the table of these names, or all of them, in its order."""
-    wanted = names or tuple(name for name, row in SETTINGS.items() if row.help)
-    usual: dict[str, Any] = {"paths": paths, "alpha": Criteria.alpha}
-    more = {name: {"default": value, "show_default": True} for name, value in usual.items()}
-    return tuple(_option(name, **more.get(name, {})) for name in SETTINGS if name in wanted)
+    usual, options = {"paths": paths, "alpha": Criteria.alpha}, []
+    for name, row in SETTINGS.items():
+        if name in names or (not names and row.help):
+            more: dict[str, Any] = {"default": usual[name], "show_default": True} if name in usual else {}
+            if row.kind is FLAG:
+                more["is_flag"] = True
+            else:
+                more["type"] = click.Choice(row.kind.choices) if row.kind.choices else Value(row.kind)
+            flag = row.flag or f"--{name.replace('_', '-')}"
+            options.append(click.option(flag, name, metavar=row.metavar, multiple=row.multiple, help=row.help, **more))
+    return tuple(options)
 
 
 OF_MODELS = ("file", "allow_pickle", "as_class", "local_hub")

@@ -1,25 +1,34 @@
-"""Delivery of a report by commands that judge: its formats, the files that it goes to, its policy, their options."""
+"""Delivery of reports by commands that judge: formats, the files that they go to, the policy, and their options.
+
+Several models make one table, or a line of JSON each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.options import Command, format_option, has_separator, take, writable, write
-from hf_lineage.errors import NothingToCompare, OptionError, printable
+from hf_lineage.cli.options import (
+    Command,
+    error_values,
+    exit_code_of,
+    format_option,
+    has_separator,
+    writable,
+    write,
+)
+from hf_lineage.errors import NothingToCompare, OptionError, format_error, printable
 from hf_lineage.evidence.criteria import FAIL_ON
-from hf_lineage.report import FORMATS, OF_SEVERAL, names, renderer, write_report
+from hf_lineage.report import FORMATS, names, renderer, write_report
 
 if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
-    from hf_lineage.hub.repo import RepoRef
-    from hf_lineage.policy import Policy
-    from hf_lineage.signature.values import Signature
 
 POLICY = click.option(
     "--policy",
@@ -35,22 +44,6 @@ FAILS = click.option(
 )
 
 
-def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
-    """Return the policy that the options name; `locate` returns the model. OptionError for one that is not valid."""
-    if policy is None and fail_on is None:
-        return None
-    from hf_lineage.checking.report import asked
-
-    return asked(policy, fail_on, locate)
-
-
-def under(report: Report, policy: Policy | None) -> Report:
-    """Return the report under a policy as it is today (UTC)."""
-    from hf_lineage.checking.report import under as apply_policy
-
-    return apply_policy(report, policy, datetime.now(UTC).date())
-
-
 Reports = tuple[tuple[str, Path], ...]
 """Formats, each with the file that it goes to; that of --format is empty."""
 
@@ -60,27 +53,26 @@ def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str,
 
     One file may take what is printed otherwise, where a report is printed.
     """
-    pairs = tuple((form, Path(file)) for form, file in map(_split, wanted))
-    for _, file in pairs:
-        writable(context, option, file)
-    bare, formats = [file for form, file in pairs if not form], ", ".join(names())
+    pairs, formats = list[tuple[str, Path]](), ", ".join(names())
+    for text in wanted:
+        form, equals, file = text.partition("=")
+        if not equals or has_separator(form):
+            form, file = "", text
+        elif form not in FORMATS or not file:
+            raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {formats}; or write ./{text}")
+        pairs.append((form, Path(file)))
+    for _, path in pairs:
+        writable(context, option, path)
+    bare = [path for form, path in pairs if not form]
     if bare and option.metavar == ALWAYS:
         raise click.BadParameter(f"{str(bare[0])!r} is not FORMAT=FILE; the formats are {formats}")
     if bare[1:]:
         raise click.BadParameter(f"one file takes the report; write FORMAT=FILE, with one of {formats}")
-    return pairs
+    return tuple(pairs)
 
 
-def _split(text: str) -> tuple[str, str]:
-    form, equals, file = text.partition("=")
-    if not equals or has_separator(form):
-        return "", text
-    if form not in FORMATS or not file:
-        formats = ", ".join(names())
-        raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {formats}; or write ./{text}")
-    return form, file
-
-
+SEVERAL = ("text", "json")
+"""Formats of reports on several models: a table, and a line of JSON for each."""
 ALWAYS = "FORMAT=FILE"
 """Metavar of the option where the format is always named."""
 
@@ -103,12 +95,6 @@ REPORT = (
 )
 
 
-def ready(*forms: str) -> None:
-    """Raise OptionError where a package is missing that one of these formats needs, before anything is read."""
-    for form in forms:
-        renderer(form)
-
-
 def write_reports(report: Report, reports: Reports) -> None:
     """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
     for form, file in reports:
@@ -129,8 +115,9 @@ class Delivery:
     @classmethod
     def take(cls, values: dict[str, Any]) -> Delivery:
         """Take the values of the REPORT options out of those of a command; OptionError where a package is missing."""
-        delivery = take(cls, values)
-        ready(delivery.form, *(form for form, _ in delivery.reports))
+        delivery = cls(values.pop("form"), values.pop("outputs"), values.pop("explain"))
+        for form in (delivery.form, *(form for form, _ in delivery.reports)):
+            renderer(form)
         return delivery
 
     @property
@@ -143,20 +130,88 @@ class Delivery:
         """The files that are written besides, each with its format."""
         return tuple(pair for pair in self.outputs if pair[0])
 
-    @property
-    def only_one(self) -> str:
-        """The first option that is about one model; empty if none was given."""
-        given = {"--explain": self.explain, "-o": self.reports}
-        return next((name for name, value in given.items() if value), "")
-
-    def refuse_several(self) -> None:
-        """Raise OptionError for a format that is about one model, where several are compared."""
-        single = [form for form in (self.form, *(form for form, _ in self.reports)) if form not in OF_SEVERAL]
-        if single:
-            raise OptionError(f"--format {single[0]} is about one model; compare two models with it")
-
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.status)
+
+    def check_several(self, models: Sequence[str], check: Callable[[str], Report]) -> int:
+        """Check models one after another, keep a row of each, and return the worst exit code.
+
+        Raise OptionError for an option that is about one model, and for other formats than text and JSON.
+        """
+        from hf_lineage.evidence.verdict import SEVERITY, ExitCode
+
+        given = {"--explain": self.explain, "-o": self.reports, f"--format {self.form}": self.form not in SEVERAL}
+        if single := next((name for name, value in given.items() if value), ""):
+            raise OptionError(f"{single} is about one model; check each model by itself")
+        codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
+        for name, outcome in _each(models, check):
+            codes.append(ExitCode(exit_code_of(outcome)) if isinstance(outcome, Exception) else outcome.status)
+            if self.form == "text":
+                rows += _rows(printable(name, 200), outcome)
+                remarks += _remarks(printable(name, 200), outcome)
+                continue
+            line = dumps(
+                {"model": printable(name, 200), **error_values(outcome, format_error(outcome))}
+                if isinstance(outcome, Exception)
+                else outcome.to_dict()
+            )
+            if self.output is None:
+                click.echo(line)
+            else:
+                lines.append(f"{line}\n")
+        if self.form == "text" or self.output is not None:
+            text = _text(rows, remarks) if self.form == "text" else "".join(lines)
+            write(text, self.output, coloured=self.form == "text")
+        return int(max(codes, key=SEVERITY.index))
+
+
+def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tuple[str, Report | Exception]]:
+    """Yield the outcome of every model, with a progress bar on a terminal."""
+    from hf_lineage.hub.client import progress
+
+    for name in progress()(models, desc="models", leave=False):
+        try:
+            yield name, check(name)
+        except OptionError:
+            raise
+        except Exception as error:  # the other models are checked all the same
+            yield name, error
+
+
+def _rows(shown: str, outcome: Report | Exception) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of every claim of one model; one row where it declares nothing, or was not checked."""
+    from hf_lineage.report.wording import line as result_line
+
+    if isinstance(outcome, Exception):
+        yield shown, "-", "-", "-", "-", "ERROR"
+    elif not outcome.rows:
+        yield shown, "-", "-", "-", "-", outcome.code.label
+    else:
+        yield from ((shown, *result_line(row)) for row in outcome.rows)
+
+
+def _remarks(shown: str, outcome: Report | Exception) -> Iterator[str]:
+    """Yield what decides the exit code of one model and is not in its rows: an error, a parent, or the policy."""
+    from hf_lineage.report.findings import state_first, state_outcome
+
+    if isinstance(outcome, Exception):
+        why = format_error(outcome)
+        yield why if why.startswith((shown, shown.removeprefix("./"))) else f"{shown}: {why}"
+        return
+    yield from (f"{shown}: {sentence}" for sentence in state_first(outcome))
+    judged = (row for row in outcome.rows if row.waiver or row.expired or row.unmet)
+    yield from (f"{shown}: {state_outcome(row)}" for row in judged)
+
+
+def _text(rows: Sequence[tuple[str, ...]], remarks: Sequence[str]) -> str:
+    """Return the table, the number of claims of every outcome, and remarks."""
+    from hf_lineage.report.text import table, wrapped
+
+    outcomes = Counter(row[-1] for row in rows)
+    counts = ", ".join(f"{count} {label}" for label, count in outcomes.most_common())
+    names = ("Model", "Base", "Score", "Inherited", "p", "Verdict")
+    sentences = [f"{counts}. Details: check one model with --explain.", *remarks]
+    return "\n".join([table(names, rows, (2, 3, 4), width=100).lstrip("\n"), *map(wrapped, sentences)]) + "\n"

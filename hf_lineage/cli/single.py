@@ -32,7 +32,7 @@ from hf_lineage.report.family import (
     rows,
     tested,
 )
-from hf_lineage.report.materials import indented
+from hf_lineage.report.json import indented
 from hf_lineage.report.page import fill, identifier, word
 from hf_lineage.report.text import WIDTH, bar, table, wrapped
 
@@ -45,40 +45,47 @@ def inspection_text(inspection: Inspection) -> str:
         f"factorization {inspection.factorization}, {inspection.layers} layers, width {inspection.width}, "
         f"{inspection.heads} heads; branches take {share:.0%} of {inspection.bytes_stored / 1e6:.1f} MB"
     )
-    rows = [
-        (path, "-", "-", "-")
-        if isinstance(result, str)
-        else (path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}")
-        for path, result in inspection.pairings.items()
-    ]
-    blocks = [wrapped(head), table(("Path", "Pairing accuracy", "AUC", "Negative traces"), rows, numeric=(1, 2, 3))]
+    rows, below = list[tuple[str, ...]](), list[str]()
     for path, result in inspection.pairings.items():
         if isinstance(result, str):
-            blocks.append(wrapped(f"{path}: {printable(result)}"))
+            rows.append((path, "-", "-", "-"))
+            below.append(wrapped(f"{path}: {printable(result)}"))
         else:
-            blocks.append(f"{path}: trace concentration of the plain product, s = |tr M| / ‖M‖\n{_layers(result)}")
+            rows.append((path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}"))
+            below.append(f"{path}: trace concentration of the plain product, s = |tr M| / ‖M‖\n{_layers(result)}")
+    columns = ("Path", "Pairing accuracy", "AUC", "Negative traces")
+    blocks = [wrapped(head), table(columns, rows, numeric=(1, 2, 3)), *below]
     if inspection.unclaimed:
         blocks.append(wrapped(f"Tensors of unknown purpose, not read: {printable(', '.join(inspection.unclaimed))}"))
     return "\n".join(blocks) + "\n"
 
 
+def _layers(result: Pairing) -> str:
+    top = float(result.concentration.max())
+    rows = [
+        (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
+        for layer, value, sign in zip(result.layers, result.concentration, result.signs, strict=True)
+    ]
+    return table(("Layer", "Plain s", "Sign", ""), rows, numeric=(0, 1))
+
+
 def inspection_json(inspection: Inspection) -> str:
     """Return the same as JSON, with the whole matrix of scores."""
-    plain: dict[str, Any] = {name: getattr(inspection, name) for name in Inspection.__dataclass_fields__}
-    plain["pairings"] = {
-        path: {"reason": result}
-        if isinstance(result, str)
-        else {
-            "accuracy": result.accuracy,
-            "auc": result.auc,
-            "layers": list(result.layers),
-            "concentration": result.concentration.tolist(),
-            "trace_signs": result.signs.tolist(),
-            "scores": result.scores.tolist(),
-        }
-        for path, result in inspection.pairings.items()
+    pairings = {path: _pairing(result) for path, result in inspection.pairings.items()}
+    return indented(vars(inspection) | {"pairings": pairings})
+
+
+def _pairing(result: Pairing | str) -> dict[str, Any]:
+    if isinstance(result, str):
+        return {"reason": result}
+    return {
+        "accuracy": result.accuracy,
+        "auc": result.auc,
+        "layers": result.layers,
+        "concentration": result.concentration.tolist(),
+        "trace_signs": result.signs.tolist(),
+        "scores": result.scores.tolist(),
     }
-    return indented(plain)
 
 
 def registry_text(architecture: str | None) -> str:
@@ -86,13 +93,15 @@ def registry_text(architecture: str | None) -> str:
     if architecture is None:
         lines = [wrapped(f"{chosen.name}: {', '.join(chosen.classes)}") for chosen in factorizations()]
         return "\n".join(lines) + "\n"
-    return "\n".join(f"{chosen.name}\n{msgspec.yaml.encode(_known(chosen)).decode()}" for chosen in _find(architecture))
+    return "\n".join(
+        f"{chosen.name}\n{msgspec.yaml.encode(_pruned(chosen)).decode()}" for chosen in _find(architecture)
+    )
 
 
 def registry_json(architecture: str | None) -> str:
     """Return the factorizations as JSON, all of them or those of one class."""
     matches = factorizations() if architecture is None else _find(architecture)
-    return indented([_known(factorization) for factorization in matches])
+    return indented([_pruned(factorization) for factorization in matches])
 
 
 INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
@@ -108,25 +117,12 @@ def _find(architecture: str) -> list[Factorization]:
     return matches
 
 
-def _known(factorization: Factorization) -> dict[str, Any]:
-    """Return a factorization as plain values, without what is left at its default."""
-    plain: dict[str, Any] = _pruned(msgspec.to_builtins(factorization))
-    return plain
-
-
 def _pruned(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items() if item not in (None, [], {}, ())}
-    return [_pruned(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _layers(result: Pairing) -> str:
-    top = float(result.concentration.max())
-    rows = [
-        (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
-        for layer, value, sign in zip(result.layers, result.concentration, result.signs, strict=True)
-    ]
-    return table(("Layer", "Plain s", "Sign", ""), rows, numeric=(0, 1))
+    """Return a factorization, or a value in it, as plain values, without what is left at its default."""
+    plain = msgspec.to_builtins(value)
+    if isinstance(plain, dict):
+        return {key: _pruned(item) for key, item in plain.items() if item not in (None, [], {}, ())}
+    return [_pruned(item) for item in plain] if isinstance(plain, list | tuple) else plain
 
 
 def dot(tree: Tree) -> str:
@@ -165,13 +161,15 @@ def _quoted(name: str) -> str:
 
 def svg(tree: Tree) -> str:
     """Return the picture as a file of its own."""
-    return f"{drawn(tree)}\n"
+    return f"{_drawn(tree)}\n"
 
 
-def drawn(tree: Tree) -> Markup:
+def _drawn(tree: Tree) -> Markup:
     """Return the picture of a tree: one row for each model, below the one that it comes from."""
     title = f"Family tree of {len(tree.models)} models"
-    return picture([_node(row, tree) for row in rows(tree)], title, _described(tree))
+    edges = [f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges]
+    described = "; ".join(edges) or "no two of them are related"
+    return picture([_node(row, tree) for row in rows(tree)], title, described)
 
 
 def _node(row: TreeRow, tree: Tree) -> Node:
@@ -186,18 +184,13 @@ def _node(row: TreeRow, tree: Tree) -> Node:
     return Node(row.name, row.depth, "; ".join(words), tones[0] if len({*tones}) == 1 else "", (*edges, *above))
 
 
-def _described(tree: Tree) -> str:
-    told = (f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges)
-    return "; ".join(told) or "no two of them are related"
-
-
 def html(tree: Tree) -> str:
     """Return the picture on a page of its own, with a table of its edges."""
     return fill(
         "tree.html.j2",
         number=len(tree.models),
         moment=moment(now()),
-        picture=drawn(tree),
+        picture=_drawn(tree),
         meaning_of_marks=MEANING,
         columns=("Model", "Comes from", "Shown by", "Declared", "Seen in the weights", "Length"),
         rows=map(_cells, tree.edges),
@@ -212,7 +205,6 @@ def _cells(edge: Edge) -> tuple[str, ...]:
     return identifier(edge.child), identifier(edge.parent), mark, edge.relation or "-", edge.seen or "-", length
 
 
-SCHEMA_VERSION = 1
 DEEPEST = 10
 """Steps to the right; deeper models stand no further right."""
 
@@ -222,32 +214,30 @@ def text(tree: Tree) -> str:
     lines = []
     for row in rows(tree):
         start = "  " * min(row.depth, DEEPEST)
-        lines += _folded(start, printable(row.name, 200))
-        sentences = ([about(row.edge)] if row.edge else []) + [besides(edge) for edge in row.further]
-        for sentence in sentences:
-            lines += _folded(f"{start}    ", sentence)
+        edges = [about(row.edge)] if row.edge else []
+        below = [(f"{start}    ", words) for words in (*edges, *map(besides, row.further))]
+        for indent, words in ((start, printable(row.name, 200)), *below):
+            lines += textwrap.wrap(
+                words, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+            )
     return "\n".join([*lines, "", wrapped(tested(tree)), wrapped(MEANING)]) + "\n"
-
-
-def _folded(start: str, words: str) -> list[str]:
-    return textwrap.wrap(words, WIDTH, initial_indent=start, subsequent_indent=f"{start}  ", break_on_hyphens=False)
 
 
 def json(tree: Tree) -> str:
     """Return the same as JSON."""
     document = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "path": tree.path,
         "models": [printable(name, 200) for name in tree.models],
         "families": [[printable(name, 200) for name in family] for family in tree.families],
-        "edges": [_values(edge) for edge in tree.edges],
+        "edges": [_edge(edge) for edge in tree.edges],
         "pairs": tree.pairs,
         "alpha": tree.alpha,
     }
     return indented(document)
 
 
-def _values(edge: Edge) -> dict[str, Any]:
+def _edge(edge: Edge) -> dict[str, Any]:
     return {
         "parent": printable(edge.parent, 200),
         "child": printable(edge.child, 200),

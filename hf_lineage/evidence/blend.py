@@ -16,7 +16,7 @@ from enum import Enum
 
 import numpy as np
 
-from hf_lineage.evidence.change import left, solved, squared
+from hf_lineage.evidence.change import residual, solved, squared
 from hf_lineage.evidence.merge import DEPENDENT, LEAST, Products, Share, Shares, independent, shares_of
 from hf_lineage.signature.recipe import Vector
 
@@ -97,7 +97,7 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
         return replace(some, shares=shares, by_branch=branches, made=every)
     shares = shares_of(matrices, count, depth)
     weighed = [(one, solved(one.gram)) for one in matrices]
-    remains = sum(left(one.gram, weights) for one, weights in weighed)
+    remains = sum(residual(one.gram, weights) for one, weights in weighed)
     known = all(one.rounding is not None for one in matrices)
     rounding = sum(one.rounding or 0.0 for one in matrices)
     nearest = min((_from(matrices, parent) for parent in range(count)), default=0.0)
@@ -135,8 +135,10 @@ def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share 
     lines = [_line(one.gram, some, one.active.index(parent), share.value) for one, some in pairs]
     aside, inner, even = (sum(numbers) for numbers in zip((0.0, 0.0, 0.0), *lines, strict=True))
     rounding = sum(one.rounding or 0.0 for one, _ in pairs) if known else 0.0
-    if (on_line := _on_line(pairs, parent)) is not None:
-        return on_line
+    found = Counter(_placed(one, weights, one.active.index(parent)) for one, weights in pairs)
+    most = max((Made.FROM_MODEL, Made.BLEND), key=lambda place: found[place])
+    if found[most] >= max(FEWEST, FEW * len(pairs)):
+        return most
     if inner < INNER * even:
         return Made.PIECES if pure else Made.ASIDE
     if max(0.0, aside - rounding) + UNSURE * rounding > ASIDE * inner:
@@ -144,15 +146,8 @@ def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share 
     return Made.NEAR
 
 
-def _on_line(pairs: Sequence[tuple[Products, Vector]], parent: int) -> Made | None:
-    """Return the place that most matrices on the line between their parents show; None if too few lie on it."""
-    told = Counter(_placed(one, weights, one.active.index(parent)) for one, weights in pairs)
-    most = max((Made.FROM_MODEL, Made.BLEND), key=lambda one: told[one])
-    return most if told[most] >= max(FEWEST, FEW * len(pairs)) else None
-
-
 def _placed(one: Products, weights: Vector, at: int) -> Made | None:
-    own, remains = weights[at] / weights.sum(), left(one.gram, weights)
+    own, remains = weights[at] / weights.sum(), residual(one.gram, weights)
     if not (one.digits and one.rounding and LEAST < own < 1 - LEAST and remains <= STRAIGHT * one.rounding):
         return None
     return Made.FROM_MODEL if remains < BACK * one.rounding else Made.BLEND
@@ -170,4 +165,4 @@ def _line(gram: Vector, weights: Vector, at: int, share: float) -> tuple[float, 
     others[at] -= 1
     others[0] = 0  # all are differences from the first parent
     length = float(others @ gram @ others)
-    return left(gram, weights), float(own * (1 - own)) * length, share * (1 - share) * length
+    return residual(gram, weights), float(own * (1 - own)) * length, share * (1 - share) * length

@@ -65,11 +65,11 @@ def solved(gram: Vector) -> Vector:
     return np.append(1 + weights[0] - weights[1:].sum(), weights[1:])
 
 
-def left(gram: Vector, weights: Vector) -> float:
+def residual(gram: Vector, weights: Vector) -> float:
     """Return the squared size of what is left of the model without a combination of the parents (n,)."""
-    residual = np.append(-weights, 1.0)
-    residual[0] = 1 - weights.sum()
-    return max(0.0, float(residual @ gram @ residual))
+    beside = np.append(-weights, 1.0)
+    beside[0] = 1 - weights.sum()
+    return max(0.0, float(beside @ gram @ beside))
 
 
 def dependents(gram: Vector) -> list[int]:
@@ -178,7 +178,7 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
     grid = find_grid(candidate, digits[1])
     if grid and find_grid(stored, digits[1]):
         grid = None
-    bits, name = (grid.bits, grid.levels.name) if grid else (0, "")
+    bits, name = (grid.levels.bits, grid.levels.name) if grid else (0, "")
     near = grid.step * np.float32(0.51) if grid and bits > 1 else np.float32(0)
     zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
     kept = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
@@ -237,7 +237,7 @@ def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -
 
 
 def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> tuple[int, float, bool]:
-    """Return how many singular values exceed what rounding reaches, that bound, and whether rounding explains the rest.
+    """Return the number of singular values above the bound of rounding, the bound, and whether it explains the rest.
 
     A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
     formats only the whole, for the sums are made in float32.

@@ -116,7 +116,9 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     """Return how similar two models are along one path; both must have the same recipe and width."""
     room = min(getattr(path.sketch, "room", path.sketch.shape[2]) for path in (a, b))
     inner, a_squares, b_squares = inner_products(pieces(a.sketch, room), pieces(b.sketch, room))
-    similarity = cosines(inner, a_squares.sum(axis=1), b_squares.sum(axis=1)) * a.alike(b)
+    norms = np.sqrt(np.outer(a_squares.sum(axis=1), b_squares.sum(axis=1)))
+    cosines = np.clip(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0), -1.0, 1.0)
+    similarity = cosines * a.alike(b)
     numbers = np.arange(len(a.trace))  # a sample draws in each layer anew
     chosen, partners = pairs = (numbers, numbers) if a.by_number else assign(similarity * gate(a, b))
     return Comparison(
@@ -129,16 +131,17 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
 
 
 def _error(a: PathSignature, b: PathSignature, pairs: Pairs, squares: tuple[Vector, Vector]) -> float:
-    """Return the standard error of the score, given the squared norms of the sketches' columns, (n, k) each.
-
-    Of a sample it is that from the scatter of rows and of columns together, both of which were drawn.
-    """
-    if a.sampled:
+    """Return the standard error of the score, given the squared norms of the sketches' columns, (n, k) each."""
+    if a.sampled:  # the scatter of rows and of columns together, both of which were drawn
         one, other = (np.asarray(path.sketch)[rows].astype(float) for path, rows in zip((a, b), pairs, strict=True))
         cross, left, right = one * other, one * one, other * other
         return math.hypot(*(_standard_error(*(x.sum(axis=axis) for x in (cross, left, right))) for axis in (1, 2)))
-    exact = a.sketch.shape[1] == a.sketch.shape[2]
-    return 0.0 if exact else _standard_error(_paired(a, b, pairs), *squares)
+    if a.sketch.shape[1] == a.sketch.shape[2]:  # exact
+        return 0.0
+    one, other = (np.asarray(path.sketch) for path in (a, b))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        cross = pool.map(lambda i, j: np.einsum("dk,dk->k", one[i], other[j], dtype=np.float64), *pairs)
+        return _standard_error(np.stack([*cross]), *squares)
 
 
 def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
@@ -183,11 +186,8 @@ def inner_products(a: Iterable[Array], b: Iterable[Array]) -> Products:
 
 
 def _piece_products(pool: Executor, a: Array, b: Array) -> Products:
-    """Return what one pair of pieces adds to the three sums.
-
-    Rows are always cut at the same places, whatever the number of threads, so that the sums are the same.
-    """
     width = a.shape[1]
+    # Rows are cut at the same places whatever the number of threads, so that the sums are the same.
     step = max(LEAST, -(-width // PARTS))
     parts = (slice(start, start + step) for start in range(0, width, step))
     inner, left, right = zip(*pool.map(lambda part: _row_products(a[:, part], b[:, part]), parts), strict=True)
@@ -210,12 +210,6 @@ def _row_products(a: Array, b: Array) -> Products:
     return inner, left, right
 
 
-def cosines(inner: Vector, a_squares: Vector, b_squares: Vector) -> Vector:
-    """Return cosines (L, M) from inner products (L, M) and squared norms (L,) and (M,); 0 for a zero block."""
-    norms = np.sqrt(np.outer(a_squares, b_squares))
-    return np.clip(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0), -1.0, 1.0)
-
-
 def gate(a: PathSignature, b: PathSignature) -> Vector:
     """Return min(s_i^A / τ, s_j^B / τ, 1) with τ the least trace concentration of A's usable layers; (L, M)."""
     s_a, s_b = a.concentration, b.concentration
@@ -226,22 +220,20 @@ def gate(a: PathSignature, b: PathSignature) -> Vector:
 
 
 def assign(gated: Vector) -> Pairs:
-    """Return the one-to-one pairing that maximises the sum of a (L, M) matrix (equation 5): rows and columns."""
-    best = gated.argmax(axis=1)
-    if len(best) <= len(gated.T) and len(set(best.tolist())) == len(best):  # no two rows compete, so none can do better
-        return np.arange(len(best)), best
+    """Return the one-to-one pairings that maximise the sums of matrices (..., L, M) (equation 5): rows and columns."""
+    best, rows = gated.argmax(axis=-1), np.arange(gated.shape[-2])
+    ordered = np.sort(best, axis=-1)
+    compete = (ordered[..., 1:] == ordered[..., :-1]).any(axis=-1) | (len(rows) > gated.shape[-1])
+    if not compete.any():  # no two rows have the same best partner, so none can do better
+        return np.broadcast_to(rows, best.shape), best
     # Imported here: it takes longer than all other imports together, and most commands never need it.
     from scipy.optimize import linear_sum_assignment
 
-    rows, columns = linear_sum_assignment(gated, maximize=True)
-    return np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
-
-
-def _paired(a: PathSignature, b: PathSignature, pairs: Pairs) -> Vector:
-    """Return the inner product of every column of A's sketch with that of its partner, (n, k)."""
-    one, other = (np.asarray(path.sketch) for path in (a, b))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack([*pool.map(lambda i, j: np.einsum("dk,dk->k", one[i], other[j], dtype=np.float64), *pairs)])
+    pairs = np.empty((2, *gated.shape[:-2], min(gated.shape[-2:])), dtype=np.int64)
+    for place in np.ndindex(compete.shape):
+        alone = (rows, best[place])
+        pairs[:, *place] = linear_sum_assignment(gated[place], maximize=True) if compete[place] else alone
+    return pairs[0], pairs[1]
 
 
 def _standard_error(cross: Vector, left: Vector, right: Vector) -> float:

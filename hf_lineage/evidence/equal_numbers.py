@@ -16,10 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence import p_values
-from hf_lineage.evidence.p_values import Draws
-from hf_lineage.evidence.permutation import FEWEST_COORDINATES, Tried
-from hf_lineage.evidence.symmetry import HALVES, elements
+from hf_lineage.evidence.p_values import Draws, most
+from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, Tried, elements
 from hf_lineage.signature.recipe import Array, Vector
 
 ROWS = 64
@@ -120,12 +118,12 @@ def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -
     """Return the energy that is equal as observed, and under elements of one half of the group."""
     fixed = straight.diagonal()
 
-    def energies() -> Iterator[float]:
-        for drawn in elements(half, len(fixed), p_values.most(first), seed):
+    def energies() -> Iterator[Vector]:
+        for drawn in elements(half, len(fixed), most(first), seed):
             moved = _permuted(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
-            yield from map(float, moved)
+            yield np.array([round(energy, 12) for energy in moved.tolist()])  # sums in another order differ by less
 
-    return Tried.draw(Draws(round(energy, 12) for energy in energies()), first)  # sums in another order differ by less
+    return Tried.draw(Draws(energies()), first)
 
 
 def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:

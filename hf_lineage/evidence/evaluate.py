@@ -10,8 +10,8 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import Executed
-from hf_lineage.evidence.inherited import together
-from hf_lineage.evidence.measure import measure
+from hf_lineage.evidence.inherited import union_inherited
+from hf_lineage.evidence.measure import Pair, measure
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.values import Signature
 
@@ -38,7 +38,7 @@ ALIKE_IN_ALL = (
 
 def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
     """Return the verdict on two signatures of one recipe and one width; nothing else is used."""
-    return judge(measure(base, candidate, criteria), criteria)
+    return judge(measure([Pair.align(path, base, candidate) for path in criteria.paths], criteria), criteria)
 
 
 def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
@@ -205,7 +205,7 @@ def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
     if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):
         return False
     one = any(share.least > min_share for share in inherited)
-    everything = together(inherited)
+    everything = union_inherited(inherited)
     return one or (everything is not None and everything.least > min_share)
 
 

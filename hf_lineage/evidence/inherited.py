@@ -136,7 +136,6 @@ def inherited_units(
 
 
 def _half_width(weights: Vector, errors: Vector) -> float:
-    """Return half the width of the interval, given one over the number of units of each layer (Hoeffding 1963)."""
     return float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
 
 
@@ -150,7 +149,7 @@ def to_draw(layers: int) -> int:
     return min(MOST, max(FEWEST, DRAWN // max(layers, 1)))
 
 
-def together(several: Sequence[Inherited]) -> Inherited | None:
+def union_inherited(several: Sequence[Inherited]) -> Inherited | None:
     """Return what a candidate inherits from any of several bases; None if other layers or units were looked up in one.
 
     A unit that several bases have counts once, because bases may be copies of each other.
@@ -185,9 +184,10 @@ def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.
     codes = [(getattr(candidate, row)[chosen], getattr(base, row)) for row in ROWS]
     if any(signs.shape[1] != base_signs.shape[1] for signs, base_signs in codes):
         return inherited
-    sides = [
-        (_words(signs), _words(base_signs), _cosine(signs.shape[1])) for signs, base_signs in codes if signs.shape[1]
-    ]
+    sides = []
+    for signs, base_signs in codes:
+        if bits := 8 * signs.shape[1]:
+            sides.append((_words(signs), _words(base_signs), np.cos(np.pi * np.arange(bits + 1) / bits)))
     rows = max(1, AT_A_TIME // max(len(chosen), 1))
     for start in range(0, len(base.weight) if sides else 0, rows):
         missing = np.flatnonzero(~inherited)
@@ -226,14 +226,7 @@ def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np
     return total
 
 
-def _cosine(size: int) -> Vector:
-    """Return the cosine for each number of different signs in so many bytes: cos(π x) for a share x."""
-    cosine: Vector = np.cos(np.pi * np.arange(8 * size + 1) / (8 * size))
-    return cosine
-
-
 def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Return packed signs (u, bytes) as (words, u), the last word filled with zeros."""
     filled = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), dtype=np.uint8)
     filled[:, : codes.shape[1]] = codes
     return np.ascontiguousarray(filled.view(np.uint64).T)
@@ -248,31 +241,30 @@ def inherited_share(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
 ) -> Inherited:
     """Return the share by a few units, or by more if these do not decide whether it is more than one half."""
-
-    def looked_up(purpose: str, count: int) -> Inherited:
-        pairs = enumerate(zip(others, partners, strict=True))
-        layers = [_layer(bases[at], rows, count, random_stream(f"{purpose} {number}")) for number, (rows, at) in pairs]
-        shares = np.array([left * drawn.share for drawn, left, _ in layers])
-        error = _half_width(weights, np.array([error for _, _, error in layers]))
-        return Inherited(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
-
     count = to_draw(len(others))
-    few = looked_up(f"units in a frame {seed}", count)
-    if not few.interval[0] <= HALF < few.share:
-        return few
-    return looked_up(f"more units in a frame {seed}", MORE * count)
+    for purpose, number in ("units", count), ("more units", MORE * count):
+        layers = [
+            _layer(bases[partner], rows, number, random_stream(f"{purpose} in a frame {seed} {place}"))
+            for place, (rows, partner) in enumerate(zip(others, partners, strict=True))
+        ]
+        shares = np.array([remaining * drawn.share for drawn, remaining, _ in layers])
+        error = _half_width(weights, np.array([error for _, _, error in layers]))
+        found = Inherited(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
+        if not found.interval[0] <= HALF < found.share:
+            break
+    return found
 
 
 def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> Inherited:
     """Return the share of what the heads of each layer write that a head of the base computes as well."""
-    shares = np.array([0.0 if base is None else _of_heads(base, candidate) for base, candidate in layers])
-    return Inherited(shares, np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
-
-
-def _of_heads(base: HeadProducts, candidate: HeadProducts) -> float:
-    found = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
-    total = candidate.weight.sum()
-    return float(candidate.weight @ found / total) if total > 0 else 0.0
+    shares = []
+    for base, candidate in layers:
+        shares.append(0.0)
+        total = candidate.weight.sum()
+        if base is not None and total > 0:
+            found = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
+            shares[-1] = float(candidate.weight @ found / total)
+    return Inherited(np.array(shares), np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
 
 
 def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float, float]:
@@ -289,10 +281,10 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
     if candidate.kept < 1:  # they are a sample themselves
         error += _effective(candidate.weight)
-    return Drawn(chosen, counts, inherited), _left(base.select(partners), candidate), error
+    return Drawn(chosen, counts, inherited), _remaining(base.select(partners), candidate), error
 
 
-def _left(partners: UnitRows, candidate: UnitRows) -> float:
+def _remaining(partners: UnitRows, candidate: UnitRows) -> float:
     """Return what is left of the copies of some units of the base after their opposites: 1 if at least half is.
 
     A copy beside its opposite writes nothing. Units that undo a copy without being opposites of it need not be counted:

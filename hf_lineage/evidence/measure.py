@@ -20,7 +20,7 @@ from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.inherited import inherited_units
-from hf_lineage.evidence.permutation import Null, PermutationNull, deciding, sequential_nulls
+from hf_lineage.evidence.permutation import Null, PermutationNull, sequential_nulls
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature.recipe import random_stream
 from hf_lineage.signature.values import PathSignature, Signature
@@ -151,11 +151,12 @@ def same_recipe(a: Signature, b: Signature) -> None:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
 
 
-def _permutation(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, PermutationNull]:
-    """Return the null of each path; all paths with the same number of test coordinates share their permutations.
+def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
+    """Return everything that is measured between two models along some paths, by path.
 
-    Paths may have different numbers, as stacks of different widths do. These are corrected for by Bonferroni: each
-    group of paths gets its part of alpha, and enough further permutations to reach it.
+    All paths with the same number of test coordinates share their permutations. They may have different numbers, as
+    stacks of different widths do. These are corrected for by Bonferroni: each group of paths gets its part of alpha,
+    and enough further permutations to reach it.
     """
     groups: dict[tuple[int, bool], list[Pair]] = {}
     for pair in pairs:
@@ -167,18 +168,7 @@ def _permutation(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Permuta
         drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed)
         for path, null in drawn.items():
             nulls[path] = replace(null, not_exchangeable=not exchangeable, part=part)
-    return nulls
-
-
-def measure(base: Signature, candidate: Signature, criteria: Criteria) -> dict[str, Evidence]:
-    """Return everything that is measured between two signatures of one recipe, by path."""
-    return measured([Pair.align(path, base, candidate) for path in criteria.paths], criteria)
-
-
-def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
-    """Return everything that is measured between two models along some paths."""
-    permuted = _permutation(pairs, criteria)
-    return {pair.path: _evidence(pair, permuted[pair.path], criteria) for pair in pairs}
+    return {pair.path: _evidence(pair, nulls[pair.path], criteria) for pair in pairs}
 
 
 def _evidence(pair: Pair, permuted: PermutationNull, criteria: Criteria) -> Evidence:
@@ -187,7 +177,7 @@ def _evidence(pair: Pair, permuted: PermutationNull, criteria: Criteria) -> Evid
     nulls: list[Null] = [permuted]
     if known := criteria.independent.get(pair.path):
         nulls.append(replace(known, observed=comparison.score, alpha=criteria.alpha))
-    first = deciding(nulls) or nulls[-1]
+    first = next((null for null in nulls if not null.objection), nulls[-1])
     unlikely = first.p_over_paths > DOUBTFUL
     return Evidence(
         comparison,

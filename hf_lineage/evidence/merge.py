@@ -12,13 +12,13 @@ what the others do not give stays with it, and what they give in excess is taken
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, spacing
-from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, left, rebased, solved
+from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, rebased, residual, solved
 from hf_lineage.signature.recipe import Vector
 
 PARTS = 8
@@ -65,10 +65,6 @@ class Products:
             grams=rebased(self.grams, (*places, len(self.active))),
         )
 
-    def without(self, part: int) -> Products:
-        """Return the matrix without one part of its rows."""
-        return replace(self, grams=np.delete(self.grams, part, axis=0))
-
 
 @dataclass(frozen=True)
 class Stored:
@@ -89,10 +85,22 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
 
     That is so where a number is not finite, and where the parents differ by less than the format tells apart.
     """
-    first, kept = parents[0][1].numbers, _kept([one.numbers for _, one in parents], model)
-    if kept is None or not all(np.isfinite(one.numbers).all() for one in (*(one for _, one in parents), model)):
+    first, *others = (one.numbers for _, one in parents)
+    kept = np.ones(model.numbers.shape, bool)
+    if model.digits and others:
+        apart = np.max([np.abs(other - first) for other in others], axis=0)
+        kept = apart >= FINE * spacing(first, model.digits)
+        if kept.sum() < FEWEST:
+            return None
+    if not all(np.isfinite(one).all() for one in (first, *others, model.numbers)):
         return None
-    grams = [rows @ rows.T for rows in _rows(first, [one.numbers for _, one in parents[1:]], model.numbers, kept)]
+    grams = []
+    for some in np.array_split(np.arange(len(first)), PARTS):
+        chosen = kept[some]
+        origin = first[some][chosen].astype(np.float64)
+        apart = [one[some][chosen].astype(np.float64) - origin for one in (*others, model.numbers)]
+        rows = np.stack([origin, *apart])
+        grams.append(rows @ rows.T)
     if not sum(gram[0, 0] for gram in grams):
         return None
     steps = [one for one in (model.spacing, model.step) if one is not None]
@@ -105,26 +113,8 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
         np.stack(grams),
         rounding,
         model.digits,
-        frozenset(is_low_rank(first[:RANKED], one.numbers[:RANKED], model.digits or FLOAT) for _, one in parents[1:]),
+        frozenset(is_low_rank(first[:RANKED], other[:RANKED], model.digits or FLOAT) for other in others),
     )
-
-
-def _kept(parents: Sequence[Matrix], model: Stored) -> Matrix | None:
-    """Return which numbers (r, c) of the parents are far enough apart, all where no format is known; None if few."""
-    kept = np.ones(model.numbers.shape, bool)
-    if not model.digits or len(parents) < 2:
-        return kept
-    apart = np.max([np.abs(parent - parents[0]) for parent in parents[1:]], axis=0)
-    kept = apart >= FINE * spacing(parents[0], model.digits)
-    return kept if kept.sum() >= FEWEST else None
-
-
-def _rows(first: Matrix, others: Sequence[Matrix], model: Matrix, kept: Matrix) -> Iterator[Vector]:
-    """Yield, by parts of the rows, the first parent and all differences from it, (n + 1, numbers)."""
-    for rows in np.array_split(np.arange(len(model)), PARTS):
-        chosen = kept[rows]
-        origin = first[rows][chosen].astype(np.float64)
-        yield np.stack([origin, *(one[rows][chosen].astype(np.float64) - origin for one in (*others, model))])
 
 
 LEAST = 0.02
@@ -192,15 +182,13 @@ def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
     if not matrices:
         return Shares((ALIKE,) * count, 0.0)
     levelled = _levelled(matrices)
-    value, dependent = _fitted(levelled, count), _dependent(levelled)
-    parts = [_fitted([one.without(part) for one in levelled], count) for part in range(PARTS)]
-    noise, between = jackknife(parts), np.zeros(count)
+    (value, noise), dependent, between = _estimated(levelled, count), _dependent(levelled), np.zeros(count)
     numbers = sorted({one.layer for one in levelled})
     if len(numbers) > 2:
         others = [_fitted([one for one in levelled if one.layer != number], count) for number in numbers]
         between = jackknife(others) * math.sqrt(max(0.0, 1 - len(numbers) / depth))
     errors = np.hypot(noise, between)
-    by_layer = {number: _of_layer([one for one in levelled if one.layer == number], count) for number in numbers}
+    by_layer = {number: _estimated([one for one in levelled if one.layer == number], count) for number in numbers}
 
     def estimate(parent: int) -> Share | str:
         if not any(parent in one.active for one in matrices):
@@ -248,7 +236,6 @@ def _fitted(matrices: Sequence[Products], count: int) -> Vector:
 
 
 def _dependent(matrices: Sequence[Products]) -> set[int]:
-    """Return the parents that depend on others."""
     return {active[index] for active, (_, gram) in _by_parents(matrices).items() for index in dependents(gram)}
 
 
@@ -265,12 +252,12 @@ def _remainder(matrices: Sequence[Products]) -> float:
     """Return the size of what no combination of the parents of each layer explains, beside their mean distance."""
     remains, apart = 0.0, 0.0
     for gram in (one.gram for one in matrices if len(one.active) > 1):
-        remains += left(gram, solved(gram))
+        remains += residual(gram, solved(gram))
         apart += distance(gram)
     return math.sqrt(remains / apart) if apart > 0 else 0.0
 
 
-def _of_layer(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
-    """Return the shares of all parents in one layer, and half the widths of their intervals."""
-    parts = [_fitted([one.without(part) for one in matrices], count) for part in range(PARTS)]
-    return _fitted(matrices, count), jackknife(parts)
+def _estimated(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
+    """Return the shares of all parents, and half the widths of intervals from the scatter between parts of the rows."""
+    without = ([replace(one, grams=np.delete(one.grams, part, axis=0)) for one in matrices] for part in range(PARTS))
+    return _fitted(matrices, count), jackknife([_fitted(some, count) for some in without])

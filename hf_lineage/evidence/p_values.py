@@ -26,19 +26,18 @@ them is called significant is alpha at most, whatever the other paths show.
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
-from hf_lineage.architecture.tables import registry_root
+from hf_lineage.architecture.registry import registry_root
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.signature.recipe import Vector
 
@@ -55,32 +54,32 @@ def most(first: int) -> int:
     return LONGER * (first + 1) - 1
 
 
-def ends(drawn: int, reached: int, first: int) -> bool:
+Counts = int | NDArray[Any]
+
+
+def ends(drawn: Counts, reached: Counts, first: int) -> NDArray[np.bool_]:
     """Return whether a sequence ends after this permutation: enough reached the score, none did, or all are drawn.
 
     `reached` of `drawn` permutations had at least the observed score, this one perhaps among them.
     """
-    return enough(drawn, reached, first) or (drawn == first and not reached) or drawn == most(first)
+    none = (drawn == first) & (reached == 0)
+    return np.asarray((reached >= np.where(drawn <= first, FEW, MANY)) | none | (drawn == most(first)))
 
 
-def enough(drawn: int, reached: int, first: int) -> bool:
-    """Return whether as many permutations reached the observed score as the rule asks for."""
-    return reached >= (FEW if drawn <= first else MANY)
-
-
-def sequence(observed: float, under_permutations: Iterator[float], first: int) -> list[float]:
-    """Return as many statistics under permutations as the rule asks for, in the order in which they are drawn."""
-    drawn: list[float] = []
-    reached = 0
-    while not (drawn and ends(len(drawn), reached, first)):
-        drawn.append(next(under_permutations))
-        reached += not drawn[-1] < observed
-    return drawn
+def sequence(observed: float, pieces: Iterator[Vector], first: int) -> Vector:
+    """Return as many statistics under permutations as the rule asks for, of those that come in pieces."""
+    drawn = np.zeros(0)
+    while True:
+        drawn = np.append(drawn, next(pieces))
+        ended = ends(np.arange(1, len(drawn) + 1), np.cumsum(~(drawn < observed)), first)
+        if ended.any():
+            return drawn[: int(ended.argmax()) + 1]
 
 
 def p_value(drawn: int, reached: int, first: int) -> float:
     """Return the p-value of a sequence that ended here, at least 1 / (first + 1)."""
-    rank, size = (reached, drawn) if enough(drawn, reached, first) else (reached + 1, drawn + 1)
+    enough = reached >= (FEW if drawn <= first else MANY)
+    rank, size = (reached, drawn) if enough else (reached + 1, drawn + 1)
     if drawn <= first:
         return rank / size
     # None of the first n reaches the observed score, and yet so many of all do: none of these is among the first n.
@@ -94,45 +93,36 @@ SCALE = 128
 """The number of permutations that give mean and deviation of a path: the deviation is then right within some 6 %."""
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Mean and deviation of some statistics, by which statistics of unlike sizes are made comparable."""
-
-    mean: float
-    deviation: float
-
-    @classmethod
-    def estimate(cls, values: Vector) -> Scale:
-        """Return the scale of these statistics."""
-        return cls(float(values.mean()), float(values.std()))
-
-    def standardised(self, values: Statistics) -> Statistics:
-        """Return values less the mean, over the deviation; zeros where there is none."""
-        return (values - self.mean) / self.deviation if self.deviation > 0 else values * 0.0
+def standardise(values: Statistics, sample: Vector) -> Statistics:
+    """Return statistics less the mean of a sample, over its deviation; zeros where it has none."""
+    mean, deviation = float(sample.mean()), float(sample.std())
+    return (values - mean) / deviation if deviation > 0 else values * 0.0
 
 
 class Draws:
-    """An observed statistic, and the same statistic under permutations, each computed when it is first needed."""
+    """An observed statistic, and the same statistic under permutations, computed when they are first needed."""
 
-    def __init__(self, statistics: Iterator[float]) -> None:
-        """Take the observed statistic, and then that under each permutation."""
-        self.observed = next(statistics)
-        self._rest, self._drawn = statistics, list[float]()
+    def __init__(self, pieces: Iterator[Vector]) -> None:
+        """Take the observed statistic, and then those under permutations, in pieces of any length."""
+        values = next(pieces)
+        self.observed, self._values, self._pieces = float(values[0]), values[1:], pieces
 
-    def __getitem__(self, number: int) -> float:
-        """Return the statistic under a permutation, numbered from 0."""
-        while len(self._drawn) <= number:
-            self._drawn.append(next(self._rest))
-        return self._drawn[number]
+    def known(self, count: int) -> Vector:
+        """Return all statistics under permutations that are computed, so many at least."""
+        while len(self._values) < count:
+            self._values = np.append(self._values, next(self._pieces))
+        return self._values
 
-    def after(self, start: int) -> Iterator[float]:
-        """Yield the statistics from this number on, without end."""
-        return (self[number] for number in itertools.count(start))
+    def after(self, start: int) -> Iterator[Vector]:
+        """Yield the statistics from this number on, in pieces and without end."""
+        while True:
+            piece = self.known(start + 1)[start:]
+            yield piece
+            start += len(piece)
 
-    @functools.cached_property
-    def scale(self) -> Scale:
-        """The scale of the first permutations."""
-        return Scale.estimate(np.array([self[number] for number in range(SCALE)]))
+    def standardise(self, values: Statistics) -> Statistics:
+        """Return statistics less the mean of the first permutations, over their deviation."""
+        return standardise(values, self.known(SCALE)[:SCALE])
 
 
 def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: int) -> dict[str, float]:
@@ -140,23 +130,27 @@ def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: 
 
     A path whose statistic is NaN is left out of every maximum, and its p is 1.
     """
-    numbers = {path: drawn.scale.standardised(drawn.observed) for path, drawn in draws.items()}
+    numbers = {path: drawn.standardise(drawn.observed) for path, drawn in draws.items()}
     ranked = sorted((path for path in numbers if not math.isnan(numbers[path])), key=numbers.__getitem__, reverse=True)
     corrected, least = dict.fromkeys(draws, 1.0), 0.0
     for rank, path in enumerate(ranked):
-        rest = [draws[other] for other in ranked[rank:]]
-        # Other permutations than those of the path alone are counted, which may by chance show less.
-        least = max(least, p_values[path], _of_largest(numbers[path], rest, first) if len(rest) > 1 else 0.0)
+        least = max(least, p_values[path])
+        if rest := ranked[rank + 1 :]:
+            # Other permutations than those of the path alone are counted, which may by chance show less.
+            drawn = sequence(numbers[path], _largest([draws[other] for other in (path, *rest)]), first)
+            least = max(least, p_value(len(drawn), not_below(numbers[path], drawn), first))
         corrected[path] = least
     return corrected
 
 
-def _of_largest(observed: float, paths: Sequence[Draws], first: int) -> float:
-    """Return the p-value of the largest statistic of some paths; one that is NaN under a permutation is reached."""
-    rows = ([path.scale.standardised(path[number]) for path in paths] for number in itertools.count(SCALE))
-    largest = (math.inf if any(map(math.isnan, row)) else max(row) for row in rows)
-    drawn = sequence(observed, largest, first)
-    return p_value(len(drawn), not_below(observed, np.array(drawn)), first)
+def _largest(paths: Sequence[Draws]) -> Iterator[Vector]:
+    """Yield the largest statistic of some paths under each of the later permutations; infinity where one is NaN."""
+    start = SCALE
+    while True:
+        stop = min(len(path.known(start + 1)) for path in paths)
+        largest = np.max([path.standardise(path.known(stop)[start:stop]) for path in paths], axis=0)
+        yield np.where(np.isnan(largest), math.inf, largest)
+        start = stop
 
 
 def not_below(observed: float, permuted: Vector) -> int:

@@ -5,20 +5,25 @@ coordinates of an independent B may be permuted by any P, or flipped by any D = 
 distribution of (A, B) stays as it is. Each half of this group gives an exact p-value under its own assumption:
 permutations where all coordinates mean the same, signs also where a publisher sorted, padded or rotated them. The
 larger of the two is valid wherever either assumption holds, so it decides.
+
+Blocks are compared without the means of their rows and columns, which LayerNorm removes, and without their share along
+the identity: no permutation moves these. A flip moves the means, so it is applied before they are removed.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hf_lineage.evidence.comparison import assign, gate
 from hf_lineage.evidence.p_values import SCALE, Draws, EmpiricalNull, most, not_below, sequence, step_down
 from hf_lineage.evidence.p_values import p_value as p_value_of_draws
-from hf_lineage.evidence.symmetry import HALVES, scores
-from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.values import PathSignature
 
 MAXIMUM = "Westfall and Young 1993"
@@ -44,7 +49,7 @@ class Tried:
     @classmethod
     def draw(cls, draws: Draws, first: int) -> Tried:
         """Return as many scores as the rule of `p_values` asks for."""
-        return cls(draws.observed, np.array(sequence(draws.observed, draws.after(0), first)), first)
+        return cls(draws.observed, sequence(draws.observed, draws.after(0), first), first)
 
     @property
     def reached(self) -> int:
@@ -151,9 +156,139 @@ Null = PermutationNull | EmpiricalNull
 """The distribution of the score of one path between independent models."""
 
 
-def deciding(nulls: Sequence[Null]) -> Null | None:
-    """Return the null that decides the verdict, the first without an objection; None if all have one."""
-    return next((null for null in nulls if not null.objection), None)
+BATCHES = (32, 128)
+"""Elements drawn at first, and at most at a time. Each batch is as large as all before it together, for most sequences
+of independent models end after some forty."""
+EPSILON = np.float32(1e-7)
+"""A block whose means and identity make up all but this share of its square has nothing else to compare."""
+TILES = {"permutations": 16, "signs": BATCHES[1]}
+"""Elements of each half whose scores a thread computes at a time."""
+SMALL = 2**15
+"""Numbers of A's blocks below which a tile takes no longer than handing it to a thread."""
+GATHERED = 2**17
+"""Numbers that a thread gathers at a time: as many as the processor's cache holds."""
+Cosines = Callable[[NDArray[np.int64]], Array]
+"""From n elements (n, m) to the cosines of A's layers and B's moved ones, (n, L, M), or (n, L) of layers by number."""
+
+
+def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
+    """Return cosines of blocks gathered anew for every permutation, which leaves their means and norms as they are.
+
+    Layers come last, so that a permutation moves whole rows, one for each pair of coordinates. Products are small
+    enough for BLAS to stay on the calling thread. Each is summed in the same order whatever else is in the batch:
+    a permutation that changes nothing gives the observed score to the last bit.
+    """
+    size, both = own.shape[1], (own, _normalised(fixed))
+    # Zeros fill rows up to whole 16 bytes, four numbers, which NumPy gathers several times faster.
+    ours, theirs = (np.pad(one, ((0, -len(one) % 4), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
+    by_place, rows = ours.T.copy(), theirs.T.copy()
+    step = max(1, GATHERED // (len(theirs) * max(TILES["permutations"], len(ours))))
+
+    def cosines(orders: NDArray[np.int64]) -> Array:
+        places = (orders[:, :, None] * size + orders[:, None, :]).reshape(len(orders), -1)
+        scratch = np.empty(len(orders) * step * len(theirs), np.float32)
+        found = np.zeros((len(orders), *([] if by_number else [len(ours)]), len(theirs)), np.float32)
+        for start in range(0, size**2, step):
+            some, part = places[:, start : start + step], slice(start, start + step)
+            out = scratch[: some.size * len(theirs)].reshape(*some.shape, -1)
+            blocks = rows.take(some, axis=0, out=out, mode="clip")  # unlike other modes this one writes in place
+            found += np.einsum("nkl,kl->nl", blocks, by_place[part]) if by_number else ours[:, part] @ blocks
+        return found[:, : len(own)] if by_number else found[:, : len(own), : len(fixed)]
+
+    return cosines
+
+
+def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
+    """Return cosines from quadratic forms of the signs s, which give all that a flip changes.
+
+    The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B is taken without its means and its
+    share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are made in
+    double precision and then rounded, so that a flip that changes nothing gives the observed score to the last bit.
+    """
+    ours, theirs = own.astype(np.float64), fixed.astype(np.float64)
+    size, turned = theirs.shape[1], theirs.transpose(0, 2, 1)
+    squares, traces = np.einsum("lij,lij->l", theirs, theirs), np.einsum("lii->l", theirs)
+    means = turned @ theirs + theirs @ turned
+
+    def cosines(signs: NDArray[np.int64]) -> Array:
+        rows = signs.astype(np.float64)
+
+        def quadratic(forms: Vector) -> Vector:
+            return np.asarray(np.einsum("fnj,nj->nf", rows @ forms, rows))
+
+        along = quadratic(theirs) / size
+        left = squares - quadratic(means) / size + along**2 - (traces - along) ** 2 / max(size - 1, 1)
+        norms = np.sqrt(np.maximum(left, EPSILON * squares))
+        if by_number:
+            return _over(quadratic(ours * theirs), norms)
+        return np.stack([_over(quadratic(one * theirs), norms) for one in ours], axis=1)
+
+    return cosines
+
+
+def _over(inner: Vector, norms: Vector) -> Array:
+    return np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0).astype(np.float32)
+
+
+HALVES = {"permutations": _under_permutations, "signs": _under_signs}
+"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements.
+
+From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
+
+
+def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Iterator[Vector]:
+    """Yield the observed score, and then, in pieces, that under each element of one half in the order of drawing."""
+    cosines, tile = HALVES[half](_normalised(a.corner), b.corner, a.by_number), TILES[half]
+    gates, alike = gate(a, b), a.alike(b)
+
+    def of_tile(drawn: NDArray[np.int64]) -> Vector:
+        paired = cosines(drawn)
+        if not a.by_number:
+            similarities = paired * alike
+            rows, columns = assign(similarities * gates)
+            paired = similarities[np.arange(len(drawn))[:, None], rows, columns]
+        return np.asarray(paired.mean(axis=1), np.float64)
+
+    for drawn in elements(half, a.corner.shape[1], count, seed):
+        tiles = (drawn[start : start + tile] for start in range(0, len(drawn), tile))
+        if a.corner.size < SMALL:
+            yield from map(of_tile, tiles)
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                yield np.concatenate([*pool.map(of_tile, tiles)])
+
+
+def _normalised(blocks: Array) -> Array:
+    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0."""
+    centred = blocks - blocks.mean(axis=1, keepdims=True)
+    centred -= centred.mean(axis=2, keepdims=True)
+    size = blocks.shape[1]
+    share = np.einsum("lii->l", centred) / max(size - 1, 1)
+    centred -= share[:, None, None] * (np.eye(size, dtype=np.float32) - np.float32(1 / size))
+    squares, left = (np.einsum("lij,lij->l", one, one) for one in (blocks, centred))
+    kept = np.where((left > EPSILON * squares)[:, None, None], centred, np.float32(0))  # else it is rounding
+    norms = np.linalg.norm(kept, axis=(1, 2), keepdims=True)
+    return np.asarray(np.divide(kept, norms, out=np.zeros_like(kept), where=norms > 0))
+
+
+def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the neutral element and then `count` drawn ones of one half, (n, size) with n by BATCHES.
+
+    They are made from raw random words, so that one seed gives the same ones on every platform.
+    """
+    flips = half == "signs"
+    yield np.ones((1, size), np.int64) if flips else np.arange(size)[None]
+    stream, each = random_stream(f"{half} {seed}"), -(-size // 64) if flips else size
+    (first, most), drawn = BATCHES, 0
+    while drawn < count:
+        batch = min(max(first, drawn), most, count - drawn)
+        words = stream.random_raw(batch * each).reshape(-1, each)
+        if flips:
+            bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+            yield bits[:, :size].astype(np.int64) * 2 - 1
+        else:
+            yield np.argsort(words, axis=1, kind="stable")
+        drawn += batch
 
 
 def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> PermutationNull:
@@ -161,8 +296,8 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 
     The gate stays as it is: trace and norm do not change under a permutation or a flip.
     """
-    drawn = (list(scores(half, a, b, permutations, seed)) for half in HALVES)
-    permuted, flipped = (Tried(observed, np.array(rest)) for observed, *rest in drawn)
+    drawn = (np.concatenate([*scores(half, a, b, permutations, seed)]) for half in HALVES)
+    permuted, flipped = (Tried(float(values[0]), values[1:]) for values in drawn)
     return PermutationNull(permuted, flipped, seed, a.corner.shape[1])
 
 
@@ -174,26 +309,20 @@ def sequential_nulls(
     All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
     it would have alone, and `by_maximum` in addition.
     """
-    permuted, flipped = (_tried(half, pairs, first, seed) for half in HALVES)
-    nulls = {}
-    for path, (a, _) in pairs.items():
-        (one, over_paths), (other, likewise) = permuted[path], flipped[path]
-        corrected = None if len(pairs) == 1 else max(over_paths, likewise)
-        nulls[path] = PermutationNull(one, other, seed, a.corner.shape[1], by_maximum=corrected)
-    return nulls
-
-
-def _tried(
-    half: str, pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int
-) -> dict[str, tuple[Tried, float]]:
-    """Return for each path its scores under elements of one half, and its p-value corrected for all paths."""
-    count = most(first) + (SCALE if len(pairs) > 1 else 0)
-    with contextlib.ExitStack() as stack:
-        draws, tried = dict[str, Draws](), dict[str, Tried]()
-        for path, (a, b) in pairs.items():
-            drawn = draws[path] = Draws(stack.enter_context(contextlib.closing(scores(half, a, b, count, seed))))
-            tried[path] = Tried.draw(drawn, first)
-        corrected = {path: one.p_value for path, one in tried.items()}
-        if len(pairs) > 1:
-            corrected = step_down(draws, corrected, first)
-    return {path: (one, corrected[path]) for path, one in tried.items()}
+    several, tried, corrected = len(pairs) > 1, list[dict[str, Tried]](), list[dict[str, float]]()
+    for half in HALVES:
+        count = most(first) + several * SCALE
+        draws = {path: Draws(scores(half, a, b, count, seed)) for path, (a, b) in pairs.items()}
+        tried.append({path: Tried.draw(drawn, first) for path, drawn in draws.items()})
+        alone = {path: one.p_value for path, one in tried[-1].items()}
+        corrected.append(step_down(draws, alone, first) if several else alone)
+    return {
+        path: PermutationNull(
+            tried[0][path],
+            tried[1][path],
+            seed,
+            a.corner.shape[1],
+            by_maximum=max(half[path] for half in corrected) if several else None,
+        )
+        for path, (a, _) in pairs.items()
+    }

@@ -75,13 +75,14 @@ class Derivation:
     @property
     def bits(self) -> int:
         """Bits of the quantization that most of the changed matrices show; 0 if there is none."""
-        return max((change.bits for change in self.changed), default=0) if self._most(lambda one: one.bits) else 0
+        bits = [change.bits for change in self.changed]
+        return max(bits) if 2 * sum(map(bool, bits)) > len(bits) else 0
 
     @property
     def zeros(self) -> float:
         """The share of weights that were set to zero; 0 if most matrices have none."""
         shares = [change.zeros for change in self.changed]
-        return float(np.mean(shares)) if self._most(lambda one: one.zeros) else 0.0
+        return float(np.mean(shares)) if 2 * sum(map(bool, shares)) > len(shares) else 0.0
 
     @property
     def rank(self) -> int | None:
@@ -103,14 +104,14 @@ class Derivation:
     @property
     def means(self) -> tuple[Means, ...]:
         """The changes of the weights, in the order in which they are named."""
-        return tuple(means for means, _ in self._told())
+        return tuple(means for means, _ in self._steps())
 
     @property
     def words(self) -> str:
         """The changes of the weights, as a phrase."""
-        return ", ".join(words for _, words in self._told())
+        return ", ".join(words for _, words in self._steps())
 
-    def _told(self) -> Iterator[tuple[Means, str]]:
+    def _steps(self) -> Iterator[tuple[Means, str]]:
         if self.reordered or self.rescaled:
             done = {"reordered": self.reordered, "rescaled": self.rescaled}
             how = " and ".join(word for word, is_so in done.items() if is_so)
@@ -118,7 +119,10 @@ class Derivation:
         if self.folded:
             yield Means.REORDERED, "gains of norms moved into matrices"
         quantized = bool(self.stored_bits or self.bits)
-        before = [*self._pruned(quantized), *self._remainder()]
+        before = [*self._remainder()]
+        if self.zeros:  # a quantization hides zeros of small weights
+            least = "at least " if quantized else ""
+            before.insert(0, (Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"))
         clear = [one for one in before if one[0] is not Means.UNCLEAR]
         if quantized:
             stored = f"(stored with {self.stored_bits:.2g} bits a weight)"
@@ -137,16 +141,11 @@ class Derivation:
         elif self.changed and others and Means.UNCLEAR not in meanings:
             yield Means.OTHERS, f"the {' and '.join(others)} changed as well"
 
-    def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
-        """Yield the pruning; a quantization hides zeros of small weights."""
-        if self.zeros:
-            least = "at least " if quantized else ""
-            yield Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"
-
     def _remainder(self) -> Iterator[tuple[Means, str]]:
         """Yield the changes beside quantization and pruning."""
         explained = bool(self.bits or self.stored_bits or self.zeros)
         others = self._kinds(False)
+        clear = (self.bits or not self.stored_bits) and all(change.certain for change in self.changed)
         if self.sparse and not explained and self.rank is None:
             yield (
                 Means.SPARSE,
@@ -160,7 +159,7 @@ class Derivation:
             exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
             least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
-        elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
+        elif all(change.rank is None and not change.equal for change in self.changed) and clear:
             about = "about " if self.bits else ""
             yield (
                 Means.DENSE,
@@ -187,15 +186,6 @@ class Derivation:
     @property
     def _some(self) -> str:
         return f"{len(self.changed)} of {len(self.changes)} matrices"
-
-    @property
-    def _is_clear(self) -> bool:
-        """Whether a change beside a quantization would have shown."""
-        return not (self.stored_bits and not self.bits) and all(change.certain for change in self.changed)
-
-    def _most(self, has: object) -> bool:
-        changed = self.changed
-        return 2 * sum(map(bool, map(has, changed))) > len(changed)  # type: ignore[call-overload]
 
 
 def _equal(shares: Sequence[EqualShare]) -> float:

@@ -12,7 +12,7 @@ and sorted units are in a similar one. The share alone is calibrated evidence, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,9 +22,8 @@ from hf_lineage.evidence.comparison import assign, in_order
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import CHANCE, as_related, named
 from hf_lineage.evidence.inherited import HALF, Inherited, inherited_share
-from hf_lineage.evidence.unit_order import MOST_UNITS, UnitOrder, by_expert, copies, order_test
+from hf_lineage.evidence.unit_order import MOST_UNITS, Matched, UnitOrder, by_expert, copies, order_test
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.signature.recipe import Vector
 from hf_lineage.signature.unit_rows import Layers, UnitRows, likeness
 
 TOKEN: str = "token"  # noqa: S105 - a frame, not a secret
@@ -130,19 +129,25 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
-    loud, heavy = ([_heaviest(rows, most) for rows in some] for some, most in ((bases, OF_BASE), (others, HEAVIEST)))
+    loud, heavy = (
+        [rows.select(np.argsort(-rows.weight, kind="stable")[:most]) for rows in some]
+        for some, most in ((bases, OF_BASE), (others, HEAVIEST))
+    )
     alike = np.array([[_alike(mine, other) for other in heavy] for mine in loud])
     rows, columns = assign(alike)
-    pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
-    partners = in_order(alike).tolist()
+    partners, groups = in_order(alike).tolist(), copies(others)
     weights = np.full(len(others), 1 / max(len(others), 1))
+    experts: list[Matched] = []
+    for column, row in sorted(zip(columns.tolist(), rows.tolist(), strict=True)):
+        weight = float(weights[column])
+        experts += by_expert(bases[row], others[column], groups[column], weight, test.seed, test.permuted)
     return Framed(
         frame,
         numbers,
         depth,
         tuple(numbers[0][partner] for partner in partners),
         inherited_share(bases, others, partners, weights, test.seed),
-        _tested(bases, others, pairs, weights, test),
+        order_test(experts, test.first, test.seed),
         test.tests,
         min(layer.kept for layer in (*bases, *others)),
         _remains(others),
@@ -161,29 +166,11 @@ def _remains(layers: Sequence[UnitRows]) -> float:
     return float(np.sqrt(together / apart)) if apart > 0 else 1.0
 
 
-def _heaviest(rows: UnitRows, most: int) -> UnitRows:
-    return rows.select(np.argsort(-rows.weight, kind="stable")[:most])
-
-
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
     """Return how well the units of a layer that write most match those of another layer, whatever their order."""
     total = candidate.weight.sum()
     best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ candidate.weight / total) if total > 0 else 0.0
-
-
-def _tested(
-    bases: Sequence[UnitRows], others: Sequence[UnitRows], pairs: Mapping[int, int], weights: Vector, test: Test
-) -> UnitOrder | None:
-    groups = copies(others)
-    layers = [
-        expert
-        for column, partner in sorted(pairs.items())
-        for expert in by_expert(
-            bases[partner], others[column], groups[column], float(weights[column]), test.seed, test.permuted
-        )
-    ]
-    return order_test(layers, test.first, test.seed)
 
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
@@ -204,49 +191,48 @@ THROUGH = {
 
 def judge_framed(framed: Framed, criteria: Criteria) -> Verdict:
     """Return the verdict on what two models show unit by unit."""
-    share, p_value = framed.inherited.share, framed.p_value
-    if p_value is not None and p_value <= criteria.alpha:
-        return replace(_exact(framed, criteria), framed=framed)
+    significant = framed.p_value is not None and framed.p_value <= criteria.alpha
+    code, reason = _exact(framed, criteria) if significant else _by_share(framed, criteria)
+    return replace(as_related(code, reason, criteria), framed=framed)
+
+
+def _by_share(framed: Framed, criteria: Criteria) -> tuple[Code, str]:
+    """Return the verdict where the order of the units is not significant, by how many of them are inherited."""
+    share = framed.inherited.share
     if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
-        reason = (
+        return Code.CALIBRATED, (
             f"{share:.0%} of what its units write is inherited, but in another order than in the base: {UNDONE}, and "
             f"units were moved; none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}"
         )
-        return replace(as_related(Code.CALIBRATED, reason, criteria), framed=framed)
     if share > CALIBRATED * framed.kept:
         few = _few_heads(framed, criteria)
         part = "" if framed.kept == 1 else f" ({framed.kept:.0%} of the units were compared)"
-        return Verdict(
-            Code.INCONCLUSIVE,
+        return Code.INCONCLUSIVE, (
             f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
-            f"independent models have in common, but {few or 'too little to call it related'}",
-            framed=framed,
+            f"independent models have in common, but {few or 'too little to call it related'}"
         )
     if framed.remains < CANCELLED:
-        return Verdict(
-            Code.INCONCLUSIVE,
+        return Code.INCONCLUSIVE, (
             "most of what its hidden units write is cancelled by other units of the same layer; the units do not "
-            "tell what the model computes",
-            framed=framed,
+            "tell what the model computes"
         )
-    return Verdict(Code.UNRELATED, framed=framed)
+    return Code.UNRELATED, ""
 
 
-def _exact(framed: Framed, criteria: Criteria) -> Verdict:
+def _exact(framed: Framed, criteria: Criteria) -> tuple[Code, str]:
     """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
     undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
-    shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
+    ordered = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
     if framed.least > criteria.min_share:
-        return Verdict(Code.INHERITED, shown)
+        return Code.INHERITED, ordered
     if layers or share > CHANCE:
         where = f", in {named(layers)}" if layers else ", in no layer more than half"
         few = _few_heads(framed, criteria)
-        return as_related(Code.PART, f"{shown}{where}{few and f', but {few}'}", criteria)
-    return Verdict(
-        Code.INCONCLUSIVE,
+        return Code.PART, f"{ordered}{where}{few and f', but {few}'}"
+    return Code.INCONCLUSIVE, (
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
-        "inherited; a few copied units or a common initialisation can cause that",
+        "inherited; a few copied units or a common initialisation can cause that"
     )
 
 

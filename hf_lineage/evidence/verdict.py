@@ -15,7 +15,7 @@ from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.p_values import EmpiricalNull
-from hf_lineage.evidence.permutation import Null, PermutationNull, deciding
+from hf_lineage.evidence.permutation import Null, PermutationNull
 from hf_lineage.signature.values import Sampled
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Evidence:
     @property
     def decided_by(self) -> Null | None:
         """The null that decides the verdict; None if all nulls have an objection."""
-        return deciding(self.nulls)
+        return next((null for null in self.nulls if not null.objection), None)
 
     @property
     def first(self) -> Null:
@@ -144,7 +144,8 @@ class Code(StrEnum):
     @property
     def exit_code(self) -> ExitCode:
         """The exit code of a claim with this code."""
-        return ExitCode.ERROR if self is Code.DAMAGED else EXIT_CODES.get(self.word, ExitCode.UNDECIDED)
+        decided = {Word.VERIFIED: ExitCode.VERIFIED, Word.UNRELATED: ExitCode.UNRELATED}
+        return ExitCode.ERROR if self is Code.DAMAGED else decided.get(self.word, ExitCode.UNDECIDED)
 
     @property
     def label(self) -> str:
@@ -172,8 +173,6 @@ RELATING = frozenset(list(Code)[len(VERIFYING) : list(Code).index(Code.UNRELATED
 """Codes of models that share ancestry, and of claims that are not verified."""
 UNJUDGED = frozenset({Code.UNSUPPORTED, Code.NO_BASE, Code.NO_WEIGHTS, Code.AMBIGUOUS, Code.UNDECLARED})
 """Codes of claims of which nothing was compared."""
-EXIT_CODES = {Word.VERIFIED: ExitCode.VERIFIED, Word.UNRELATED: ExitCode.UNRELATED}
-"""Exit codes of the outcomes that decide a claim."""
 
 
 @dataclass(frozen=True, repr=False)

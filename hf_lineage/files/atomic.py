@@ -39,26 +39,17 @@ class Folder:
     path: Path
     descriptor: int | None
 
-    def named(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Return the name of a file relative to the descriptor or, without a descriptor, its path."""
         return name if self.descriptor is not None else str(self.path / name)
 
-    def open(self, name: str, flags: int) -> int:
-        """Return the descriptor of a file that is to be written, which is no link."""
-        try:
-            return os.open(self.named(name), flags | NO_LINK | BINARY, 0o666, dir_fd=self.descriptor)
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise OSError(errno.ELOOP, "it is a link, and hf-lineage does not write through links") from None
-            raise
-
     def status(self, name: str) -> os.stat_result:
         """Return the status of a file, or of the link that has its name."""
-        return os.stat(self.named(name), dir_fd=self.descriptor, follow_symlinks=False)
+        return os.stat(self.path_of(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
         """Remove a file, or a link."""
-        os.unlink(self.named(name), dir_fd=self.descriptor)
+        os.unlink(self.path_of(name), dir_fd=self.descriptor)
 
     def refuse_link(self) -> None:
         """Raise OSError where a link of a checkout leads to the folder, or another folder has its name by now."""
@@ -91,9 +82,10 @@ def write_output(file: Path, content: bytes) -> None:
     Raise SignatureError if it cannot be written, and where a link of a checkout leads to its folder.
     """
     with _failing(file):
-        if _is_stream(file):
-            system = _is_of_system(file)
-            place = os.open(file, os.O_WRONLY | os.O_APPEND | BINARY | (0 if system else NO_LINK))
+        mode = file.lstat().st_mode if os.path.lexists(file) else 0
+        is_of_system = os.path.realpath(file.parent) in {os.path.realpath(name) for name in DEVICES}
+        if mode and (is_of_system or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+            place = os.open(file, os.O_WRONLY | os.O_APPEND | BINARY | (0 if is_of_system else NO_LINK))
             with os.fdopen(place, "wb") as stream:
                 stream.write(content)
             return
@@ -132,15 +124,16 @@ def _replace(folder: Folder, name: str, content: bytes, permissions: int | None 
         with contextlib.suppress(FileNotFoundError):
             mode = folder.status(name).st_mode
             permissions = stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
-    place = folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    new = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
+    place = os.open(folder.path_of(temporary), new, 0o666, dir_fd=at)
     try:
         with os.fdopen(place, "w+b") as stream:  # closed before: Windows renames no open file
             if permissions is not None:
-                os.chmod(folder.named(temporary), permissions, dir_fd=at)
+                os.chmod(folder.path_of(temporary), permissions, dir_fd=at)
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(folder.named(temporary), folder.named(name), src_dir_fd=at, dst_dir_fd=at)
+        os.replace(folder.path_of(temporary), folder.path_of(name), src_dir_fd=at, dst_dir_fd=at)
     finally:
         with contextlib.suppress(OSError):
             folder.remove(temporary)
@@ -154,20 +147,6 @@ def _failing(file: Path) -> Iterator[None]:
         raise SignatureError(
             f"{file} cannot be written: {error.strerror or error}; {remedy(error, 'name another file')}"
         ) from None
-
-
-def _is_stream(file: Path) -> bool:
-    """Return whether a path names a device or a pipe, to which is written without replacing it."""
-    try:
-        mode = file.lstat().st_mode
-    except OSError:
-        return False
-    return _is_of_system(file) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
-
-
-def _is_of_system(file: Path) -> bool:
-    """Return whether a file is one of those by which the system names devices and what this process has open."""
-    return os.path.realpath(file.parent) in {os.path.realpath(name) for name in DEVICES}
 
 
 def _tidy(folder: Folder) -> None:

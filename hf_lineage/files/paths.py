@@ -16,6 +16,7 @@ import re
 import stat
 from io import BufferedReader
 from pathlib import Path
+from typing import NoReturn
 
 from hf_lineage.errors import OptionError, printable
 
@@ -121,18 +122,14 @@ def inside(path: Path, folder: Path) -> Path | None:
     common to the whole cache. Only these two kinds of links may lead out of a folder.
     """
     target, root = (Path(os.path.realpath(name)) for name in (path, folder))
-    return target if target.is_relative_to(root) or _is_blob(target, root) else None
-
-
-def _is_blob(target: Path, root: Path) -> bool:
-    """Return whether `root` is in models--ORG--NAME/snapshots/COMMIT of a cache and `target` is a blob of the cache."""
-    for snapshot in (root, *root.parents):
+    if target.is_relative_to(root):
+        return target
+    for snapshot in (root, *root.parents):  # models--ORG--NAME/snapshots/COMMIT, and what is in it
         repository = snapshot.parent.parent
         if snapshot.parent.name == "snapshots" and repository.name.startswith("models--"):
-            store = target.parent.parent
-            common = store == repository.parent / "blobs" and _COMMON_BLOB.fullmatch(target.name)
-            return bool(common) or target.parent == repository / "blobs"
-    return False
+            is_common = target.parent.parent == repository.parent / "blobs" and _COMMON_BLOB.fullmatch(target.name)
+            return target if is_common or target.parent == repository / "blobs" else None
+    return None
 
 
 CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
@@ -142,9 +139,9 @@ TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
 
 def outside_checkouts(variable: str) -> Path | None:
     """Return the place that a variable names, None if none; raise OptionError for one in a git checkout."""
-    place = _named(variable)
+    place = _place(variable)
     if place is not None and (checkout := checkout_of(place)):
-        raise _refusal(variable, f"the git checkout {printable(checkout, 200)}")
+        _refuse(variable, f"the git checkout {printable(checkout, 200)}")
     return place
 
 
@@ -152,26 +149,22 @@ def refuse_within(folder: Path) -> None:
     """Raise OptionError where a variable names a place in a folder with models, or in the checkout around it."""
     tree = Path(os.path.realpath(checkout_of(folder) or folder))
     for variable in TRUSTED:
-        place = _named(variable)
+        place = _place(variable)
         if place is not None and Path(os.path.realpath(place)).is_relative_to(tree):
-            raise _refusal(variable, f"{printable(tree, 200)} (with the model that is checked)")
+            _refuse(variable, f"{printable(tree, 200)} (with the model that is checked)")
 
 
-def expanded(path: str, setting: str) -> Path:
-    """Return the path that a setting gives, which may begin with ~; OptionError, which names it, for nobody's home."""
+def _place(variable: str) -> Path | None:
+    """Return the path that a variable gives, which may begin with ~; raise OptionError for nobody's home."""
+    value = os.environ.get(variable, "")
     try:
-        return Path(path).expanduser()
+        return Path(value).expanduser() if value else None
     except RuntimeError:
-        shown = printable(path, 200)
-        raise OptionError(f"{shown} names the home folder of a user who has none; set {setting} to a path") from None
+        why = "names the home folder of a user who has none"
+        raise OptionError(f"{printable(value, 200)} {why}; set {variable} to a path") from None
 
 
-def _named(variable: str) -> Path | None:
-    value = os.environ.get(variable)
-    return expanded(value, variable) if value else None
-
-
-def _refusal(variable: str, where: str) -> OptionError:
-    return OptionError(
+def _refuse(variable: str, where: str) -> NoReturn:
+    raise OptionError(
         f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to one outside"
     )

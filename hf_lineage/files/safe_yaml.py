@@ -36,7 +36,6 @@ def load(text: str) -> Any:
 
 def documents(text: str, most: int = MOST_NODES) -> list[Any]:
     """Return the documents of a text as dict, list and str; raise yaml.YAMLError, as for more than `most` of them."""
-    _bounded(text)
     try:
         return _Builder(text, FAST).build(most)
     except yaml.YAMLError:
@@ -47,7 +46,8 @@ def documents(text: str, most: int = MOST_NODES) -> list[Any]:
 
 def events(text: str, loader: Any = FAST) -> Iterator[Any]:
     """Yield the events of the parser one by one; raise yaml.YAMLError as soon as a bound is exceeded."""
-    _bounded(text)
+    if len(text) > LARGEST:
+        raise yaml.YAMLError(f"it is larger than {LARGEST >> 20} MiB")
     depth = 0
     try:
         for event in yaml.parse(text, Loader=loader):
@@ -68,11 +68,6 @@ def line(error: yaml.YAMLError) -> int | None:
     """Return the number of the line with the error, counted from 1; None where the parser gives none."""
     mark = getattr(error, "problem_mark", None)
     return mark.line + 1 if mark else None
-
-
-def _bounded(text: str) -> None:
-    if len(text) > LARGEST:
-        raise yaml.YAMLError(f"it is larger than {LARGEST >> 20} MiB")
 
 
 def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
@@ -101,23 +96,20 @@ class _Builder:
 
     def _node(self, event: Any) -> tuple[Any, int]:
         """Return the value that begins with an event, and how many values it holds; `events` bounds the recursion."""
+        anchor = event.anchor
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
-        if event.anchor is not None:
-            if event.anchor in self._anchors:
-                raise _problem(f"found duplicate anchor {event.anchor!r}", event)
-            self._anchors[event.anchor] = None
+            if anchor not in self._anchors:
+                raise _problem(f"found undefined alias {anchor!r}", event)
+            if (known := self._anchors[anchor]) is None:
+                raise _problem("found unconstructable recursive node", event)
+            return known
+        if anchor in self._anchors:
+            raise _problem(f"found duplicate anchor {anchor!r}", event)
+        if anchor is not None:
+            self._anchors[anchor] = None
         node: tuple[Any, int] = (event.value, 1) if isinstance(event, yaml.ScalarEvent) else self._collection(event)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node
-        return node
-
-    def _alias(self, event: Any) -> tuple[Any, int]:
-        if event.anchor not in self._anchors:
-            raise _problem(f"found undefined alias {event.anchor!r}", event)
-        node = self._anchors[event.anchor]
-        if node is None:
-            raise _problem("found unconstructable recursive node", event)
+        if anchor is not None:
+            self._anchors[anchor] = node
         return node
 
     def _collection(self, start: Any) -> tuple[Any, int]:

@@ -100,7 +100,7 @@ def _copied(header: bytes, size: int, file: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-class _Kept:
+class _OpenFile:
     """A file that stays open as long as anything refers to this."""
 
     def __init__(self, file: Path) -> None:
@@ -108,32 +108,34 @@ class _Kept:
         weakref.finalize(self, os.close, self.descriptor)
 
 
-_KEPT: weakref.WeakKeyDictionary[Stamp, _Kept] = weakref.WeakKeyDictionary()
+_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()
 """The files of the models in use: a stamp goes with the last tensor that was described by it."""
 _LOCK = threading.Lock()
 
 
-def _kept(file: Path, stamp: Stamp) -> _Kept:
-    """Return a file of this stamp, opened once; raise Changed if another one has its name by now."""
+def _open_once(file: Path, stamp: Stamp | None) -> _OpenFile:
+    """Return a file, opened once if it has a stamp; raise Changed if another one has its name by now."""
+    if stamp is None:
+        return _OpenFile(file)
     if Stamp.take(file) != stamp:
         raise Changed
     with _LOCK:
-        kept = _KEPT.get(stamp)
-        if kept is None:
-            if len(_KEPT) >= MOST_OPEN:
-                _KEPT.clear()
-            kept = _Kept(file)
-            if Stamp.take(kept.descriptor) != stamp:
+        opened = _OPEN.get(stamp)
+        if opened is None:
+            if len(_OPEN) >= MOST_OPEN:
+                _OPEN.clear()
+            opened = _OpenFile(file)
+            if Stamp.take(opened.descriptor) != stamp:
                 raise Changed
-            _KEPT[stamp] = kept
-    return kept
+            _OPEN[stamp] = opened
+    return opened
 
 
 def prefetch(file: Path, start: int, size: int, expected: Stamp | None) -> None:
     """Ask the system to read bytes of a file in the background, where it can."""
     with contextlib.suppress(OSError, AttributeError):
-        kept = _Kept(file) if expected is None else _kept(file, expected)
-        os.posix_fadvise(kept.descriptor, start, size, os.POSIX_FADV_WILLNEED)
+        opened = _open_once(file, expected)
+        os.posix_fadvise(opened.descriptor, start, size, os.POSIX_FADV_WILLNEED)
 
 
 def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None) -> None:
@@ -142,20 +144,20 @@ def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None
     Raise Changed if the file is too short, or if its stamp before or after reading is not the expected one. Raise
     OSError if it cannot be read.
     """
-    kept = _Kept(file) if expected is None else _kept(file, expected)
+    opened = _open_once(file, expected)
     while buffer:
-        count = _read_at(kept, start, buffer)
+        count = _read_at(opened, start, buffer)
         if not count:
             raise Changed
         start, buffer = start + count, buffer[count:]
-    if expected is not None and Stamp.take(kept.descriptor) != expected:
+    if expected is not None and Stamp.take(opened.descriptor) != expected:
         raise Changed
 
 
-def _read_at(kept: _Kept, start: int, buffer: memoryview) -> int:
+def _read_at(opened: _OpenFile, start: int, buffer: memoryview) -> int:
     """Read bytes of a file into a buffer and return how many were read; several threads may read one file at once."""
     if hasattr(os, "preadv"):
-        return os.preadv(kept.descriptor, [buffer], start)
-    with _LOCK, open(kept.descriptor, "rb", buffering=0, closefd=False) as stream:
+        return os.preadv(opened.descriptor, [buffer], start)
+    with _LOCK, open(opened.descriptor, "rb", buffering=0, closefd=False) as stream:
         stream.seek(start)
         return stream.readinto(buffer) or 0

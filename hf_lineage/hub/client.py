@@ -39,41 +39,34 @@ UNSAID = (
 LONGEST = 300
 
 
-class _Translated(logging.Filter):
-    """Drops what is not shown, and keeps anything else to one line, whatever a server wrote into it."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", LONGEST), ()
-        return not any(part in message for part in UNSAID)
-
-
 _lock = threading.Lock()
-_filter = _Translated()
 _running = 0
+"""Requests of ours that are on their way, in any thread."""
+
+
+def _translate(record: logging.LogRecord) -> bool:
+    """Drop what is not shown, and keep anything else to one line, whatever a server wrote into it."""
+    message = record.getMessage()
+    record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", LONGEST), ()
+    return not any(part in message for part in UNSAID)
 
 
 @contextlib.contextmanager
 def translated_messages() -> Iterator[None]:
     """Translate what the client logs meanwhile; what it logs for others before and afterwards stays."""
-    _count(+1)
+    global _running
+    loggers = [logging.getLogger(f"huggingface_hub.{name}") for name in SOURCES]
+    with _lock:
+        _running += 1
+        for logger in loggers:
+            logger.addFilter(_translate)
     try:
         yield
     finally:
-        _count(-1)
-
-
-def _count(change: int) -> None:
-    """Listen to the client while at least one request of ours is on its way, in any thread."""
-    global _running
-    with _lock:
-        _running += change
-        for name in SOURCES:
-            logger = logging.getLogger(f"huggingface_hub.{name}")
-            if _running:
-                logger.addFilter(_filter)
-            else:
-                logger.removeFilter(_filter)
+        with _lock:
+            _running -= 1
+            for logger in loggers if not _running else ():
+                logger.removeFilter(_translate)
 
 
 Answer = TypeVar("Answer")
@@ -211,11 +204,11 @@ def ask(
     name: str,
     question: Callable[[], Answer],
     stopped: threading.Event | None = None,
-    request: Literal["reading", "listing"] = "reading",
+    request: Literal["reading", "listing", "writing"] = "reading",
 ) -> Answer:
     """Return the answer to a request about a repository or an account, repeated after temporary failures.
 
-    Setting `stopped` ends a wait between two requests.
+    Setting `stopped` ends a wait between two requests. One that writes is never repeated; a commit may have arrived.
 
     Raise RepositoryError if the Hub refuses this repository, NetworkError if it fails, cannot be reached, or gives an
     answer of another form than the Hub's.
@@ -223,27 +216,17 @@ def ask(
     from hf_lineage.hub.errors import translated
 
     with translated(name, request), translated_messages():
-        return _repeated(name, question, stopped)
-
-
-def send(name: str, question: Callable[[], Answer]) -> Answer:
-    """Return the answer to a request that needs an account, which is never repeated; a commit may have arrived.
-
-    Raise RepositoryError if the Hub refuses it, NetworkError if the Hub fails or cannot be reached.
-    """
-    from hf_lineage.hub.errors import translated
-
-    with translated(name, "writing"), translated_messages():
+        for wait in () if request == "writing" else WAITS:
+            try:
+                return question()
+            except Exception as error:
+                pause = _pause(error, wait)
+                if pause is None or pause > LONGEST_WAIT:
+                    raise
+                if pause > LONG_WAIT:
+                    logging.getLogger(__name__).warning("%s: the Hub asks to wait %d seconds", printable(name), pause)
+            _wait(pause, stopped)
         return question()
-
-
-def answered(address: str) -> Any:
-    """Return the answer to one request at an address; raise as the client does if it is a refusal, or none comes."""
-    from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
-
-    answer = get_session().get(address, headers=headers(address))
-    hf_raise_for_status(answer)
-    return answer
 
 
 def text(value: object) -> str:
@@ -263,37 +246,23 @@ def retry_after(answer_headers: Mapping[str, str]) -> float | None:
     return int(after) if re.fullmatch(r"\d{1,9}", after, re.ASCII) else None
 
 
-def _repeated(name: str, question: Callable[[], Answer], stopped: threading.Event | None) -> Answer:
-    for wait in WAITS:
-        try:
-            return question()
-        except Exception as error:
-            pause = _pause(error)
-            if pause is None or pause > LONGEST_WAIT:
-                raise
-            if pause > LONG_WAIT:
-                logging.getLogger(__name__).warning("%s: the Hub asks to wait %d seconds", printable(name), pause)
-        _wait(wait if pause < 0 else pause, stopped)
-    return question()
-
-
 def _wait(seconds: float, stopped: threading.Event | None) -> None:
     (stopped or threading.Event()).wait(seconds)
 
 
-def _pause(error: Exception) -> float | None:
-    """Return seconds before a request is repeated, negative if nothing says how many, None if repeating cannot help."""
+def _pause(error: Exception, usual: float) -> float | None:
+    """Return seconds before a request is repeated, the usual ones if nothing says how many; None if it cannot help."""
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
     from hf_lineage.hub import errors
 
     cause = errors.cause(error)
     if isinstance(cause, Unfinished):
-        return -1 if cause.pause is None else cause.pause
+        return usual if cause.pause is None else cause.pause
     if isinstance(cause, httpx.TimeoutException | httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError):
-        return -1
+        return usual
     response = getattr(cause, "response", None)
     if response is None or response.status_code not in TEMPORARY:
         return None
     pause = retry_after(response.headers)
-    return -1 if pause is None else pause
+    return usual if pause is None else pause

@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -101,7 +100,8 @@ def published(author: str) -> list[str]:
     for seen, info in enumerate(_latest(author), 1):
         if seen > MOST_LISTED:
             raise RepositoryError(f"{author} has more than {MOST_LISTED} models; name those to read")
-        if _is_model(info):
+        named = isinstance(info.id, str) and info.id.isascii() and "/" in info.id and hub_name(info.id) == info.id
+        if named and isinstance(info.sha, str) and client.COMMIT.fullmatch(info.sha):
             models.append(f"{info.id}@{info.sha}")
     if not seen:
         raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
@@ -114,29 +114,22 @@ def _latest(author: str) -> Iterator[ModelInfo]:
     The client's own `list_models` is silent for 25 seconds where there is no network. A page without models is the
     last, whatever it names as the next, so that the number of models bounds the requests.
     """
-    from huggingface_hub import constants
+    from huggingface_hub import ModelInfo, constants
+    from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
 
     query = urlencode({"author": author, "sort": "lastModified", "expand": "sha"})
     address = f"{constants.ENDPOINT}/api/models?{query}"
+
+    def page() -> tuple[list[ModelInfo], str]:
+        answer = get_session().get(address, headers=client.headers(address))
+        hf_raise_for_status(answer)
+        models = [ModelInfo(**model) for model in answer.json()]  # type: ignore[no-untyped-call]
+        return models, answer.links.get("next", {}).get("url", "")
+
     while address:
-        models, following = client.ask(author, partial(_page, address), request="listing")
+        models, following = client.ask(author, page, request="listing")
         yield from models
         address = following if models else ""
-
-
-def _page(address: str) -> tuple[list[ModelInfo], str]:
-    """Return the models of one page, and the address of the next one, if there is one."""
-    from huggingface_hub import ModelInfo
-
-    answer = client.answered(address)
-    models = [ModelInfo(**model) for model in answer.json()]  # type: ignore[no-untyped-call]
-    return models, answer.links.get("next", {}).get("url", "")
-
-
-def _is_model(info: ModelInfo) -> bool:
-    name, commit = info.id, info.sha
-    named = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
-    return named and isinstance(commit, str) and client.COMMIT.fullmatch(commit) is not None
 
 
 SAME = "Already up to date; nothing was written."
@@ -164,7 +157,7 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
             done = HfApi().create_commit(name, operations, commit_message=message, parent_commit=parent, **where)
         return str(done.pr_url or done.commit_url)
 
-    return client.send(name, send)
+    return client.ask(name, send, request="writing")
 
 
 def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
@@ -202,16 +195,13 @@ def open_proposal(name: str, title: str) -> int | None:
         numbers = [one.num for one in discussions if (one.author, one.title, one.status, one.is_pull_request) == wanted]
         return max(numbers, default=None)
 
-    return client.send(name, find)
+    return client.ask(name, find, request="writing")
 
 
 def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
     """Return whether a Hub repository has the same files at two commits, `besides` aside; False if a commit is gone."""
-
-    def files(commit: str) -> dict[str, Entry]:
-        return {path: entry for path, entry in tree(name, commit).items() if path not in besides}
-
     try:
-        return files(a) == files(b)
+        changed = tree(name, a).items() ^ tree(name, b).items()
     except RepositoryError:
         return False
+    return all(path in besides for path, _ in changed)

@@ -74,7 +74,6 @@ def _of_reading(name: str, error: Exception) -> LineageError | None:
 
 
 def _of_writing(name: str, error: Exception) -> LineageError | None:
-    """Return the same of a request that writes."""
     reason = first_line(error)
     if isinstance(error, errors.LocalTokenNotFoundError):
         return RepositoryError(f"{name}: writing needs an account; run `hf auth login` or set HF_TOKEN")
@@ -102,7 +101,6 @@ def _of_writing(name: str, error: Exception) -> LineageError | None:
 
 
 def _of_either(name: str, error: Exception) -> LineageError | None:
-    """Return the same of any request."""
     reason, kind = first_line(error), type(error).__name__
     match error:
         case errors.OIDCError():

@@ -64,7 +64,13 @@ class RangedFile:
         self._metadata = self._locate()
         self._tag: str | None = None
         self.size = self._metadata.size or 0
-        self._descriptor = self._temporary_file()
+        try:
+            with tempfile.TemporaryFile(dir=self.repo.folder.parents[1]) as temporary:
+                self._descriptor = os.dup(temporary.fileno())
+            weakref.finalize(self, os.close, self._descriptor)
+            os.truncate(self._descriptor, self.size)
+        except OSError as error:
+            raise self._disk_error(error) from None
         self.path = OPEN_FILES / str(self._descriptor)
         self.head = 0
         """Bytes at its beginning that were read when it was opened."""
@@ -101,17 +107,6 @@ class RangedFile:
         if start < stop:
             client.ask(str(self.repo), rest, self._downloads.stopped)
 
-    def _temporary_file(self) -> int:
-        """Return a file of the same size and without a name, which is closed with this object."""
-        try:
-            with tempfile.TemporaryFile(dir=self.repo.folder.parents[1]) as file:
-                descriptor = os.dup(file.fileno())
-            weakref.finalize(self, os.close, descriptor)
-            os.truncate(descriptor, self.size)
-        except OSError as error:
-            raise self._disk_error(error) from None
-        return descriptor
-
     def _chunks(self, start: int, stop: int) -> Iterator[bytes]:
         from huggingface_hub import constants
         from huggingface_hub.utils import get_session, httpx  # type: ignore[attr-defined]
@@ -138,7 +133,12 @@ class RangedFile:
         """Raise unless an answer is the range that was asked for, uncompressed, of the file that was opened."""
         status, headers = response.status_code, response.headers
         if status in EXPIRED:
-            self._renew(address)
+            with self._lock:
+                if self._metadata.location == address:  # else another thread has asked for the address again
+                    metadata = self._locate()
+                    if (metadata.etag, metadata.size) != (self._metadata.etag, self._metadata.size):
+                        raise self._changed()
+                    self._metadata = metadata
             raise client.Unfinished(f"{self.file}: {status}, although its address is new", 0)
         if status in client.TEMPORARY:
             raise client.Unfinished(f"{self.file}: {status} {response.reason_phrase}", client.retry_after(headers))
@@ -150,15 +150,12 @@ class RangedFile:
         part = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         if status != 206 or part is None or headers.get("Content-Encoding", "identity") != "identity":
             raise client.Unfinished(f"{self.file}: {status} instead of the part that was requested")
-        if int(part[3]) != self.size or self._other_tag(headers.get("ETag")):
+        with self._lock:
+            self._tag = self._tag or headers.get("ETag")
+        if int(part[3]) != self.size or headers.get("ETag") != self._tag:
             raise self._changed()
         if (int(part[1]), int(part[2])) != (start, stop - 1):
             raise client.Unfinished(f"{self.file}: the server sent another part than the one requested")
-
-    def _other_tag(self, tag: str | None) -> bool:
-        with self._lock:
-            self._tag = self._tag or tag
-            return tag != self._tag
 
     def _locate(self) -> HfFileMetadata:
         self._downloads.count(requests=1)
@@ -169,15 +166,6 @@ class RangedFile:
         if not metadata.size:
             raise NetworkError(f"{self}: the Hub does not give its size; try again later")
         return metadata
-
-    def _renew(self, expired: str) -> None:
-        """Ask for the address again, unless another thread has."""
-        with self._lock:
-            if self._metadata.location == expired:
-                metadata = self._locate()
-                if (metadata.etag, metadata.size) != (self._metadata.etag, self._metadata.size):
-                    raise self._changed()
-                self._metadata = metadata
 
     def _write(self, chunk: bytes, position: int) -> None:
         rest = memoryview(chunk)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import re
 import shlex
@@ -18,7 +19,6 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
-from hf_lineage.files.folder_cache import FolderCache
 from hf_lineage.files.paths import inside, is_file, is_folder, open_regular, refuse_within, sha256, typed
 
 HUB = "https://huggingface.co"
@@ -36,63 +36,28 @@ def files_at(name: str | None, commit: str | None) -> str | None:
     """Return the address of the files of a repository at a commit; None where it is not certain that there is one.
 
     Another Hub than the public one (HF_ENDPOINT) is never linked: its address may be private, and hold a password.
-
-    >>> files_at("org/name", "0" * 40)
-    'https://huggingface.co/org/name/tree/0000000000000000000000000000000000000000'
     """
     from huggingface_hub import constants
 
-    from hf_lineage.hub.client import COMMIT
-
     public = urlsplit(constants.ENDPOINT)[:2] == urlsplit(HUB)[:2]
     plain = hub_name(name or "")
-    if not (public and plain and plain == name and COMMIT.fullmatch(commit or "")):
+    if not (public and plain and plain == name and re.fullmatch(r"[0-9a-f]{40}", commit or "")):
         return None
     return f"{HUB}/{quote(plain)}/tree/{commit}"
 
 
-def folder_of(local_hub: Path, name: str | None, revision: str | None) -> Path | None:
-    """Return the folder in a local hub that the name of a model means; None if there is none.
-
-    Raise RepositoryError for what is no local hub, for a revision, which it does not have, and for a link out of it.
-    """
-    if not is_folder(str(local_hub)):
-        raise RepositoryError(f"{local_hub} is not a folder, so it cannot be a local hub; check --local-hub")
-    refuse_within(local_hub)
-    here = name and spelled(local_hub, name)
-    if not here:
-        return None
-    if revision:
-        raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
-    if inside(local_hub / here, local_hub) is None:
-        raise RepositoryError(f"{name} is a link out of the local hub and is not followed; give the folder itself")
-    return local_hub / here
-
-
 def spelled(local_hub: Path, name: str) -> str | None:
-    """Return a name as the local hub spells it; None if there is no such folder, or more than one.
-
-    >>> spelled(Path("examples/hub"), "ACME/llama-Base")
-    'acme/llama-base'
-    """
+    """Return a name as the local hub spells it; None if there is no such folder, or more than one."""
     if is_folder(str(local_hub / name)):
         return name
     candidates = [""]
     for part in name.split("/"):
-        candidates = [
-            f"{outer}/{entry}".lstrip("/")
-            for outer in candidates
-            for entry in _entries(str(local_hub / outer))
-            if entry.casefold() == part.casefold() and is_folder(str(local_hub / outer / entry))
-        ]
+        outside, candidates = candidates, []
+        for outer in outside:
+            with contextlib.suppress(OSError):
+                same = (path for path in (local_hub / outer).iterdir() if path.name.casefold() == part.casefold())
+                candidates += [f"{outer}/{path.name}".lstrip("/") for path in same if is_folder(str(path))]
     return candidates[0] if len(candidates) == 1 else None
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        return [entry.name for entry in os.scandir(folder)]
-    except OSError:
-        return []
 
 
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
@@ -101,6 +66,18 @@ ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
 MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
 SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
 """The files that are fetched from the Hub first; the weights follow when they are needed."""
+
+
+@dataclass(eq=False)
+class FolderCache:
+    """Listings of folders and contents of small files, by path, for one check: a file may change before the next."""
+
+    entries: dict[Path, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
+    """Path -> the names of the files and of the folders in a folder."""
+    heads: dict[Path, tuple[int, bytes]] = field(default_factory=dict)
+    """Path -> number of bytes that were asked for, and the bytes that the file had of them."""
+    objects: dict[Path, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    """Path -> size of a JSON file in bytes, and the object in it."""
 
 
 @dataclass(frozen=True)
@@ -165,15 +142,14 @@ class RepoRef:
         return target
 
     def has(self, file: str) -> bool:
-        """Return whether the repository has this file.
+        """Return whether the repository has this file; raise CheckpointError for a link that leaves the folder.
 
-        Raise CheckpointError if something else has its name, since opening a pipe or a device could wait for ever.
-        Raise it for a link that leaves the folder, too.
+        Raise it, too, if something else has its name, since opening a pipe or a device could wait for ever.
         """
         path = str(self.path(file))
         if os.path.lexists(path) and not is_file(path):
-            what = "a folder, a pipe or a broken link"
-            raise CheckpointError(f"{self}: {file} is not a readable file but {what}; put a file there")
+            what = "not a readable file but a folder, a pipe or a broken link"
+            raise CheckpointError(f"{self}: {file} is {what}; put a file there")
         return is_file(path) and self.located(file) is not None
 
     @functools.cached_property
@@ -200,14 +176,21 @@ class RepoRef:
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
         before = self.within("")
-        here = self.cache.listed(self.folder / self.subfolder).files
         published = (name.removeprefix(before) for name in self.published if name.startswith(before))
-        return sorted(here | {name for name in published if "/" not in name})
+        return sorted(self._list(self.folder / self.subfolder)[0] | {name for name in published if "/" not in name})
 
     def folders(self) -> list[str]:
         """Return the names of the folders at the root of the repository, sorted."""
         published = {name.partition("/")[0] for name in self.published if "/" in name}
-        return sorted(self.cache.listed(self.folder).folders | published)
+        return sorted(self._list(self.folder)[1] | published)
+
+    def _list(self, folder: Path) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the names of the files and of the folders in a folder, listed once; none where there is no folder."""
+        if folder not in self.cache.entries:
+            paths = list(folder.iterdir()) if is_folder(str(folder)) else []
+            files = frozenset(path.name for path in paths if is_file(str(path)))
+            self.cache.entries[folder] = files, frozenset(path.name for path in paths if is_folder(str(path)))
+        return self.cache.entries[folder]
 
     def offers(self, file: str) -> bool:
         """Return whether the repository has this file, here or on the Hub."""
@@ -227,7 +210,7 @@ class RepoRef:
 
             # The small files are asked for as well, because the client warns if a request matches no file.
             snapshot(self.remote, self.commit, (*SMALL_FILES, *map(self.within, files)))
-            self.cache.forget_listings()
+            self.cache.entries.clear()
 
     def sha256(self, file: str) -> str:
         """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
@@ -258,7 +241,13 @@ class RepoRef:
 
     def read_head(self, file: str, size: int) -> str | None:
         """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
-        content = self.cache.head(self.path(file), size, lambda: self._read(file, size))
+        path = self.path(file)
+        known_size, known = self.cache.heads.get(path, (-1, b""))
+        content: bytes | None = known[:size]
+        if known_size < size and len(known) >= known_size:
+            content = self._read(file, size)
+            if content is not None and len(content) <= LARGEST_CONFIG:
+                self.cache.heads[path] = size, content
         return None if content is None else content.decode("utf-8-sig", errors="replace")
 
     def _read(self, file: str, size: int) -> bytes | None:
@@ -282,15 +271,26 @@ class RepoRef:
 
     def read_json(self, file: str, largest: int = LARGEST_SMALL_FILE) -> dict[str, Any] | None:
         """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
+        size, content = self.cache.objects.get(self.path(file), (largest + 1, {}))
+        if size <= largest:
+            return dict(content)
+        if (text := self.read_text(file, largest)) is None:
+            return None
         try:
-            return self.cache.json_object(self.path(file), largest, lambda: self.read_text(file, largest))
-        except ValueError as error:
-            raise CheckpointError(f"{self}: {file} {error}; have it saved again") from None
+            content = json.loads(text)
+        except (RecursionError, ValueError) as error:
+            why = f"is not JSON: {error}" if isinstance(error, ValueError) else "is nested too deeply"
+            raise CheckpointError(f"{self}: {file} {why}; have it saved again") from None
+        if not isinstance(content, dict):
+            why = f"holds a {type(content).__name__}, not an object"
+            raise CheckpointError(f"{self}: {file} {why}; have it saved again")
+        if len(text) <= LARGEST_CONFIG:
+            self.cache.objects[self.path(file)] = len(text.encode()), content
+        return dict(content)
 
     def config(self) -> dict[str, Any]:
         """Return `config.json`; raise RepositoryError if there is none."""
-        config = self.read_json("config.json", LARGEST_CONFIG)
-        if config is None:
+        if (config := self.read_json("config.json", LARGEST_CONFIG)) is None:
             raise NoModelError(f"{self} has no config.json, so it is not a transformers model; check the path")
         return config
 
@@ -303,8 +303,17 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
     """
     name, revision = named.group("name", "revision") if (named := HUB_NAME.fullmatch(model)) else (None, None)
-    if local_hub is not None and (folder := folder_of(local_hub, name, revision)):
-        return RepoRef(model, folder)
+    if local_hub is not None:
+        if not is_folder(str(local_hub)):
+            raise RepositoryError(f"{local_hub} is not a folder, so it cannot be a local hub; check --local-hub")
+        refuse_within(local_hub)
+        here = name and spelled(local_hub, name)
+        if here and revision:
+            raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
+        if here and inside(local_hub / here, local_hub) is None:
+            raise RepositoryError(f"{name} is a link out of the local hub and is not followed; give the folder itself")
+        if here:
+            return RepoRef(model, local_hub / here)
     if folders and is_folder(model):
         refuse_within(Path(model))
         return RepoRef(model, Path(model))
@@ -314,8 +323,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
         why = "is neither a folder nor a Hub name" if folders else "is not a Hub name"
         instead = "" if folders else "; only --base may name a folder"
         raise RepositoryError(f"{printable(model, 200)} {why} such as org/model or org/model@revision{instead}")
-    from hf_lineage.hub.client import renamed as new_name
-    from hf_lineage.hub.client import snapshot
+    from hf_lineage.hub import client
 
-    downloaded, commit = snapshot(name, revision, SMALL_FILES)
-    return RepoRef(model, downloaded, commit, remote=name, renamed=new_name(name, commit))
+    downloaded, commit = client.snapshot(name, revision, SMALL_FILES)
+    return RepoRef(model, downloaded, commit, remote=name, renamed=client.renamed(name, commit))

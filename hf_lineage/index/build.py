@@ -12,13 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hf_lineage.checking.merge import read_beside
-from hf_lineage.checking.relation import derived
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import LineageError, OptionError, format_error, printable
-from hf_lineage.evidence.blend import Blend, blend_of
-from hf_lineage.evidence.relation import Derivation
-from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.files.atomic import remove_file
 from hf_lineage.files.paths import is_folder, typed
 from hf_lineage.hub.commits import published
@@ -28,12 +23,11 @@ from hf_lineage.index.relatives import Member
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.values import Signature
+from hf_lineage.source.config import parts_of_model
 from hf_lineage.source.contents import only
 from hf_lineage.source.locate import is_path, located
-from hf_lineage.source.model import OpenedModel, open_model
+from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
-from hf_lineage.source.parts import parts_beside
-from hf_lineage.source.rows import weights_of
 
 LARGEST_LIST = 2**28
 """Characters of a list of models."""
@@ -81,7 +75,7 @@ def listed(text: str) -> list[str]:
 
 def build(
     models: Sequence[str],
-    catalogue: store.Catalogue,
+    catalogue: Catalogue,
     options: Options,
     engine: Engine = local,
     work: Work = Work(),  # noqa: B008 - a constant
@@ -112,27 +106,25 @@ def build(
 def read(job: Job) -> Outcome:
     """Return what an index keeps of a model, or why it cannot be read; this is what an engine runs."""
     try:
-        return Outcome(job.model, tuple(_records(job)))
+        records = [record for signature in _signatures(job) for record in store.records_of(signature)]
+        return Outcome(job.model, tuple(records))
     except Exception as error:  # an error of one model must not end the run of a million
         return Outcome(job.model, problem=format_error(error))
 
 
-def _records(job: Job) -> list[store.Record]:
-    """Return what an index keeps of a model; nothing if it is known at this commit."""
+def _signatures(job: Job) -> Iterator[Signature]:
+    """Yield the signature of a model and those of its parts; nothing if it is known at this commit."""
     source = located(job.model, job.options)
     if isinstance(source, Signature):
-        return store.records_of(source)
-    source = only(source)
-    if source.commit in job.commits:
-        return []
-    signatures = [open_model(source, job.options).signature()]
-    for part in parts_beside(source):
-        with contextlib.suppress(LineageError):  # the model itself is known all the same
-            signatures.append(open_model(part, job.options).signature())
-    return [record for signature in signatures for record in store.records_of(signature)]
+        yield source
+    elif (source := only(source)).commit not in job.commits:
+        yield open_model(source, job.options).signature()
+        for part in parts_of_model(source):
+            with contextlib.suppress(LineageError):  # the model itself is known all the same
+                yield open_model(part, job.options).signature()
 
 
-def remove(models: Sequence[str], catalogue: store.Catalogue) -> None:
+def remove(models: Sequence[str], catalogue: Catalogue) -> None:
     """Take models out of an index, at every commit or at the one that is named.
 
     Raise OptionError, before anything is changed, for one that is not in it, and SignatureError if it cannot be
@@ -141,8 +133,14 @@ def remove(models: Sequence[str], catalogue: store.Catalogue) -> None:
     if not is_folder(str(catalogue.folder)):
         raise OptionError(f"{printable(catalogue.folder, 200)} does not exist, so there is no index; check --index")
     shards = [(shard, shard.entries()) for shard in catalogue.shards()]
-    entries = [entry for _, own in shards for entry in own]
-    gone = {entry for model in models for entry in _meant(model, entries, catalogue)}
+    gone = set[Entry]()
+    for model in models:
+        meant = [entry for _, own in shards for entry in own if _is_meant(model, entry)]
+        if not meant:
+            shows = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
+            why = f"is not in the index, so nothing was removed; `{shows}` shows what is"
+            raise OptionError(f"{printable(model, 200)} {why}")
+        gone.update(meant)
     for shard, own in shards:
         left = [row for row, entry in enumerate(own) if entry not in gone]
         if len(left) < len(own):
@@ -151,93 +149,42 @@ def remove(models: Sequence[str], catalogue: store.Catalogue) -> None:
         remove_file(catalogue.folder / store.signature_file(entry))
 
 
-def _meant(model: str, entries: Sequence[Entry], catalogue: store.Catalogue) -> list[Entry]:
-    """Return the entries of a model."""
-    chosen = [entry for entry in entries if _is_meant(model, entry)]
-    if chosen:
-        return chosen
-    shows = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
-    why = f"is not in the index, so nothing was removed; `{shows}` shows what is"
-    raise OptionError(f"{printable(model, 200)} {why}")
-
-
 def _is_meant(model: str, entry: Entry) -> bool:
     """Return whether a name means an entry: as it is listed, a folder by any path, and one of the Hub in any case."""
     if model == entry.model or (is_path(model) and not entry.commit and is_path(entry.model)):
         return os.path.normpath(Path.cwd() / model) == os.path.normpath(Path.cwd() / entry.model)
     name, at, commit = model.partition("@")
-    whole = len(commit) >= SHORTEST and entry.commit.startswith(commit)
     known = entry.model.casefold()
     parts_of = known.rpartition("/")[0] if "/" in name else ""
-    return name.casefold() in (known, parts_of) and (whole if at else True)
+    is_named = name.casefold() in (known, parts_of)
+    return is_named and (not at or (len(commit) >= SHORTEST and entry.commit.startswith(commit)))
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """Models of a tree, and why others are none of it."""
-
-    members: tuple[Member, ...]
-    opened: tuple[OpenedModel | None, ...]
-    """Each of these models, opened; None where its weights cannot be read."""
-    problems: tuple[str, ...] = ()
-
-    def seen(self, base: int, candidate: int, verdict: Verdict) -> Derivation | None:
-        """Return how one model was made from another that it is related to; None where that cannot be measured."""
-        one, other = self.opened[base], self.opened[candidate]
-        return derived(one, other, verdict, 0) if one is not None and other is not None else None
-
-    def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
-        """Return a model as a combination of several others; None where the weights of one cannot be read."""
-        options = Options(seed=0)
-        with contextlib.suppress(LineageError):
-            opened = [one for at in (model, *parents) if (one := weights_of(self.opened[at], options))]
-            if len(opened) > len(parents):
-                return blend_of(read_beside(opened[0], opened[1:], (), options), len(parents), opened[0].layers)
-        return None
-
-
-def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> Gathered:
-    """Return the signatures and the claims of some models; what cannot be read is told, and the others are kept."""
-    members: dict[str, tuple[Member, OpenedModel | None]] = {}
-    problems = []
+def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> tuple[list[Member], list[str]]:
+    """Return some models with their claims, and why others of them cannot be read."""
+    members, problems = dict[str, Member](), list[str]()
     for model in progress(models):
         try:
-            member, opened = _member(model, options)
+            source = located(model, options)
+            if isinstance(source, Signature):
+                member = Member(source.model, source)
+            else:
+                opened = open_model(only(source), options)
+                claims = read_claims(replace(source, subfolder="")).claims
+                folder = "" if source.remote else str(source.folder.resolve())
+                member = Member(source.name, opened.signature(), claims, folder, opened)
         except LineageError as error:
             problems.append(f"{model}: {error}")
             continue
-        members.setdefault(member.folder or member.name, (member, opened))
-    readable = members.values()
-    return Gathered(tuple(one for one, _ in readable), tuple(opened for _, opened in readable), tuple(problems))
+        members.setdefault(member.folder or member.name, member)
+    return list(members.values()), problems
 
 
-def _member(model: str, options: Options) -> tuple[Member, OpenedModel | None]:
-    source = located(model, options)
-    if isinstance(source, Signature):
-        return Member(source.model, source), None
-    opened = open_model(only(source), options)
-    claims = read_claims(replace(source, subfolder="")).claims
-    folder = "" if source.remote else str(source.folder.resolve())
-    return Member(source.name, opened.signature(), claims, folder), opened
-
-
-def indexed(catalogue: Catalogue, path: str) -> Gathered:
+def indexed(catalogue: Catalogue, path: str) -> list[Member]:
     """Return the models of an index along one path; it holds signatures, and nothing that they declare.
 
     Those whose signatures cannot be read are passed over.
     """
     entries = {entry.model: entry for entry in sorted(catalogue.entries()) if entry.path == path}
     read = ((name, catalogue.tested(entry)) for name, entry in entries.items())
-    members = tuple(Member(name, signature) for name, signature in read if signature is not None)
-    return Gathered(members, (None,) * len(members))
-
-
-def together(named: Gathered, others: Gathered) -> Gathered:
-    """Return the models of both; of one that is in both, the first."""
-    known = {member.name for member in named.members}
-    new = [at for at, member in enumerate(others.members) if member.name not in known]
-    return Gathered(
-        (*named.members, *(others.members[at] for at in new)),
-        (*named.opened, *(others.opened[at] for at in new)),
-        (*named.problems, *others.problems),
-    )
+    return [Member(name, signature) for name, signature in read if signature is not None]

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import OptionError, installation
@@ -88,23 +89,23 @@ def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[
     if work.workers == 1:
         yield from (_prepared(work.own_rate, task, job) for job in jobs)
         return
-    idle, started = list[_Worker](), set[_Worker]()
+    idle, processes = list[Connection](), list[BaseProcess]()
 
     def submit(job: Job) -> Connection:
-        worker = idle.pop() if idle else _Worker(work.own_rate)
-        started.add(worker)
-        by_pipe[worker.pipe] = worker
+        if not idle:
+            pipe, process = _started(work.own_rate)
+            idle.append(pipe)
+            processes.append(process)
+        pipe = idle.pop()
         with contextlib.suppress(OSError):  # it has ended, which `finished` finds out
-            worker.pipe.send((task, job))
-        return worker.pipe
-
-    by_pipe = dict[Any, _Worker]()
+            pipe.send((task, job))
+        return pipe
 
     def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
-        for pipe in connection.wait(list(waiting)):
+        for pipe in cast("list[Connection]", connection.wait(list(waiting))):
             try:
-                outcome = by_pipe[pipe].pipe.recv()
-                idle.append(by_pipe[pipe])
+                outcome = pipe.recv()
+                idle.append(pipe)
             except (EOFError, OSError):
                 outcome = lost(waiting[pipe])
             yield pipe, outcome
@@ -112,46 +113,44 @@ def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[
     try:
         yield from _as_done(jobs, work.workers, submit, finished)
     finally:
-        for worker in started:
-            worker.process.kill()
+        for process in processes:
+            process.kill()
 
 
-class _Worker:
-    """A process that runs one task after the other, and ends with the process that started it.
+def _started(rate: float | None) -> tuple[Connection, BaseProcess]:
+    """Return a process that runs one task after the other, and the pipe to it; it ends with the one that starts it.
 
     A terminal sends SIGINT to all of them at once. It is for that process to end the others, which would print
     tracebacks, so they are started with SIGINT ignored.
     """
-
-    def __init__(self, rate: float | None) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, own = context.Pipe()
-        self.process = context.Process(target=_serve, args=(own, rate), daemon=True)
-        first = threading.current_thread() is threading.main_thread()
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if first else None
-        try:
-            self.process.start()
-        finally:
-            if first:
-                signal.signal(signal.SIGINT, handler)
-        own.close()
+    context = multiprocessing.get_context("spawn")
+    pipe, own = context.Pipe()
+    process = context.Process(target=_serve, args=(own, rate), daemon=True)
+    first = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if first else None
+    try:
+        process.start()
+    finally:
+        if first:
+            signal.signal(signal.SIGINT, handler)
+    own.close()
+    return pipe, process
 
 
 def _serve(pipe: Connection, rate: float | None) -> None:
     """Run tasks until the process that sends them ends."""
     from tqdm import tqdm
 
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            connection.wait([parent.sentinel])
+        os._exit(1)
+
     tqdm.set_lock(threading.RLock())  # its own is shared by processes, and left behind by one that is ended
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     while True:
         task, job = pipe.recv()
         pipe.send(_prepared(rate, task, job))
-
-
-def _end_with_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        connection.wait([parent.sentinel])
-    os._exit(1)
 
 
 def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:

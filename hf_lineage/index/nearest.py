@@ -13,12 +13,12 @@ from hf_lineage.checking.result import NAMED, Row
 from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.verdict import Code
+from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.index import store
-from hf_lineage.index.adapter_bases import located as located_entry
 from hf_lineage.index.differences import SIBLINGS, aligned, along, distances, products
 from hf_lineage.index.identify import Identification, identify
+from hf_lineage.index.identify import located as located_entry
 from hf_lineage.index.relatives import FAMILY, SELF, plain
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
@@ -37,7 +37,7 @@ PART = 0.3
 parents of a blend each shares so much."""
 
 
-def with_parents(report: Report, entries: Sequence[Entry]) -> Report:
+def _with_parents(report: Report, entries: Sequence[Entry]) -> Report:
     """Return a report with the parents among these models of an index, the nearest first.
 
     What cannot be read of one of them becomes a note.
@@ -165,25 +165,28 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
     entries: list[Entry] = []
     more: dict[str, None] = {}
     for row in report.rows:
+        base = f"the {'' if row.claim.sources == NAMED else 'declared '}base {printable(row.claim.base, 200)}"
+        path = next(iter(row.verdict.evidence), None)
+        if path is None or row.verdict.by_units or row.part:
+            continue
         try:
-            near_models = _relatives(report, row, catalogue)
-            near |= {one: _note(one, _base(row)) for one in nearer(near_models, row.claim.base)}
-            entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
-            more |= dict.fromkeys(_gave_more(report, row, catalogue))
+            if row.verdict.code in FAMILY:
+                near_models = _relatives(report, row, path, catalogue)
+                near |= {one: _note(one, base) for one in nearer(near_models, row.claim.base)}
+                entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
+            elif row.verdict.code is Code.PART:
+                more |= dict.fromkeys(_gave_more(report, row.verdict.evidence[path], path, base, catalogue))
         except LineageError as error:
             more[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
-    report = with_parents(report, entries)
+    report = _with_parents(report, entries)
     known = {*map(plain, report.undeclared)}
     shown = (note for one, note in near.items() if plain(one.model) not in known)
     notes = (*report.notes, *shown, *more, *catalogue.notes)
     return replace(report, notes=notes, relatives=tuple(near))
 
 
-def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
-    verdict, options = row.verdict, report.options
-    path = next(iter(verdict.evidence), None)
-    if verdict.code not in FAMILY or path is None or verdict.by_units or row.part:
-        return []
+def _relatives(report: Report, row: Row, path: str, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
+    options = report.options
     base = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
     model = open_model(report.source or located(report.model, options), options).signature()
     if base.width != model.width:
@@ -191,26 +194,19 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Ent
     return relatives(model, base, path, catalogue, Criteria(alpha=options.alpha))
 
 
-def _gave_more(report: Report, row: Row, catalogue: Catalogue) -> Iterator[str]:
+def _gave_more(report: Report, evidence: Evidence, path: str, base: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield a sentence for every model of an index that gave more than a base which gave a part alone."""
-    path, evidence = next(iter(row.verdict.evidence.items()), ("", None))
-    if row.verdict.code is not Code.PART or not (evidence and evidence.inherited) or row.verdict.by_units or row.part:
-        return
     own, source = evidence.inherited, report.source or located(report.model, report.options)
+    if own is None:
+        return
     model = open_model(source, report.options).signature()
     for one in identify(model, path, catalogue, Criteria(alpha=report.options.alpha)).related:
         gave = one.verdict.evidence[path].inherited
         if gave and gave.interval[0] > own.interval[1] and plain(one.entry.model) != plain(report.model):
             yield (
-                f"{printable(one.entry.model, 200)}, which is in the index, is nearer than {_base(row)}: "
-                f"{gave.share:.0%} of what the model's units write has a counterpart there, and {own.share:.0%} in the "
-                "base"
+                f"{printable(one.entry.model, 200)}, which is in the index, is nearer than {base}: {gave.share:.0%} of "
+                f"what the model's units write has a counterpart there, and {own.share:.0%} in the base"
             )
-
-
-def _base(row: Row) -> str:
-    """Return a base with the word for it: one that the user names is not declared."""
-    return f"the {'' if row.claim.sources == NAMED else 'declared '}base {printable(row.claim.base, 200)}"
 
 
 def _note(one: Relative, base: str) -> str:

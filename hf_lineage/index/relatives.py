@@ -5,15 +5,18 @@ Which end of a tree came first is told as far as anything tells: claims, and wha
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+from hf_lineage.checking.merge import read_beside
+from hf_lineage.checking.relation import derived
 from hf_lineage.claims.sources import Claim
-from hf_lineage.errors import printable
-from hf_lineage.evidence.blend import Blend, Made
+from hf_lineage.errors import LineageError, printable
+from hf_lineage.evidence.blend import Blend, Made, blend_of
 from hf_lineage.evidence.comparison import scores
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
 from hf_lineage.evidence.evaluate import judge_signatures
@@ -22,6 +25,9 @@ from hf_lineage.evidence.relation import Derivation
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.index.differences import Links
 from hf_lineage.signature.values import Signature
+from hf_lineage.source.model import OpenedModel
+from hf_lineage.source.options import Options
+from hf_lineage.source.rows import weights_of
 
 FAMILY = (Code.INHERITED,)
 """The kinds of verdict by which two models are of one family; a part alone joins no families."""
@@ -39,6 +45,8 @@ class Member:
     claims: tuple[Claim, ...] = ()
     folder: str = ""
     """Its real path on this machine; empty for what is not a folder of the user's own."""
+    opened: OpenedModel | None = None
+    """The model itself; None where nothing but its signature is known."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +89,6 @@ def plain(name: str) -> str:
     return name.partition("@")[0].casefold()
 
 
-Seen = Callable[[int, int, Verdict], Derivation | None]
-"""Returns how the second of two related models was made from the first; None where that cannot be measured."""
-
-
-Blends = Callable[[int, Sequence[int]], Blend | None]
-"""Returns a model as a combination of several others, by their weights; None where these cannot be read."""
-
-
 @dataclass
 class PairTests:
     """The exact tests of pairs of models, each made once and only when it is asked for; and what makes up a model."""
@@ -96,8 +96,6 @@ class PairTests:
     members: Sequence[Member]
     path: str
     criteria: Criteria
-    blends: Blends | None = None
-    """None where only signatures are known."""
     done: dict[tuple[int, int], Verdict] = field(default_factory=dict)
 
     def verdict(self, base: int, candidate: int) -> Verdict | None:
@@ -109,12 +107,29 @@ class PairTests:
             self.done[base, candidate] = judge_signatures(one, other, self.criteria)
         return self.done[base, candidate]
 
+    def derivation(self, base: int, candidate: int) -> Derivation | None:
+        """Return how one model was made from another that it is related to; None where that cannot be measured."""
+        one, other = self.members[base].opened, self.members[candidate].opened
+        if one is None or other is None:
+            return None
+        verdict = self.verdict(base, candidate)
+        return derived(one, other, verdict, 0) if verdict else None
+
+    def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
+        """Return a model as a combination of several others; None where the weights of one cannot be read."""
+        options, everyone = Options(seed=0), [self.members[at].opened for at in (model, *parents)]
+        with contextlib.suppress(LineageError):
+            opened = [weights for one in everyone if (weights := weights_of(one, options))]
+            if len(opened) > len(parents):
+                return blend_of(read_beside(opened[0], opened[1:], (), options), len(parents), opened[0].layers)
+        return None
+
     def shares(self, model: int, parents: Sequence[int], exactly: bool = False) -> list[str]:
         """Return in words what each of several models gave to one, empty where that is not known.
 
         If `exactly`, only what was put together from them has shares.
         """
-        blend = self.blends(model, parents) if self.blends else None
+        blend = self.blend(model, parents)
         if blend is None or (exactly and Made.BLEND not in blend.made):
             return [""] * len(parents)
         return [f"{share.value:.0%}" if isinstance(share, Share) else "" for share in blend.shares.parents]

@@ -64,7 +64,12 @@ class Catalogue:
         make_folder(file.parent)
         write_atomically(file, record.signature)
         shard_file.write(self.folder / KEYS, record.entry.identity, [record.entry], record.key[None])
-        if len(small := list(self._small())) > MANY:
+        small = []
+        for keys in self.files():
+            with contextlib.suppress(FileNotFoundError):
+                if keys.stat().st_size < SMALL:
+                    small.append(keys)
+        if len(small) > MANY:
             self._join(self._opened(small))
         return record.entry
 
@@ -142,12 +147,6 @@ class Catalogue:
         for file in files:
             with contextlib.suppress(ShardGoneError):  # joined to others
                 yield Shard.open(file)
-
-    def _small(self) -> Iterator[Path]:
-        for file in self.files():
-            with contextlib.suppress(FileNotFoundError):
-                if file.stat().st_size < SMALL:
-                    yield file
 
     def _join(self, shards: Iterable[Shard]) -> None:
         groups: dict[Group, list[Shard]] = {}

@@ -12,7 +12,7 @@ from hf_lineage.evidence.evaluate import named
 from hf_lineage.evidence.relation import Derivation, Means
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index import differences, relatives
-from hf_lineage.index.relatives import FAMILY, SELF, Arc, Blends, Declared, Member, PairTests, Seen
+from hf_lineage.index.relatives import FAMILY, SELF, Arc, Declared, Member, PairTests
 from hf_lineage.signature.recipe import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
@@ -74,18 +74,9 @@ def criteria(path: str) -> Criteria:
     return Criteria(alpha=ALPHA, paths=(path,))
 
 
-def grow(
-    members: Sequence[Member],
-    path: str,
-    criteria: Criteria,
-    seen: Seen | None = None,
-    blends: Blends | None = None,
-) -> Tree:
-    """Return the tree of some models, along one path that all their signatures have.
-
-    Without `seen` and `blends` nothing but their signatures is known of them.
-    """
-    tests = PairTests(members, path, criteria, blends)
+def grow(members: Sequence[Member], path: str, criteria: Criteria) -> Tree:
+    """Return the tree of some models, along one path that all their signatures have."""
+    tests = PairTests(members, path, criteria)
     declared = list(relatives.in_folders(tests, list(relatives.declarations(members))))
     home = relatives.families_of(tests, declared)
     edges: list[Edge] = []
@@ -93,7 +84,7 @@ def grow(
     unknown = 0
     for family in sorted(dict.fromkeys(home), key=home.index):
         own = [at for at, number in enumerate(home) if number == family]
-        nodes, within = _family(tests, own, declared, seen, unknown)
+        nodes, within = _family(tests, own, declared, unknown)
         unknown += len(nodes) - len(own)
         families.append(nodes)
         edges += within
@@ -104,7 +95,7 @@ def grow(
 
 
 def _family(
-    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen | None, before: int
+    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], before: int
 ) -> tuple[tuple[str, ...], list[Edge]]:
     """Return the nodes of one family, its root first, and edges; `before` counts unknown nodes of other families."""
     gram = differences.products(_sketches(tests, own))
@@ -117,7 +108,9 @@ def _family(
     distance = differences.distances(gram)[:, kept][kept]
     barred = relatives.barred(tests.members, declared, places)
     links = differences.simplified(differences.joined(distance), len(kept), preferred, barred)
-    relations = dict(_told(tests, places, links, seen)) if seen else {}
+    neighbours = [(one, other) for one in links for other in links[one] if one < len(places) > other]
+    derivations = ((arc, tests.derivation(places[arc[0]], places[arc[1]])) for arc in neighbours)
+    relations = {arc: how for arc, how in derivations if how}
     arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
     within = dict(relatives.between(tests, places, links))
     unknown = enumerate((node for node in links if node >= len(kept)), before + 1)
@@ -135,19 +128,6 @@ def _family(
         )
     edges += _merged(tests, own, aside, gram, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
-
-
-def _told(
-    tests: PairTests, places: Sequence[int], links: differences.Links, seen: Seen
-) -> Iterator[tuple[Arc, Derivation]]:
-    """Yield how each model was made from its neighbour in the tree, one way and the other."""
-    for one, there in links.items():
-        for other in there:
-            if one < len(places) > other:
-                verdict = tests.verdict(places[one], places[other])
-                how = seen(places[one], places[other], verdict) if verdict else None
-                if how:
-                    yield (one, other), how
 
 
 def _made(tests: PairTests, parent: int, child: int, how: Derivation) -> str:
@@ -234,7 +214,7 @@ def _besides(tests: PairTests, declared: Sequence[Declared], edges: Sequence[Edg
         child = tests.members[one.child].name
         base = one.claim.base if one.base is None else tests.members[one.base].name
         verdict = None if one.base is None else tests.verdict(one.base, one.child)
-        if (base, child) in drawn or (verdict is not None and verdict.code in FAMILY):
-            continue
-        mark = Mark.CONTRADICTED if verdict is not None and verdict.code is Code.UNRELATED else Mark.DECLARED
-        yield Edge(base, child, mark, relation=one.claim.relation or "")
+        code = verdict.code if verdict else None
+        if (base, child) not in drawn and code not in FAMILY:
+            mark = Mark.CONTRADICTED if code is Code.UNRELATED else Mark.DECLARED
+            yield Edge(base, child, mark, relation=one.claim.relation or "")

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.registry import setting
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import registry_table, setting
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_file

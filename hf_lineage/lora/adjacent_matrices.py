@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.lora.adapter import Lora
@@ -28,12 +28,107 @@ from hf_lineage.lora.placement import (
     flips,
     unembedding,
 )
-from hf_lineage.lora.replicates import Block, block, compressed, product_rows
 from hf_lineage.signature.factors import Read, gain, oriented, reader, unpacked, writer
-from hf_lineage.signature.recipe import Array
+from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.recipe import signs as random_signs
 
 if TYPE_CHECKING:
     from hf_lineage.source.headers import Opened
+
+
+DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
+"""The most directions of B A that are tested, those of the largest singular values, and the fewest of many rows."""
+EXACT = 256
+"""Up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small."""
+PROBES, FEWEST_PROBES = 128, 32
+"""A wider matrix is reduced to so many random sums of its rows; a very wide one to at least so many."""
+SEEN, WRITTEN = 2**18, 2**16
+"""The most numbers of a wide matrix, and of what is added, that each permutation multiplies: they bound the time."""
+NEGLIGIBLE = 1e-12
+"""Directions whose squared singular value is less than this part of the largest are rounding, or dead rank."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One adapted matrix, and the matrix of the base that its gradient passed through."""
+
+    role: str
+    """Role of the matrix in its layer: up, gate, value, output or down."""
+    layer: int
+    permuted: str
+    """Kind of its rows; rows of the same kind and number get the same permutation in all blocks."""
+    written: Array
+    """(g, n, q): the rows of U Σ^½ in their g exchangeable groups."""
+    through: Array
+    """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
+    size: float = 0.0
+    """The size of the added numbers relative to those of the base (root mean squares)."""
+    flips: bool = False
+    """Whether a row may change its sign, together with what reads it."""
+
+    @property
+    def centred(self) -> Array:
+        """(g, n, q): the rows, each column's mean in a group removed."""
+        return np.asarray(self.written - self.written.mean(axis=1, keepdims=True))
+
+    @property
+    def energies(self) -> Vector:
+        """(n,): how much is added to each row, in all groups together, over their mean."""
+        energies = np.square(self.written, dtype=np.float64).sum(axis=(0, 2))
+        return np.asarray(energies / (energies.mean() or 1.0))
+
+    @property
+    def directions(self) -> float:
+        """The effective number of directions, 1 / Σ p² with p the part of each in the sum of singular values."""
+        parts = np.sum(np.square(self.centred, dtype=np.float64), axis=(0, 1))
+        return float(parts.sum() ** 2 / np.square(parts).sum()) if parts.any() else 0.0
+
+
+def product_rows(second: Array, first: Array) -> Array:
+    """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS.
+
+    They depend only on the product; q is 0 if it is zero. The root lets weaker directions count more than in B A
+    itself, because all of them are gradients.
+    """
+    wide, narrow = first.astype(np.float64), second.astype(np.float64)
+    rows = narrow @ _root(wide @ wide.T)
+    squares, vectors = np.linalg.eigh(rows.T @ rows)
+    most = max(FEWEST_DIRECTIONS, min(DIRECTIONS, WRITTEN // len(rows)))
+    kept = np.argsort(squares)[::-1][:most]
+    kept = kept[squares[kept] > squares.max(initial=0.0) * NEGLIGIBLE]
+    largest = squares.max(initial=0.0) ** 0.25
+    return np.asarray(rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0), np.float32)
+
+
+def _root(gram: Vector) -> Vector:
+    """Return matrices R with R Rᵀ the Gram matrices (..., r, r)."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :])
+
+
+def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
+    """Return (g, k, n) with the Gram matrices of some parts (g, rows, n), each times its weight, one above the other.
+
+    They are exact for up to EXACT columns; otherwise they come from random sums of the rows, chosen by the purpose.
+    """
+    gram: Vector = np.zeros(())
+    sums: NDArray[Any] = np.zeros((), np.float32)
+    for number, (part, weight) in enumerate(parts):
+        rows, columns = part.shape[1:]
+        if columns <= EXACT:
+            gram = gram + weight**2 * (part.mT @ part)
+        else:
+            probes = max(FEWEST_PROBES, min(PROBES, SEEN // columns))
+            drawn = random_signs(f"adapter probes {purpose} {number} {rows}", (probes, rows))
+            sums = sums + drawn * np.float32(weight / np.sqrt(probes)) @ part
+    return _root(gram).mT.astype(np.float32) if gram.ndim else sums
+
+
+def block(
+    role: str, layer: int, permuted: str, written: Array, through: Array, size: float = 0.0, flips: bool = False
+) -> Block:
+    """Return a block from the rows of a product (g, n, q) and the columns of P that belong to them (g, k, n)."""
+    return Block(role, layer, permuted, written, through - through.mean(axis=2, keepdims=True), size, flips)
 
 
 MOST_TOKENS = 2048
@@ -46,15 +141,6 @@ class Product(NamedTuple):
     rows: Array
     """(rows, q), with q = 0 where nothing is added."""
     size: float
-    """The root mean square of its numbers."""
-
-
-class Partner(NamedTuple):
-    """The matrix of the base that a gradient passed through."""
-
-    seen: Array
-    """(g, k, n)"""
-    usual: float
     """The root mean square of its numbers."""
 
 
@@ -85,7 +171,7 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
     Raise CheckpointError for a base whose weights are not finite.
     """
     read = functools.lru_cache(maxsize=1)(base.checkpoint.read)  # experts of one stack follow one another
-    partners: dict[tuple[int, int, int | None, str], Partner] = {}
+    partners: dict[tuple[int, int, int | None, str], tuple[Array, float]] = {}
     for place in places:
         rows, size = added[place.module, place.expert]
         if not rows.shape[1]:
@@ -122,8 +208,11 @@ def _grouped(rows: Array, place: Place) -> Array:
     return mine.reshape(1, -1, rows.shape[1]) if kind == UNITS else mine
 
 
-def _partner(base: Opened, place: Place, read: Read) -> Partner:
-    """Return the matrices that a gradient passed through, as the test uses them; one of them is in memory at a time."""
+def _partner(base: Opened, place: Place, read: Read) -> tuple[Array, float]:
+    """Return the matrices that a gradient passed through as the test uses them, (g, k, n), and their usual number.
+
+    The latter is a root mean square. One of them is in memory at a time.
+    """
     usual = 0.0
 
     def parts() -> Iterator[tuple[Array, float]]:
@@ -135,30 +224,24 @@ def _partner(base: Opened, place: Place, read: Read) -> Partner:
             usual = max(usual, norm / math.sqrt(part.size))
             yield _by_group(part, place), 1 / norm if norm > 0 else 0.0
 
-    return Partner(compressed(parts(), place.role), usual)
+    return compressed(parts(), place.role), usual
 
 
 def _needed(base: Opened, place: Place, read: Read) -> Iterator[Array]:
     """Yield the matrices that the gradient of the rows of a place passed through, (rows, n)."""
+    layer_set = place.layer_set
     if ROWS[place.role] == COORDINATES:
         yield from _of_stream(base, place, read)
     elif place.role == LATENT:
         rows = single(oriented(base.layout, place.slot, read))
-        yield rows * gain(base.layout, place.layer_set, place.slot.latent[1], read)
+        yield rows * gain(base.layout, layer_set, place.slot.latent[1], read)
+    elif ROWS[place.role] == SCORED:
+        yield single(np.asarray(reader(base.layout, layer_set, NEEDS[place.role], read, gains=True))).T
     else:
-        yield _of_units(base.layout, place, read)
-
-
-def _of_units(layout: Layout, place: Place, read: Read) -> Array:
-    """Return the matrix that writes the output of a place into the stream, or multiplies its heads, (width, n)."""
-    needed, layer_set = NEEDS[place.role], place.layer_set
-    if ROWS[place.role] == SCORED:
-        heads: Array = single(np.asarray(reader(layout, layer_set, needed, read, gains=True))).T
-        return heads
-    out = single(writer(layout, layer_set, needed, read))
-    if layer_set.stacked and place.expert is not None:
-        out = out[:, place.expert * layer_set.units :][:, : layer_set.units]
-    return out
+        out = single(writer(base.layout, layer_set, NEEDS[place.role], read))
+        if layer_set.stacked and place.expert is not None:
+            out = out[:, place.expert * layer_set.units :][:, : layer_set.units]
+        yield out
 
 
 def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:

@@ -23,7 +23,7 @@ have taken is added. So independent pairs are verified with that level at most, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -32,9 +32,11 @@ import numpy as np
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import as_related
 from hf_lineage.evidence.measure import DOUBTFUL
+from hf_lineage.evidence.p_values import not_below, standardise
+from hf_lineage.evidence.unit_order import Numbers, orders_within, strata_of
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.lora.replicates import Block, Half, replicate
-from hf_lineage.signature.recipe import Vector
+from hf_lineage.lora.adjacent_matrices import Block
+from hf_lineage.signature.recipe import Array, Vector, random_stream
 
 LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
 """Role -> the least z of adapters on their own base, over the root of the number of directions; 0 if not measured.
@@ -44,6 +46,14 @@ WHOLE, FADED = 0.1, 0.3
 
 Long training moves the weights so far that the gradients are no longer those of the base that is compared.
 """
+
+
+ROUNDING = 1e-4
+"""Statistics that differ by less than this part of a deviation are equal: they are sums in float32."""
+FLIPPED = 16
+"""Fewer rows have too few patterns of signs: they are permuted alone."""
+BATCH = 64
+"""Permutations and flips that are drawn at a time, to bound the memory."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +84,23 @@ class Trace:
         """Number of permutations that were drawn."""
         return len(self.ratios) - 1
 
-    @property
+    @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:
-        """Return the sum over the blocks of each role under permutations, (n + 1,), standardised."""
-        return self.halves[0].by_role
+        """The sum over the blocks of each role under permutations, (n + 1,), standardised."""
+        return self._sums(self.ratios)
+
+    def _sums(self, ratios: Vector) -> Mapping[str, Vector]:
+        """Return the sum over the blocks of each role, (n + 1,), standardised over the observed value and the others.
+
+        The mean and the deviation include the observed value, so that all values contribute equally to them.
+        """
+        sums = {role: ratios[:, np.array(self.roles) == role].sum(axis=1) for role in dict.fromkeys(self.roles)}
+        return {role: standardise(values, values) for role, values in sums.items()}
 
     @functools.cached_property
-    def halves(self) -> tuple[Half, Half]:
-        """The test by permutations, and that by flips."""
-        return Half(self.roles, self.ratios), Half(self.roles, self.ratios if self.flipped is None else self.flipped)
+    def _halves(self) -> Sequence[Mapping[str, Vector]]:
+        """The sums of each role by permutations, and by flips."""
+        return self.by_role, self.by_role if self.flipped is None else self._sums(self.flipped)
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
@@ -105,15 +123,19 @@ class Trace:
         reached = np.array([LEAST[one] * np.sqrt(shown[np.array(self.roles) == one].sum()) for one in self.by_role])
         return float(max(reached.max(), reached.sum() / np.sqrt(len(reached))))
 
-    @property
-    def effect(self) -> float:
-        """Return how many deviations the adapter lies above the mean of its permutations, as in half its matrices."""
-        return self.halves[0].effect
-
-    @property
+    @functools.cached_property
     def p_values(self) -> tuple[float, ...]:
-        """The p-values by permutations and by flips, each corrected for interim analyses."""
-        return tuple(min(1.0, self.analyses * half.p_value + self.spent) for half in self.halves)
+        """The p-values by permutations and by flips, each corrected for interim analyses.
+
+        They are of the largest statistic of all roles under the same elements (Westfall and Young 1993). One of the
+        statistics is the sum over all roles: several weak traces together make a strong one.
+        """
+        found = []
+        for half in self._halves:
+            each = np.array(list(half.values()))
+            total = each.sum(axis=0)
+            found.append(_p_value(np.maximum(each.max(axis=0), standardise(total, total))))
+        return tuple(min(1.0, self.analyses * p_value + self.spent) for p_value in found)
 
     @property
     def p_value(self) -> float:
@@ -122,24 +144,106 @@ class Trace:
 
     def p_of(self, role: str) -> float:
         """Return the p-value of one role by itself, without any correction."""
-        return max(half.p_of(role) for half in self.halves)
+        return max(_p_value(half[role]) for half in self._halves)
 
     def z_of(self, role: str) -> float:
         """Return by how many deviations of its permutations one role lies above their mean, as power is predicted."""
-        return self.halves[0].z_of(role)
+        return _above(self.ratios[:, np.array(self.roles) == role].sum(axis=1))
 
-    @property
+    @functools.cached_property
     def z_of_blocks(self) -> Vector:
-        """(b,): the deviations by which every block lies above the mean of its permutations."""
-        return self.halves[0].z_of_blocks
+        """(b,): the same for every block; a picture of where the trace is, not a test."""
+        return np.array([_above(column) for column in self.ratios.T])
+
+    @functools.cached_property
+    def effect(self) -> float:
+        """The largest effect of one role, or that of all together, in deviations above the mean of permutations.
+
+        A role counts no more than the median of its matrices gives, so a trace in a few of many matrices gains nothing.
+        """
+        each = []
+        for role in self.by_role:
+            zs = self.z_of_blocks[np.array(self.roles) == role]
+            each.append(min(self.z_of(role), float(np.quantile(zs, 0.5, method="lower") * np.sqrt(len(zs)))))
+        total = _above(np.sum(list(self.by_role.values()), axis=0))
+        return float(max(*each, min(total, np.sum(each) / np.sqrt(len(each)))))
+
+
+def _above(values: Vector) -> float:
+    deviation = float(values[1:].std())
+    return float(values[0] - values[1:].mean()) / deviation if deviation > 0 else 0.0
+
+
+def _p_value(values: Vector) -> float:
+    """Return (1 + #{others >= observed}) / (n + 1); what rounding alone separates counts as equal."""
+    return (1 + not_below(values[0] - ROUNDING * max(1.0, abs(values[0])), values[1:])) / len(values)
 
 
 def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int = 1) -> Trace:
-    """Return the test over some blocks, each of which has a product that is not zero."""
-    permuted, flipped = replicate(blocks, permutations, seed)
-    numbers = (np.array([one.directions for one in blocks]), np.array([one.size for one in blocks]))
-    names = tuple(one.role for one in blocks), tuple(one.layer for one in blocks)
-    return Trace(*names, permuted, *numbers, seed, analyses, flipped=flipped)
+    """Return the test over some blocks, each of which has a product that is not zero.
+
+    One element serves all groups, layers and roles with rows of one kind and number: these are a part of all that the
+    null allows, and a test under a part of them is exact as well.
+    """
+    permuted, flipped = np.empty((2, permutations + 1, len(blocks)))
+    kinds: dict[tuple[str, int], list[int]] = {}
+    for column, one in enumerate(blocks):
+        kinds.setdefault((one.permuted, one.written.shape[1]), []).append(column)
+    for (kind, rows), columns in kinds.items():
+        sizes = np.sqrt(np.sum([blocks[column].energies for column in columns], axis=0))
+        free = all(blocks[column].flips for column in columns)
+        sets = [np.arange(rows)] if free else strata_of(sizes[None])
+        for part, orders, signs in _elements(f"{kind} {rows}", sets, permutations, seed):
+            kept = np.arange(rows)[None] if free else orders
+            for column in columns:
+                permuted[part, column] = flipped[part, column] = _ratios(blocks[column], orders)
+                if rows >= FLIPPED and blocks[column].flips:
+                    flipped[part, column] = _ratios(blocks[column], kept, signs)
+    return Trace(
+        tuple(one.role for one in blocks),
+        tuple(one.layer for one in blocks),
+        permuted,
+        np.array([one.directions for one in blocks]),
+        np.array([one.size for one in blocks]),
+        seed,
+        analyses,
+        flipped=flipped,
+    )
+
+
+def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iterator[tuple[slice, Numbers, Array]]:
+    """Yield some elements at a time, permutations within sets of rows and signs of the rows: first the neutral one.
+
+    The raw random words are the same on every platform.
+    """
+    rows = sum(map(len, sets))
+    yield slice(1), np.arange(rows)[None], np.ones((1, rows), np.float32)
+    permuting, flipping = (random_stream(f"adapter {half} {kind} {seed}") for half in ("permutations", "signs"))
+    for start in range(1, count + 1, BATCH):
+        drawn = min(BATCH, count + 1 - start)
+        signs = 1 - 2 * (flipping.random_raw(drawn * rows).reshape(drawn, rows) & 1).astype(np.float32)
+        yield slice(start, start + drawn), orders_within(sets, drawn, permuting), signs
+
+
+def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
+    """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant.
+
+    Means over rows are removed from `through`. Permutations leave them as they are, so that they are removed from
+    `written` too; signs do not, so that they have to be multiplied before.
+    """
+    groups, n, _ = one.written.shape
+    written = one.centred if signs is None else one.written
+    squares = [np.sum(np.square(side, dtype=np.float64), axis=axis) for side, axis in ((written, 2), (one.through, 1))]
+    expected = float(np.multiply(*(side.sum(axis=1) for side in squares)).sum()) / n
+    sums = np.zeros(len(orders if signs is None else signs))
+    for group in range(groups):
+        # All permutations are one large product, which BLAS computes many times as fast as many narrow ones.
+        moved = written[group].take(orders.T, axis=0)
+        moved = moved if signs is None else moved * signs.T[..., None]
+        products = (one.through[group] @ moved.reshape(n, -1)).reshape(-1, len(sums), moved.shape[2])
+        sums += np.einsum("kbq,kbq->b", products, products, dtype=np.float64)
+        sums -= squares[0][group][orders] @ squares[1][group]
+    return sums / expected if expected > 0 else np.ones(len(sums))
 
 
 POWER = 0.99
@@ -177,53 +281,44 @@ def least_effect(measured: Trace, alpha: float) -> float:
 def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Verdict:
     """Return the verdict on an adapter and a base; `order_matters` names an initialisation for which no null holds."""
     if order_matters:
-        return Verdict(
-            Code.INCONCLUSIVE,
+        code = Code.INCONCLUSIVE
+        reason = (
             f"the adapter started from {order_matters}, which depends on the order of the rows of the base, so the "
-            "permutation null does not hold",
-            trace=trace,
+            "permutation null does not hold"
         )
-    if trace.p_value <= criteria.alpha:
-        return _related(trace, criteria)
-    if not trace.calibrated:
-        return Verdict(
-            Code.INCONCLUSIVE,
-            "the adapter shows no trace of this base, but it is not known how strong a trace such adapters show",
-            trace=trace,
-        )
-    power = trace.power(criteria.alpha)
-    if power < POWER:
-        return Verdict(
-            Code.INCONCLUSIVE,
-            "the adapter shows no trace of this base; with this rank and size in these matrices it would show one "
-            f"only with a predicted probability of {power:.2f}",
-            trace=trace,
-        )
-    above = f"of {power:.2f}" if power < 0.995 else "above 0.99"
-    return Verdict(
-        Code.UNRELATED,
-        "the adapter carries no trace of this base; one trained on it would show it with a predicted probability "
-        f"{above}",
-        trace=trace,
+    elif trace.p_value <= criteria.alpha:
+        code, reason = _related(trace, criteria.alpha)
+    else:
+        code, reason = _not_related(trace, trace.power(criteria.alpha))
+    return replace(as_related(code, reason, criteria), trace=trace)
+
+
+def _related(trace: Trace, alpha: float) -> tuple[Code, str]:
+    highest, least, doubts = level(alpha), least_effect(trace, alpha), list[str]()
+    if trace.p_value > highest:
+        doubts.append(f"p is {trace.p_value:.2g}, and at most {highest:g} verifies")
+    if not trace.effect >= least:
+        doubts.append(f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify")
+    if doubts:
+        return Code.WEAK, f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
+    return Code.ADAPTER, (
+        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
+        "difference to it"
     )
 
 
-def _related(trace: Trace, criteria: Criteria) -> Verdict:
-    highest, least = level(criteria.alpha), least_effect(trace, criteria.alpha)
-    doubts = [
-        *[f"p is {trace.p_value:.2g}, and at most {highest:g} verifies"] * (trace.p_value > highest),
-        *[f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify"]
-        * (not trace.effect >= least),
-    ]
-    if not doubts:
-        return Verdict(
-            Code.ADAPTER,
-            "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
-            "difference to it",
-            trace=trace,
+def _not_related(trace: Trace, power: float) -> tuple[Code, str]:
+    if trace.calibrated and power >= POWER:
+        return Code.UNRELATED, (
+            "the adapter carries no trace of this base; one trained on it would show it with a predicted probability "
+            + (f"of {power:.2f}" if power < 0.995 else "above 0.99")
         )
-    weak = f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
-    return replace(as_related(Code.WEAK, weak, criteria), trace=trace)
+    return Code.INCONCLUSIVE, "the adapter shows no trace of this base" + (
+        "; with this rank and size in these matrices it would show one only with a predicted probability of "
+        f"{power:.2f}"
+        if trace.calibrated
+        else ", but it is not known how strong a trace such adapters show"
+    )
 
 
 def clear(outcome: Verdict) -> bool:

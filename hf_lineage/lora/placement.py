@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.architecture.layout import Layout, is_transposed
-from hf_lineage.architecture.matrix_sets import Heads, LayerSet
 from hf_lineage.architecture.registry import Slot, setting
 from hf_lineage.architecture.schema import Lora as LoraNames
 from hf_lineage.architecture.schema import as_names, prefixes
@@ -161,7 +161,8 @@ def find_places(base: Opened, lora: Lora) -> Places:
         if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
             idle.append(module)
             continue
-        meant = _meant(module, names, named, lora.flattened)
+        found = names.flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
+        meant = {named[name] for name in found}
         if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
             (ambiguous if meant else absent).extend([] if stacked else [module])
@@ -197,14 +198,6 @@ def _stack(layered: re.Match[str]) -> str:
 
 def _words(name: str) -> tuple[str, ...]:
     return tuple(sorted(name.split(".")))
-
-
-def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened: bool) -> set[str]:
-    """Return the tensors of the base that the name of a module may mean."""
-    if not flattened:
-        name = names.tensor(module)
-        return set() if name is None else {named[name]}
-    return {named[name] for name in names.flattened(module)}
 
 
 def in_memory(tensors: Collection[str], lora: LoraNames) -> Mapping[str, str]:

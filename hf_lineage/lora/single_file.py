@@ -53,7 +53,14 @@ def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
     checkpoint = _with_numbers(open_file(repo, file))
     where = f"{repo}: {printable(file, 200)}"
     held = _models(checkpoint, where)
-    loras = {folder: _lora(checkpoint, one, where) for folder, one in held.items() if one.pairs}
+    loras = {}
+    for folder, one in held.items():
+        modules = {module: fit_factors(where, checkpoint, pair) for module, pair in one.pairs.items()}
+        for module in one.alphas.keys() & modules:
+            modules[module] = replace(modules[module], scale=1 / modules[module].rank, alpha=one.alphas[module])
+        if modules:
+            kind = "DoRA" if one.magnitudes else "LoRA"
+            loras[folder] = Lora(checkpoint, modules, kind, beside=one.beside, flattened=one.flattened)
     refuse_many(repo, [module for lora in loras.values() for module in lora.modules])
     if loras:
         return loras
@@ -66,14 +73,12 @@ def _factor(name: str) -> re.Match[str] | None:
 
 def _with_numbers(checkpoint: Checkpoint) -> Checkpoint:
     """Return a checkpoint in which scales may be integers, as converters write them."""
-    scales = (name for name in checkpoint.tensors if name.endswith(ALPHA) and _is_number(checkpoint, name))
-    plain = {name: TensorInfo(checkpoint.stored[name].shape, (name,)) for name in scales}
+    plain = {}
+    for name in filter(checkpoint.stored.__contains__, checkpoint.tensors):
+        stored = checkpoint.stored[name]
+        if name.endswith(ALPHA) and stored.numbers == 1 and stored.dtype in DTYPES:
+            plain[name] = TensorInfo(stored.shape, (name,))
     return checkpoint.with_tensors({**checkpoint.tensors, **plain})
-
-
-def _is_number(checkpoint: Checkpoint, name: str) -> bool:
-    stored = checkpoint.stored.get(name)
-    return stored is not None and stored.numbers == 1 and stored.dtype in DTYPES
 
 
 def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
@@ -110,14 +115,3 @@ def _module(name: str) -> str:
     """Return the name that diffusers gives a module today."""
     plain = PROCESSOR.sub(r".\1", name)
     return f"{plain}.0" if plain != name and plain.endswith(OUTPUT) else plain
-
-
-def _lora(checkpoint: Checkpoint, held: _Model, where: str) -> Lora:
-    modules = {module: fit_factors(where, checkpoint, pair) for module, pair in held.pairs.items()}
-    scaled = {
-        module: replace(modules[module], scale=1 / modules[module].rank, alpha=alpha)
-        for module, alpha in held.alphas.items()
-        if module in modules
-    }
-    kind = "DoRA" if held.magnitudes else "LoRA"
-    return Lora(checkpoint, {**modules, **scaled}, kind, beside=held.beside, flattened=held.flattened)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -43,7 +43,7 @@ class _Targets:
     """Parameters that are adapted wherever they are."""
 
 
-def find_idle(config: Mapping[str, Any], modules: Iterable[str]) -> Names:
+def find_idle(config: Mapping[str, Any], modules: Collection[str]) -> Names:
     """Return those of some modules, by their names, whose factors peft passes over under an adapter's configuration."""
     keys = ("exclude_modules", "modules_to_save", "target_parameters")
     excluded, saved, parameters = (_names(config.get(key)) or Names() for key in keys)
@@ -57,16 +57,13 @@ def find_idle(config: Mapping[str, Any], modules: Iterable[str]) -> Names:
         holders=Names(name.rpartition(".")[0] for name in parameters - bare),
         bare=bare,
     )
-    return Names(module for module in modules if not _is_read(module, targets))
+    shallow = [name for name in modules if name.count(".") < DEEPEST]
+    return Names(modules) - {one for one in shallow if _is_adapted(one, targets) or _holds_adapted(one, targets)}
 
 
-def _is_read(module: str, targets: _Targets) -> bool:
-    words = module.split(".")
-    return len(words) <= DEEPEST and (_is_adapted(module, words, targets) or _holds_adapted(module, targets))
-
-
-def _is_adapted(module: str, words: Sequence[str], targets: _Targets) -> bool:
+def _is_adapted(module: str, targets: _Targets) -> bool:
     """Return whether a module is adapted as a whole."""
+    words = module.split(".")
     within = {".".join(words[start:stop]) for start, stop in combinations(range(len(words) + 1), 2)}
     ends = _ends(words)
     if ends & targets.excluded or within & targets.saved:

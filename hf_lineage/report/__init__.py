@@ -34,14 +34,14 @@ class Format:
 FORMATS = {
     "text": Format("hf_lineage.report.text"),
     "json": Format("hf_lineage.report.json"),
-    "markdown": Format("hf_lineage.report.text", "render_markdown"),
+    "markdown": Format("hf_lineage.report.markdown"),
     "html": Format("hf_lineage.report.html"),
     "sarif": Format("hf_lineage.report.sarif"),
     "cyclonedx": Format("hf_lineage.report.cyclonedx"),
     "intoto": Format("hf_lineage.report.intoto"),
     "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
     "checksums": Format("hf_lineage.report.intoto", "checksums"),
-    "github": Format("hf_lineage.report.sarif", "render_github"),
+    "github": Format("hf_lineage.report.markdown", "render_github"),
 }
 """Name, as in `--format NAME` and `-o NAME=FILE`, -> format."""
 OF_SEVERAL = ("text", "json", "markdown", "html")

@@ -1,8 +1,12 @@
-"""Charts in SVG: the similarity of all layers, what each layer inherits, the permutation null, and small bars."""
+"""Charts in SVG: the similarity of all layers, what each layer inherits, the permutation null, and small bars.
+
+What is drawn, and where, is computed here; `charts.svg.j2` draws it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -11,30 +15,18 @@ from numpy.typing import NDArray
 
 from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report.page import (
-    Scale,
-    below,
-    element,
-    every,
-    linear,
-    path,
-    picture,
-    rect,
-    round_steps,
-    side_name,
-    signed,
-    text,
-)
+from hf_lineage.report.page import draw
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
-"""The frame of a chart; what is below holds ticks and the name of the axis."""
-BASELINE = f"M{LEFT} {BOTTOM}H{RIGHT}"
-BAR, THICK = 200, 14
-"""Width and height of a small bar beside a number."""
+FRAME = {
+    **{"WIDTH": 360, "LEFT": 44, "RIGHT": 348, "TOP": 26, "BOTTOM": 150},
+    **{"BAR": 200, "THICK": 14, "TIP": 5},
+    **{"SIDE": 304, "MAP_LEFT": 48, "MAP_TOP": 6},
+}
+"""The frame of a chart, below which are ticks and the name of the axis; the size of a small bar beside a number, and
+half the width of the mark of a score; the longer side of the map, and where it begins."""
+WIDTH, LEFT, RIGHT, TOP, BOTTOM, BAR, THICK, TIP, SIDE, MAP_LEFT, MAP_TOP = FRAME.values()
 THIN = 3.0
 """Pixels that the range of independent models takes at least, to be seen."""
-TIP = 5
-"""Half the width of the mark of a score."""
 BINS = 24
 FAR = 0.72
 """Share of the width for the null's axis, if the score lies so far off that it would leave the null a single bar."""
@@ -44,15 +36,18 @@ NEAR = 1.5
 """Multiple of the null's own range that the axis may reach for the score before it is broken instead."""
 
 
+def _on_bar(value: float) -> float:
+    return BAR * min(max(value, 0.0), 1.0)
+
+
 def interval_bar(
     label: str, share: float | None, interval: tuple[float, float], line: str = "gap", fill: str = "share"
 ) -> Markup:
     """Return a bar from nothing to a share of the whole, and the interval that holds it; no bar where it is None."""
-    low, high = (BAR * min(max(end, 0.0), 1.0) for end in interval)
-    parts = [rect(0, 0, BAR, THICK, "track")]
-    parts += [] if share is None else [rect(0, 0, BAR * min(max(share, 0.0), 1.0), THICK, fill)]
-    parts += [path(f"M{low:g} {THICK / 2:g}H{max(high, low + 0.5):g}", line)] if interval[0] < interval[1] else []
-    return picture("small", (BAR, THICK), parts, label)
+    low, high = map(_on_bar, interval)
+    ends = (low, max(high, low + 0.5)) if interval[0] < interval[1] else None
+    width = None if share is None else _on_bar(share)
+    return draw("interval_bar", FRAME, label=label, width=width, ends=ends, kind=line, fill=fill)
 
 
 def share_bar(share: float, interval: tuple[float, float]) -> Markup:
@@ -65,15 +60,16 @@ def share_bar(share: float, interval: tuple[float, float]) -> Markup:
 def score_bar(null: PermutationNull) -> Markup:
     """Return a scale from 0 to 1 with the range of independent models on it, and the score of this pair."""
     low, high = null.range
-    start, end, score = (BAR * min(max(value, 0.0), 1.0) for value in (low, high, null.observed))
-    at = min(max(score, TIP), BAR - TIP)
-    parts = (
-        rect(0, 4, BAR, 6, "track"),
-        rect(min(start, BAR - THIN), 1, max(end - start, THIN), 12, "chance"),
-        path(f"M{at:g} 14V4M{at - TIP:g} 0h{2 * TIP}l-{TIP} 6z", "score"),
-    )
+    start, end, score = map(_on_bar, (low, high, null.observed))
     label = f"On a scale from 0 to 1: independent models score {low:.3f} to {high:.3f}, this pair {null.observed:.3f}"
-    return picture("small", (BAR, THICK), parts, label)
+    at, x = min(max(score, TIP), BAR - TIP), min(start, BAR - THIN)
+    return draw("score_bar", FRAME, label=label, x=x, width=max(end - start, THIN), at=at)
+
+
+def _place(value: float, axis: tuple[float, float], stop: float, start: float = LEFT) -> float:
+    """Return where a value lies if an axis leads from one pixel to another."""
+    low, high = axis
+    return start + (value - low) / ((high - low) or 1) * (stop - start)
 
 
 def histogram(null: PermutationNull, name: str) -> Markup:
@@ -83,32 +79,38 @@ def histogram(null: PermutationNull, name: str) -> Markup:
     low, high = least - margin, largest + margin
     reach = (min(low, null.observed), max(high, null.observed))
     broken = reach[1] - reach[0] > NEAR * (high - low)
-    axis = (low, high) if broken else reach
-    across = linear(*axis, LEFT, LEFT + FAR * (RIGHT - LEFT) if broken else RIGHT)
-    at = LEFT + 0.9 * (RIGHT - LEFT) if broken else across(null.observed)
+    axis, stop = ((low, high), LEFT + FAR * (RIGHT - LEFT)) if broken else (reach, RIGHT)
+    at = LEFT + 0.9 * (RIGHT - LEFT) if broken else _place(null.observed, axis, stop)
     counts, edges = np.histogram(null.scores, BINS, (low, high))
-    most, ends = int(counts.max()), [across(edge) for edge in edges.tolist()]
-    up = linear(0, most, BOTTOM, TOP + 14)
-    parts = (
-        *(
-            rect(left, up(count), max(right - left - 0.6, 0.5), BOTTOM - up(count), "bar")
-            for count, left, right in zip(counts.tolist(), ends[:-1], ends[1:], strict=True)
-            if count
-        ),
-        text(str(most), LEFT - 6, up(most) + 4, anchor="end"),
-        path(f"M{LEFT - 4} {up(most):g}h4", "line"),
-        side_name("permutations", (TOP + BOTTOM) / 2),
-        *(path(f"M{across(step):g} {BOTTOM}v4", "line") for step in round_steps(*axis, 4)),
-        *below(((across(step), f"{step:g}") for step in round_steps(*axis, 4)), BOTTOM),
-        path(BASELINE, "line"),
-        *(_break() if broken else ()),
-        *_score(at, null.observed),
+    most, ends = int(counts.max()), [_place(edge, axis, stop) for edge in edges.tolist()]
+    tops = [_place(count, (0, most), TOP + 14, BOTTOM) for count in counts.tolist()]
+    return draw(
+        "histogram",
+        FRAME,
+        title=f"Histogram: {len(null.scores)} permutations reach {least:.4f} to {largest:.4f}; "
+        f"the observed score is {null.observed:.4f}",
+        name=name,
+        bars=[
+            (left, top, max(right - left - 0.6, 0.5))
+            for top, left, right in zip(tops, ends[:-1], ends[1:], strict=True)
+            if top < BOTTOM
+        ],
+        most=most,
+        top=_place(most, (0, most), TOP + 14, BOTTOM),
+        ticks=[(_place(step, axis, stop), f"{step:g}") for step in round_steps(*axis, 4)],
+        gap=LEFT + (FAR + 0.05) * (RIGHT - LEFT) if broken else None,
+        at=at,
+        anchor="end" if at > RIGHT - 40 else "start" if at < LEFT + 40 else "middle",
+        score=f"{null.observed:.3f}",
     )
-    title = (
-        f"Histogram: {len(null.scores)} permutations reach {least:.4f} to {largest:.4f}; "
-        f"the observed score is {null.observed:.4f}"
-    )
-    return _chart(name, title, "score", parts)
+
+
+def round_steps(low: float, high: float, most: int) -> list[float]:
+    """Return round numbers from low to high, at most so many and one."""
+    rough = (high - low) / most
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= rough * 0.999)
+    return [round(step * index, 12) + 0.0 for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
@@ -116,50 +118,32 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     shares = [float(share) for share in evidence.inherited.by_layer] if evidence.inherited else []
     most = max(*evidence.layers[1], (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
-    up = linear(0, 1, BOTTOM, TOP + 2)
-    steps = range(0, most + 1, every((most + 1) / 8))
-    parts = (
-        *(
-            column
-            for layer, share in zip(evidence.layers[1], shares, strict=True)
-            for column in _column(LEFT + (layer + 0.12) * wide, 0.76 * wide, up, share)
-        ),
-        *(path(f"M{LEFT} {up(step):g}H{RIGHT}", "grid") for step in (0, 0.5, 1)),
-        *(text(f"{step:.0%}", LEFT - 6, up(step) + 4, anchor="end") for step in (0, 0.5, 1)),
-        path(BASELINE, "line"),
-        *below(((LEFT + (layer + 0.5) * wide, str(layer)) for layer in steps), BOTTOM),
-    )
     title = (
         f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
         f"to {max(shares, default=0):.0%}; {sum(share > HALF for share in shares)} of them come from the base"
     )
-    return _chart(name, title, "layer of the model", parts)
+    return draw(
+        "inheritance",
+        FRAME,
+        title=title,
+        name=name,
+        columns=[
+            (LEFT + (layer + 0.12) * wide, _place(share, (0, 1), TOP + 2, BOTTOM), "" if share > HALF else " pale")
+            for layer, share in zip(evidence.layers[1], shares, strict=True)
+        ],
+        width=0.76 * wide,
+        steps=[(_place(step, (0, 1), TOP + 2, BOTTOM), f"{step:.0%}") for step in (0, 0.5, 1)],
+        ticks=[(LEFT + (at + 0.5) * wide, str(at)) for at in range(0, most + 1, every((most + 1) / 8))],
+    )
 
 
-def _column(x: float, width: float, up: Scale, share: float) -> Iterator[Markup]:
-    """Yield the share of one layer on the whole of it; pale, with a broken outline, if it is not the base's."""
-    pale = "" if share > HALF else " pale"
-    yield rect(x, up(1), width, BOTTOM - up(1), f"track{pale}")
-    yield rect(x, up(share) - 1, width, BOTTOM + 1 - up(share), f"share{pale}")
+def every(apart: float) -> int:
+    """Return which numbers of layers are written where a number takes the room of so many: every, every second, fourth.
 
-
-def _chart(name: str, title: str, axis: str, parts: Iterable[Markup]) -> Markup:
-    words = text(axis, (LEFT + RIGHT) / 2, BOTTOM + 34, "axis", "middle")
-    return picture("chart", (WIDTH, BOTTOM + 42), (*parts, words), title, name)
-
-
-def _break() -> Iterator[Markup]:
-    """Yield two strokes across the axis: what lies beyond is not to scale."""
-    x = LEFT + (FAR + 0.05) * (RIGHT - LEFT)
-    yield path(f"M{x:g} {BOTTOM}h8", "gap")
-    yield path(f"M{x - 3:g} {BOTTOM + 6}l6 -12M{x + 5:g} {BOTTOM + 6}l6 -12", "line")
-
-
-def _score(x: float, score: float) -> Iterator[Markup]:
-    anchor = "end" if x > RIGHT - 40 else "start" if x < LEFT + 40 else "middle"
-    yield path(f"M{x:g} {BOTTOM}V{TOP}", "mark")
-    yield path(f"M{x - 5:g} {TOP}h10l-5 8z", "tip")
-    yield text(f"this pair: {score:.3f}", min(x, RIGHT), TOP - 8, "strong", anchor)
+    >>> every(0.5), every(3)
+    (1, 4)
+    """
+    return next(1 << power for power in range(32) if 1 << power >= apart)
 
 
 VIRIDIS = (
@@ -169,8 +153,6 @@ VIRIDIS = (
 """Equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)."""
 LEVELS = 33
 """The number of colours; cells of one colour are one shape, so that 128 layers stay a small file."""
-SIDE, MAP_LEFT, MAP_TOP = 304, 48, 6
-"""The longer side of the map, and where it begins."""
 MOST_NUMBERS = 12
 """Layers up to which there is room for the cosine in each cell."""
 ROOM = 100
@@ -181,44 +163,35 @@ BRIGHT = 0.42
 
 def heat_map(evidence: Evidence, name: str) -> Markup:
     """Return the picture; `name` is unique on its page."""
-    similarity, (base, candidate) = evidence.comparison.similarity, evidence.layers
+    similarity, cosines = evidence.comparison.similarity, evidence.comparison.by_layer
     rows, columns = similarity.shape
     cell = SIDE / max(rows, columns)
-    wide, high = columns * cell, rows * cell
-    parts = (
-        _cells(similarity, cell),
-        *(_numbers(similarity, cell) if max(rows, columns) <= MOST_NUMBERS else ()),
-        *_pairs(evidence, cell),
-        *(text(number, MAP_LEFT - 6, MAP_TOP + at + 4, anchor="end") for at, number in _ticks(base, 14, cell)),
-        *below(((MAP_LEFT + at, number) for at, number in _ticks(candidate, 24, cell)), MAP_TOP + high),
-        side_name("layer of the base" if high > ROOM else "base", MAP_TOP + high / 2),
-        text("layer of the model", MAP_LEFT + wide / 2, MAP_TOP + high + 34, "axis", "middle"),
-        *_colour_bar(MAP_TOP + high + 52),
+    base, candidate = (_ticks(layers, room, cell) for layers, room in zip(evidence.layers, (14, 24), strict=True))
+    line, size = max(0.6, min(2.5, cell * 0.09)), min(13.0, cell * 0.38)
+    return draw(
+        "heat_map",
+        FRAME,
+        title=f"Heat map: {rows} layers of the base against {columns} of the model; the {len(cosines)} pairs that are "
+        f"outlined have cosines from {cosines.min():.3f} to {cosines.max():.3f}",
+        name=name,
+        side="layer of the base" if rows * cell > ROOM else "base",
+        wide=columns * cell,
+        high=rows * cell,
+        scale=cell,
+        cells=_cells(similarity),
+        numbers=_numbers(similarity, cell, size) if max(rows, columns) <= MOST_NUMBERS else (),
+        size=size,
+        rows=[(MAP_TOP + at, number) for at, number in base],
+        columns=[(MAP_LEFT + at, number) for at, number in candidate],
+        pairs=_pairs(evidence, cell, line),
+        pair={"side": cell - 2 * line, "corner": min(3.0, cell * 0.1), "line": line},
+        colours=list(map(_colour, range(LEVELS))),
     )
-    cosines = evidence.comparison.by_layer
-    title = (
-        f"Heat map: {rows} layers of the base against {columns} of the model; the {len(cosines)} pairs that are "
-        f"outlined have cosines from {cosines.min():.3f} to {cosines.max():.3f}"
-    )
-    return picture("heat", (WIDTH, MAP_TOP + high + 84), parts, title, name)
 
 
 def _ticks(layers: Sequence[int], room: int, cell: float) -> list[tuple[float, str]]:
     """Return places and numbers of the layers that are named; `room` is what a number takes, in pixels."""
     return [((index + 0.5) * cell, str(layers[index])) for index in range(0, len(layers), every(room / cell))]
-
-
-def colour(cosine: float) -> str:
-    """Return the colour of a cosine; below 0 that of 0.
-
-    >>> colour(-0.3), colour(0.5), colour(1.0)
-    ('#440154', '#21918c', '#fde725')
-    """
-    return _colour(int(_levels(np.array(cosine))))
-
-
-def _levels(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.rint(np.clip(similarity, 0, 1) * (LEVELS - 1)).astype(np.int64)
 
 
 def _colour(level: int) -> str:
@@ -228,51 +201,32 @@ def _colour(level: int) -> str:
     return "#" + bytes((a + b) // 2 for a, b in zip(low, high, strict=True)).hex()
 
 
-def _cells(similarity: NDArray[np.float64], cell: float) -> Markup:
-    """Return all cells, those of one colour as one shape, in units of a cell."""
-    levels = _levels(similarity)
+def _cells(similarity: NDArray[np.float64]) -> list[tuple[str, str]]:
+    """Return all cells, those of one colour as one shape in units of a cell, with that colour."""
     shapes: dict[int, list[str]] = {}
-    for row, line in enumerate(levels):
+    for row, line in enumerate(np.rint(np.clip(similarity, 0, 1) * (LEVELS - 1)).astype(np.int64)):
         column = 0
         for level, run in groupby(line):
             length = sum(1 for _ in run)
             shapes.setdefault(int(level), []).append(f"M{column} {row}h{length}v1h-{length}z")
             column += length
-    drawn = (path("".join(shapes[level]), fill=_colour(level)) for level in sorted(shapes))
-    place = f"translate({MAP_LEFT} {MAP_TOP}) scale({cell:g})"
-    return element("g", *drawn, kind="cells", transform=place, shape_rendering="crispEdges")
+    return [("".join(shapes[level]), _colour(level)) for level in sorted(shapes)]
 
 
-def _numbers(similarity: NDArray[np.float64], cell: float) -> Iterator[Markup]:
-    size = min(13.0, cell * 0.38)
+def _numbers(similarity: NDArray[np.float64], cell: float, size: float) -> Iterator[tuple[str, float, float, str]]:
     for (row, column), cosine in np.ndenumerate(similarity):
         x, y = MAP_LEFT + (column + 0.5) * cell, MAP_TOP + (row + 0.5) * cell + size * 0.36
-        number = signed(f"{round(float(cosine), 2) + 0.0:.2f}".replace("0.", "."))
-        yield text(number, x, y, _on(cosine), "middle", font_size=size)
+        yield f"{round(float(cosine), 2) + 0.0:.2f}".replace("0.", "."), x, y, _on(cosine)
 
 
-def _pairs(evidence: Evidence, cell: float) -> Iterator[Markup]:
+def _pairs(evidence: Evidence, cell: float, line: float) -> Iterator[tuple[str, float, float, str]]:
     """Yield an outline around every paired cell, which says what it is where a pointer rests on it."""
     (base, candidate), comparison = evidence.layers, evidence.comparison
-    line = max(0.6, min(2.5, cell * 0.09))
-    side, corner = cell - 2 * line, min(3.0, cell * 0.1)
     for row, column in zip(*comparison.pairs, strict=True):
         cosine = float(comparison.similarity[row, column])
         label = f"layer {base[row]} of the base, layer {candidate[column]} of the model: {cosine:.3f}"
-        yield element(
-            *("rect", element("title", label)),
-            **{"x": MAP_LEFT + column * cell + line, "y": MAP_TOP + row * cell + line, "width": side, "height": side},
-            **{"rx": corner, "kind": f"pair {_on(cosine)}", "stroke_width": line},
-        )
+        yield label, MAP_LEFT + column * cell + line, MAP_TOP + row * cell + line, _on(cosine)
 
 
 def _on(cosine: float) -> str:
     return "dark" if cosine >= BRIGHT else "light"
-
-
-def _colour_bar(top: float) -> Iterator[Markup]:
-    width = SIDE / LEVELS
-    yield from (rect(MAP_LEFT + level * width, top, width + 0.5, 10, fill=_colour(level)) for level in range(LEVELS))
-    ends = {"start": "0: independent", "middle": "0.5", "end": "1: the same"}
-    for step, (anchor, label) in enumerate(ends.items()):
-        yield text(label, MAP_LEFT + step * SIDE / 2, top + 25, anchor=anchor)

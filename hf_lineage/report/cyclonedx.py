@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_DOWN, Decimal
 from json import loads
 from pathlib import PurePath
 from typing import Any
@@ -34,7 +35,10 @@ from hf_lineage.hub.repo import hub_name
 from hf_lineage.options import moment
 from hf_lineage.report import wording
 from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
-from hf_lineage.report.materials import NAMESPACE, ancestors, confidence, digests, encode, title
+from hf_lineage.report.json import digests, encode
+
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
+DIGITS = Decimal("0.0001")
 
 
 def render(report: Report, _explain: bool = False) -> str:
@@ -61,7 +65,8 @@ def _model(report: Report) -> Component:
     """Return the model that was checked, with its pedigree and the digests of its weights."""
     verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
-    shown = title(report)
+    # What may be none of the Hub is called by its folder.
+    shown = report.source.folder.resolve().name if report.source and not remote else report.model
     component = _component(hub_name(report.model) or shown, remote, report.commit, "model")
     component.licenses.update(_licences(report.licence))
     component.properties.update(_properties(report))
@@ -150,6 +155,37 @@ def _properties(report: Report) -> Iterator[Property]:
         for name, value in facts.items():
             if value:
                 yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
+
+
+def ancestors(report: Report, part: str = "") -> list[Row]:
+    """Return a row for each verified base, the nearest first and the one of which the model has least last.
+
+    What comes from elsewhere in a part of a model is told of that part, and not of the model.
+    CycloneDX does not say in which order ancestors stand; who reads them (Trustify) takes the last as the upstream of
+    all. So the base of a merge, from which its parents come as well, is the last.
+    """
+    verified: dict[str, Row] = {}
+    apart = report.parts
+    for row in report.rows:
+        if row.verdict.verified and (row.part == part or not apart):
+            verified.setdefault(row.claim.base, row)
+    return sorted(verified.values(), key=_distance)
+
+
+def confidence(row: Row) -> Decimal | None:
+    """Return 1 - p: the level at which the test rejects that the two are independent; None where nothing was tested.
+
+    It is what the evidence is worth, and neither how alike the two are nor how much of the base is in the model. It
+    is rounded down, because no test is certain.
+    """
+    p_value = wording.p_value(row)
+    return None if p_value is None else (1 - Decimal(f"{p_value:.6g}")).quantize(DIGITS, ROUND_DOWN).normalize()
+
+
+def _distance(row: Row) -> tuple[bool, float, float]:
+    best, share = wording.best(row), wording.inherited_share(row)
+    is_base = row.parent is not None and row.parent.is_base
+    return is_base, -(share or 0.0), -(best.comparison.score if best else 0.0)
 
 
 def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:

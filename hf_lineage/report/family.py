@@ -15,8 +15,8 @@ from hf_lineage.checking.result import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Word
 from hf_lineage.index.tree import Edge, Mark, Tree
-from hf_lineage.report import page, wording
-from hf_lineage.report.page import element, fill, path, rect, shortened, text
+from hf_lineage.report import wording
+from hf_lineage.report.page import draw, fill, shortened
 from hf_lineage.report.verdicts import sentences
 
 TONES = {
@@ -109,9 +109,6 @@ BESIDE, BEND = 7, 10
 DEEPEST = 8
 LETTERS = 37
 """Letters that fit a row at its left edge; a step takes two of them."""
-NAME, BELOW = 14, 12
-"""Sizes of a name and of the text below it."""
-INK, MUTED, PAPER = "#1c2128", "#545d68", "#ffffff"
 FONT = "system-ui, Segoe UI, Roboto, Noto Sans, Liberation Sans, sans-serif"
 
 
@@ -134,52 +131,50 @@ class Node:
 
 def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
     """Return some models, each below those that it comes from; `described` says in words what the lines show."""
-    height = TOP + LINE * len(nodes) - LINE // 3
     places = {node.name: (LEFT + STEP * min(node.depth, DEEPEST), TOP + LINE * at) for at, node in enumerate(nodes)}
-    parts = (
-        rect(0, 0, WIDTH, height, "paper", fill=PAPER),
-        *(line for node in reversed(nodes) for line in _lines(node, places)),
-        *(element("g", *_shown(node, places[node.name])) for node in nodes),
+    return draw(
+        "tree",
+        {},
+        title=title,
+        described=described,
+        size=(WIDTH, TOP + LINE * len(nodes) - LINE // 3),
+        font=FONT,
+        lines=[line for node in reversed(nodes) for line in _lines(node, places)],
+        nodes=[_shown(node, *places[node.name]) for node in nodes],
     )
-    return page.picture("tree", (WIDTH, height), parts, title, "tree", described, font_family=FONT)
 
 
-def _lines(node: Node, places: Mapping[str, tuple[float, float]]) -> Iterator[Markup]:
+def _lines(node: Node, places: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, str, str, bool]]:
     """Yield a line from every node that this one comes from; the nearest lies upon the others, and shows its tone."""
     end = places[node.name]
     for edge in sorted(node.edges, key=lambda edge: -abs(places[edge.parent][1] - end[1])):
         start = places[edge.parent]
         passed = [place for place in places.values() if min(start[1], end[1]) < place[1] < max(start[1], end[1])]
         free = start[0] < end[0] and all(place[0] != start[0] for place in passed)
-        dashes = "4 3" if edge.mark in CLAIMS else None
-        line, kind = (_elbow if free else _bypass)(start, end), f"edge {TONES[edge.mark]}"
-        yield path(line, kind, fill="none", stroke=COLOURS[edge.mark], stroke_width=2, stroke_dasharray=dashes)
+        line = (_elbow if free else _bypass)(start, end)
+        yield line, TONES[edge.mark], COLOURS[edge.mark], edge.mark in CLAIMS
 
 
-def _elbow(start: tuple[float, float], end: tuple[float, float]) -> str:
+def _elbow(start: tuple[int, int], end: tuple[int, int]) -> str:
     """Return a path straight down, or up, and to the right."""
     (x, top), (right, y) = start, end
     turn = y - BEND if top < y else y + BEND
     return f"M{x} {top}V{turn}Q{x} {y} {x + BEND} {y}H{right}"
 
 
-def _bypass(start: tuple[float, float], end: tuple[float, float]) -> str:
+def _bypass(start: tuple[int, int], end: tuple[int, int]) -> str:
     """Return a path on the left of the nodes in between."""
     (x, top), (right, y) = start, end
     lane, bend = min(x, right) - BESIDE, BEND if top < y else -BEND
     return f"M{x} {top}Q{lane} {top} {lane} {top + bend}V{y - bend}Q{lane} {y} {right} {y}"
 
 
-def _shown(node: Node, place: tuple[float, float]) -> Iterator[Markup]:
-    (x, y), kind = place, "strong" if node.strong else ""
+def _shown(node: Node, x: int, y: int) -> dict[str, object]:
+    """Return a node as it is drawn: names are cut to the room that is left."""
     room = LETTERS - 2 * min(node.depth, DEEPEST)
-    yield element("title", ": ".join(filter(None, (printable(node.name, 200), printable(node.words, 200)))))
-    yield element("circle", cx=x, cy=y, r=6 if node.strong else 4.5, fill=INK, kind="node")
-    name = shortened(node.name, room - 2 * node.strong)
-    yield text(name, x + 11, y + 5, kind, font_size=NAME, fill=INK, font_weight=650 if node.strong else None)
-    if node.words:
-        below, tone = shortened(node.words, room + 7), f"tick {node.tone}".strip()
-        yield text(below, x + 11, y + 20, tone, font_size=BELOW, fill=MUTED)
+    whole = ": ".join(filter(None, (printable(node.name, 200), printable(node.words, 200))))
+    name, words = shortened(node.name, room - 2 * node.strong), node.words and shortened(node.words, room + 7)
+    return {"x": x, "y": y, "strong": node.strong, "whole": whole, "name": name, "words": words, "tone": node.tone}
 
 
 FEWEST = 3

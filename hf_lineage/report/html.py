@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, Bar, Finding, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Evidence
+from hf_lineage.hub import repo
+from hf_lineage.hub.repo import hub_name
 from hf_lineage.lora.gradient_alignment import Trace
 from hf_lineage.options import moment
 from hf_lineage.report import charts, page, verdicts, wording
@@ -24,6 +26,7 @@ from hf_lineage.report.family import figure
 from hf_lineage.report.findings import describe_claim, describe_report
 from hf_lineage.report.verdicts import advise, sentences, texts, texts_of
 from hf_lineage.report.wording import whole
+from hf_lineage.signature.values import Origin
 
 
 class Tile(NamedTuple):
@@ -92,6 +95,65 @@ def figures(row: Row) -> tuple[str, str, str]:
     return score, share, p_value
 
 
+def is_shown_apart(finding: Finding) -> bool:
+    """Return whether a finding has more than sentences, and a part of the page for it."""
+    return bool(finding.tables or finding.picture or (finding.details and not finding.in_verdict))
+
+
+def show(finding: Finding, named: str = "", explain: bool = False) -> Markup:
+    """Return what is below the title of a finding; `named` stands before the names of its tables, `explain` unfolds."""
+    return page.fill(
+        "finding.html.j2",
+        finding=finding,
+        named=named,
+        explain=explain,
+        bars=[(bar.label, draw(bar)) for bar in finding.picture.bars] if finding.picture else (),
+        sentences=[page.without_hint(one) for one in (*finding.sentences, *finding.details)],
+    )
+
+
+def draw(bar: Bar) -> Markup:
+    """Return a bar from nothing to a share of the whole, with its interval; no bar where that is too wide."""
+    label = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})"
+    fill = "share pale" if bar.pale else "share"
+    return charts.interval_bar(label, bar.value if bar.clear else None, (bar.low, bar.high), "line", fill)
+
+
+FOLDER, STORED, NEITHER = "read from a folder", "given as a stored signature", "nothing of it was read"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit, or why there is none."""
+
+    name: str | None
+    address: str | None = None
+    """Address of its files on the Hub; None for a model that is not there."""
+    reason: str = ""
+    """Why it has no name."""
+
+
+def commit_of_model(report: Report, row: Row | None = None) -> Commit:
+    """Return the commit of the model that was checked, or of the one that a row of several is about."""
+    if row and row.model:
+        return _commit(row.model, row.model_commit, row.model_origin)
+    remote = report.source.remote if report.source else None
+    address = repo.files_at(remote, report.commit) if report.commit else None
+    return Commit(report.commit, address, STORED if report.source is None else FOLDER)
+
+
+def commit_of_base(row: Row) -> Commit:
+    """Return the commit of the base; one that a stored signature names is not linked, nobody fetched it."""
+    return _commit(row.claim.base, row.base_commit, row.base_origin)
+
+
+def _commit(model: str, commit: str | None, origin: Origin | None) -> Commit:
+    stored = origin is not None and origin.kind == "file"
+    name = None if stored else hub_name(model)
+    address = repo.files_at(name, commit) if commit else None
+    return Commit(commit, address, STORED if stored else FOLDER if origin else NEITHER)
+
+
 ALIKE, INHERITED, CHANCE = "Which layers are alike", "What is inherited", "Could it be chance?"
 CAPTIONS = sentences("captions")
 """Title of a picture -> what it shows."""
@@ -142,13 +204,13 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
         "tiles": list(tiles(report, row)),
         "evidence": list(describe_paths(row, number, captions)),
         "findings": [
-            (one.title, page.show(one, f"claim {number + 1}, ", explain))
+            (one.title, show(one, f"claim {number + 1}, ", explain))
             for _, one in describe_claim(report, row)
-            if page.is_shown_apart(one)
+            if is_shown_apart(one)
         ],
         "remarks": list(dict.fromkeys(_remarks(report, row))),
-        "of_model": page.commit_of_model(report, row),
-        "of_base": page.commit_of_base(row),
+        "of_model": commit_of_model(report, row),
+        "of_base": commit_of_base(row),
         "sources": () if row.claim.sources == NAMED else row.claim.sources,
         "command": of_claim(report, row) if len(report.rows) > 1 else "",
     }
@@ -164,7 +226,7 @@ def state_beside(report: Report, row: Row) -> Iterator[str]:
 def _remarks(report: Report, row: Row) -> Iterator[str]:
     """Yield what was seen besides, without the name of the model or of the base in front, which the headlines have."""
     about, model = wording.about(row), printable(report.model, 200)
-    findings = (one for _, one in describe_claim(report, row) if not (page.is_shown_apart(one) or one.in_verdict))
+    findings = (one for _, one in describe_claim(report, row) if not (is_shown_apart(one) or one.in_verdict))
     sentences = (
         *(sentence for one in findings for sentence in one.sentences),
         *map(printable, row.notes),
@@ -204,26 +266,26 @@ def render(report: Report, explain: bool = False) -> str:
     measured = any(row.verdict.evidence or row.verdict.framed or row.verdict.trace for row in rows)
     bases = {row.claim.base: row for row in reversed(rows)}
     findings = [one for _, one in describe_report(report)]
-    apart = [one for one in findings if page.is_shown_apart(one) and not one.first]
+    apart = [one for one in findings if is_shown_apart(one) and not one.first]
     besides = (one for one in findings if one not in apart and not one.first)
     remarks = (*(sentence for one in besides for sentence in one.statements), *wording.remarks(report))
-    compared = {row.model or report.model: page.commit_of_model(report, row) for row in rows}
+    compared = {row.model or report.model: commit_of_model(report, row) for row in rows}
     models = [("Model", model, commit) for model, commit in compared.items()]
-    models += [("Base", row.claim.base, page.commit_of_base(row)) for row in reversed(bases.values())]
+    models += [("Base", row.claim.base, commit_of_base(row)) for row in reversed(bases.values())]
     return page.fill(
         "report.html.j2",
         report=report,
         name=printable(report.model, 200),
         verdicts=", ".join(dict.fromkeys(row.verdict.label for row in rows)) or Code.UNDECLARED.label,
         counts=Counter(row.verdict.label for row in rows),
-        commit=page.commit_of_model(report),
+        commit=commit_of_model(report),
         several=several,
         explain=explain,
         family=figure(report),
         lines=[overview_line(report, row) for row in rows] if several else (),
         shares_measured=any(wording.inherited_share(row) is not None for row in rows),
-        first=[(one.title, page.show(one, explain=explain)) for one in findings if one.first],
-        findings=[(one.title, page.show(one, explain=explain)) for one in apart],
+        first=[(one.title, show(one, explain=explain)) for one in findings if one.first],
+        findings=[(one.title, show(one, explain=explain)) for one in apart],
         claims=[view_claim(report, number, not several, explain) for number in range(len(rows))],
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
         undeclared=texts()[Code.UNDECLARED],

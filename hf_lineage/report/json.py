@@ -13,17 +13,21 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row
+from hf_lineage.checkpoint.weight_files import weight_files
+from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
+from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import moment, stamp
 from hf_lineage.report import command, verdicts
 from hf_lineage.report.command import Write, beside, publish
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
-from hf_lineage.report.materials import encode, pinned
 from hf_lineage.report.verdicts import advise, texts
 
 SCHEMA_VERSION = 5
@@ -51,6 +55,24 @@ AGAIN = {
 OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
 """The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
 SCHEMA = Path(__file__).with_name("schema.json")
+RECORD = "lineage/claims.json"
+"""The JSON report beside a model card."""
+
+
+_MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
+
+
+def encode(document: Any) -> str:
+    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped.
+
+    The values stay what they are, and no page, terminal or log that shows the file finds anything to act on.
+    """
+    return dumps(document, indent=2, allow_nan=False).translate(_MARKUP) + "\n"
+
+
+def indented(document: Any) -> str:
+    """Return structs or plain values as indented JSON, letters as they are: names in it must be printable already."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def render(report: Report, _explain: bool = False) -> str:
@@ -63,9 +85,27 @@ def published(report: Report) -> dict[str, Any]:
 
     Bases that are folders are pinned by the digests of their files. Commands are those of the folder of the model.
     """
-    there = replace(pinned(report), options=replace(report.options, local_hub=None))
+    rows = tuple(_pinned(row) if row.base_folder else row for row in report.rows)
+    there = replace(report, rows=rows, options=replace(report.options, local_hub=None))
     shown: dict[str, Any] = publish(report, _of_no_run(document(there, beside(report))))
     return shown
+
+
+def _pinned(row: Row) -> Row:
+    return replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
+
+
+def digests(repo: RepoRef | None) -> dict[str, str]:
+    """Return each file that holds weights with its SHA-256, none where there are none.
+
+    They pin a folder as its commit pins a model on the Hub. Files are read as a whole for them.
+    """
+    if repo is None:
+        return {}
+    try:
+        return {printable(file, 200): repo.sha256(file) for file in sorted(weight_files(repo))}
+    except NothingToCompare:
+        return {}
 
 
 def _of_no_run(value: Any) -> Any:

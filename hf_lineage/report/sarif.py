@@ -1,23 +1,51 @@
-"""A report as SARIF 2.1.0 (OASIS), and the outputs of the GitHub Action."""
+"""A report as SARIF 2.1.0 (OASIS).
+
+Claims stand in files of the checkout, at lines, and a viewer knows them again by a fingerprint.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+import yaml
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
-from hf_lineage.errors import printable
-from hf_lineage.evidence.verdict import Code, Word
+from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.claims.names import understood
+from hf_lineage.claims.sources import CARD, CONFIG, ORIGIN
+from hf_lineage.errors import LineageError, printable
+from hf_lineage.evidence.verdict import Code, ExitCode
+from hf_lineage.files import safe_yaml
+from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.report import wording
-from hf_lineage.report.findings import state_all, state_first, state_outcome
-from hf_lineage.report.materials import Place, encode, fingerprint, holds, places
-from hf_lineage.report.text import render_markdown
+from hf_lineage.report.findings import state_all, state_outcome
+from hf_lineage.report.json import encode
 from hf_lineage.report.verdicts import CODES, texts
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
+
+
+KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
+"""Keys that stand before the base; a merge names its models in many places."""
+LOOKED_AT = 2**18
+"""Bytes of a file in which a line is looked for: PyYAML's own scanner takes seconds for them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file, as a relative reference, and the line in it, counted from 1; None if it is not known."""
+
+    uri: str
+    line: int | None
 
 
 def render(report: Report, _explain: bool = False) -> str:
@@ -110,34 +138,46 @@ def _message(text: str) -> str:
     return plain.replace("{", "{{").replace("}", "}}")
 
 
-def render_github(report: Report, _explain: bool = False) -> str:
-    """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
-    told = (*state_first(report), *map(state_outcome, report.rows))
-    message = "; ".join(told) or wording.NOTHING_DECLARED
-    return encode(
-        {
-            "exit_code": int(report.exit_code),
-            "unaccepted": int(report.unaccepted),
-            "unmet": report.unmet,
-            "undeclared_parent": report.counted,
-            "fail_on": report.policy and report.policy.fail_on,
-            "title": f"Lineage of {printable(report.model, 200)}",
-            "message": printable(message),
-            "summary": render_markdown(report),
-            "outputs": _outputs(report),
-        }
-    )
+def places(report: Report) -> list[list[Place]]:
+    """Return for each row where the claim is made; for a base that the user named, where it could be declared."""
+    files = [(CARD,) if row.claim.sources == NAMED else row.claim.sources for row in report.rows]
+    lines = {file: _lines(report.source, file) for file in {file for some in files for file in some}}
+    return [
+        [Place(_uri(report.source, file), lines[file].get(row.claim.base)) for file in some]
+        for row, some in zip(report.rows, files, strict=True)
+    ]
 
 
-def _outputs(report: Report) -> dict[str, str]:
-    """Return the outputs of the claim that decides: the first of the worst."""
-    row = report.worst
-    best = None if row is None else wording.best(row)
-    p_value = None if row is None else wording.p_value(row)
-    return {
-        "verdict": str(report.code.word),
-        "code": report.code,
-        "verified": "true" if report.code.word is Word.VERIFIED else "false",
-        "score": "" if best is None else f"{best.comparison.score:.4g}",
-        "p-value": "" if p_value is None else f"{p_value:.4g}",
-    }
+def fingerprint(report: Report, row: Row) -> str:
+    """Return what stays the same when the model, or the line that makes the claim, moves: who claims what."""
+    words = "\n".join((report.model.partition("@")[0], row.claim.base, *filter(None, (row.part,))))
+    return hashlib.sha256(words.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
+
+
+def holds(row: Row) -> bool:
+    """Return whether a claim is no finding: it is RELATED as it has to be, and lacks nothing that a policy asks for."""
+    return row.verdict.exit_code is ExitCode.VERIFIED and not row.unmet
+
+
+def _uri(source: RepoRef | None, file: str) -> str:
+    """Return the file as seen from the working directory where it is inside, which is what a viewer has checked out."""
+    folder = Path()
+    if source is not None and source.remote is None:
+        with contextlib.suppress(ValueError):  # on another drive, or outside
+            folder = source.folder.resolve().relative_to(Path.cwd().resolve())
+    return quote(os.fsencode((folder / file).as_posix()))
+
+
+def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
+    """Return each value of a file and the first line where it stands, behind the key that declares; JSON is YAML."""
+    lines: dict[str, int] = {}
+    key = KEYS.get(file)
+    with contextlib.suppress(LineageError, yaml.YAMLError, RecursionError, ValueError):
+        for token in yaml.scan(source.read_head(file, LOOKED_AT) or "" if source else "", Loader=safe_yaml.FAST):
+            if not isinstance(token, yaml.ScalarToken):
+                continue
+            if key is None:
+                lines.setdefault(understood(token.value.strip().split("+", 1)[0]).base, token.start_mark.line + 1)
+            elif token.value == key:
+                key = None
+    return lines

@@ -1,4 +1,4 @@
-"""A report for people: as text that fits 80 columns, or as Markdown with untrusted names escaped."""
+"""A report for people, as text that fits 80 columns."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ from rich.containers import Lines
 from rich.table import Table
 from rich.text import Text
 
-from hf_lineage import __version__
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Bar, Bars, Finding
+from hf_lineage.checking.result import Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Word
-from hf_lineage.options import in_words, moment
 from hf_lineage.report import verdicts, wording
-from hf_lineage.report.command import of_report, public
 from hf_lineage.report.findings import DETAILS, describe_claim, describe_report, reasons, summarize
-from hf_lineage.report.wording import columns
+from hf_lineage.report.wording import bar_cells, columns
 
 WIDTH = 80
 BAR = 20
@@ -128,15 +125,9 @@ def _explained(finding: Finding) -> Iterator[str]:
         yield f"\n{wrapped(finding.named(finding.title))}"
     yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in finding.tables)
     if finding.picture:
-        bars = [(*cells, bar(one.value, 1.0) if one.clear else "") for cells, one in _bars(finding.picture)]
+        bars = [(*bar_cells(one), bar(one.value, 1.0) if one.clear else "") for one in finding.picture.bars]
         yield f"{table(('', 'Share', 'From', 'To', ''), bars, numeric=(1, 2, 3))}\n"
     yield from (wrapped(f"{detail}.") for detail in finding.details)
-
-
-def _bars(picture: Bars) -> Iterator[tuple[tuple[str, ...], Bar]]:
-    """Yield the cells of each bar, with the bar."""
-    for one in picture.bars:
-        yield (one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}"), one
 
 
 def _layers(title: str, evidence: Evidence) -> str:
@@ -144,64 +135,3 @@ def _layers(title: str, evidence: Evidence) -> str:
     columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
     sentences = "\n".join(wrapped(sentence) for sentence in verdicts.null_sentences(evidence))
     return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))}\n{sentences}\n"
-
-
-def render_markdown(report: Report, explain: bool = False) -> str:
-    """Return the report as GitHub-flavoured Markdown."""
-    repeat, report = of_report(report, "--format", "markdown"), public(report)
-    headline = "Compared with" if any(row.model for row in report.rows) else "Lineage of"
-    blocks = [f"### {headline} {escaped(report.model)}"]
-    if report.commit:
-        blocks.append(f"At commit {escaped(report.commit)}.")
-    if report.rows:
-        blocks.append(markdown_table(columns(report, explain), wording.rows(report, explain)))
-    blocks += [paragraph(sentence) for sentence in (reasons(report) if explain else summarize(report))]
-    if explain:
-        for row in report.rows:
-            blocks += [block for _, finding in describe_claim(report, row) for block in _markdown_blocks(finding)]
-            for path, evidence in row.verdict.evidence.items():
-                rows = map(verdicts.layer_cells, verdicts.layer_rows(evidence))
-                blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
-                blocks.append(markdown_table(verdicts.LAYER_COLUMNS, rows))
-                blocks += [paragraph(sentence) for sentence in verdicts.null_sentences(evidence)]
-        blocks += [block for _, finding in describe_report(report) for block in _markdown_blocks(finding)]
-        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := verdicts.describe_limits(report)) else []
-    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
-    return "\n\n".join(blocks) + "\n"
-
-
-def _made(report: Report, repeat: str) -> str:
-    """Return when and by what the report was made, of which commits, and what makes it again."""
-    bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
-    bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
-    commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
-    when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
-    return f"{when} Again: <code>{escaped(repeat)}</code>"
-
-
-def _markdown_blocks(finding: Finding) -> Iterator[str]:
-    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
-    if finding.tables or finding.details or finding.picture:
-        yield f"#### {escaped(finding.named(finding.title))}"
-    yield from (markdown_table(table.columns, table.rows) for table in finding.tables)
-    if finding.picture:
-        yield markdown_table(("", "Share", "From", "To"), [cells for cells, _ in _bars(finding.picture)])
-    yield from (paragraph(f"{detail}.") for detail in finding.details)
-
-
-def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table, every cell escaped."""
-    lines = [columns, ["---"] * len(columns), *([escaped(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def escaped(text: str) -> str:
-    """Return text within a line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
-    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
-    return re.sub(r"(?i)\bwww\.", lambda match: f"{match[0][:-1]}&#46;", plain)
-
-
-def paragraph(text: str) -> str:
-    """Return text escaped as a block of its own or the beginning of one: no list, heading, rule or indented code."""
-    return re.sub(r"^(\d{1,9}(?=\.( |$))|(?=[-=:]))", r"\1\\", escaped(text.strip(" ")))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, Bar, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import moved, runs
 from hf_lineage.evidence.evaluate import spans
@@ -82,6 +82,11 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
     if framed := row.verdict.framed:
         first = ("", "") if row.verdict.evidence else (base, declared)
         yield *first, "units", "-", inherited(framed), order_p(framed), row.verdict.label
+
+
+def bar_cells(bar: Bar) -> tuple[str, ...]:
+    """Return the cells of one bar of a picture in a table."""
+    return bar.label, *(f"{value:.2f}" for value in (bar.value, bar.low, bar.high))
 
 
 def about(row: Row) -> str:

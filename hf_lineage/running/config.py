@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -28,23 +27,15 @@ def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
         return None
     given = json.loads(json.dumps(config), object_hook=_endless)
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()  # it speaks of settings that are odd
     try:
-        with _quiet():
-            settings = json.loads(json.dumps(CONFIG_MAPPING[kind](**given).to_dict(), default=str))
+        settings = json.loads(json.dumps(CONFIG_MAPPING[kind](**given).to_dict(), default=str))
     except Exception:  # each class raises what it likes where values are wrong
         return None
-    return _with_unknown(settings, config)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep from the user what transformers says of settings that are odd."""
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    try:
-        yield
     finally:
         transformers.logging.set_verbosity(level)
+    return _with_unknown(settings, config)
 
 
 def _endless(value: dict[str, Any]) -> Any:

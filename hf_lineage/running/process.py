@@ -1,18 +1,25 @@
-"""Process: a child process that runs a model, as its parent sees it, and the plain values that it is given."""
+"""Process: a child process that runs a model, as its parent sees it, and what it does.
+
+The child reads one request a line from its standard input, and answers each with a line: plain values, or why it could
+not. It has no network, and bounds on its memory.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import IO, Any, cast
+from pathlib import Path
+from typing import IO, Any, NoReturn, cast
 
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 from tqdm import tqdm
@@ -69,7 +76,7 @@ class Load:
 
 
 EXTRA = "run"
-COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
+COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.process import main; main()"
 """It finds what this process finds, and obeys nothing of the working directory beside that."""
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
 """Environment variables that are passed on to such a process; no token is among them."""
@@ -154,3 +161,97 @@ class Process:
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             return f"the process that ran it ended ({how}), perhaps for want of memory"
         return "what the process that ran it answered is too long"
+
+
+NEW_NETWORK = 0x10000000 | 0x40000000
+"""CLONE_NEWUSER and CLONE_NEWNET: a name space with no network in it."""
+
+
+def without_network() -> None:
+    """Leave this process without a network: by the kernel where it lets, and in Python in any case."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise OSError("a process that runs a model has no network")
+
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).unshare(NEW_NETWORK)
+    socket.socket.connect = refuse  # type: ignore[method-assign]
+    socket.socket.connect_ex = refuse  # type: ignore[method-assign]
+    socket.create_connection = socket.getaddrinfo = refuse
+
+
+def bounded(limit: int) -> None:
+    """Take no more memory than this, where the system can hold a process to it."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Server:
+    """Answers requests about one model."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: Any = None
+        self._tokenizer = Path()
+        self._ran: list[Any] = []
+        """Per kind: the input, how the model runs on it, and what it gave out."""
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values that answer one request; an exception says why there are none."""
+        actions: dict[str, Callable[..., dict[str, Any]]] = {"load": self._load, "run": self._run, "hold": self._hold}
+        return actions[request["action"]](**request["given"])
+
+    def _load(self, writers: list[dict[str, Any]], **given: Any) -> dict[str, Any]:
+        asked = Load(writers=[Writer(**each) for each in writers], **given)
+        bounded(asked.limit)
+        from hf_lineage.running.load import load
+
+        self._loaded, self._tokenizer = load(asked, self._folder), Path(asked.folder, TOKENIZER)
+        numbers = sum(each.numel() for each in self._loaded.model.parameters())
+        unexpected = list(self._loaded.unexpected)
+        return {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}
+
+    def _run(self, seed: int) -> dict[str, Any]:
+        """Run the model on each kind of input, and return their shapes."""
+        from hf_lineage.running.hooks import Running, draw
+        from hf_lineage.running.load import CannotRunError
+
+        for each in draw(self._loaded.model, self._tokenizer, seed):
+            run = Running(self._loaded, each.counted)
+            output = run.go(each.given)
+            if not output[0].isfinite().all():
+                raise CannotRunError("what it says is not finite")
+            self._ran.append((each, run, output))
+        return {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}
+
+    def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
+        """Return how far the output moves when parts of these writers are held, by kind of input and sequence."""
+        from hf_lineage.running.hooks import divergences, held_inputs
+
+        values = {}
+        for each, run, output in self._ran:
+            after = run.go(each.given, held_inputs(self._loaded, parts))
+            unit, moved, says = divergences(output, after, each.counted)
+            values[each.kind] = {"unit": unit, "says": says, "lost": moved.tolist()}
+        return values
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no answer
+    without_network()
+    server = Server(Path(sys.argv[1]))
+    for line in sys.stdin:
+        answer: dict[str, Any]
+        try:
+            answer = {"values": server.answer(json.loads(line))}
+        except MemoryError:
+            answer = {"problem": "it takes more memory than it may have"}
+        except Exception as error:
+            answer = {"problem": str(error).partition("\n")[0][:500] or type(error).__name__}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()

@@ -12,11 +12,19 @@ from tqdm import tqdm
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import Memory, StoredRows
+from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices
 from hf_lineage.signature.devices import Share, alone, workers
-from hf_lineage.signature.factors import Matrix, matrix_products, numbers_made, read_by_rows, tensors
+from hf_lineage.signature.factors import (
+    Matrix,
+    Read,
+    numbers_made,
+    read_by_rows,
+    read_tensors,
+    tensors,
+    terms_by_expert,
+)
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
@@ -124,7 +132,7 @@ class Extraction:
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
             branches = {
-                path: matrix_products(self.layout, path, layer, self.recipe, read.__getitem__)
+                path: terms_by_expert(self.layout, path, layer, self.recipe, functools.partial(_all_read, read))
                 for path in self.paths
                 if layer in self.layout.numbers(path)
             }
@@ -136,22 +144,18 @@ class Extraction:
     def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
         """Return the tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
         names, rows = self._names(layer, self.paths), self._rows(layer)
-        tensors: dict[str, Matrix] = {name: rows[name] for name in names if name in rows}
-        whole = [name for name in names if name not in rows]
-        memory.reuse(part.size for part in self.checkpoint.parts(whole).values())
+        return rows | read_tensors(self.checkpoint, [name for name in names if name not in rows], memory, share)
 
-        def read(wanted: Iterator[str]) -> None:
-            for name in wanted:
-                tensors[name] = self.checkpoint.read(name, memory)
-
-        share(read, whole)
-        return tensors
-
-    def _rows(self, layer: int) -> dict[str, StoredRows]:
-        """Return the tensors of a layer that are read some rows at a time, by name."""
+    def _rows(self, layer: int) -> dict[str, Matrix]:
+        """Return the tensors of a layer that are read some rows, or one expert, at a time, by name."""
         names = sorted(name for path in self.paths for name in read_by_rows(self.layout, path, layer))
         self.checkpoint.wait(*names)
-        return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
+        found = {name: self.checkpoint.rows(name) or self.checkpoint.experts(name) for name in names}
+        return {name: rows for name, rows in found.items() if rows is not None}
+
+
+def _all_read(tensors: Mapping[str, Matrix], _names: tuple[str, ...]) -> Read:
+    return tensors.__getitem__
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,23 @@ experts of a mixture are terms side by side. Heads of keys and values are repeat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.layers import KERNEL, STACKED, LayerSet
 from hf_lineage.architecture.layout import Layout, is_transposed
-from hf_lineage.architecture.matrix_sets import LayerSet
-from hf_lineage.architecture.paths import PATHS, Path
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.checkpoint.stored import StoredRows
+from hf_lineage.architecture.schema import PATHS, Path
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.stored import Memory, StoredRows
 from hf_lineage.checkpoint.tensor import single
+from hf_lineage.signature.devices import Share
 from hf_lineage.signature.matrix_product import MatrixProduct, Rows
 from hf_lineage.signature.recipe import Array, Recipe
 
@@ -51,7 +54,8 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
     if role in ("key", "value"):
         matrix = np.repeat(matrix, layer_set.heads["query"].count // heads.count, axis=0)
         matrix = np.broadcast_to(matrix, (*layer_set.stacked, *matrix.shape))
-    return matrix.reshape(-1, layer_set.width)
+    rows = matrix.reshape(-1, layer_set.width)
+    return rows if rows.itemsize in rows.strides else np.ascontiguousarray(rows)  # else no row or column lies together
 
 
 def by_rows(layout: Layout, layer_set: LayerSet, role: str) -> bool:
@@ -112,6 +116,31 @@ def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read:
         yield _term(layout, layer_set, PATHS[path], recipe, read)
 
 
+def terms_by_expert(
+    layout: Layout, path: str, layer: int, recipe: Recipe, opened: Callable[[tuple[str, ...]], Read]
+) -> Iterator[MatrixProduct]:
+    """Yield what `matrix_products` does, but each expert of a stack by itself.
+
+    The tensors of a matrix set are `opened` when its term is made, so that those of only one need be in memory.
+    """
+    recipe = _with_gates(layout, path, layer, recipe)
+    for layer_set in layout.sets(path)[layer]:
+        read = opened(_read_by((layer_set,), path, recipe))
+        for expert in range(math.prod(layer_set.stacked)):
+            own = functools.cache(functools.partial(_of_expert, read, expert)) if layer_set.stacked else read
+            yield _term(layout, replace(layer_set, stacked=()), PATHS[path], recipe, own)
+
+
+def _of_expert(read: Read, expert: int, name: str) -> NDArray[Any]:
+    """Return a tensor of one expert of a stack: its own matrix, or one that the experts share."""
+    stored = read(name)
+    if len(stored.shape) != STACKED:
+        return np.asarray(stored)
+    if isinstance(stored, StoredRows):
+        return np.asarray(stored.read(slice(expert, expert + 1), Memory())[0])
+    return np.asarray(stored[expert])
+
+
 def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read: Read) -> MatrixProduct:
     """Return the term that a matrix set adds to a path."""
     centred = recipe.means and layout.factorization.normalization == "layer_norm"
@@ -142,10 +171,26 @@ def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read:
 
 def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
     """Return the names of the tensors that one branch reads, each once."""
+    return _read_by(layout.sets(path)[layer], path, _with_gates(layout, path, layer, recipe))
+
+
+def _read_by(sets: Sequence[LayerSet], path: str, recipe: Recipe) -> tuple[str, ...]:
     other = OTHER_READER.get(PATHS[path].reader, "")
-    gates = (other,) if _with_gates(layout, path, layer, recipe).gates and other else ()
-    sets, roles = layout.sets(path)[layer], (PATHS[path].roles, gates)
+    roles = (PATHS[path].roles, (other,) if recipe.gates and other else ())
     return tuple(dict.fromkeys(name for one in sets for some in roles for name in one.read_by(*some)))
+
+
+def read_tensors(checkpoint: Checkpoint, names: Iterable[str], memory: Memory, share: Share) -> dict[str, Matrix]:
+    """Return tensors by name, in `memory`, of which nothing else is needed; raise as `Checkpoint.read` does."""
+    tensors, wanted = dict[str, Matrix](), list(names)
+    memory.reuse(part.size for part in checkpoint.parts(wanted).values())
+
+    def read(some: Iterator[str]) -> None:
+        for name in some:
+            tensors[name] = checkpoint.read(name, memory)
+
+    share(read, wanted)
+    return tensors
 
 
 def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
@@ -160,7 +205,7 @@ def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
         layer_set.slots[role].tensor
         for layer_set in layout.sets(path)[layer]
         for role in ("gate", "up")
-        if role in layer_set.slots and by_rows(layout, layer_set, role)
+        if role in layer_set.slots and (layer_set.stacked or by_rows(layout, layer_set, role))
     }
 
 

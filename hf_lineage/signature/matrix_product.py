@@ -100,6 +100,10 @@ class MatrixProduct:
         """Return the term with everything that tiles are made of on a device."""
         return _on(self, device)  # type: ignore[no-any-return]
 
+    def writer_alone(self) -> MatrixProduct:
+        """Return what the second pass needs, so that the memory of the readers is free."""
+        return replace(self, reader=self.writer.mT, gate=None)
+
     @property
     def starts(self) -> range:
         """The first hidden unit of every tile."""

@@ -7,8 +7,8 @@ the two matrices is compared, and not each matrix by itself.
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from types import MappingProxyType
@@ -17,20 +17,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.signature.devices import Share, workers
-from hf_lineage.signature.factors import matrix_products, tensors
+from hf_lineage.signature.factors import Read, matrix_products, read_tensors, tensors, terms_by_expert
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes, row_norms
 from hf_lineage.signature.recipe import RECIPES, Array, Vector, random_stream
-from hf_lineage.signature.residual import cap, median_norm
-from hf_lineage.signature.unit_norms import measure_units, part_norms
+from hf_lineage.signature.residual import cap, measure_units, median_norm, part_norms
 from hf_lineage.signature.unit_rows import HEADS, PATH, HeadProducts, UnitRows
 from hf_lineage.signature.values import Signature
 
-MOST_KEPT = 2**20
-"""The most units that are kept of all layers of a model with experts; in 256 coordinates they take 2 GiB."""
+MOST_KEPT, MOST_OF_LAYER = 2**17, 2**14
+"""The most units that are kept of all layers of a model with experts, and of one: 400 MB in 256 coordinates."""
 SMALLEST = 8
 """The size in units that an expert exceeds; no layer is divided into smaller parts."""
 
@@ -80,17 +80,16 @@ def heaviest(most: int) -> Keep:
 
 
 def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
-    """Return the number of units of each expert, for each matrix set of a layer; one number for a dense layer.
+    """Return the number of units of each expert, for each term of a layer; one number for a dense layer.
 
     A shared expert several times as large as the others counts as several experts of their size: if both were made of
     one dense layer, its units have a similar order in all of them.
     """
-    sizes = [[one.units] * int(np.prod(one.stacked)) for one in sets]
-    least = min(min(parts) for parts in sizes)
-    if least <= SMALLEST or len(sizes) == 1:
-        return tuple(map(tuple, sizes))
-    divided = [[[least] * (part // least) if part % least == 0 else [part] for part in parts] for parts in sizes]
-    return tuple(tuple(itertools.chain(*parts)) for parts in divided)
+    sizes = [one.units for one in sets for _ in range(math.prod(one.stacked))]
+    least = min(sizes)
+    if least <= SMALLEST:
+        return tuple((size,) for size in sizes)
+    return tuple((least,) * (size // least) if size % least == 0 else (size,) for size in sizes)
 
 
 RECIPE = RECIPES["robust"]
@@ -174,23 +173,31 @@ def unit_rows(
     The weight of units is taken from `known`, or measured and added to it. Raise as `Checkpoint.read` does.
     """
     known = {} if known is None else known
-    rows: dict[int, UnitRows] = {}
+    rows, memory = dict[int, UnitRows](), Memory()
     with workers() as share:
         for number in (number for number in layout.numbers(PATH) if number in layers):
             recipe = replace(RECIPE, gates=view.gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
-            branch = list(matrix_products(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
-            experts = experts_of(layout.sets(PATH)[number])
+            opened = functools.partial(_opened, checkpoint, memory, share)
+            terms = functools.partial(terms_by_expert, layout, PATH, number, recipe, opened)
             if number not in known:
-                surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
+                surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in terms()]
                 cap(surveys)
                 known[number] = _by_expert(np.concatenate([units.norm for units in surveys]), layout, number)
-            rows[number] = _layer(branch, experts, known[number], view, share)
+            rows[number] = _layer(terms(), experts_of(layout.sets(PATH)[number]), known[number], view, share)
     return rows
 
 
+def _opened(checkpoint: Checkpoint, memory: Memory, share: Share, names: tuple[str, ...]) -> Read:
+    """Return the tensors of a matrix set in `memory`; those of stacked experts are read when an expert is asked for."""
+    checkpoint.wait(*names)
+    stacks = {name: stack for name in names if (stack := checkpoint.experts(name)) is not None}
+    whole = read_tensors(checkpoint, (name for name in names if name not in stacks), memory, share)
+    return (whole | stacks).__getitem__
+
+
 def _layer(
-    branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], parts: Weights, view: View, share: Share
+    branch: Iterable[MatrixProduct], experts: Sequence[Sequence[int]], parts: Weights, view: View, share: Share
 ) -> UnitRows:
     """Return the kept hidden units of a layer, as they are seen."""
     kept = view.keep(parts)

@@ -1,4 +1,4 @@
-"""Config: as which class a model is read, and what `config.json` says about it."""
+"""Config: as which class a model is read, what `config.json` says about it, and its parts that are models as well."""
 
 from __future__ import annotations
 
@@ -7,23 +7,58 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.architecture.config_checks import QUANTIZED, as_listed
-from hf_lineage.architecture.registry import LISTED, Choice, choose, lookup
-from hf_lineage.architecture.schema import Factorization
+import msgspec
+
+from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, classes_of_type
+from hf_lineage.architecture.registry import LISTED, Choice, choose, listing, lookup, registry_table
+from hf_lineage.architecture.schema import Factorization, as_names, prefixes
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import ForeignForm
 from hf_lineage.checkpoint.open_files import open_weights
 from hf_lineage.checkpoint.weight_files import other_format, weights_in
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
 from hf_lineage.hub.repo import RepoRef
+from hf_lineage.signature.values import Signature
 
 if TYPE_CHECKING:
-    from hf_lineage.architecture.config_checks import Within
-    from hf_lineage.architecture.likeness import Like
+    from hf_lineage.architecture.likeness import Like, Within
+    from hf_lineage.checkpoint.local import Checkpoint
 
-
+PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
+HEADS = ("lm_head", "score", "norm")
+"""Modules beside the layers of a language model that are no parts by themselves."""
+MAIN = ("text", "thinker")
+"""The part that stands for a model whose own class no factorization lists."""
+MOST_SURVEYED = 20_000
+"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
 SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 """Settings that say where a model was saved and by what, and nothing about what it computes."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of the models of a class that is a model by itself."""
+
+    usual: str = msgspec.field(name="class")
+    """Its class where its settings do not tell another one."""
+    settings: str
+    """The key of `config.json` that holds its settings."""
+    prefixes: tuple[str, ...]
+    """Beginnings of the names of its tensors."""
+    read: bool = False
+    """Whether the factorization of the class reads it already."""
+
+
+class _Whole(msgspec.Struct, frozen=True):
+    classes: tuple[str, ...]
+    parts: dict[str, Part]
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """The table of the parts of transformers' classes, which `python -m tests.parts` writes."""
+
+    whole: tuple[_Whole, ...]
+    without: dict[str, tuple[str, ...]]
+    """The classes of parts that are not read, or why there are none -> the classes that have them."""
 
 
 @dataclass(frozen=True)
@@ -61,32 +96,29 @@ def whole_config(model: Described) -> Mapping[str, Any]:
     return model.repo.config() if model.within else model.config
 
 
-MOST_SURVEYED = 20_000
-"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
-
-
 def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
     """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class.
 
     A class that is not listed, and whose tensors are those of one listed class, is read as that.
     """
-    config, foreign = _config_and_form(repo)
+    config, foreign = model_config(repo)
     with about(repo):
         if repo.part:
-            from hf_lineage.source.parts import described_part
-
-            return described_part(repo, config)
+            return inside(repo, config, parts_of_class(config)[repo.part])
         try:
             chosen = choose(config, choice)
         except UnlistedClass as error:
-            if foreign or not holds_others(config):
-                return _alike(repo, config, foreign, error)
-            from hf_lineage.source.parts import described_main
-
-            return described_main(repo, config) or _alike(repo, config, foreign, error)
-        notes = (*chosen.notes, *(() if foreign else _of_type(repo.config(), chosen.architecture)))
-        model = Described(repo, config, chosen.architecture, chosen.factorization, foreign, notes)
-        return _placed(model, choice) if choice.as_class and chosen.notes and not foreign else model
+            parts = {} if foreign or not holds_others(config) else parts_of_class(config)
+            main = next((parts[name] for name in MAIN if name in parts), None)
+            return inside(repo, config, main) if main else _alike(repo, config, foreign, error)
+        model = Described(repo, config, chosen.architecture, chosen.factorization, foreign, chosen.notes)
+        if not foreign and not repo.config().get("architectures") and "model_type" in repo.config():
+            by_type = f"by its model_type it was read as {model.architecture}, as transformers does"
+            model = replace(model, notes=(*model.notes, f"config.json names no class; {by_type}"))
+        if choice.as_class and chosen.notes and not foreign:
+            for like in _likes(repo, config, choice.as_class)[:1]:
+                return replace(model, config=like.settings, factorization=like.factorization, within=like.within)
+        return model
 
 
 def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None, error: UnlistedClass) -> Described:
@@ -107,13 +139,6 @@ def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None
     return replace(known, within=like.within, read_as=names[0])
 
 
-def _placed(model: Described, choice: Choice) -> Described:
-    """Return a model that is read as the class that the user chose, at the place of that class's tensors."""
-    for like in _likes(model.repo, model.config, choice.as_class)[:1]:
-        return replace(model, config=like.settings, factorization=like.factorization, within=like.within)
-    return model
-
-
 def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) -> Sequence[Like]:
     """Return the listed classes with the tensors of a model; none where they are too many, or cannot be read."""
     from hf_lineage.architecture.likeness import find_likes
@@ -122,12 +147,6 @@ def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) 
         shapes = open_weights(weights_in(repo, None), config).shapes
         return find_likes(shapes, config, wanted) if len(shapes) <= MOST_SURVEYED else ()
     return ()
-
-
-def _of_type(config: Mapping[str, Any], architecture: str) -> Iterator[str]:
-    """Yield a sentence about a configuration that names no class, and a model type."""
-    if not config.get("architectures") and "model_type" in config:
-        yield f"config.json names no class; by its model_type it was read as {architecture}, as transformers does"
 
 
 def _instead(repo: RepoRef) -> str:
@@ -143,7 +162,7 @@ def _instead(repo: RepoRef) -> str:
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
     """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
-    config, foreign = _config_and_form(repo)
+    config, foreign = model_config(repo)
     checkpoint = open_weights(weights_in(repo, foreign), config)
     if foreign is None:
         return checkpoint.shapes, config
@@ -155,20 +174,15 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
         return strip_common_prefix(checkpoint.shapes), config
 
 
-def model_config(repo: RepoRef) -> dict[str, Any]:
-    """Return `config.json`, or what a converted model says in its place.
+def model_config(repo: RepoRef) -> tuple[dict[str, Any], ForeignForm | None]:
+    """Return `config.json`, or what a converted model says in its place, and the form of such a model.
 
     Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """
-    return _config_and_form(repo)[0]
-
-
-def _config_and_form(repo: RepoRef) -> tuple[dict[str, Any], ForeignForm | None]:
     with about(repo):
         if foreign := foreign_model(repo):
             return foreign.config(), foreign
-    instead = None if repo.has("config.json") else other_format(repo)
-    if instead:
+    if not repo.has("config.json") and (instead := other_format(repo)):
         raise NothingToCompare(instead)
     return as_listed(repo.config()), None
 
@@ -181,3 +195,90 @@ def about(repo: RepoRef) -> Iterator[None]:
     except (CheckpointError, NothingToCompare) as error:
         named = str(error).startswith(f"{repo}: ")
         raise type(error)(str(error) if named else f"{repo}: {error}") from None
+
+
+def parts_of_class(config: Mapping[str, Any]) -> Mapping[str, Part]:
+    """Return the parts of the class that `config.json` names, or of the listed one with the same parts; may be none."""
+    name = named_class(config) or ""
+    name = registry_table(OWN_CODE, dict[str, str]).get(name, name)
+    return next((row.parts for row in registry_table(PARTS, Parts).whole if name in row.classes), {})
+
+
+def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
+    """Return a part of a model as a model of its own class: that of the type in its settings, else the usual one."""
+    within = Within(part.prefixes, part.settings)
+    settings = within.config(config)
+    of_type = classes_of_type(settings.get("model_type"))
+    kinds = [name for name in of_type if not parts_of_class({"architectures": [name]})]
+    name = (
+        part.usual
+        if part.usual in kinds or not kinds
+        else as_listed({**settings, "architectures": None})["architectures"][0]
+    )
+    if name not in of_type:
+        settings.pop("model_type", None)
+    _, factorization = lookup({**settings, "architectures": [name]})
+    own = named_class(config) or ""
+    read_as = name if own in registry_table(OWN_CODE, dict[str, str]) else ""
+    return Described(repo, settings, name, factorization, within=within, read_as=read_as)
+
+
+def parts_of_model(repo: RepoRef, read: bool = False) -> tuple[RepoRef, ...]:
+    """Return the parts of a model that are models by themselves and are not read with it, or those that are as well."""
+    if repo.part or not repo.has("config.json"):
+        return ()
+    config = as_listed(repo.config())
+    parts = parts_of_class(config)
+    listed = any(listing(named_class(config) or ""))
+    main = "" if listed else next((name for name in MAIN if name in parts), "")
+    return tuple(_part(repo, name) for name, part in parts.items() if read or not (part.read or name == main))
+
+
+def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
+    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
+
+    Raise NothingToCompare if there is none.
+    """
+    if isinstance(base, Signature):
+        raise NothingToCompare("a signature stands for the base, which holds no parts")
+    if base.part:
+        return base
+    own = described(part).factorization.name
+    parts = parts_of_model(base, read=True)
+    alike = [one for one in parts if one.part == part.part]
+    alike = alike or [one for one in parts if described(one).factorization.name == own]
+    if alike or described(base).factorization.name == own:
+        return alike[0] if alike else base
+    raise NothingToCompare(f"{base} has no part like {part.part}")
+
+
+def part_named(repo: RepoRef, name: str) -> RepoRef | None:
+    """Return the part of a model that goes by a name, of the table or of its tensors; None if there is none."""
+    parts = parts_of_class(as_listed(repo.config())) if repo.has("config.json") else {}
+    named = (key for key, part in parts.items() if name == key or f"{name}." in part.prefixes)
+    return next((_part(repo, key) for key in named), None)
+
+
+def _part(repo: RepoRef, name: str) -> RepoRef:
+    model, at, revision = repo.name.partition("@")
+    return replace(repo, name=f"{model}/{name}{at}{revision}", part=name)
+
+
+def unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sentences about unread parts of a model, and the prefixes of those that are judged by themselves."""
+    if model.repo.part or not (model.within or holds_others(model.config)):
+        return (), ()
+    here = model.within.prefixes if model.within else ()
+    own = () if here else (*prefixes(model.factorization), *as_names(model.factorization.embedding), *HEADS)
+    parts = parts_of_class(whole_config(model)).values()
+    read = {*map(_module, own), *(_module(prefix) for part in parts for prefix in part.prefixes)}
+    matrices = (name for name, shape in checkpoint.shapes.items() if len(shape) > 1 and not name.startswith(here))
+    others = printable(", ".join(sorted({*map(_module, matrices)} - read)), 300)
+    unread = [] if model.within else [part for part in parts if not part.read]
+    elsewhere = tuple(prefix for part in unread for prefix in part.prefixes if prefix)
+    return (f"parts of the model that were not looked at: {others}",) if others else (), elsewhere
+
+
+def _module(name: str) -> str:
+    """Return the part of a model that a tensor is in, by its name."""
+    return name.removeprefix("model.").partition(".")[0]

@@ -6,6 +6,7 @@ are, and a training run leaves a folder for each checkpoint.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from hf_lineage.checkpoint.weight_files import INDICES
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, EVERY, RepoRef
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.config import holds_others
+from hf_lineage.source.config import holds_others, part_named, parts_of_model
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
@@ -29,8 +30,6 @@ Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20
 """Parts of one repository that are judged."""
-
-
 LORA_FILE = "pytorch_lora_weights.safetensors"
 """Name that diffusers gives to the file with an adapter."""
 END = ".safetensors"
@@ -108,9 +107,7 @@ def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
     itself = NamedPart(source) if source.part else None if in_place else WholeModel(source)
     parts: tuple[RepoRef, ...] = ()
     if source.has(CONFIG) and holds_others(source.config()):
-        from hf_lineage.source.parts import parts_beside
-
-        parts = parts_beside(source)
+        parts = parts_of_model(source)
     return tuple(one for one in (itself, *in_place, Components(parts) if parts else None) if one)
 
 
@@ -122,8 +119,6 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
     if not part.files():
-        from hf_lineage.source.parts import part_named
-
         if component := part_named(repo, subfolder):
             return component
         raise RepositoryError(f"{repo} has no folder {subfolder}; write ORG/NAME/FOLDER for a folder of it")
@@ -131,18 +126,10 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     return part
 
 
-def model_folders(repo: RepoRef) -> list[str]:
-    """Return the folders of a repository with the configuration of a model, sorted."""
-    return [name for name in repo.folders() if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
-
-
 def adapter_folders(repo: RepoRef) -> list[str]:
     """Return the folders of a repository that hold an adapter and no model, sorted."""
-    return [
-        name
-        for name in repo.folders()
-        if FOLDER.fullmatch(name) and repo.offers(f"{name}/{ADAPTER_CONFIG}") and not repo.offers(f"{name}/{CONFIG}")
-    ]
+    folders = [name for name in repo.folders() if FOLDER.fullmatch(name) and repo.offers(f"{name}/{ADAPTER_CONFIG}")]
+    return [name for name in folders if not repo.offers(f"{name}/{CONFIG}")]
 
 
 def folders_of(repo: RepoRef) -> Folders | None:
@@ -156,7 +143,11 @@ def folders_of(repo: RepoRef) -> Folders | None:
         return Folders(each, notes) if each else None
     if repo.subfolder or repo.has(CONFIG):
         return None
-    return _modules(repo) or _pipeline(repo) or _checkpoints(repo) or _folders(repo)
+    if found := _modules(repo) or _pipeline(repo):
+        return found
+    if any(name.endswith(WEIGHT_FILES) for name in repo.files()):
+        return None
+    return _checkpoints(repo) or _parts(repo, repo.folders())
 
 
 def adapter_beside(repo: RepoRef) -> bool:
@@ -178,26 +169,21 @@ def counterpart(base: Source, subfolder: str) -> Source:
         return part_of(base, subfolder)
     if base.has(CONFIG) or base.subfolder:
         return base
-    models = _models_in(base)
-    if len(models) > 1:
-        raise Ambiguous(f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}")
-    return models[0]
+    return _only(base, f", and none in {subfolder or 'its root'}")
 
 
 def only(repo: Source) -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
-    if isinstance(repo, Signature):
-        return repo
-    models = _models_in(repo)
-    if len(models) > 1:
-        raise Ambiguous(f"{repo} holds several models, in {_listed(models)}; name one as MODEL/FOLDER")
-    return models[0]
+    return repo if isinstance(repo, Signature) else _only(repo, "; name one as MODEL/FOLDER")
 
 
-def _models_in(repo: RepoRef) -> Sequence[RepoRef]:
-    """Return the models in the folders of a repository, or the repository where there are none."""
+def _only(repo: RepoRef, instead: str) -> RepoRef:
     folders = folders_of(repo)
-    return folders.models if folders else (repo,)
+    models = folders.models if folders else (repo,)
+    if len(models) > 1:
+        names = printable(", ".join(model.file or model.subfolder for model in models), 300)
+        raise Ambiguous(f"{repo} holds several models, in {names}{instead}")
+    return models[0]
 
 
 def _modules(repo: RepoRef) -> Folders | None:
@@ -219,30 +205,25 @@ def _pipeline(repo: RepoRef) -> Folders | None:
         for key, value in (index.items() if isinstance(index, dict) else ())
         if isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
     }
-    read = [key for key, entry in entries.items() if _is_read(*entry)]
+    read = [
+        key
+        for key, (library, name) in entries.items()
+        if library == "transformers" or any(listing(f"{library}.{name}"))
+    ]
     others = {key: name for key, (_, name) in entries.items() if key not in read and FOLDER.fullmatch(key)}
     others = {key: name for key, name in others.items() if repo.offers(f"{key}/{CONFIG}")}
     parts = _parts(repo, read)
     return parts and replace(parts, others=others)
 
 
-def _is_read(library: str, name: str) -> bool:
-    return library == "transformers" or any(listing(f"{library}.{name}"))
-
-
 def _checkpoints(repo: RepoRef) -> Folders | None:
     """Return the last checkpoint of a training run; the earlier ones are counted."""
     numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
-    if not held or _has_weights(repo):
+    if not held:
         return None
     earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; MODEL/FOLDER names another",)
     return Folders((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
-
-
-def _folders(repo: RepoRef) -> Folders | None:
-    """Return the models in any other folders, if the root holds no weights."""
-    return None if _has_weights(repo) else _parts(repo, repo.folders())
 
 
 def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:
@@ -250,10 +231,6 @@ def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:
     held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
     notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
     return Folders(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
-
-
-def _has_weights(repo: RepoRef) -> bool:
-    return any(name.endswith(WEIGHT_FILES) for name in repo.files())
 
 
 def _json(repo: RepoRef, file: str) -> Any:
@@ -267,10 +244,6 @@ def _json(repo: RepoRef, file: str) -> Any:
         return None
 
 
-def _listed(models: Sequence[RepoRef]) -> str:
-    return printable(", ".join(model.file or model.subfolder for model in models), 300)
-
-
 def find_adapters(source: RepoRef) -> Adapters | None:
     """Return the adapters of a repository that holds no model, None if there are none.
 
@@ -281,7 +254,8 @@ def find_adapters(source: RepoRef) -> Adapters | None:
     here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
     folders, notes = ([], []) if source.subfolder else _adapter_folders(source, bool(here))
     files, others = ([], []) if here else _adapter_files(source, bool(folders))
-    others += model_folders(source) if files and not source.subfolder else []  # models beside files are not looked for
+    if files and not source.subfolder:  # models beside files are not looked for
+        others += [name for name in source.folders() if FOLDER.fullmatch(name) and source.offers(f"{name}/{CONFIG}")]
     places = [*here, *(Place(part_of(source, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
     if not places:
         return None
@@ -317,14 +291,11 @@ def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
     ]
     if not likely or (len(likely) < len(held) and LORA_FILE not in held and not beside):
         return [], held if beside else []
-    files = [name for name in likely[:MOST] if name == LORA_FILE or _holds_factors(repo, name)]
-    return (files, [name for name in held if name not in files]) if files or beside else ([], [])
-
-
-def _holds_factors(repo: RepoRef, file: str) -> bool:
     from hf_lineage.lora.single_file import is_lora_file
 
-    try:
-        return is_lora_file(open_file(repo, file))
-    except (CheckpointError, NothingToCompare):
-        return False
+    files = []
+    for name in likely[:MOST]:
+        with contextlib.suppress(CheckpointError, NothingToCompare):
+            if name == LORA_FILE or is_lora_file(open_file(repo, name)):
+                files.append(name)
+    return (files, [name for name in held if name not in files]) if files or beside else ([], [])

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture.class_tensors import World, patterns_in_memory, world
-from hf_lineage.architecture.config_checks import own_code, settings_notes, usual_type
+from hf_lineage.architecture.config_checks import own_code, parts, settings_notes, settings_reservations, usual_type
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden
-from hf_lineage.architecture.model_types import parts, scalar_reservations, settings_reservations
-from hf_lineage.architecture.registry import LISTED, Choice
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations
+from hf_lineage.architecture.registry import LISTED, Choice, find_known
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_weights
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.checkpoint.weight_files import WeightFiles, weights_in
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.source.config import Described, about, described, holds_others, whole_config
+from hf_lineage.source.config import Described, about, described, unread_parts, whole_config
 
 
 @dataclass(frozen=True)
@@ -57,32 +55,24 @@ def opened(model: Described, headers: Opened | None = None) -> Opened:
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)
     headers = headers or bound(model)
-    checkpoint = headers.checkpoint
+    checkpoint, usual = headers.checkpoint, usual_type(model.config, model.architecture)
     with about(model.repo):
         refuse_hidden(headers.layout)
-    notes = (*model.notes, *settings, *headers.notes, *checkpoint.notes, *headers.weights.notes())
-    reservations = (*headers.reservations, *_reservations(headers))
-    return replace(headers, notes=notes, reservations=reservations)
-
-
-def _reservations(headers: Opened) -> Iterator[str]:
-    """Yield sentences about settings and small tensors with which a branch may not reach the stream."""
-    model, checkpoint = headers.described, headers.checkpoint
-    usual = usual_type(model.config, model.architecture)
-    yield from settings_reservations(model.config, usual)
-    with about(model.repo):
         inside = parts(model.config, usual)
-        yield from scalar_reservations(headers.layout, checkpoint.shapes, checkpoint.read, inside, checkpoint.prefetch)
+        scalars = scalar_reservations(headers.layout, checkpoint.shapes, checkpoint.read, inside, checkpoint.prefetch)
+        reservations = (*headers.reservations, *settings_reservations(model.config, usual), *scalars)
+    notes = (*model.notes, *settings, *headers.notes, *checkpoint.notes, *headers.weights.notes())
+    return replace(headers, notes=notes, reservations=reservations)
 
 
 def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     weights = weights_in(model.repo, model.foreign)
     checkpoint = open_weights(weights, whole_config(model))
-    others, elsewhere = _unread_parts(model, checkpoint)
+    others, elsewhere = unread_parts(model, checkpoint)
     with about(model.repo):
         checkpoint = _rename(model, checkpoint)
-        known = World()
+        known, passing = World(), frozenset[str]()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             # Nothing is known of what another program than transformers loads.
@@ -90,25 +80,28 @@ def bound(model: Described) -> Opened:
                 known = world(model.architecture, model.factorization, reading.shapes, model.config)
             built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
             layout = bind(model.factorization, built, model.config)
-            passing = frozenset(_passing(layout, known.unaccounted, checkpoint)) if known.unaccounted else frozenset()
+            if known.unaccounted:
+                from hf_lineage.architecture.loaded_layers import within_range
+
+                names = tuple(name for name in known.unaccounted if not checkpoint.tensors[name].refusal)
+                found = within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
+                passing = frozenset(found)
         except CheckpointError as error:
             if instead := find_known("tensors", {*known.outside, *known.unaccounted} or checkpoint.stored):
                 raise NothingToCompare(f"{error}; {instead}") from None
             if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
                 raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
-        if draft := _draft(layout, known, checkpoint):
+        # A draft head has one layer; a model of several is none, whatever it stores.
+        wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
+        beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
+        if layout.layers == 1 and (draft := find_known("drafts", beside)):
             raise NothingToCompare(draft)
-    return Opened(
-        model,
-        weights,
-        checkpoint.with_tensors({name: it for name, it in checkpoint.tensors.items() if name not in known.outside}),
-        layout,
-        (*reading.notes, *others),
-        known.reservations,
-        {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
-        passing,
-    )
+    loaded = {name: info for name, info in checkpoint.tensors.items() if name not in known.outside}
+    unaccounted = {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)}
+    notes = (*reading.notes, *others)
+    opened = Opened(model, weights, checkpoint.with_tensors(loaded), layout, notes, known.reservations)
+    return replace(opened, unaccounted=unaccounted, passing=passing)
 
 
 def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
@@ -126,31 +119,6 @@ def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
         stored = checkpoint.tensors.items()
         checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in stored})
     return checkpoint
-
-
-def _draft(layout: Layout, known: World, checkpoint: Checkpoint) -> str:
-    """Return a sentence about a draft head, or empty; a model of several layers is none, whatever it stores."""
-    wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
-    beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
-    return find_known("drafts", beside) if layout.layers == 1 else ""
-
-
-def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> Iterator[str]:
-    from hf_lineage.architecture.loaded_layers import within_range
-
-    names = tuple(name for name in names if not checkpoint.tensors[name].refusal)
-    return within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
-
-
-def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return sentences about unread parts of a model, and the prefixes of those that are judged by themselves."""
-    if model.repo.part or not (model.within or holds_others(model.config)):
-        return (), ()
-    from hf_lineage.source.parts import parts_of_class, unread_parts
-
-    parts = (part for part in parts_of_class(whole_config(model)).values() if not part.read)
-    elsewhere = () if model.within else tuple(prefix for part in parts for prefix in part.prefixes if prefix)
-    return unread_parts(model, checkpoint), elsewhere
 
 
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:

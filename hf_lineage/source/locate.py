@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 
 from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.checkpoint.weight_files import content_of
-from hf_lineage.claims.sources import Claim, Claims
+from hf_lineage.claims.sources import Claims
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.paths import is_file, is_folder, refuse_within, typed
 from hf_lineage.hub.repo import EVERY, RepoRef, hub_name, resolve, spelled
@@ -176,13 +176,12 @@ def with_folders(claims: Claims, source: RepoRef) -> Claims:
     """Return the claims of a repository, each with the folder here that may be meant; those of one on the Hub as is."""
     if source.remote is not None:
         return claims
-    return replace(claims, claims=tuple(_with_folder(claim, source.folder) for claim in claims.claims))
-
-
-def _with_folder(claim: Claim, model: Path) -> Claim:
-    held = (place for place in _places(claim.base, model) if is_folder(str(place)) and is_file(f"{place}/config.json"))
-    folder = next((place for place in held if not place.samefile(model)), None)
-    return claim if folder is None else replace(claim, folder=typed(os.path.relpath(folder)))
+    found = []
+    for claim in claims.claims:
+        held = (place for place in _places(claim.base, source.folder) if is_file(f"{place}/config.json"))
+        folder = next((place for place in held if is_folder(str(place)) and not place.samefile(source.folder)), None)
+        found.append(replace(claim, folder=typed(os.path.relpath(folder))) if folder else claim)
+    return replace(claims, claims=tuple(found))
 
 
 def _places(base: str, model: Path) -> Iterator[Path]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.paths import NAMED, resolve_paths
-from hf_lineage.architecture.schema import Factorization, prefixes
+from hf_lineage.architecture.schema import NAMED, Factorization, prefixes, resolve_paths
 from hf_lineage.errors import Ambiguous, SignatureError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.extract import extract_paths
@@ -75,20 +74,17 @@ class LazySignature:
 
         The last one of some units is kept, and the last one of all.
         """
-        asked = (tuple(paths), tuple(layers), sample)
+        key = (tuple(paths), tuple(layers), sample)
         before, signature = self._samples.get(sample.all_units, (None, None))
-        if signature is None or before != asked:
-            signature = self._sampled(paths, layers, sample)
-            self._samples[sample.all_units] = asked, signature
+        if signature is None or before != key:
+            layout, recipe = self._model.layout, self._options.recipe
+            with about(self._model.described.repo):
+                read = functools.partial(sampled, self._model.checkpoint, layout, recipe)
+                along = {path: read(path, layers, sample) for path in paths}
+            (width,) = {len(path.corner.T) for path in along.values()}
+            signature = self._build(along, layout.only(layers), replace(recipe, probes=None), width)
+            self._samples[sample.all_units] = key, signature
         return signature
-
-    def _sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
-        layout, recipe = self._model.layout, self._options.recipe
-        with about(self._model.described.repo):
-            read = functools.partial(sampled, self._model.checkpoint, layout, recipe)
-            seen = {path: read(path, layers, sample) for path in paths}
-        (width,) = {len(path.corner.T) for path in seen.values()}
-        return self._build(seen, layout.only(layers), replace(recipe, probes=None), width)
 
     def _extracted(self, layout: Layout) -> Signature:
         options = self._options
@@ -145,6 +141,8 @@ class OpenedModel(ABC):
     repo: RepoRef | None = None
     """The repository; None of a signature that the user gave."""
     factorization: Factorization | None = None
+    in_blocks: bool = False
+    """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
     reopen: Callable[[], Opened] | None = None
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
 
@@ -160,11 +158,6 @@ class OpenedModel(ABC):
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""
         return None
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
-        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +187,8 @@ class FromWeights(OpenedModel):
             own_code=model.own_code,
             read_as=model.described.read_as,
             repo=repo,
-            factorization=model.layout.factorization,
+            factorization=layout.factorization,
+            in_blocks=any("{block}" in prefix for prefix in prefixes(layout.factorization)),  # only some have layers
             reopen=lambda: model,
             opened=model,
             reading=LazySignature(model, options, cached and repo.remote is not None),
@@ -208,11 +202,6 @@ class FromWeights(OpenedModel):
     def at_hand(self) -> Signature | None:
         """The signature of the layers that were read so far, or of a sample of all units; None without either."""
         return self.reading.at_hand
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether its configuration does not say which layers it has: of blocks only some have layers."""
-        return any("{block}" in prefix for prefix in prefixes(self.opened.layout.factorization))
 
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""

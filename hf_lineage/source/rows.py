@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hf_lineage.architecture.layers import BIASES, STACKED, LayerSet
 from hf_lineage.architecture.layout import is_transposed
-from hf_lineage.architecture.matrix_sets import BIASES, LayerSet
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.checkpoint.local import Checkpoint
@@ -22,15 +22,13 @@ from hf_lineage.evidence.relation import ATTENTION, MLPS, NORMS
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.signature.sample import Runs, Sample, runs
 from hf_lineage.signature.values import CACHE
+from hf_lineage.source.differences import by_bare_name
 from hf_lineage.source.headers import Opened
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
-from hf_lineage.source.pairing import by_bare_name
 
 RUNS = 2
 """Runs of a sample's rows that are compared of each matrix."""
-STACKED = 3
-"""Dimensions of a tensor of stacked experts."""
 UNSEEN = ("query", "key")
 """Roles of which a sample reads nothing."""
 ROWS = 128

@@ -13,7 +13,7 @@ from hf_lineage import __version__
 from hf_lineage.action import arguments
 from hf_lineage.cli.action_inputs import read_inputs
 from hf_lineage.errors import OptionError
-from tests.action.events import FORK, REPOSITORY, commit, git, request, started
+from tests.action.conftest import FORK, REPOSITORY, commit, git, request, started
 from tests.github import action as action_yml
 
 OURS, THEIRS = "fail-on: undecided\n", "fail-on: never\n"
@@ -59,18 +59,13 @@ class TestOwnCommits:
         assert counts(checkout, started(tmp_path, name, ours, request(REPOSITORY), "refs/pull/1/merge"))
         assert counts(checkout, started(tmp_path, name, "f" * 40, request(REPOSITORY, sha=ours), "refs/pull/1/merge"))
 
-    def test_so_has_a_folder_of_the_checkout_that_is_committed(self, checkout, tmp_path):
+    def test_so_has_whatever_is_committed_and_what_differs_by_line_ends_of_windows(self, checkout, tmp_path):
         (checkout / "models/one").mkdir(parents=True)
         (checkout / "models/one/lineage.yaml").write_text(OURS)
-        assert counts(checkout / "models/one", started(tmp_path, "push", commit(checkout)))
-
-    def test_so_has_the_folder_of_a_file_that_is_a_model(self, checkout, ours, tmp_path):
+        environ = started(tmp_path, "push", commit(checkout, lineage_yaml=OURS))
         (checkout / "model.gguf").touch()
-        assert counts(checkout / "model.gguf", started(tmp_path, "push", ours))
-
-    def test_so_has_a_checkout_whose_line_ends_are_those_of_windows(self, checkout, ours, tmp_path):
         (checkout / "lineage.yaml").write_bytes(OURS.replace("\n", "\r\n").encode())
-        assert counts(checkout, started(tmp_path, "push", ours))
+        assert [counts(checkout / place, environ) for place in ("models/one", "model.gguf", "")] == [True] * 3
 
     def test_so_has_a_worktree_and_a_repository_of_sha256(self, checkout, ours, tmp_path):
         git(checkout, "worktree", "add", "-q", str(tmp_path / "beside"), ours)
@@ -131,10 +126,12 @@ class TestWhatIsCheckedOut:
         (checkout / "model/lineage.yaml").write_text(THEIRS)
         assert not counts(checkout / "model", started(tmp_path, "push", ours))
 
-    def test_a_proposal_beside_the_checkout_has_none(self, checkout, ours, tmp_path):
+    def test_a_proposal_in_the_checkout_and_a_folder_that_is_none_have_none(self, checkout, ours, tmp_path):
         shutil.copytree(checkout, checkout / "proposed")
         commit(checkout / "proposed", lineage_yaml=THEIRS)
-        assert not counts(checkout / "proposed", started(tmp_path, "push", ours))
+        (tmp_path / "lineage.yaml").write_text(OURS)
+        for folder in (checkout / "proposed", tmp_path):
+            assert not counts(folder, started(tmp_path, "push", ours))
 
     def test_the_policy_that_would_be_read_is_the_one_that_has_to_be_ours(self, checkout, tmp_path, monkeypatch):
         """A path is one, whatever a local hub holds under the same name: the workflow has downloaded models into it."""
@@ -188,10 +185,6 @@ class TestWhatIsCheckedOut:
         assert not trap.exists()
         subprocess.run(["git", "rev-parse", "HEAD:lineage.yaml"], cwd=checkout, capture_output=True, check=False)
         assert trap.exists(), "by itself, git runs it"
-
-    def test_a_folder_that_is_no_checkout_has_none(self, tmp_path, ours):
-        (tmp_path / "lineage.yaml").write_text(OURS)
-        assert not counts(tmp_path, started(tmp_path, "push", ours))
 
     def test_without_git_nothing_is_known(self, checkout, ours, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -248,41 +241,22 @@ def test_they_mean_what_action_yml_says():
             "RUNNER_TEMP": "/temp",
         }
     )  # fmt: skip
-    assert (inputs.model, inputs.bases, list(inputs.formats)) == (
-        "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "html"],
-    )  # fmt: skip
-    assert inputs.fail_on == "undecided"
-    assert (inputs.card, inputs.token, inputs.run) == ("never", "hf_x", True)
-    assert inputs.options == ("--accept", "part", "--strict")
-
-
-def test_the_action_has_twelve_inputs_and_six_outputs():
-    assert (len(action_yml()["inputs"]), len(action_yml()["outputs"])) == (12, 6)
+    assert (inputs.model, inputs.bases) == ("org/model@v1", ("a/b", "c/d", "e/f"))
+    assert (inputs.formats, inputs.options) == (("json", "sarif", "html"), ("--accept", "part", "--strict"))
+    assert (inputs.fail_on, inputs.card, inputs.token, inputs.run) == ("undecided", "never", "hf_x", True)
 
 
 def test_every_input_reaches_the_check_as_a_variable_of_its_own():
     (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
+    assert (len(action_yml()["inputs"]), len(action_yml()["outputs"])) == (12, 6)
     given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}
     assert given == {f"${{{{ inputs.{name} }}}}" for name in action_yml()["inputs"]}
 
 
-def test_a_model_is_one_of_the_hub_only_where_it_is_named_as_one():
-    assert read_inputs({"LINEAGE_MODEL": "org/model"}).model == "org/model"
-    assert read_inputs({"LINEAGE_LOCAL_PATH": "org/model"}).model == "./org/model"
-
-
-@pytest.mark.parametrize(
-    ("given", "policy"),
-    [
-        ({"LOCAL_PATH": "."}, ""),
-        ({"LOCAL_PATH": ".", "POLICY": "none"}, ""),
-        ({"LOCAL_PATH": ".", "POLICY": "ours.yaml"}, "ours.yaml"),
-        ({"MODEL": "org/model"}, ""),
-        ({"MODEL": "org/model", "POLICY": "ours.yaml"}, "ours.yaml"),
-    ],
-)
-def test_the_policy_is_the_one_that_the_workflow_names_and_without_an_event_no_other(given, policy):
-    inputs = read_inputs({f"LINEAGE_{name}": value for name, value in given.items()})
-    assert inputs.policy == policy
+@pytest.mark.parametrize(("asked", "policy"), [("", ""), ("none", ""), ("ours.yaml", "ours.yaml")])
+@pytest.mark.parametrize(("named", "model"), [("LOCAL_PATH", "./org/model"), ("MODEL", "org/model")])
+def test_model_and_policy_are_those_that_the_workflow_names_and_without_an_event_no_other(named, model, asked, policy):
+    inputs = read_inputs({f"LINEAGE_{named}": "org/model", "LINEAGE_POLICY": asked})
+    assert (inputs.model, inputs.policy) == (model, policy)
     options = [word for word in arguments(inputs, []) if word.startswith("--policy")]
     assert options == ([f"--policy={policy}"] if policy else [])

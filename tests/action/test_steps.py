@@ -10,7 +10,7 @@ import pytest
 
 from hf_lineage import __version__, action
 from hf_lineage.cli.action_inputs import read_inputs
-from tests.action.events import commit, started
+from tests.action.conftest import commit, started
 from tests.github import ROOT, commands, outputs
 from tests.invoking import environment
 from tests.models import card, family
@@ -106,58 +106,45 @@ class TestArguments:
         assert "hf_secret" not in " ".join(action.arguments(inputs, [("json", Path("x"))]))
 
 
-class TestPolicyOfTheFolder:
-    ACCEPTED = "accepted: [{base: acme/llama-base, code: unrelated, reason: tested, expires: 2999-01-01}]"
-
-    @pytest.fixture
-    def proposed(self, tmp_path):
-        """A checkout of a model that is contradicted, whose author accepts that."""
-        shutil.copytree(HUB / "magpie/llama-liar", tmp_path / "checkout")
-        return tmp_path / "checkout", commit(tmp_path / "checkout", lineage_yaml=self.ACCEPTED)
-
-    @pytest.mark.parametrize(
-        ("event", "code"), [("push", 0), ("issue_comment", 1), ("check_run", 1), ("merge_group", 1)]
-    )
-    def test_it_accepts_only_where_it_belongs_to_the_repository(
-        self, step, proposed, tmp_path, monkeypatch, event, code
-    ):
-        folder, sha = proposed
-        for name, value in started(tmp_path, event, sha).items():
-            monkeypatch.setenv(name, value)
-        status, outputs, _ = step(local_path=folder, options=f"--local-hub {HUB}", formats="")
-        assert (status, outputs["verdict"]) == (code, "UNRELATED")
+ACCEPTED = "accepted: [{base: acme/llama-base, code: unrelated, reason: tested, expires: 2999-01-01}]"
 
 
-class TestFailOn:
-    def test_a_policy_accepts_and_says_what_fails_and_an_input_goes_before_it(self, step, tmp_path):
-        policy = tmp_path / "ours.yaml"
-        policy.write_text("fail-on: undecided")
-        assert step(model="acme/llama-base", options=f"--local-hub {HUB}", policy=policy, formats="")[0] == 3
-        code, _, _ = step(
-            model="acme/llama-base", options=f"--local-hub {HUB}", policy=policy, fail_on="unrelated", formats=""
-        )
-        assert code == 0
-        policy.write_text(
-            "accepted: [{base: acme/llama-base, code: unrelated, reason: known, expires: 2999-01-01, "
-            "model: magpie/llama-liar}]"
-        )
-        code, outputs, heard = step(model="magpie/llama-liar", options=f"--local-hub {HUB}", policy=policy, formats="")
-        assert (code, outputs["verdict"], heard[0][0]) == (0, "UNRELATED", "warning")
-        assert heard[0][2].endswith("; accepted until 2999-01-01: known")
+@pytest.mark.parametrize(("event", "code"), [("push", 0), ("issue_comment", 1), ("check_run", 1), ("merge_group", 1)])
+def test_the_policy_of_a_folder_accepts_only_where_it_belongs_to_the_repository(
+    step, tmp_path, monkeypatch, event, code
+):
+    folder = shutil.copytree(HUB / "magpie/llama-liar", tmp_path / "checkout")
+    sha = commit(folder, lineage_yaml=ACCEPTED)
+    for name, value in started(tmp_path, event, sha).items():
+        monkeypatch.setenv(name, value)
+    status, outputs, _ = step(local_path=folder, options=f"--local-hub {HUB}", formats="")
+    assert (status, outputs["verdict"]) == (code, "UNRELATED")
 
-    def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(self, step, tmp_path):
-        (tmp_path / "data").mkdir()
-        card(tmp_path / "data", "acme/llama-base")
-        code, outputs, _ = step(local_path=str(tmp_path / "data"), fail_on="undecided", formats="")
-        assert (code, outputs["verdict"]) == (2, "ERROR")
-        code, outputs, heard = step(local_path=str(tmp_path / "data"), fail_on="never", formats="")
-        assert (code, outputs["verdict"], heard[0][0]) == (0, "UNDECIDED", "warning")
 
-    def test_a_model_that_declares_nothing_has_no_verdict(self, step):
-        code, outputs, heard = step(model="acme/llama-base", options=f"--local-hub {HUB}")
-        assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECIDED", "", "")
-        assert heard[0][0] == "warning"
-        assert heard[0][2].startswith("Nothing is declared")
+def test_a_policy_accepts_and_says_what_fails_and_an_input_goes_before_it(step, tmp_path):
+    policy = tmp_path / "ours.yaml"
+    given = {"options": f"--local-hub {HUB}", "policy": policy, "formats": ""}
+    policy.write_text("fail-on: undecided")
+    assert step(model="acme/llama-base", **given)[0] == 3
+    assert step(model="acme/llama-base", fail_on="unrelated", **given)[0] == 0
+    policy.write_text(ACCEPTED.replace("}", ", model: magpie/llama-liar}"))
+    code, outputs, heard = step(model="magpie/llama-liar", **given)
+    assert (code, outputs["verdict"], heard[0][0]) == (0, "UNRELATED", "warning")
+    assert heard[0][2].endswith("; accepted until 2999-01-01: tested")
+
+
+def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(step, tmp_path):
+    (tmp_path / "data").mkdir()
+    card(tmp_path / "data", "acme/llama-base")
+    for fail_on, expected in (("undecided", (2, "ERROR", "error")), ("never", (0, "UNDECIDED", "warning"))):
+        code, outputs, heard = step(local_path=str(tmp_path / "data"), fail_on=fail_on, formats="")
+        assert (code, outputs["verdict"], heard[0][0]) == expected
+
+
+def test_a_model_that_declares_nothing_has_no_verdict(step):
+    code, outputs, ((level, _, message),) = step(model="acme/llama-base", options=f"--local-hub {HUB}")
+    assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECIDED", "", "")
+    assert (level, message.startswith("Nothing is declared")) == ("warning", True)
 
 
 class TestCache:
@@ -191,18 +178,49 @@ class TestCache:
         assert step("key", model="no such model") == (0, {}, [])
 
 
-class TestCard:
-    def test_the_folder_is_annotated_with_what_is_put_out(self, room, step):
-        model = room / "model"
-        shutil.copytree(HUB / "fern/llama-finetune-a", model)
-        code, outputs, _ = step(local_path=model, options=f"--local-hub {HUB}", annotate="write")
-        record = json.loads((model / "lineage/claims.json").read_text())
-        assert (code, outputs["verdict"], record["claims"][0]["verified"]) == (0, "VERIFIED", True)
-
-    def test_a_card_that_cannot_be_written_leaves_the_reports(self, room, step):
-        model = room / "model"
-        shutil.copytree(HUB / "fern/llama-finetune-a", model)
+@pytest.mark.parametrize("in_the_way", [False, True])
+def test_the_folder_is_annotated_with_what_is_put_out_and_an_error_leaves_the_reports(room, step, in_the_way):
+    model = room / "model"
+    shutil.copytree(HUB / "fern/llama-finetune-a", model)
+    if in_the_way:
         (model / "lineage").write_text("in the way")
-        code, outputs, _ = step(local_path=model, options=f"--local-hub {HUB}", annotate="write")
-        assert (code, outputs["verdict"], outputs["score"]) == (2, "ERROR", "0.9935")
-        assert Path(outputs["report-path"]).is_dir()
+    code, outputs, _ = step(local_path=model, options=f"--local-hub {HUB}", annotate="write")
+    assert (code, outputs["verdict"]) == ((2, "ERROR") if in_the_way else (0, "VERIFIED"))
+    assert (outputs["score"], Path(outputs["report-path"]).is_dir()) == ("0.9935", True)
+    assert in_the_way or json.loads((model / "lineage/claims.json").read_text())["claims"][0]["verified"]
+
+
+def test_a_command_is_one_line_whatever_it_says():
+    assert action.command("error", "50%\r\n::error::x", title="a: b,\nc") == (
+        "::error title=a%3A b%2C%0Ac::50%25%0D%0A::error::x"
+    )
+
+
+def test_outputs_are_appended_each_between_marks_of_its_own_and_cannot_end_before(tmp_path):
+    environ = {"GITHUB_OUTPUT": str(tmp_path / "out")}
+    for value in ("x", "x\nb<<EOF\ny"):
+        action.set_outputs(environ, {"a": value, "b": ""})
+    text = (tmp_path / "out").read_text()
+    marks = [line.partition("<<")[2] for line in text.splitlines() if "<<" in line and len(line) > 30]
+    assert len(set(marks)) == len(marks) == 4
+    assert outputs(text) == {"a": "x b<<EOF y", "b": ""}
+
+
+def test_a_summary_stays_under_a_mebibyte_and_ends_with_a_whole_line(tmp_path):
+    action.add_summary({"GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}, "| é |\n" * 200_000)
+    content = (tmp_path / "summary").read_bytes()
+    assert 2**20 - 2**11 < len(content) < 2**20
+    beginning, _, rest = content.decode().rpartition("| é |\n")
+    assert set(beginning.splitlines()) == {"| é |"}
+    assert "The rest is left out" in rest
+
+
+def test_what_is_printed_while_nobody_listens_is_no_command_and_an_error_ends_that(capsys):
+    def owned():
+        print("::error::owned")
+        raise ValueError("ours")
+
+    with pytest.raises(ValueError, match="ours"), action.without_commands():
+        owned()
+    print(action.command("warning", "heard", title="T"))
+    assert commands(capsys.readouterr().out) == [("warning", "title=T", "heard")]

@@ -1,17 +1,27 @@
-"""The configurations of diffusers and timm say which class the registry lists for them."""
+"""Settings as they were tried by running, and the classes that the registry lists for diffusers and timm."""
 
+import functools
+import json
 import math
 
 import pytest
 
 from hf_lineage.architecture.config_checks import (
-    Within,
+    Fine,
     as_listed,
+    kinds,
+    parts,
     settings_notes,
+    settings_reservations,
+    usual_type,
 )
-from hf_lineage.architecture.registry import lookup
+from hf_lineage.architecture.registry import factorizations, lookup
 from hf_lineage.errors import NothingToCompare
-from tests.modeltypes import TABLE, table
+from tests.conformance.effects import Tried
+from tests.conformance.models import transformers
+from tests.modeltypes import TABLE
+from tests.modeltypes import table as types_table
+from tests.settings import cases, digest, table, tried
 
 CONFIG = {"architectures": ["GraniteForCausalLM"], "model_type": "granite"}
 
@@ -22,7 +32,7 @@ def said(**changes):
 
 
 def test_the_table_of_types_is_what_transformers_says():
-    assert TABLE.read_text(encoding="utf-8") == table()
+    assert TABLE.read_text(encoding="utf-8") == types_table()
 
 
 def test_honest_settings_have_nothing_to_say():
@@ -162,30 +172,135 @@ def test_what_was_not_proved_is_nothing_to_compare(config):
         lookup(as_listed(config))
 
 
-def test_what_stands_under_the_prefix_is_the_model_and_all_else_is_not():
-    stored = {"llm.model.norm.weight": 1, "llm.h.0.up.weight": 2, "vpm.h.0.up.weight": 3, "llmx.h.0.up.weight": 4}
-    assert Within(("llm.",)).tensors(stored) == {"model.norm.weight": 1, "h.0.up.weight": 2}
+COMMAND = "python -m tests.settings"
 
 
-def test_the_place_is_told_and_two_places_are_refused():
-    within = Within(("llm.", "model.llm."))
-    assert within.place(["llm.norm.weight", "vpm.norm.weight"]) == "llm."
-    for stored in (["llm.norm.weight", "model.llm.norm.weight"], ["norm.weight"]):
-        with pytest.raises(NothingToCompare):
-            within.place(stored)
+@functools.cache
+def by_type():
+    """A class of each type; to look takes seconds, for it imports the code of all."""
+    return {getattr(transformers, name).config_class.model_type: name for _, name, _, _ in cases()}
 
 
-def test_names_in_layers_are_those_of_the_class_and_others_stay():
-    within = Within(("m.",), layers="m.h.{layer}", renamed={"ln1": "input", "mlp.w": "mlp.up"})
-    stored = dict.fromkeys(
-        ["m.h.0.ln1.weight", "m.h.11.mlp.w", "m.h.0.ln10.weight", "m.ln1.weight", "m.h.x.ln1.weight"]
-    )
-    renamed = ["h.0.input.weight", "h.11.mlp.up", "h.0.ln10.weight", "ln1.weight", "h.x.ln1.weight"]
-    assert list(within.tensors(stored)) == renamed
+@pytest.mark.long
+def test_the_settings_of_every_type_are_those_that_were_tried():
+    assert by_type().keys() - kinds().keys() == set(), f"new types: {COMMAND} tries their settings"
+    now = {kind: digest(getattr(transformers, name).config_class) for kind, name in by_type().items()}
+    changed = {kind for kind, settings in now.items() if kinds()[kind].settings != settings}
+    assert len(now) > 300
+    assert changed == set(), f"transformers gave them other settings: {COMMAND}"
 
 
-def test_its_settings_are_its_own_and_how_it_is_stored_is_said_for_all():
-    whole = {"text_config": {"hidden_size": 8}, "hidden_size": 4, "quantization_config": {"bits": 4}}
-    assert Within(("",), "text_config").config(whole) == {"hidden_size": 8, "quantization_config": {"bits": 4}}
-    assert Within().config(whole) == whole
-    assert Within(("",), "audio_config").config(whole | {"audio_config": 7}) == {"quantization_config": {"bits": 4}}
+@pytest.mark.parametrize("name", ["DbrxModel", "Gemma4TextModel"])
+@pytest.mark.long
+def test_what_is_stored_is_what_the_module_does(name, tmp_path):
+    found = []
+    for number, (listed, _, _, wanted) in enumerate([case for case in cases() if case[1] == name]):
+        tiny = Tried(listed, name, wanted, tmp_path / str(number))
+        row = {"class": name, "type": tiny.said["model_type"], "tensors": list(tiny.tensors())}
+        found.append(row | {"keys": tried(tiny, by_type())})
+    (said,) = json.loads(table(found)).values()
+    stored = kinds()[found[0]["type"]]
+    assert said["rest"].keys() == stored.rest.keys()
+    assert said.get("small", {}).keys() == stored.small.keys()
+
+
+def test_a_range_holds_what_lies_in_it():
+    fine = Fine(least=1, most=10, others=(None,))
+    assert [fine.holds(value) for value in (1, 10, 5.5, None, [1, 10])] == [True] * 5
+    assert [fine.holds(value) for value in (0, 11, -1, math.nan, "5", [1, 11], 10**400, True)] == [False] * 7 + [True]
+    assert str(fine) == "numbers from 1 to 10"
+
+
+def test_switches_and_words_are_told_apart_from_numbers():
+    fine = Fine(others=(True, "silu"))
+    assert [fine.holds(value) for value in (True, 1, "silu")] == [True] * 3
+    assert [fine.holds(value) for value in (False, 0, 2, "relu", None)] == [False] * 5
+    assert str(fine) == 'true or "silu"'
+
+
+def gemma(**changes):
+    config = {"model_type": "gemma4", "architectures": ["Gemma4ForConditionalGeneration"], **changes}
+    return list(settings_reservations(config, None))
+
+
+def test_a_setting_is_found_in_a_configuration_inside_whether_it_says_its_type_or_not():
+    for inside in ({"model_type": "gemma4_text"}, {}):
+        assert gemma(text_config=inside | {"top_k_experts": 8}) == []
+        (sentence,) = gemma(text_config=inside | {"top_k_experts": 0})
+        assert sentence == (
+            "config.json says `top_k_experts: 0`, with which a branch of the layers of gemma4_text may not reach the "
+            "stream; with numbers from 1 every branch does"
+        )
+    assert gemma(top_k_experts=0, vision_config={"top_k_experts": 0}) == []  # nothing reads it there
+
+
+@pytest.mark.parametrize("value", ["\x1b[31m", {}, [[]], [{"a": 1}], 10**400, -math.inf, [None, "x"], True])
+def test_whatever_stands_in_a_configuration_is_answered(value):
+    for changes in ({"top_k_experts": value}, {"text_config": {"top_k_experts": value}}, {"text_config": value}):
+        assert all("\x1b" not in sentence for sentence in gemma(**changes))
+    assert all("\x1b" not in sentence for sentence in settings_reservations({"model_type": value}, None))
+    assert list(parts({"model_type": value}, None)) == []
+
+
+USUAL = (
+    {
+        **{"rms_norm_eps": 1e-5, "layer_norm_eps": 1e-12, "layer_norm_epsilon": 1e-5, "norm_eps": 1e-6},
+        **{"tie_word_embeddings": True, "use_cache": False, "dtype": "bfloat16", "torch_dtype": "float16"},
+        **{"hidden_act": "gelu", "hidden_activation": "gelu_pytorch_tanh", "hidden_dropout": 0.1},
+        **{"attention_dropout": 0.1, "pretraining_tp": 2, "logits_scaling": 8.0, "logit_scale": 0.0625},
+        **{"norm_topk_prob": True, "scoring_func": "sigmoid", "topk_method": "noaux_tc", "routed_scaling_factor": 2.5},
+        **{"num_experts_per_tok": 8, "n_group": 8, "topk_group": 4, "first_k_dense_replace": 3, "n_shared_experts": 1},
+        **{
+            "sliding_window": 4096,
+            "initializer_range": 0.006,
+            "router_aux_loss_coef": 0.0,
+            "residual_multiplier": 0.22,
+        },
+        **{"embedding_multiplier": 12, "attention_multiplier": 0.0078125, "residual_multiplier": 0.22},
+        "final_logit_softcapping": 30.0,
+        "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+        "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    },
+    {
+        **{"rms_norm_eps": 1e-6, "layer_norm_eps": 1e-5, "tie_word_embeddings": False, "hidden_act": "relu2"},
+        **{"norm_topk_prob": False, "scoring_func": "softmax", "routed_scaling_factor": 16.0, "num_experts_per_tok": 1},
+        **{"n_group": 1, "topk_group": 1, "sliding_window": None, "use_sliding_window": False, "rope_scaling": None},
+        **{"attention_bias": True, "mlp_bias": True, "qk_layernorm": True, "attn_logit_softcapping": 50.0},
+        **{"rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0}, "head_dim": 128},
+        **{"query_pre_attn_scalar": 256, "partial_rotary_factor": 0.5, "swiglu_limit": 7.0, "clip_qkv": 8.0},
+        **{"num_hidden_layers": 48, "hidden_size": 5120, "max_position_embeddings": 1048576, "rope_theta": 1e7},
+    },
+)
+"""What published models say in other ways than the defaults."""
+
+
+def honest():
+    """Class and `config.json` of every default, and the same with what is usual under the keys that it has."""
+    classes = {}
+    for name in (name for listed in factorizations() for name in listed.classes if hasattr(transformers, name)):
+        classes.setdefault(getattr(transformers, name).config_class, name)
+    for kind, name in classes.items():
+        config = kind().to_dict()
+        for usual in ({}, *USUAL):
+            yield name, _otherwise(config, usual) | {"architectures": [name]}
+
+
+def _otherwise(config, usual):
+    inner = {key: _otherwise(value, usual) for key, value in config.items() if isinstance(value, dict)}
+    return config | inner | {key: value for key, value in usual.items() if key in config}
+
+
+@pytest.mark.long
+def test_usual_settings_give_no_reservation_and_are_not_refused():
+    seen, reserved = 0, {}
+    for name, config in honest():
+        seen += 1
+        reasons = list(settings_reservations(config, usual_type(config, name)))
+        try:
+            settings_notes(config, *lookup(config))
+        except NothingToCompare as error:
+            reasons += [str(error)] if "correct it" in str(error) else []
+        if reasons:
+            reserved[name] = reasons
+    assert seen == 3 * 382
+    assert reserved == {}

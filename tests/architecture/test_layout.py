@@ -6,8 +6,8 @@ import msgspec
 import pytest
 import yaml
 
+from hf_lineage.architecture.layers import Heads
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.matrix_sets import Heads
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import CheckpointError
 

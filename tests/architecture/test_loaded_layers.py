@@ -1,11 +1,17 @@
 """The rules on names and settings alone: which tensors are the layers, and what makes that unclear."""
 
+import math
+
+import numpy as np
 import pytest
 
+from hf_lineage.architecture.config_checks import parts
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden
+from hf_lineage.architecture.loaded_layers import LARGEST, as_loaded, refuse_hidden, scalar_reservations, within_range
 from hf_lineage.architecture.registry import factorizations
 from hf_lineage.errors import NothingToCompare
+from tests.conformance.forms import variants
+from tests.conformance.tiny import build_tiny_model
 
 FILES = {found.name: found for found in factorizations()}
 CONFIG = {"num_hidden_layers": 2, "num_attention_heads": 4}
@@ -82,3 +88,92 @@ def test_encoder_and_decoder_have_keys_of_their_own():
 def test_a_matrix_in_a_layer_that_nobody_knows_may_be_what_is_loaded():
     with pytest.raises(NothingToCompare, match=r"1 more matrices, such as model\.layers\.0\.mlp\.other\.weight"):
         hidden({"model.layers.0.mlp.other.weight": (48, 32)})
+
+
+DOWN, HEAD = "model.layers.0.mlp.down_proj.input_scale", "lm_head.input_scale"
+
+
+def passing(name, scale, gain=1.0):
+    layout = bind(FILES["llama"], llama(), CONFIG)
+    read = {name: np.array(scale, np.float32), "model.layers.0.post_attention_layernorm.weight": np.full(32, gain)}
+    return list(within_range(layout, [name], {name: np.shape(scale)}, read.__getitem__)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("scale", "gain", "passes"),
+    [
+        *((scale, 1.0, True) for scale in (1.0, 20 / LARGEST, 2e4 / LARGEST)),
+        *((scale, 1.0, False) for scale in (1e-12, 0.0, -1.0, 1e6, np.nan, np.inf)),
+        (1.0, 1e6, False),
+        (1e4, 1e6, True),
+        ([1.0, 1e-12], 1.0, False),
+        ([], 1.0, False),
+    ],
+)
+def test_inputs_as_the_norm_gives_them_pass_or_the_scale_is_not_accounted_for(scale, gain, passes):
+    assert passing(DOWN, scale, gain) is passes
+
+
+def test_a_global_scale_divides_and_a_matrix_without_a_norm_counts_as_one_of_gain_one():
+    assert passing("model.layers.0.mlp.up_proj.input_global_scale", 2688 / 20)
+    assert not passing("model.layers.0.mlp.up_proj.input_global_scale", 1e12)
+    assert passing(HEAD, 1.0)
+    assert not passing(HEAD, 1e-12)
+
+
+def test_a_zero_point_of_inputs_is_never_accounted_for():
+    assert not passing("model.layers.0.mlp.up_proj.input_zero_point", 1.0)
+
+
+GEMMA = "Gemma4TextModel"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return build_tiny_model(GEMMA, tmp_path_factory.mktemp("tiny"), variants(GEMMA)[1])
+
+
+def said(tiny, **stored):
+    """What is said of a tiny model, other numbers in place of those of some tensors."""
+
+    def read(name):
+        values = tiny.read(name).copy()
+        values[...] = stored.get(name.rpartition(".")[2], values)
+        return values
+
+    config = tiny.model.config.to_dict()
+    return list(scalar_reservations(tiny.layout, tiny.shapes, read, parts(config, None)))
+
+
+def test_what_training_leaves_is_nothing_to_say(tiny):
+    assert said(tiny, per_expert_scale=1.0, layer_scalar=0.5) == []
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-7, -1e-9, math.nan])
+def test_experts_that_are_multiplied_with_nothing_are_named_once_for_all_layers(tiny, value):
+    (sentence,) = said(tiny, per_expert_scale=value, layer_scalar=1.0)
+    assert sentence.startswith("layers.0.router.per_expert_scale holds numbers of the size ")
+    assert sentence.endswith("(1 more layers have such a tensor too)")
+
+
+def test_one_expert_that_is_multiplied_with_nothing_is_enough(tiny):
+    assert len(said(tiny, per_expert_scale=np.array([1.0, 1.0, 0.0, 1.0]), layer_scalar=1.0)) == 1
+
+
+def test_of_a_number_for_each_coordinate_the_mean_counts(tiny):
+    some = np.where(np.arange(32) % 2, 0.0, 1.0)
+    assert said(tiny, per_expert_scale=1.0, layer_scalar=1.0, weight=some) == []
+    (sentence,) = said(tiny, per_expert_scale=1.0, layer_scalar=1.0, weight=1e-5)
+    assert "layers.0.post_feedforward_layernorm.weight holds" in sentence
+
+
+def test_a_tensor_that_cannot_be_read_or_has_no_numbers_is_a_reason_too(tiny):
+    def refused(name):
+        raise NothingToCompare(f"{name} is stored in a way that nobody knows")
+
+    config, shapes = tiny.model.config.to_dict(), dict(tiny.shapes)
+    found = list(scalar_reservations(tiny.layout, shapes, refused, parts(config, None)))
+    assert any("is stored in a way that nobody knows; it decides whether a branch" in each for each in found)
+    shapes["layers.0.router.per_expert_scale"] = (0,)
+    found = list(scalar_reservations(tiny.layout, shapes, tiny.read, parts(config, None)))
+    assert any(each.startswith("layers.0.router.per_expert_scale has shape (0,)") for each in found)

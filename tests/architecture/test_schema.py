@@ -3,24 +3,22 @@
 The fingerprint of a factorization follows what it says of the tensors, and nothing else.
 """
 
+import re
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
+import yaml
 from msgspec.structs import replace
 
 import hf_lineage
-from hf_lineage.architecture import registry as lookup
-from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.schema import (
-    BRANCH_ROLES,
-    Branches,
-    Factorization,
-    Lora,
-    MatrixSet,
-    fingerprint,
-)
+from hf_lineage import Options, compare, extract
+from hf_lineage.architecture import schema
+from hf_lineage.architecture.registry import factorizations, registry_root
+from hf_lineage.architecture.schema import BRANCH_ROLES, PATHS, Branches, Factorization, Lora, MatrixSet, fingerprint
+from hf_lineage.errors import NothingToCompare
+from tests.models import tiny_gpt2, tiny_llama
 
 STRUCTS = (MatrixSet, Branches, Lora, Factorization)
 
@@ -35,16 +33,9 @@ def default(field):
 
 def everything(struct):
     """Every piece of this kind that the registry has."""
-    found = lookup.factorizations()
-    if struct is Factorization:
-        return found
-    if struct is Lora:
-        return [each.lora for each in found]
-    return (
-        [each.branches for each in found]
-        if struct is Branches
-        else [each for one in found for each in one.branches.everything()]
-    )
+    found = factorizations()
+    pieces = {Factorization: found, Lora: [one.lora for one in found], Branches: [one.branches for one in found]}
+    return pieces.get(struct) or [each for one in found for each in one.branches.everything()]
 
 
 @pytest.mark.parametrize(("struct", "key"), [(struct, key) for struct in STRUCTS for key in keys(struct)])
@@ -97,3 +88,50 @@ def test_every_key_is_read_somewhere(struct):
     roles = {role for of_branch in BRANCH_ROLES.values() for role in of_branch}
     unread = [key for key in keys(struct) if key not in roles | BRANCH_ROLES.keys() and f".{key}" not in sources]
     assert unread == []
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """The product of what a gated MLP's two readers see."""
+    monkeypatch.setitem(PATHS, "gate_up", schema.Path("mlp", writer="gate", reader="up", bilinear=True))
+    return Options(paths=("gate_up",))
+
+
+def test_roles_are_roles_of_the_branch():
+    assert all(set(path.roles) <= set(BRANCH_ROLES[path.branch]) for path in PATHS.values())
+
+
+def test_a_path_that_is_added_to_the_table_is_extracted_and_compared(toy, tmp_path):
+    base, other = tiny_llama(tmp_path / "base", seed=1), tiny_llama(tmp_path / "other", seed=2)
+    assert extract(str(base), toy).paths["gate_up"].sketch.shape[0] == 2
+    same, apart = (compare(str(base), str(model), toy).rows[0].verdict for model in (base, other))
+    assert (same.code, same.evidence["gate_up"].comparison.score) == ("inherited", pytest.approx(1, abs=1e-5))
+    assert apart.evidence["gate_up"].comparison.score < 0.5
+
+
+def test_a_model_without_its_roles_does_not_have_the_path(toy, tmp_path):
+    model = tiny_gpt2(tmp_path / "model")
+    with pytest.raises(NothingToCompare, match="gpt2 has no path gate_up; it has mlp, value_output, query_key"):
+        extract(str(model), toy)
+
+
+README = (Path(__file__).parents[2] / "registry" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("title", "known"),
+    [("A file", {*Factorization.__struct_fields__} - {"name"}), ("A matrix set", {*MatrixSet.__struct_fields__})],
+)
+def test_every_key_has_a_row_in_the_table_of_the_readme(title, known):
+    section = README.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \| ", section, re.MULTILINE)
+    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == known
+    assert all(f"`{kind}`" in README for kind in Branches.__struct_fields__)
+
+
+def test_the_example_of_the_readme_is_the_file_that_it_names():
+    example = re.search(r"^    classes:.*?\n\n", README, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    said, stored = yaml.safe_load(example[0]), yaml.safe_load((registry_root() / "phi.yaml").read_text())
+    assert set(said["classes"]) < set(stored["classes"])
+    assert said | {"classes": stored["classes"]} == stored

@@ -16,8 +16,11 @@ from hf_lineage.architecture.registry import factorizations
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.hub.repo import resolve
+from hf_lineage.signature.devices import budgets
+from hf_lineage.signature.extract import Extraction, Residuals
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.source.headers import headers
+from tests.conformance.models import tiny_model
 
 EXACT = replace(RECIPES["robust"], probes=None)
 RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}
@@ -59,8 +62,8 @@ def resnet(folder, **said):
     return saved("ResNetModel", folder, **RESNET | said)
 
 
-def t5(folder, **said):
-    return saved("T5ForConditionalGeneration", folder, **T5 | {"num_layers": 2, "num_decoder_layers": 3} | said)
+def t5(folder):
+    return saved("T5ForConditionalGeneration", folder, **T5, num_layers=2, num_decoder_layers=3)
 
 
 def test_an_encoder_alone_is_what_it_is_beside_its_decoder(tmp_path):
@@ -155,3 +158,35 @@ def test_each_stack_has_its_own_number_of_heads():
     layout = bind(found, shapes, {"num_heads": 4, "more": [9, 6]})
     assert [each.heads["query"].count for (each,) in layout.sets("value_output")] == [4, 6]
     assert layout.heads == 6
+
+
+KINDS = ["full_attention", "conv", "full_attention", "conv", "conv"]
+OPTIONS = Options(paths=("mlp", "value_output", "query_key"), permutations=299)
+
+
+def hybrid(folder, kinds=KINDS):
+    """A model of layers of two kinds."""
+    model = tiny_model("Lfm2ForCausalLM", {"layer_types": kinds, "num_hidden_layers": len(kinds)})
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_path_has_a_row_for_every_layer_that_has_it_in_pieces_too(tmp_path):
+    found = extract(hybrid(tmp_path), OPTIONS)
+    rows = {path: found.paths[path].sketch.shape[0] for path in OPTIONS.paths}
+    assert rows == {"mlp": 5, "value_output": 2, "query_key": 2}
+    assert found.without == {"value_output": (1, 3, 4), "query_key": (1, 3, 4)}
+    assert all(parts.usable.all() for parts in found.paths.values())
+    opened = headers(resolve(str(tmp_path)))
+    extraction = Extraction(opened.checkpoint, opened.layout, OPTIONS.recipe, ("query_key",), budgets(None))
+    residuals = Residuals(extraction, 8)
+    assert residuals.shape == (2, 32, 32)
+    whole = extraction.signatures()["query_key"].sketch
+    assert np.allclose(residuals.columns(slice(8, 16)), whole[:, :, 8:16], atol=1e-5)
+
+
+def test_models_with_unlike_numbers_of_layers_are_compared_along_every_path(tmp_path):
+    few, many = hybrid(tmp_path / "few"), hybrid(tmp_path / "many", ["full_attention"] * 4 + ["conv"])
+    (row,) = compare(few, many, Options(paths=("mlp", "value_output"))).rows
+    shapes = {path: found.comparison.similarity.shape for path, found in row.verdict.evidence.items()}
+    assert shapes == {"mlp": (5, 5), "value_output": (2, 4)}

@@ -1,20 +1,10 @@
-"""The arithmetic of the rows that are fitted or predicted."""
+"""Cases that say why they were not measured."""
 
 import pytest
 
-from benchmarks.cases import CASES, Bench, gpu, growth, prediction
+from benchmarks.cases import CASES, Bench, gpu
 from benchmarks.scratch import scratch
-from benchmarks.shapes import FULL, QUICK
-
-
-@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-def test_the_exponent_is_that_of_the_growth(power):
-    assert growth.exponent([(size, 3 * size**power) for size in (2, 4, 8)]) == pytest.approx(power)
-
-
-def test_a_layer_of_70b_is_five_times_one_of_7b():
-    ratio = prediction.stored(FULL.shapes["70B"]) / prediction.stored(FULL.shapes["7B"])
-    assert ratio == pytest.approx(8192 * 28672 / (4096 * 11008))
+from benchmarks.shapes import QUICK
 
 
 @pytest.fixture

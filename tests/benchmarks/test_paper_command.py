@@ -6,9 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.paper import __main__ as command
-from benchmarks.paper.experiment import Experiment
+from benchmarks.paper.experiment import Experiment, Row
 from benchmarks.paper.items import found
-from benchmarks.paper.parts.results import Row
 
 ITEMS = ("tab:one", "tab:two")
 
@@ -50,11 +49,10 @@ def test_results_go_to_the_scratch_folder_which_is_named(run, tmp_path):
     assert done.stderr.splitlines()[-1] == f"The results are in {tmp_path / 'scratch/results'}"
 
 
-@pytest.mark.parametrize(("options", "place"), [((), ""), (("--online",), "online/"), (("--scale", "paper"), "paper/")])
-def test_committed_results_are_written_over_only_where_that_is_asked_for(run, tmp_path, options, place):
-    assert run("tab:two", "--write", *options).exit_code == 0
-    assert written(tmp_path) == {f"committed/{place}tab-two.json"}
-    assert json.loads((tmp_path / f"committed/{place}tab-two.json").read_text())["item"] == "tab:two"
+def test_committed_results_are_written_over_only_where_that_is_asked_for(run, tmp_path):
+    assert run("tab:two", "--write").exit_code == 0
+    assert written(tmp_path) == {"committed/tab-two.json"}
+    assert json.loads((tmp_path / "committed/tab-two.json").read_text())["item"] == "tab:two"
 
 
 @pytest.mark.parametrize("other", [("--scale", "smoke"), ("--output", "here")])

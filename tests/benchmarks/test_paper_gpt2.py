@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.paper.parts.metrics import paired
+from benchmarks.paper.parts.language import documentation
 from benchmarks.paper.parts.pairing import trace_scores
-from benchmarks.paper.parts.text import documentation
+from benchmarks.paper.parts.scores import paired
 
 
 def test_held_out_text_shares_no_paragraph_with_the_training_text():

@@ -2,11 +2,9 @@
 
 import pytest
 
+from benchmarks.paper.experiment import Results
 from benchmarks.paper.items import ours_adapters, ours_frames
-from benchmarks.paper.parts import adapters, judging, traces
-from benchmarks.paper.parts.public import HUB
-from benchmarks.paper.parts.results import Results
-from hf_lineage import RECIPES, Options, compare
+from benchmarks.paper.parts import adapters
 from hf_lineage.evidence import unit_comparison as framed_verdict
 from tests.benchmarks.test_paper_results import FILES
 from tests.example_evidence import trace
@@ -21,13 +19,13 @@ def test_the_interval_of_a_rate_draws_whole_bases_and_not_pairs():
     family, configuration = adapters.Family("Llama", 32), ours_adapters.CONFIGURATIONS[0]
     low, high = (trace(observed=observed) for observed in (-1.0, 2.0))
     pairs = [
-        traces.Pair(family, configuration, 1, own, base, "UNRELATED", False, high if own == 0 else low)
+        adapters.Pair(family, configuration, 1, own, base, "UNRELATED", False, high if own == 0 else low)
         for own in range(10)
         for base in range(10)
         if own != base
         for _ in range(20)
     ]
-    found = traces.rate(pairs, 0.01)
+    found = adapters.rate(pairs, 0.01)
     assert (found.share, found.pairs, found.low) == (pytest.approx(0.1), 1800, 0)
     assert found.high > 0.25  # of as many pairs by themselves the interval would end at 0.115
 
@@ -39,19 +37,6 @@ def test_there_are_as_many_bases_and_false_pairs_as_the_claim_needs():
     assert int(pairs) >= 1300
     assert rows[ours_adapters.WRONG].number <= 2
     assert sum(map(int, found)) >= 15 * 4 * 3
-
-
-@pytest.mark.long
-def test_judging_signatures_says_what_compare_says():
-    names, options = ("acme/llama-base", "moss/llama-continued", "otter/llama-independent"), Options(paths=("mlp",))
-    models_ = judging.of_folders({name: HUB / name for name in names})
-    for suspect in names[1:]:
-        ours = judging.evidence(*(models_[name](RECIPES["robust"]) for name in (names[0], suspect)))
-        (row,) = compare(str(HUB / names[0]), str(HUB / suspect), options).rows
-        theirs = row.verdict.evidence["mlp"]
-        assert ours.comparison.score == theirs.comparison.score
-        assert ours.permutation.p_value == theirs.permutation.p_value, "before it is corrected for several tests"
-        assert judging.verdict(ours).code == row.verdict.code
 
 
 def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():

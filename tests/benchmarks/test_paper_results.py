@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.isolated import ROOT
-from benchmarks.paper.experiment import ClaimError
+from benchmarks.paper.experiment import ClaimError, Results, Row, file_name
 from benchmarks.paper.items import found
-from benchmarks.paper.parts.results import Results, Row, file_name
 
 EXPERIMENTS = [experiment for several in found().values() for experiment in several]
 FILES = {item: ROOT / "benchmarks" / "results" / file_name(item) for item in found()}

@@ -4,10 +4,9 @@ import pytest
 import torch
 
 from benchmarks.paper.__main__ import reproduced
-from benchmarks.paper.experiment import Bench
+from benchmarks.paper.experiment import Bench, Results, file_name
 from benchmarks.paper.items import found
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.results import Results, file_name
 from tests.long import LONG
 
 TIMED = {"tab:gpt2-latency"}

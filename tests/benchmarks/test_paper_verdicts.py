@@ -9,11 +9,10 @@ import pytest
 
 from benchmarks.commands import CommandError
 from benchmarks.isolated import ROOT
-from benchmarks.paper.experiment import Bench, ClaimError
+from benchmarks.paper.experiment import Bench, ClaimError, Results, Row
 from benchmarks.paper.items import ours_rivals as item
 from benchmarks.paper.parts import folders, verdicts
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.results import Results, Row
 from benchmarks.paper.parts.verdicts import DISTILLED, INDEPENDENT, OWN_TERMS, RELATED, RIGHT, UNDECIDED, WRONG, Said
 from benchmarks.rivals import RIVALS
 from hf_lineage.claims.sources import read_claims

@@ -30,8 +30,10 @@ def test_it_prints_and_writes_one_row_for_each_figure(tmp_path):
         "start-up of hf-lineage --help",
         "start-up of hf-lineage compare",
         "start-up to the first byte of weights, check of a local model",
+        "check of one small model",
+        "check of 100 small models, each",
     ]
-    assert [row.keys() for row in found["rows"]] == 3 * [{"case", "what", "target", "measured", "unit", "met", "note"}]
+    assert [row.keys() for row in found["rows"]] == 5 * [{"case", "what", "target", "measured", "unit", "met", "note"}]
     assert all(row["measured"] > 0 for row in found["rows"])
     assert "start-up of hf-lineage --help" in done.stdout
     assert platform.node() not in output.read_text(encoding="utf-8")
@@ -54,7 +56,7 @@ def test_a_disk_error_is_one_line(tmp_path, monkeypatch):
 
 def test_interrupted_it_leaves_nothing_behind(tmp_path):
     with subprocess.Popen(
-        [*COMMAND, "--only", "growth", "--scratch", tmp_path],
+        [*COMMAND, "--only", "memory", "--scratch", tmp_path],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.check import compare
-from hf_lineage.evidence import symmetry
+from hf_lineage.evidence import permutation
 from hf_lineage.source.options import Options
 from tests import attacks
 from tests.laundering import outputs
@@ -114,7 +114,7 @@ def test_a_constant_on_the_stream_that_layer_norm_takes_out_hides_nobody(tmp_pat
     model.save_pretrained(tmp_path)
     found = compare(str(HUB / "acme/gpt2-base"), str(tmp_path)).rows[0].verdict
     assert (found.verified, found.by_path["mlp"].code) == (True, "inherited")
-    monkeypatch.setattr(symmetry, "_over", lambda inner, norms: inner)
+    monkeypatch.setattr(permutation, "_over", lambda inner, norms: inner)
     found = compare(str(HUB / "acme/gpt2-base"), str(tmp_path)).rows[0].verdict
     assert found.by_path["mlp"].code == "unrelated", "flips move the means, which have to leave the norm as well"
 

@@ -9,7 +9,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import fitted_coordinates as procrustes
-from hf_lineage.signature import unit_norms, units
+from hf_lineage.signature import residual, units
 from hf_lineage.signature.units import Known
 from hf_lineage.source.headers import headers
 from tests import streams
@@ -117,7 +117,7 @@ def fitted_share(base, other):
 
 
 def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_base, monkeypatch):
-    measured, before = [], unit_norms.measure_units
+    measured, before = [], residual.measure_units
     monkeypatch.setattr(units, "measure_units", lambda *parts: measured.append(1) or before(*parts))
     few, everything = range(3), range(8)
     analysed(deep_base, fine_tuned(deep_base, tmp_path / "child"), few, everything)

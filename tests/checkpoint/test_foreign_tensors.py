@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.foreign_tensors import UNDO, Heads, Piece, by_pieces
+from hf_lineage.checkpoint.foreign_tensors import Heads, Piece, by_pieces, revert
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
@@ -17,7 +17,7 @@ JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
 
 
 def undone(undo, name, stored, heads=EIGHT_AND_TWO):
-    info = UNDO[undo](name, TensorInfo(stored.shape, ("part",)), heads)
+    info = revert(undo, name, TensorInfo(stored.shape, ("part",)), heads)
     decoded = info.decode([stored])
     assert decoded.shape == info.shape
     return decoded

@@ -41,9 +41,7 @@ def test_an_index_of_the_single_file_alone_changes_nothing(sharded, tmp_path):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: path.symlink_to("gone")])
 def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
     make(tmp_path / WEIGHTS)
-    with pytest.raises(
-        CheckpointError, match=r"org/model: model\.safetensors is not a readable file but a folder, a pipe"
-    ):
+    with pytest.raises(CheckpointError, match=r"org/model: model\.safetensors is not a readable file but a folder, a"):
         opened(tmp_path)
 
 
@@ -86,10 +84,8 @@ def test_a_tensor_in_two_shards_is_refused(sharded):
 def test_a_pickle_is_never_loaded(tmp_path, name):
     trap = tmp_path / "sprung"
     (tmp_path / name).write_bytes(pickle.dumps(Trap(trap)))
-    with pytest.raises(
-        NothingToCompare,
-        match=rf"its weights as a pickle \({name}\), which is never loaded; convert it .* let --allow-pickle",
-    ):
+    message = rf"its weights as a pickle \({name}\), which is never loaded; convert it .* let --allow-pickle"
+    with pytest.raises(NothingToCompare, match=message):
         opened(tmp_path)
     assert not trap.exists()
     pickle.loads((tmp_path / name).read_bytes())

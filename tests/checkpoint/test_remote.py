@@ -1,7 +1,7 @@
 import os
 import re
 import shutil
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.checkpoint import remote as reading
-from hf_lineage.checkpoint.remote import RemoteCheckpoint
+from hf_lineage.checkpoint.remote import Held, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
@@ -272,3 +272,89 @@ def test_reading_stops_where_the_disk_is_full(online, monkeypatch):
         "acme/llama-base: model.safetensors: No space left on device, on the disk with the cache; make room, or set "
         "HF_HOME to another disk"
     )
+
+
+ROWS, WHOLE = "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.gate_proj.weight"
+
+
+@pytest.fixture
+def held():
+    """Bytes 10 to 20 and 30 to 40 were asked for, the later ones first."""
+    held = Held()
+    for start in (30, 10):
+        held.add(start, start + 10, Future())
+    return held
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "missing"),
+    [
+        (0, 50, [(0, 10), (20, 30), (40, 50)]),
+        (15, 35, [(20, 30)]),
+        (20, 30, [(20, 30)]),
+        (12, 18, []),
+        (10, 20, []),
+        (0, 10, [(0, 10)]),
+        (25, 25, []),
+    ],
+)
+def test_what_was_asked_for_is_not_missing(held, start, stop, missing):
+    assert list(held.missing(start, stop)) == missing
+
+
+def test_what_is_on_its_way_is_known_by_the_bytes_that_it_holds(held):
+    assert [(one.start, one.stop) for one in held.among(19, 31)] == [(10, 20), (30, 40)]
+    assert held.among(20, 30) == []
+
+
+@pytest.mark.parametrize("gap", [0, 300])
+def test_a_matrix_of_which_rows_were_read_is_completed(online, monkeypatch, gap):
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    monkeypatch.setattr(reading, "GAP", 0)
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    stored = checkpoint.rows(ROWS).tensor
+    before = checkpoint.bytes_read
+    pieces = [stored.rows(slice(*ends)) for ends in ((2, 5), (4, 9), (11, 12))]
+    checkpoint.prefetch_pieces(pieces, gap=gap)
+    some = checkpoint.read_pieces(ROWS, pieces)
+    whole = checkpoint.read(ROWS)
+    np.testing.assert_array_equal(some, whole[[2, 3, 4, 4, 5, 6, 7, 8, 11]])
+    np.testing.assert_array_equal(checkpoint.read_pieces(ROWS, [stored.rows(slice(0, 3))]), whole[:3])
+    assert checkpoint.bytes_read - before == stored.size
+    assert checkpoint.at_hand(ROWS)
+    assert not checkpoint.at_hand(WHOLE)
+    assert online.twice() == []
+
+
+@pytest.mark.parametrize("revision", ["v2", "refs/pr/1", "feature/x"])
+def test_a_branch_a_tag_and_a_pull_request_are_followed(online, tmp_path, revision):
+    other = tiny_llama(tmp_path / "v2", seed=1)
+    commit = online.publish("acme/llama-base", other, revision=revision)
+    found, here = open_checkpoint(resolve(f"acme/llama-base@{revision}")), open_checkpoint(resolve(str(other)))
+    assert resolve(f"acme/llama-base@{revision}").commit == commit
+    assert np.array_equal(found.read("model.norm.weight"), here.read("model.norm.weight"))
+    assert open_checkpoint(resolve(f"acme/llama-base@{commit}")).shapes == here.shapes
+
+
+def test_a_branch_that_moves_is_read_as_it_was(online, tmp_path):
+    repo = resolve("acme/llama-base")
+    online.publish("acme/llama-base", tiny_llama(tmp_path / "v2", seed=1))
+    found, here = open_checkpoint(repo), open_checkpoint(resolve(str(SMALL["acme/llama-base"])))
+    assert np.array_equal(found.read("model.norm.weight"), here.read("model.norm.weight"))
+
+
+def test_a_model_that_was_renamed_is_followed_and_that_is_said(online, caplog):
+    online.renamed["meta/old-name"] = "acme/llama-base"
+    found = lineage("check", "fern/llama-finetune-a", "--base", "meta/old-name")
+    assert found.rows[0][-1] == "inherited"
+    assert "meta/old-name is now called acme/llama-base" in caplog.text
+
+
+def test_a_model_that_declares_its_own_former_name_has_no_base(online, tmp_path):
+    own = shutil.copytree(SMALL["fern/llama-finetune-a"], tmp_path / "own")
+    (own / "README.md").write_text("---\nbase_model: fern/before\n---\n")
+    online.publish("fern/own", own)
+    online.renamed["fern/before"] = "fern/own"
+    found = lineage("check", "fern/own")
+    assert found.rows[0][-1] == "no-base"
+    assert "The model declares itself, and a model cannot be its own base." in found.sentences

@@ -9,12 +9,112 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.claims import card
-from hf_lineage.claims.card import CARD, LARGEST_METADATA, stated
-from hf_lineage.claims.sources import read_claims
+from hf_lineage.claims.sources import CARD, LARGEST_METADATA, parted, read_claims, stated
 from hf_lineage.errors import CardError, CheckpointError
 from hf_lineage.hub.repo import RepoRef
-from tests.cards import BROKEN, CARDS, SECTIONS
 from tests.properties import ANY_TEXT, cases
+
+BEGIN, END = card.BEGIN.encode(), card.END.encode()
+FRONT = b"---\nlicense: mit\nbase_model: acme/base\n---\n"
+QUOTED = f"{card.BEGIN}\nnot a section\n{card.END}".encode()
+
+CARDS: dict[str, bytes | None] = {
+    "no file": None,
+    "empty": b"",
+    "one newline": b"\n",
+    "blank lines": b"\n \n\t\n",
+    "no YAML": b"# Title\n\nText.\n",
+    "plain": FRONT + b"# Title\n\nText.\n",
+    "YAML alone": FRONT,
+    "YAML alone, no final newline": FRONT.rstrip(),
+    "comments in YAML": b"---\n# why\nlicense: mit  # free\n\nbase_model: acme/base # parent\ntags:\n  - a\n---\n",
+    "empty YAML": b"---\n---\n# Title\n",
+    "YAML that ends in dots": b"---\nlicense: mit\n...\n# Title\n",
+    "YAML that never ends": b"---\nlicense: mit\n",
+    "base as a list": b"---\nbase_model:\n- acme/base\n- acme/other\n---\nText.\n",
+    "base in a flow list": b"---\nbase_model: [acme/base, acme/other]\n---\nText.\n",
+    "anchors": b"---\nbase_model: &b acme/base\nalso: *b\n---\nText.\n",
+    "a marker in a YAML comment": b"---\n# <!-- hf-lineage:begin v1 -->\nbase_model: acme/base\n---\nText.\n",
+    "CRLF": FRONT.replace(b"\n", b"\r\n") + b"# Title\r\n\r\nText.\r\n",
+    "CR": FRONT.replace(b"\n", b"\r") + b"# Title\r\rText.\r",
+    "mixed line endings": FRONT.replace(b"\n", b"\r\n") + b"# Title\nText.\n\rMore.\r\n",
+    "BOM": b"\xef\xbb\xbf" + FRONT + b"# Title\n",
+    "BOM alone": b"\xef\xbb\xbf",
+    "BOM and CRLF": b"\xef\xbb\xbf" + FRONT.replace(b"\n", b"\r\n") + b"# Title",
+    "not UTF-8": b"---\nauthor: M\xfcller\nbase_model: acme/base\n---\nM\xfcller\n",
+    "no final newline": FRONT + b"# Title\n\nText.",
+    "spaces at the end": FRONT + b"Text.\n   ",
+    "many newlines at the end": FRONT + b"Text.\n\n\n\n",
+    "emoji": "---\nbase_model: acme/base\nemoji: 🐦\n---\n# 🐦 👩‍👩‍👧\n\n🚀 é e\u0301\n".encode(),
+    "separators that are no line ends": "---\nlicense: mit\n---\na\u2028b\u2029c\x0bd\x0ce\x85f\x1cg\n".encode(),
+    "right to left": "# \u202eltit\u202c\n\nשלום \u200f \u2066x\u2069\n".encode(),
+    "a table with pipes in names": b"| a\\|b | `c|d` |\n| --- | --- |\n| 1 | <!-- hf-lineage:begin v1 --> |\n",
+    "a table at the end": b"| a | b |\n| --- | --- |\n| 1 | 2 |",
+    "setext heading at the end": b"Title\n=====\n\nMore\n---\n",
+    "a rule at the end": b"Text\n\n---\n",
+    "a list at the end": b"- a\n- b\n  - c",
+    "markers in a fence": b"Text\n\n```html\n" + QUOTED + b"\n```\n\nText\n",
+    "markers in a tilde fence with backticks inside": b"~~~\n```\n" + QUOTED + b"\n~~~\n",
+    "markers in a fence of a list": b"- ```\n  " + QUOTED.replace(b"\n", b"\n  ") + b"\n  ```\n\nText\n",
+    "markers in a list": b"- a\n\n  " + QUOTED.replace(b"\n", b"\n  ") + b"\n",
+    "markers in a quotation": b"> " + QUOTED.replace(b"\n", b"\n> ") + b"\n",
+    "markers in indented code": b"Text\n\n    " + QUOTED.replace(b"\n", b"\n    ") + b"\n",
+    "markers in prose": b"The line `" + BEGIN + b"` begins it, and " + END + b" ends it.\n",
+    "markers in a comment": b"<!--\nhf-lineage:begin v1\n" + b"<!-- hf-lineage:begin v1 \n-->\n",
+    "markers with text after them": BEGIN + b" text\n" + END + b" <!-- x -->\n",
+    "markers of another tool": b"<!-- hf-lineage-x:begin v1 -->\n<!-- hf-lineage:beginning -->\n<!-- begin -->\n",
+    "a fence that never ends": FRONT + b"# Title\n\nText\n```python\ncode\n\nmore",
+    "a fence that never ends, with markers": b"# Title\n```\n" + QUOTED + b"\n",
+    "a fence that never ends, at the top": b"```\ncode\n",
+    "a fence of a list that never ends": b"- ```\n  code\n",
+    "a comment that never ends": FRONT + b"# Title\n\n<!-- to be written\n\nmore\n",
+    "a script that never ends": b"Text\n\n<script>\nalert(1)\n\n",
+    "an element that never ends": b"<details>\n<summary>x</summary>\nText\n",
+    "a comment in prose that never ends": b"Text <!-- x\n",
+    "ten thousand lines": FRONT + b"# Title\n\n" + b"A sentence of many words.\n" * 10_000,
+    "1 MB in one line": FRONT + b"![x](data:image/png;base64," + b"A" * 2**20 + b")\n",
+    "a thousand quotation marks": b"> " * 1000 + b"x\n",
+}
+
+SECTIONS: dict[str, tuple[bytes, bytes, bytes]] = {
+    "in the middle": (FRONT + b"# Title\n\n", QUOTED, b"\n\n# More\n"),
+    "at the top, without version": (b"", b"<!-- hf-lineage:begin -->\nold\n<!-- hf-lineage:end -->", b"\n# Title\n"),
+    "indented and padded": (
+        b"Text\n\n",
+        b"  " + BEGIN + b"  \nold\n " + END + b"\t",
+        b"\nText\n",
+    ),
+    "in CRLF": (b"Text\r\n\r\n", QUOTED.replace(b"\n", b"\r\n"), b"\r\nText\r\n"),
+    "in CRLF in a card of LF": (b"Text\n\n", QUOTED.replace(b"\n", b"\r\n"), b"\r\nText\n"),
+    "at the very end": (b"\xef\xbb\xbfText\n\n", QUOTED, b""),
+    "after a quoted one": (b"```\n" + QUOTED + b"\n```\n", QUOTED, b"\nText\n"),
+    "right after a paragraph": (b"Text\n", QUOTED, b"\nText\n"),
+    "before a fence that never ends": (b"", QUOTED, b"\n```\n" + QUOTED),
+}
+"""What stands before a section, the section, and what stands after it."""
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "a begin alone": (BEGIN + b"\nText\n", "(begin in line 1)"),
+    "an end alone": (b"Text\n\n" + END + b"\n", "(end in line 3)"),
+    "the wrong way round": (
+        END + b"\n" + BEGIN + b"\n",
+        "(end in line 1, begin in line 2)",
+    ),
+    "two sections": (
+        QUOTED + b"\n\n" + QUOTED + b"\n",
+        "(begin in line 1, end in line 3, begin in line 5, end in line 7)",
+    ),
+    "one in the other": (
+        f"{card.BEGIN}\n{card.BEGIN}\n{card.END}\n{card.END}\n".encode(),
+        "(begin in line 1, begin in line 2, end in line 3, end in line 4)",
+    ),
+    "two ends": (f"{card.BEGIN}\n{card.END}\n{card.END}\n".encode(), "(begin in line 1, end in line 2, end in line 3)"),
+    "an end in a fence": (f"---\nx: y\n---\n{card.BEGIN}\n```\n{card.END}\n".encode(), "(begin in line 4)"),
+    "a later version": (b"<!-- hf-lineage:begin v2 -->\n<!-- hf-lineage:end -->\n", "a section of version 2"),
+    "UTF-16": ("# Title\n".encode("utf-16"), "is not UTF-8 text; save it as UTF-8"),
+    "a null": (b"# Title\0\n", "is not UTF-8 text; save it as UTF-8"),
+    "5 MiB": (b"x" * (5 * 2**20), "is larger than 4 MiB; shorten it"),
+}
 
 BODY = "## Lineage\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```console\n$ x\n```\n\nText."
 
@@ -47,8 +147,8 @@ def test_a_section_is_added_and_every_other_byte_stays(name):
 def test_a_section_is_replaced_and_every_other_byte_stays(name):
     before, section, after = SECTIONS[name]
     new = annotated(before + section + after)
-    assert new.startswith(before + card.BEGIN.encode())
-    assert new.endswith(card.END.encode() + after)
+    assert new.startswith(before + BEGIN)
+    assert new.endswith(END + after)
     assert WHOLE.fullmatch(new[len(before) : len(new) - len(after)])
     assert annotated(new) == new
 
@@ -71,7 +171,7 @@ def test_a_second_run_changes_nothing_and_another_body_changes_the_section_alone
 
 @pytest.mark.parametrize("name", CARDS)
 def test_the_section_stands_where_markdown_shows_it(name):
-    lines = card.parted(card.read(annotated(CARDS[name])))[1]
+    lines = parted(card.read(annotated(CARDS[name])))[1]
     section = card._section(lines)
     assert section
     types = [token.type for token in card._tokens(lines) if section[0] <= token.map[0] < section[1]]
@@ -144,7 +244,7 @@ def test_random_cards_keep_their_bytes_or_are_refused(seed):
             continue
         accepted += 1
         assert annotated(new) == new
-        if not card._section(card.parted(card.read(old))[1]):
+        if not card._section(parted(card.read(old))[1]):
             assert added(old, new)
     assert accepted > 50
 

@@ -1,17 +1,21 @@
+"""What the files of a repository declare, what they say wrongly, and what the command line makes of it."""
+
 import json
+import os
 from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checkpoint.gguf.files import Head
-from hf_lineage.checkpoint.gguf.header import GgufHeader
+from hf_lineage.checkpoint.gguf.files import GgufHeader, Head
 from hf_lineage.claims import names as names_module
 from hf_lineage.claims import sources as sources_module
 from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
-from hf_lineage.files.folder_cache import FolderCache
-from hf_lineage.hub.repo import RepoRef
+from hf_lineage.hub.repo import FolderCache, RepoRef
+from tests.invoking import check
+from tests.models import WEIGHTS, spoil, tiny_llama
+from tests.models import card as write_card
 from tests.published.spellings import TABLES
 
 CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"
@@ -254,7 +258,7 @@ def test_a_weak_file_that_cannot_be_read_is_a_note_where_the_card_names_the_base
 
 
 def test_a_file_that_is_added_to_the_table_declares_bases(model, monkeypatch):
-    toy = ClaimSource("PARENT", lambda repo: [Name(repo.read_text("PARENT").strip(), "copy")])
+    toy = ClaimSource("PARENT", lambda repo, file: [Name(repo.read_text(file).strip(), "copy")])
     monkeypatch.setattr(sources_module, "SOURCES", [*sources_module.SOURCES, toy])
     model.path("PARENT").write_text("org/parent\n")
     assert declared(model) == Claims((Claim("org/parent", "copy", ("PARENT",)),), ())
@@ -275,3 +279,43 @@ def test_where_the_weights_are_no_gguf_file_its_metadata_are_not_read(model):
         model.path(file).touch()
     assert read_claims(model) == NOTHING
     assert model.heads == {}
+
+
+def test_a_broken_card_does_not_matter_where_the_base_is_named(hub):
+    (hub / "fern/child/README.md").write_text("---\nbase_model: [\n---\n")
+    assert check(hub, "--base", "acme/base").code == 0
+
+
+NO_NAME = {
+    "mapping": ({"nom": "acme/base"}, "a mapping without a name"),
+    "two lines": ("acme/base\n# RELATED", r"acme/base\n#"),
+    "escape sequence": ("\x1b[2Jacme/base", r"\x1b[2Jacme/base"),
+    "half a pair": ("acme/\ud800", r"acme/\ud800"),
+}
+"""What a card declares, and how that is shown."""
+
+
+@pytest.mark.parametrize(("base_model", "shown"), NO_NAME.values(), ids=NO_NAME)
+def test_a_base_that_cannot_be_followed_is_unverifiable(hub, base_model, shown):
+    write_card(hub / "fern/child", base_model)
+    result = check(hub)
+    assert (result.code, result.err) == (3, "")
+    assert "UNDECIDED" in result.out
+    assert all(line.isprintable() for line in result.out.splitlines())
+    assert f"base_model must be a model name such as org/model, not {shown}" in result.sentences
+
+
+def test_several_claims_are_judged_one_by_one_and_the_worst_counts(hub):
+    tiny_llama(hub / "acme/other", seed=1)
+    spoil(tiny_llama(hub / "acme/wide", width=64), lambda tensors: tensors.pop("model.embed_tokens.weight"))
+    write_card(hub / "fern/child", ["acme/base", "acme/other", "acme/wide", 7])
+    result = check(hub)
+    assert [(row[0], row[-1]) for row in result.rows] == [
+        ("acme/base", "inherited"),
+        ("acme/other", "UNRELATED"),
+        ("acme/wide", "incompatible"),
+        ("7", "no-base"),
+    ]
+    assert result.code == 1
+    os.truncate(hub / "acme/wide" / WEIGHTS, 100)
+    assert check(hub).code == 2

@@ -9,70 +9,77 @@ import weakref
 import pytest
 
 from hf_lineage.checking import check
+from hf_lineage.signature.store import load_signature
 from tests.invoking import lineage
-from tests.models import EXAMPLES, WEIGHTS, tiny_gpt2, tiny_llama
+from tests.models import WEIGHTS, card, family, tiny_gpt2, tiny_llama
 from tests.server.client import connect_to_nothing
 
-CHILD, LIAR, GRAFTED, BASE = "fern/llama-finetune-a", "magpie/llama-liar", "magpie/llama-grafted", "acme/llama-base"
+CHILD, LIAR, BASE = "fern/child", "fern/liar", "acme/base"
 
 
-HUB = ("--local-hub", EXAMPLES.resolve(), "--seed", "0")
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A local hub of a base, of a model that was made from it, of one that was not, and of one that ends too early."""
+    folder = family(tmp_path_factory.mktemp("models") / "hub")
+    card(tiny_llama(folder / LIAR, seed=7), BASE)
+    shutil.copytree(folder / CHILD, folder / "cut")
+    (folder / "cut" / WEIGHTS).write_bytes((folder / CHILD / WEIGHTS).read_bytes()[:1000])
+    return folder
 
 
-@pytest.fixture
-def damaged(tmp_path):
-    """A model whose file with weights ends too early."""
-    shutil.copytree(EXAMPLES / CHILD, tmp_path / "cut")
-    (tmp_path / "cut" / WEIGHTS).write_bytes((EXAMPLES / CHILD / WEIGHTS).read_bytes()[:5000])
-    return str(tmp_path / "cut")
+def check_all(models, *arguments):
+    return lineage("check", *arguments, "--local-hub", models, "--seed", "0")
 
 
-def test_each_claim_is_a_row_and_models_that_cannot_be_read_are_named_below(tmp_path, monkeypatch, damaged):
-    monkeypatch.chdir(tmp_path)
-    shown = lineage("check", CHILD, "./none", LIAR, "./cut", BASE, *HUB)
+def test_each_claim_is_a_row_and_models_that_cannot_be_read_are_named_below(models, monkeypatch):
+    monkeypatch.chdir(models)
+    shown = check_all(models, CHILD, "./none", LIAR, "./cut", BASE)
     assert (shown.code, shown.err) == (2, "")
     assert shown.out.startswith(" Model  ")
     assert [(row[0], *row[-2:]) for row in shown.rows] == [
-        (CHILD, "VERIFIED", "inherited"), ("./none", "-", "ERROR"), (LIAR, "1", "UNRELATED"),
+        (CHILD, "VERIFIED", "inherited"), ("./none", "-", "ERROR"), (LIAR, "0.311", "UNRELATED"),
         ("./cut", "-", "ERROR"), (BASE, "UNDECIDED", "undeclared"),
     ]  # fmt: skip
     assert shown.rows[1] == ["./none", "-", "-", "-", "-", "ERROR"]
     assert "2 ERROR, 1 VERIFIED inherited, 1 UNRELATED, 1 UNDECIDED undeclared. Details: check one" in shown.sentences
     assert "with --explain. ./none is neither a folder nor a Hub name" in shown.sentences
-    assert f" cut/{WEIGHTS}: the header claims 5944 bytes in a file of 5000" in shown.sentences
+    assert f" cut/{WEIGHTS}: the header claims 1976 bytes in a file of 1000" in shown.sentences
 
 
-def test_json_is_a_line_for_each_model_also_where_it_cannot_be_read(tmp_path, damaged):
-    models = (CHILD, str(tmp_path / "none"), damaged, LIAR)
-    shown = lineage("check", *models, *HUB, "--format", "json")
+def test_json_is_a_line_for_each_model_also_where_it_cannot_be_read(models, tmp_path):
+    named = (CHILD, str(tmp_path / "none"), str(models / "cut"), LIAR)
+    shown = check_all(models, *named, "--format", "json")
     lines = [json.loads(line) for line in shown.out.splitlines()]
-    assert (shown.code, shown.err, [line["model"] for line in lines]) == (2, "", list(models))
-    assert [line.get("code") or line["error"]["code"] for line in lines] == [
-        "inherited", "no-model", "damaged", "unrelated",
-    ]  # fmt: skip
+    assert (shown.code, shown.err, [line["model"] for line in lines]) == (2, "", list(named))
+    codes = [line.get("code") or line["error"]["code"] for line in lines]
+    assert codes == ["inherited", "no-model", "damaged", "unrelated"]
     assert [line.get("exit_code") for line in lines] == [0, None, None, 1]
     assert lines[1]["error"].keys() == {"code", "message", "remedy"}
-    written = lineage("check", *models[1:3], *HUB, "--format", "json", "-o", tmp_path / "lines")
+    written = check_all(models, *named[1:3], "--format", "json", "-o", tmp_path / "lines")
     assert (written.code, written.out) == (2, "")
     assert (tmp_path / "lines").read_text().splitlines() == shown.out.splitlines()[1:3]
 
 
 WORST = {
-    0: (CHILD, CHILD), 1: (BASE, LIAR, GRAFTED), 2: ("org/model", "./none"), 3: (CHILD, BASE), 4: (LIAR, "org/model"),
-}  # fmt: skip
+    0: (CHILD, CHILD),
+    1: (BASE, LIAR, CHILD),
+    2: ("org/model", "./none"),
+    3: (CHILD, BASE),
+    4: (LIAR, "org/model"),
+}
 
 
 @pytest.mark.parametrize("code", WORST)
-def test_the_worst_exit_code_counts(tmp_path, monkeypatch, code):
+def test_the_worst_exit_code_counts(models, tmp_path, monkeypatch, code):
     connect_to_nothing(tmp_path / "cache", monkeypatch)
-    assert lineage("check", *WORST[code], *HUB).code == code
+    assert check_all(models, *WORST[code]).code == code
 
 
-def test_what_a_policy_accepts_or_misses_is_said(tmp_path):
+def test_what_a_policy_accepts_or_misses_is_said(models, tmp_path):
     policy = tmp_path / "policy.yaml"
-    accepted = "accepted: [{base: acme/llama-base, code: unrelated, reason: known, expires: 2999-01-01}]\n"
+    accepted = f"accepted: [{{base: {BASE}, code: unrelated, reason: known, expires: 2999-01-01}}]\n"
     policy.write_text(f"{accepted}require: strict\n")
-    shown = lineage("check", CHILD, LIAR, *HUB, "--policy", policy)
+    shown = check_all(models, CHILD, LIAR, "--policy", policy)
     assert shown.code == 3
     assert f"{CHILD}: {BASE} is VERIFIED inherited" in shown.sentences
     assert "accepted until 2999-01-01: known" in shown.sentences
@@ -81,23 +88,23 @@ def test_what_a_policy_accepts_or_misses_is_said(tmp_path):
 @pytest.mark.parametrize("option", ["--explain", "--format html", "-o json=a.json"])
 def test_what_is_about_one_model_is_refused_before_anything_is_read(option):
     name = option if "html" in option else option.split()[0]
-    refused = lineage("check", EXAMPLES / CHILD, "./none", *option.split()).error
+    refused = lineage("check", "./gone", "./none", *option.split()).error
     assert refused == f"{name} is about one model; check each model by itself"
 
 
-def test_an_unexpected_error_at_one_model_loses_no_other_row(monkeypatch):
+def test_an_unexpected_error_at_one_model_loses_no_other_row(models, monkeypatch):
     real = check.check
     monkeypatch.setattr(
         check, "check", lambda model, *rest, **more: real(model, *rest, **more) if model == CHILD else 1 / 0
     )
-    shown = lineage("check", LIAR, CHILD, *HUB)
+    shown = check_all(models, LIAR, CHILD)
     assert (shown.code, [row[-1] for row in shown.rows]) == (2, ["ERROR", "inherited"])
     assert f"{LIAR}: an unexpected error (ZeroDivisionError: division by zero)" in shown.sentences
 
 
 def test_no_report_stays_in_memory(hub, monkeypatch):
     """A row and a line of output take a kilobyte, a report a hundred times as much."""
-    real, reports, sizes, count = check.check, [], [], 6
+    real, reports, sizes, count = check.check, [], [], 5
 
     def watched(*arguments, **named):
         gc.collect()
@@ -146,35 +153,27 @@ def test_all_paths_are_those_that_both_models_have(tmp_path):
     assert list(paths("compare", mlp, model, "--paths", "all")) == LLAMA_PATHS
 
 
-PAIR = ("compare", "acme/llama-base", "fern/llama-finetune-a")
-
-
-def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
-    page, others = tmp_path / "page.html", ("otter/llama-independent", str(tmp_path / "none"))
-    shown = lineage(*PAIR, *others, *HUB, "-o", f"html={page}", "-o", f"json={tmp_path / 'a.json'}")
-    assert (shown.code, shown.out.splitlines()[0]) == (1, "acme/llama-base")
+def test_several_models_have_a_row_each_and_one_exit_code(models, tmp_path):
+    page, others = tmp_path / "page.html", (CHILD, LIAR, str(tmp_path / "none"))
+    there = ("--local-hub", models, "--seed", "0")
+    shown = lineage("compare", BASE, *others, *there, "-o", f"html={page}", "-o", f"json={tmp_path / 'a.json'}")
+    assert (shown.code, shown.out.splitlines()[0]) == (1, BASE)
     claims = json.loads((tmp_path / "a.json").read_text())["claims"]
     assert {claim["model"]: claim["verdict"] for claim in claims} == dict(
-        zip((PAIR[2], *others), ("VERIFIED", "UNRELATED", "UNDECIDED"), strict=True)
+        zip(others, ("VERIFIED", "UNRELATED", "UNDECIDED"), strict=True)
     )
-    assert {claim["base"] for claim in claims} == {PAIR[1]}
+    assert {claim["base"] for claim in claims} == {BASE}
     for claim in claims[:2]:
-        alone = lineage("compare", claim["base"], claim["model"], *HUB, "--format", "json").out
+        alone = lineage("compare", claim["base"], claim["model"], *there, "--format", "json").out
         assert json.loads(alone)["claims"][0]["paths"] == claim["paths"]
     text = page.read_text()
-    assert all(name in text for name in (PAIR[2], others[0], "./none"))
+    assert all(name in text for name in (CHILD, LIAR, "./none"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--format", "sarif"), "--format sarif is about one model; compare two models with it"),
-        (("-o", "intoto=b.json"), "--format intoto is about one model"),
-    ],
-)
-def test_what_is_about_one_model_is_refused_of_several(arguments, message):
-    shown = lineage(*PAIR, "otter/llama-independent", *arguments, *HUB[:2])
-    assert (shown.code, message in shown.error) == (2, True)
+@pytest.mark.parametrize(("form", "typed"), [("sarif", ("--format", "sarif")), ("intoto", ("-o", "intoto=b.json"))])
+def test_what_is_about_one_model_is_refused_of_several(models, form, typed):
+    shown = lineage("compare", BASE, CHILD, LIAR, *typed, "--local-hub", models)
+    assert shown.error == f"--format {form} is about one model; compare two models with it"
 
 
 @pytest.fixture
@@ -213,3 +212,45 @@ def test_what_the_file_settles_is_not_given_beside_it(record, option):
 def test_without_it_a_model_is_needed_and_with_it_one_at_most(record):
     assert "Missing argument 'MODEL...'" in lineage("check").error
     assert "--verify is about one model" in lineage("check", "a/b", "c/d", "--verify", record).error
+
+
+KNOWN = "acme/base"
+
+
+@pytest.fixture
+def here(hub, tmp_path, monkeypatch):
+    """An empty working directory beside the local hub."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def files(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_a_signature_is_called_after_the_model_and_holds_no_weights_to_look_at(hub, here):
+    found = lineage("extract", KNOWN, "--local-hub", hub)
+    assert (found.code, found.out, found.err) == (0, "base.lineage.safetensors\n", "")
+    assert files(here) == ["base.lineage.safetensors"]
+    assert load_signature(here / "base.lineage.safetensors").model == KNOWN
+    assert "is a signature and holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
+
+
+def test_a_folder_gives_its_signature_its_own_name_wherever_one_stands(hub, monkeypatch):
+    monkeypatch.chdir(hub / KNOWN)
+    assert lineage("extract", ".").out == "base.lineage.safetensors\n"
+
+
+def test_a_signature_that_cannot_be_made_leaves_no_file(hub, here):
+    assert "each once, not nose" in lineage("extract", KNOWN, "--local-hub", hub, "--paths", "nose").error
+    assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
+    assert files(here) == []
+
+
+def test_an_inspection_as_text_and_as_json_is_about_the_same_model(hub, tmp_path):
+    text = lineage("inspect", KNOWN, "--local-hub", hub)
+    assert text.out.startswith(f"{KNOWN}: LlamaForCausalLM, factorization llama, 2 layers, width 32, 4 heads")
+    lineage("inspect", KNOWN, "--local-hub", hub, "--format", "json", "-o", tmp_path / "x.json")
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert (found["model"], found["layers"], found["width"]) == (KNOWN, 2, 32)

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from hf_lineage.architecture.tables import registry_root
+from hf_lineage.architecture.registry import registry_root
 from tests.invoking import lineage
 from tests.models import card, edit_json, family, spoil, tiny_llama
 

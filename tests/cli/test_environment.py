@@ -39,29 +39,22 @@ def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_
     assert (tmp_path / "report").read_bytes() == (tmp_path / "expected").read_bytes()
 
 
+WHOLE = "must be a whole number of seconds"
+ADDRESS = "must be the address of a Hub such as https://huggingface.co"
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
         ("SOURCE_DATE_EPOCH", "zzz", "SOURCE_DATE_EPOCH must be seconds since 1970, not zzz"),
-        ("HF_HUB_DOWNLOAD_TIMEOUT", "zzz", "HF_HUB_DOWNLOAD_TIMEOUT must be a whole number of seconds, not 'zzz'"),
-        ("HF_HUB_DOWNLOAD_TIMEOUT", "1.5", "HF_HUB_DOWNLOAD_TIMEOUT must be a whole number of seconds, not '1.5'"),
-        ("HF_HUB_ETAG_TIMEOUT", "", "HF_HUB_ETAG_TIMEOUT must be a whole number of seconds, not ''"),
-        (
-            "HF_LINEAGE_CACHE", "~nouser/x",
-            "~nouser/x names the home folder of a user who has none; set HF_LINEAGE_CACHE to a path",
-        ),
-        (
-            "HF_ENDPOINT", "bogus",
-            "HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not 'bogus'",
-        ),
-        (
-            "HF_ENDPOINT", "https://me:secret@hub:99999",
-            "HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not 'hub:99999'",
-        ),
-        (
-            "HF_ENDPOINT", "http://[1",
-            "HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not 'http://[1'",
-        ),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "zzz", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not 'zzz'"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "1.5", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not '1.5'"),
+        ("HF_HUB_ETAG_TIMEOUT", "", f"HF_HUB_ETAG_TIMEOUT {WHOLE}, not ''"),
+        ("HF_LINEAGE_CACHE", "~nouser/x", "~nouser/x names the home folder of a user who has none; set HF_LINEAGE_CACHE"
+         " to a path"),
+        ("HF_ENDPOINT", "bogus", f"HF_ENDPOINT {ADDRESS}, not 'bogus'"),
+        ("HF_ENDPOINT", "https://me:secret@hub:99999", f"HF_ENDPOINT {ADDRESS}, not 'hub:99999'"),
+        ("HF_ENDPOINT", "http://[1", f"HF_ENDPOINT {ADDRESS}, not 'http://[1'"),
     ],
 )  # fmt: skip
 def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):

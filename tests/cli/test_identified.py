@@ -13,8 +13,7 @@ from hf_lineage.cli import identified as identification
 from hf_lineage.cli.identified import BASES_FORMATS, untested
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.index.adapter_bases import AdapterBases, Group, Judged
-from hf_lineage.index.identify import identify
+from hf_lineage.index.identify import AdapterBases, Group, Judged, identify
 from hf_lineage.index.nearest import weighed
 from hf_lineage.index.shard import Entry
 from hf_lineage.lora.gradient_alignment import judge_trace

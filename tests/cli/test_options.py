@@ -63,7 +63,7 @@ def test_no_progress_is_shown_meanwhile(monkeypatch):
     seen = []
 
     def watched(*_, **__):
-        seen.append((are_progress_bars_disabled(), progress("Reading")([1])))
+        seen.append((are_progress_bars_disabled(), progress("Reading", [1])))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hf_lineage.index.build.every", watched)
@@ -104,3 +104,10 @@ def test_an_equals_sign_in_the_name_of_a_file_belongs_to_it(hub, tmp_path):
     file = tmp_path / "a=b.json"
     assert lineage("check", "fern/child", "--local-hub", hub, "-o", f"json={file}").code == 0
     assert file.read_text().startswith("{")
+
+
+def test_what_it_needs_is_one_line(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
+    refused = lineage("check", EXAMPLES / "acme/llama-base", "--run")
+    assert (refused.code, "pip install 'hf-lineage[run] @ git+" in refused.error) == (2, True)
+    assert len(refused.error.strip().splitlines()) == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tests.conformance.settings import HEADS, PICTURE, WIDTH
+from tests.conformance.forms import HEADS, PICTURE, WIDTH
 from tests.conformance.tiny import TinyModel, read_back
 
 CHANNELS, TEXT, TEXT_WIDTH = 4, 3, 24

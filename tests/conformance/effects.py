@@ -57,7 +57,7 @@ class Tried:
         names = dict.fromkeys(each.slots[role].tensor for each in sets for role in roles if role in each.slots)
         self.writers = sorted(set(filter(None, map(self._parameter, names))))
         self.reads: set[str] = set()
-        with _Recorded(self.reads):
+        with _recorded(self.reads):
             self.plain = self._stream(self._made(self.said))
         self.before = self._effects(self._made(self.said), self.plain)
         self.whole = self.build.config_class.from_dict(copy.deepcopy(self.said)).to_dict()
@@ -175,39 +175,34 @@ class Tried:
             if members:
                 yield relative, members[0][0], outcomes
 
-    def _readable(self, name: str) -> bool:
-        """Whether a tensor holds numbers with a point, and not a count."""
-        with contextlib.suppress(NothingToCompare):
-            return self.tiny.read(name).ndim >= 0
-        return False
-
     def _small(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """The name in its layer, the whole name and the shape of each."""
         read = {name for each in self.tiny.layout.everything for name in (*each.tensors, *each.biases.values())}
         for layer in find_layers(self.tiny.layout.factorization, self.tiny.shapes):
             for name, shape in layer.shapes.items():
                 small = len(shape) < 2 or np.prod(shape) <= LARGEST_MATRIX
-                if small and name not in read and name.startswith(layer.prefix) and self._readable(name):
-                    yield name.removeprefix(f"{layer.prefix}.").removesuffix(".weight"), name, shape
+                if small and name not in read and name.startswith(layer.prefix):
+                    with contextlib.suppress(NothingToCompare):  # numbers with a point, and not a count
+                        self.tiny.read(name)
+                        yield name.removeprefix(f"{layer.prefix}.").removesuffix(".weight"), name, shape
 
 
-class _Recorded:
+@contextlib.contextmanager
+def _recorded(reads: set[str]) -> Iterator[None]:
     """Record which settings the code of models reads."""
+    usual = PreTrainedConfig.__getattribute__
 
-    def __init__(self, reads: set[str]) -> None:
-        self.reads, self.usual = reads, PreTrainedConfig.__getattribute__
+    def spy(config: Any, key: str) -> Any:
+        code = sys._getframe(1).f_code
+        if "modeling_" in code.co_filename and code.co_name != "_init_weights":
+            reads.add(key)
+        return usual(config, key)
 
-    def __enter__(self) -> None:
-        def spy(config: Any, key: str) -> Any:
-            code = sys._getframe(1).f_code
-            if "modeling_" in code.co_filename and code.co_name != "_init_weights":
-                self.reads.add(key)
-            return self.usual(config, key)
-
-        PreTrainedConfig.__getattribute__ = spy
-
-    def __exit__(self, *_: Any) -> None:
-        PreTrainedConfig.__getattribute__ = self.usual
+    PreTrainedConfig.__getattribute__ = spy
+    try:
+        yield
+    finally:
+        PreTrainedConfig.__getattribute__ = usual
 
 
 def _counted(name: str) -> list[tuple[bool, int, str]]:

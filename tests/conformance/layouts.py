@@ -1,9 +1,16 @@
-"""One registry file a layout: those that use a key, or a way to store matrices, that none before them uses."""
+"""One registry file a layout: those that use a key, or a way to store matrices, that none before them uses.
+
+What a file says can be said otherwise, to see whether that is noticed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 
 from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_sets, as_stacks
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, Sets, as_sets, as_stacks
 
 
 def keys(piece: msgspec.Struct) -> set[str]:
@@ -24,3 +31,18 @@ for _file in factorizations():
     if _file.name != "blt" and not layout(_file) <= _known:  # all forms of a BLT take long to build
         LAYOUTS.append(_file)
         _known |= layout(_file)
+
+
+def pretend(name: str, **changes: Any) -> Factorization:
+    """A factorization with its branches, or anything else about it, said differently."""
+    found = next(found for found in factorizations() if found.name == name)
+    branches = {kind: changes.pop(kind) for kind in ("mlp", "attention") if kind in changes}
+    edited = {kind: _edit(getattr(found.branches, kind), said) for kind, said in branches.items()}
+    return msgspec.structs.replace(found, branches=msgspec.structs.replace(found.branches, **edited), **changes)
+
+
+def _edit(sets: Sets, said: dict[str, Any]) -> Sets:
+    """Every set of a branch, said differently."""
+    if isinstance(sets, MatrixSet):
+        return msgspec.structs.replace(sets, **said)
+    return tuple(each and msgspec.structs.replace(each, **said) for each in sets)

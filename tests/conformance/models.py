@@ -13,7 +13,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.registry import setting
 from hf_lineage.architecture.schema import Factorization
-from tests.conformance.settings import HEADS, SOUND, WIDTH
+from tests.conformance.forms import HEADS, SOUND, WIDTH
 
 INNER = {
     "Idefics2VisionTransformer": "idefics2",
@@ -160,3 +160,29 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
         if key.endswith("tid2eid"):
             buffer.copy_(torch.rand(len(buffer), model.config.n_routed_experts).topk(buffer.shape[1]).indices)
     return model
+
+
+FUNCTION = "torch_multi_head_self_attention"
+"""What one function of torch does in some modules; calls of their own modules are the same, and hooks can see them."""
+
+
+def attend(
+    module: Any, states: torch.Tensor, mask: torch.Tensor | None, bias: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What WavLM makes of a stream (batch, tokens, width)."""
+    query, key, value = (
+        linear(states).unflatten(-1, (module.num_heads, -1)).transpose(1, 2)
+        for linear in (module.q_proj, module.k_proj, module.v_proj)
+    )
+    scores = module.scaling * query @ key.mT + bias.unflatten(0, (-1, module.num_heads))
+    if mask is not None:
+        scores = scores.masked_fill(mask.ne(1)[:, None, None], -torch.inf)
+    weights = torch.softmax(scores, dim=-1)
+    return module.out_proj((weights @ value).transpose(1, 2).flatten(2)), weights
+
+
+def by_modules(model: torch.nn.Module) -> None:
+    """Let attention call its own modules wherever one function does their work."""
+    for module in model.modules():
+        if hasattr(module, FUNCTION):
+            setattr(module, FUNCTION, functools.partial(attend, module))

@@ -14,8 +14,8 @@ from scipy.linalg import hadamard
 from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
-from hf_lineage.architecture.matrix_sets import LayerSet
-from tests.conformance.settings import WIDTH
+from hf_lineage.architecture.layers import LayerSet
+from tests.conformance.forms import WIDTH
 from tests.conformance.tiny import PLAIN, TinyModel, fixed, of_pictures
 
 FOLDED = replace(PLAIN, gains=True)

@@ -2,11 +2,10 @@
 
 import torch
 
-from tests.conformance.by_modules import FUNCTION, by_modules
-from tests.conformance.models import tiny_model
-from tests.conformance.pretence import pretend
+from tests.conformance.forms import WIDTH
+from tests.conformance.layouts import pretend
+from tests.conformance.models import FUNCTION, by_modules, tiny_model
 from tests.conformance.proving import names_said, names_unseen
-from tests.conformance.settings import WIDTH
 from tests.conformance.tiny import build_tiny_model
 
 

@@ -23,11 +23,10 @@ import torch
 from safetensors.torch import save_file
 
 from hf_lineage.architecture.config_checks import STRUCTURE
-from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.tables import registry_root
+from hf_lineage.architecture.registry import factorizations, registry_root
 from hf_lineage.errors import LineageError
+from tests.conformance.forms import HEADS, PICTURE, WIDTH
 from tests.conformance.proving import faults
-from tests.conformance.settings import HEADS, PICTURE, WIDTH
 from tests.conformance.tiny import TinyModel, read_back
 
 os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores

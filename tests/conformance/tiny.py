@@ -15,17 +15,15 @@ import numpy as np
 import torch
 
 from hf_lineage.architecture.config_checks import as_listed
-from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.layers import KERNEL, LayerSet
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.registry import Slot, lookup
 from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.factors import Read, matrix_products
 from hf_lineage.signature.recipe import RECIPES, Array
-from tests.conformance.by_modules import by_modules
-from tests.conformance.models import tiny_model
-from tests.conformance.settings import PICTURE, SOUND, WIDTH
+from tests.conformance.forms import PICTURE, SOUND, WIDTH
+from tests.conformance.models import by_modules, tiny_model
 from tests.models import open_checkpoint
 
 Parameters = Mapping[str, inspect.Parameter]

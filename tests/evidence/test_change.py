@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hf_lineage.checkpoint.rounding import DIGITS
-from hf_lineage.evidence.change import dependents, left, measure_change, solved
+from hf_lineage.evidence.change import dependents, measure_change, residual, solved
 from tests.checkpoint.test_rounding import quantized, stored
 
 SHAPE = (96, 256)
@@ -152,7 +152,7 @@ def test_the_weights_of_an_exact_combination_come_back_and_nothing_is_left(size)
     a, b, c = near(size), near(size), near(size)
     products = gram(a, b, c, 0.5 * a + 0.4 * b + 0.1 * c)
     assert solved(products) == pytest.approx([0.5, 0.4, 0.1], abs=1e-9)
-    assert left(products, solved(products)) < 1e-12
+    assert residual(products, solved(products)) < 1e-12
     assert dependents(products) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 
 from hf_lineage.evidence.equal_numbers import Rows, compare_numbers
-from hf_lineage.evidence.symmetry import HALVES
+from hf_lineage.evidence.permutation import HALVES
 
 SHAPE, LAYERS, DRAWS = (24, 16), 2, 99
 

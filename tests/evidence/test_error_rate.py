@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import binom
 
 from hf_lineage.evidence import p_values as permutations
-from hf_lineage.evidence import symmetry
+from hf_lineage.evidence import permutation
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
-from hf_lineage.evidence.measure import DOUBTFUL, Pair, analyses, enough, measured, reading_order
+from hf_lineage.evidence.measure import DOUBTFUL, Pair, analyses, enough, measure, reading_order
 from hf_lineage.signature.values import PathSignature, UnitCodes
 from tests.long import first_of
 
@@ -62,9 +62,7 @@ def judged(seed):
     p_values, names = [], []
     for read in STOPS:
         rows = sorted(order[:read])
-        evidence = measured(
-            [Pair.along("mlp", base.select(rows), candidate.select(rows))], replace(CRITERIA, seed=seed)
-        )
+        evidence = measure([Pair.along("mlp", base.select(rows), candidate.select(rows))], replace(CRITERIA, seed=seed))
         p_values.append(evidence["mlp"].permutation.p_value)
         names.append(judge(evidence, CRITERIA).word)
         if names[-1] == "UNRELATED" and read >= enough(LAYERS) and p_values[-1] > DOUBTFUL:
@@ -77,8 +75,8 @@ def pairs(request):
     """All of them, in less time than with the usual constants, which say how long a p-value takes and not its level."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.cpu_count", lambda: 1)
-        patch.setattr(symmetry, "BATCHES", (32, 32))
-        patch.setitem(symmetry.TILES, "permutations", 32)
+        patch.setattr(permutation, "BATCHES", (32, 32))
+        patch.setitem(permutation.TILES, "permutations", 32)
         patch.setattr(permutations, "LONGER", 3)
         patch.setattr(permutations, "MANY", 60)
         return [judged(seed) for seed in range(request.param)]

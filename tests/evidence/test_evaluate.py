@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.evaluate import (
     ALIKE_IN_ALL,
     SHARED_BASIS,
     judge,
+    judge_equal,
     judge_merge,
     judge_path,
     reserved,
 )
 from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.inherited import Drawn
-from hf_lineage.evidence.permutation import NOT_EXCHANGEABLE
+from hf_lineage.evidence.permutation import NOT_EXCHANGEABLE, Tried
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from tests.example_evidence import evidence, independent, inheriting, permuted
 
@@ -238,3 +240,40 @@ def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome
     undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
     assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
     assert reserved(outcome, ()) is outcome
+
+
+ACCEPTING = Criteria(accept=("part",))
+
+
+def equal_numbers(energy, reached=0, tests=1):
+    """Two layers with this share of equal numbers each; one in ten equals by chance, a tenth of a percent by flips."""
+    shares, drawn = np.full(2, energy), np.zeros(999)
+    permuted = Tried(energy, np.where(np.arange(999) < reached, energy, drawn), None)
+    flipped = Tried(energy, drawn, None)
+    return EqualNumbers((0, 1), shares, shares, np.full(2, 0.1), permuted, flipped, tests)
+
+
+@pytest.mark.parametrize("kind", [Code.UNRELATED, Code.EMBEDDING])
+def test_enough_of_them_are_related_in_part_whatever_was_said_Verdict(kind):
+    found = judge_equal(equal_numbers(0.55), Verdict(kind), ACCEPTING)
+    assert (found.code, found.verified, found.accepted) == (Code.PART, False, True)
+    assert found.equal.at_least.tolist() == pytest.approx([0.5, 0.5])
+    assert "inherit at least 50%" in found.reason
+    assert "p = 0.001" in found.reason
+
+
+def test_a_part_that_paths_have_seen_is_kept_with_what_they_said():
+    found = judge_equal(equal_numbers(1.0), Verdict(Code.PART, "seen before"), ACCEPTING)
+    assert found.reason.startswith("seen before; ")
+    assert found.code is Code.PART
+
+
+def test_a_few_of_them_make_unrelated_inconclusive_and_change_nothing_else():
+    assert judge_equal(equal_numbers(0.11), Verdict(Code.UNRELATED), ACCEPTING).code is Code.INCONCLUSIVE
+    assert judge_equal(equal_numbers(0.11), Verdict(Code.EMBEDDING), ACCEPTING) is None
+
+
+def test_as_many_as_chance_gives_say_nothing():
+    assert judge_equal(equal_numbers(0.55, reached=10), Verdict(Code.UNRELATED), ACCEPTING) is None
+    assert judge_equal(equal_numbers(0.55, tests=11), Verdict(Code.UNRELATED), ACCEPTING) is None
+    assert judge_equal(replace(equal_numbers(0.55), tests=10), Verdict(Code.UNRELATED), ACCEPTING)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hf_lineage.evidence import inherited as module
 from hf_lineage.evidence.comparison import compare_paths
-from hf_lineage.evidence.inherited import ALIKE, MOST, have_counterparts, inherited_units, together
+from hf_lineage.evidence.inherited import ALIKE, MOST, have_counterparts, inherited_units, union_inherited
 from hf_lineage.signature.devices import workers
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import RECIPES, random_stream
@@ -235,15 +235,15 @@ def test_the_units_that_are_drawn_are_the_same_on_every_platform():
 def test_what_two_bases_gave_is_counted_once():
     merged = mixed(model(1), model(2), slice(0, HIDDEN // 2))
     first, second = inherited(model(1), merged), inherited(model(2), merged)
-    both = together([first, second])
+    both = union_inherited([first, second])
     assert (first.share + second.share, both.share) == (pytest.approx(1.0), pytest.approx(1.0))
-    assert together([first, first, first]).share == first.share
+    assert union_inherited([first, first, first]).share == first.share
 
 
-def test_what_was_looked_up_otherwise_is_not_put_together():
+def test_what_was_looked_up_otherwise_is_not_put_union_inherited():
     base, candidate = model(1), mixed(model(1), model(2), slice(0, HIDDEN // 2))
-    assert together([inherited(base, candidate), inherited(base, candidate, seed=1)]) is None
-    assert together([inherited(base, candidate), inherited(base, candidate[:2])]) is None
+    assert union_inherited([inherited(base, candidate), inherited(base, candidate, seed=1)]) is None
+    assert union_inherited([inherited(base, candidate), inherited(base, candidate[:2])]) is None
 
 
 def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():

@@ -17,7 +17,7 @@ from hf_lineage.evidence.measure import (
     enough,
     fewest,
     graft,
-    measured,
+    measure,
     reading_order,
 )
 from hf_lineage.evidence.p_values import EmpiricalNull
@@ -38,7 +38,7 @@ def pair(name, seed=0):
 
 
 def test_the_same_weights_score_one_and_independent_ones_about_nothing():
-    found = measured([pair("same"), pair("other", seed=1)], Criteria(permutations=99))
+    found = measure([pair("same"), pair("other", seed=1)], Criteria(permutations=99))
     assert found["same"].comparison.score == pytest.approx(1)
     assert abs(found["other"].comparison.score) < 0.2
     assert found["same"].p_value == 1 / 101, "the least that is below alpha, also of two paths"
@@ -49,7 +49,7 @@ def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
     """Their coordinates cannot be permuted alike; the two of one width have two thirds of alpha between them."""
     wide = [pair("mlp"), pair("mlp_gate", seed=1)]
     narrow = Pair.along("value_output", path(width=9), path(width=9))
-    found = measured([*wide, narrow], Criteria(permutations=99))
+    found = measure([*wide, narrow], Criteria(permutations=99))
     assert list(found) == ["mlp", "mlp_gate", "value_output"]
     assert found["mlp"].p_value == pytest.approx(1 / 151 * 3 / 2)
     assert found["value_output"].p_value == pytest.approx(1 / 301 * 3)
@@ -59,7 +59,7 @@ def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
 
 def test_interim_analyses_multiply_every_p_value_up_to_one():
     pairs = [pair("same"), pair("other", seed=1)]
-    once, thrice = (measured(pairs, Criteria(permutations=999, analyses=count)) for count in (1, 3))
+    once, thrice = (measure(pairs, Criteria(permutations=999, analyses=count)) for count in (1, 3))
     assert thrice["same"].p_value == pytest.approx(3 * once["same"].first.p_over_paths)
     assert thrice["other"].p_value <= 1
 
@@ -67,16 +67,16 @@ def test_interim_analyses_multiply_every_p_value_up_to_one():
 def test_where_permutations_do_not_hold_scores_of_independent_models_give_the_p_value():
     known = EmpiricalNull({str(number): 0.01 for number in range(99)}, "a test")
     apart = replace(pair("mlp"), exchangeable=False)
-    found = measured([apart], Criteria(independent={"mlp": known}))["mlp"]
+    found = measure([apart], Criteria(independent={"mlp": known}))["mlp"]
     assert (found.decided_by, found.p_value) == (found.empirical, 0.01)
     assert found.empirical.observed == found.comparison.score
-    assert measured([apart], Criteria())["mlp"].decided_by is None
+    assert measure([apart], Criteria())["mlp"].decided_by is None
 
 
 def test_nothing_is_said_of_units_where_a_layer_is_not_finite():
     broken = path()
     broken.norm[1] = np.nan
-    found = measured([pair("whole"), Pair.along("broken", path(), broken)], Criteria(permutations=19))
+    found = measure([pair("whole"), Pair.along("broken", path(), broken)], Criteria(permutations=19))
     assert found["whole"].inherited is not None
     assert (found["broken"].inherited, found["broken"].not_finite) == (None, ((), (1,)))
 

@@ -1,22 +1,22 @@
 """The permutation null is exact: p-values are uniform over pairs that share nothing, and small over pairs that do."""
 
 from dataclasses import replace
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.tables import registry_root
+from hf_lineage.architecture.registry import factorizations, registry_root
 from hf_lineage.errors import RegistryError
-from hf_lineage.evidence import symmetry
+from hf_lineage.evidence import permutation as module
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.p_values import ends, published_null
-from hf_lineage.evidence.permutation import permutation_null, sequential_nulls
+from hf_lineage.evidence.permutation import permutation_null, scores, sequential_nulls
 from hf_lineage.signature.recipe import RECIPES, random_stream
 from hf_lineage.signature.values import PathSignature
 from tests.example_evidence import null as made
-from tests.networks import LAYERS, WIDTH, signatures
+from tests.networks import LAYERS, WIDTH, ordered, padded, principal, signatures
 
 SIGNIFICANCE = 0.001
 """Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
@@ -78,10 +78,11 @@ def test_a_model_against_itself_reaches_the_smallest_p(independent):
 
 def centred(model, matrix=None):
     """A model of its test coordinates alone, its blocks as the matrix moves them, less their share in span{I, 11ᵀ}."""
+    size = model.corner.shape[1]
     moved = model.corner.astype(float) if matrix is None else matrix @ model.corner.astype(float) @ matrix.T
-    mean = np.eye(WIDTH) - 1 / WIDTH
+    mean = np.eye(size) - 1 / size
     left = mean @ moved @ mean
-    left -= np.trace(left, axis1=1, axis2=2)[:, None, None] / (WIDTH - 1) * mean
+    left -= np.trace(left, axis1=1, axis2=2)[:, None, None] / (size - 1) * mean
     return replace(model, sketch=left.astype(np.float32))
 
 
@@ -125,7 +126,7 @@ def test_permutations_in_sequence_are_the_first_of_a_longer_null(independent):
 @pytest.mark.parametrize("batch", [1, 7, 1024])
 def test_what_is_tried_at_a_time_does_not_move_the_end(independent, monkeypatch, batch):
     expected = [sequential_null(independent[0], other, 39, 5) for other in independent[1:6]]
-    monkeypatch.setattr(symmetry, "BATCHES", (batch, 2 * batch))
+    monkeypatch.setattr(module, "BATCHES", (batch, 2 * batch))
     for other, whole in zip(independent[1:6], expected, strict=True):
         null = sequential_null(independent[0], other, 39, 5)
         assert null.p_value == whole.p_value
@@ -223,3 +224,56 @@ def test_a_malformed_published_null_is_named(tmp_path):
     (tmp_path / "nulls" / "odd.yaml").write_text("reference: a/b\nscores: 3\n")
     with pytest.raises(RegistryError, match=r"nulls/odd\.yaml"):
         published_null("odd", tmp_path)
+
+
+PAIRS = 300
+
+ARRANGEMENTS = {"alike": None, "padded": padded, "ordered": ordered, "principal axes": principal}
+
+
+def small(size, seed):
+    """A signature of three layers of random blocks."""
+    blocks = np.random.default_rng(seed).standard_normal((3, size, size)).astype(np.float32)
+    return PathSignature(blocks, blocks, np.ones(3), np.ones(3))
+
+
+def whole_group(half, size):
+    """Every element of one half of the group, as a matrix."""
+    if half == "signs":
+        return [np.diag(signs) for signs in product((1.0, -1.0), repeat=size)]
+    return [np.eye(size)[list(order)] for order in permutations(range(size))]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("half", ["permutations", "signs"])
+@pytest.mark.parametrize("size", [5, 6])
+def test_drawn_elements_reach_what_the_whole_group_reaches(half, size):
+    a, b = small(size, seed=1), small(size, seed=2)
+    by_hand = np.array([compare_paths(centred(a), centred(b, matrix)).score for matrix in whole_group(half, size)])
+    observed, *drawn = np.concatenate([*scores(half, a, b, 4000, 3)]).tolist()
+    assert observed == pytest.approx(by_hand[0], abs=1e-6)
+    assert max(abs(by_hand - one).min() for one in drawn) < 1e-6
+    for share in (0.5, 0.9, 0.98):
+        level = np.quantile(by_hand, share) - 1e-6
+        reached = sum(one >= level for one in drawn)
+        assert binomtest(reached, len(drawn), float((by_hand >= level).mean())).pvalue > SIGNIFICANCE
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layer_norm", [False, True], ids=["RMSNorm", "LayerNorm"])
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_p_is_valid_however_the_coordinates_are_arranged(arrangement, layer_norm):
+    """Small p-values by signs and by both together are no more frequent than the level says."""
+    many = signatures(2 * PAIRS, RECIPES["robust"], 7, ARRANGEMENTS[arrangement], layer_norm)
+    nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(zip(many[::2], many[1::2], strict=True))]
+    by_signs, by_permutations, p = (
+        [one.p_value for one in some]
+        for some in ([null.flipped for null in nulls], [null.permuted for null in nulls], nulls)
+    )
+    uniform = [kstest(some, "uniform").pvalue for some in (by_signs, by_permutations)]
+    print(f"{arrangement}, {layer_norm=}: KS by signs {uniform[0]:.2g}, by permutations {uniform[1]:.2g}")
+    assert uniform[0] > SIGNIFICANCE
+    assert kstest(p, "uniform", alternative="greater").pvalue > SIGNIFICANCE
+    assert binomtest(sum(one <= 0.01 for one in p), PAIRS, 0.01, alternative="greater").pvalue > SIGNIFICANCE
+    if arrangement in ("padded", "principal axes"):
+        assert uniform[1] < SIGNIFICANCE, "permutations alone are no valid test here"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from hf_lineage.evidence import symmetry
+from hf_lineage.evidence import unit_order
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.unit_comparison import CALIBRATED, LARGEST, PAIRS, RESIDUAL, Frame, judge_framed, through
 from tests.example_evidence import inheriting
@@ -88,7 +88,7 @@ def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_mode
     assert kstest(within[:100], "uniform").pvalue > 0.01
     for level in LEVELS[:2]:
         assert binomtest(int(np.sum(within <= level)), len(within), level, alternative="greater").pvalue > 0.01
-    monkeypatch.setattr(symmetry, "LEAST", 1000)
+    monkeypatch.setattr(unit_order, "LEAST", 1000)
     assert np.mean(p_values(100) <= 0.05) > 0.15
 
 
@@ -171,3 +171,35 @@ def test_units_that_undo_each_other_do_not_make_a_model_unrelated():
     assert INDEPENDENT.remains > 0.8
     assert judged(replace(INDEPENDENT, remains=0.3), (0, 0, 0, 0)) == ("UNDECIDED inconclusive", False, 3)
     assert judged(replace(IN_ORDER, remains=0.3), (1, 1, 1, 1)) == ("VERIFIED inherited", True, 0)
+
+
+@pytest.mark.parametrize(("own", "least"), [(0.9, 0.5), (1.2, 0.0)], ids=["more than a half", "less"])
+def test_where_a_few_units_leave_open_whether_it_is_more_than_half_more_are_looked_up(own, least):
+    base, others = model(1, units=600), model(2, units=600)
+    mixed = {number: beside(base[number], others[number], own) for number in base}
+    framed = compared(base, mixed)
+    assert framed.inherited.share == pytest.approx(1 / (1 + own), abs=0.04)
+    assert framed.least > least
+    looked_up = {len(layer.units) for layer in framed.inherited.drawn}
+    assert looked_up == ({1200} if least else {256})
+
+
+def test_copies_that_write_a_millionth_are_no_descent():
+    base, own = model(1), model(2)
+    framed = compared(base, {number: beside(own[number], base[number], 1e-6) for number in own})
+    assert framed.inherited.share < 1e-5
+    assert framed.p_value > 0.01
+
+
+def test_copies_beside_their_opposites_are_no_descent_however_much_they_write():
+    base, own = model(1), model(2)
+    both = {number: beside(beside(own[number], base[number], 50), opposite(base[number]), 50) for number in own}
+    assert compared(base, both).inherited.share < 0.05
+
+
+def test_a_million_copies_of_one_unit_count_by_what_they_write():
+    base, own = model(1), model(2)
+    one = {number: layer.select(np.zeros(2000, dtype=int)) for number, layer in base.items()}
+    framed = compared(base, {number: beside(own[number], one[number], 1e-6) for number in own})
+    assert framed.inherited.share < 0.01
+    assert framed.p_value > 0.01

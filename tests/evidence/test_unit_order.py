@@ -1,5 +1,6 @@
 """Experts are paired as sets of units, and the order of units is tested within them."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,21 @@ from scipy.stats import kstest
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.unit_comparison import TOKEN, Frame, Test, compare_units, judge_framed
+from hf_lineage.evidence.unit_order import (
+    LEAST,
+    PLACES,
+    RANKS,
+    RATIO,
+    copies,
+    matched,
+    order_test,
+    orders_within,
+    strata_of,
+)
+from hf_lineage.signature.recipe import random_stream
 from tests.long import first_of
-from tests.unit_rows import moved, rows, unit
+from tests.unit_rows import moved, opposite, rows, unit
+from tests.unit_rows import shuffled as in_another_order
 
 EXPERTS, UNITS, LAYERS = 4, 24, 2
 
@@ -126,3 +140,80 @@ def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_
     verdict = judge_framed(compared(BASE, part), Criteria())
     assert verdict.word == "UNDECIDED"
     assert "(10% of the units were compared)" in verdict.reason
+
+
+def matched_layers(candidate, base, weight=1.0):
+    return [matched(base, candidate, np.arange(len(candidate.weight)), 0, weight)]
+
+
+def test_the_statistic_of_places_is_the_share_of_a_copy():
+    base = rows(1)
+    order = order_test(matched_layers(base, base), 199, 0)
+    assert order.observed[PLACES] == pytest.approx(1, abs=1e-5)
+    assert (order.p_value, order.z[RANKS] > 5) == (1 / 200, True)
+
+
+def test_units_in_the_opposite_order_are_not_in_order():
+    base = rows(1)
+    assert order_test(matched_layers(base.select(slice(None, None, -1)), base), 199, 0).p_value > 0.5
+
+
+def test_units_that_take_away_are_not_alike():
+    base = rows(1)
+    assert order_test(matched_layers(opposite(base), base), 199, 0).p_value > 0.5
+
+
+def test_layers_without_units_that_match_leave_nothing_to_test():
+    base, nothing = rows(1), rows(2).select(np.arange(3))
+    assert order_test(matched_layers(nothing, base), 199, 0) is None
+    assert order_test([], 199, 0) is None
+
+
+def test_layers_that_copy_each_other_are_noticed():
+    one, other, random = rows(1), rows(2), np.random.default_rng(0)
+    assert copies([one, other, moved(one, random, 0.3), in_another_order(one, random), moved(other, random, 0.3)]) == [
+        0,
+        1,
+        0,
+        3,
+        1,
+    ]
+    assert copies([one, rows(1, units=50)]) == [0, 1]
+
+
+def test_drawn_permutations_give_the_p_of_all_of_them():
+    """Five units: all 12 permutations of the small and of the large ones, by the statistic of the moved units."""
+    sizes = np.array([1.0, 4.0, 1.3, 3.0, 5.0])
+    base, candidate = (replace(rows(seed, units=5), sizes=np.stack([sizes] * 2)) for seed in (1, 2))
+    orders = [order for order in itertools.permutations(range(5)) if {order[0], order[2]} == {0, 2}]
+    everything = [candidate.select(np.array(order)) for order in orders]
+    observed = [order_test(matched_layers(one, base), 19, 0).observed[PLACES] for one in everything]
+    for place in range(12):
+        expected = np.mean(np.array(observed) >= observed[place] - 1e-6)
+        drawn = [order_test(matched_layers(everything[place], base), 199, seed).p_value for seed in range(20)]
+        assert np.mean(drawn) == pytest.approx(expected, rel=0.15)
+
+
+SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
+
+
+def test_every_row_is_in_one_stratum_of_few_rows_of_similar_size():
+    sets = strata_of(SIZES)
+    assert np.array_equal(np.sort(np.concatenate(sets)), np.arange(300))
+    assert all(
+        LEAST <= len(some) < 2 * LEAST or np.ptp(np.log(SIZES[:, some]), axis=1).max() < np.log(RATIO) for some in sets
+    )
+
+
+def test_a_permutation_within_strata_leaves_the_strata():
+    sets = strata_of(SIZES)
+    (order,) = orders_within(sets, 1, random_stream("a test"))
+    again = strata_of(SIZES[:, order])
+    assert {tuple(some) for some in again} == {tuple(some) for some in sets}
+    assert not np.array_equal(order, np.arange(300))
+
+
+def test_rows_of_one_size_and_rows_of_no_size_stay_together():
+    assert [some.tolist() for some in strata_of(np.ones((2, 9)))] == [[*range(9)]]
+    apart = strata_of(np.array([[0.0, 0, 0, 0, 1, 1, 1, 1]]))
+    assert sorted(some.tolist() for some in apart) == [[0, 1, 2, 3], [4, 5, 6, 7]]

@@ -14,7 +14,7 @@ import torch
 from hf_lineage import check
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.files import paths
-from hf_lineage.files.paths import inside, outside_checkouts, refuse_within
+from hf_lineage.files.paths import inside, open_regular, outside_checkouts, refuse_within
 from hf_lineage.hub.repo import RepoRef, resolve
 from tests.invoking import lineage
 from tests.loading import LOADABLE, logits
@@ -60,13 +60,8 @@ class TestRefused:
             (model / "step").symlink_to(target)
         if way == "by a folder":
             (model / "inner").symlink_to(target.parent)
-        ways = {
-            "absolute": target,
-            "relative": f"../elsewhere/{file}",
-            "in two steps": "step",
-            "by a folder": f"inner/{file}",
-        }
-        linked(model, file, ways[way])
+        ways = {"absolute": target, "in two steps": "step", "by a folder": f"inner/{file}"}
+        linked(model, file, ways.get(way, f"../elsewhere/{file}"))
         found = lineage("check", model)
         if file == "mergekit_config.yml":  # nothing but a claim, and the card makes the claim that counts
             assert found.code == 3
@@ -74,7 +69,7 @@ class TestRefused:
         else:
             assert found.error == f"{model}: {file} {LEAVES}"
 
-    def test_one_shard_of_the_base(self, place):
+    def test_one_shard_of_the_base_and_its_index(self, place):
         for name in ("base", "model"):
             shard(place / name)
         part = "model-00001-of-00002.safetensors"
@@ -83,10 +78,6 @@ class TestRefused:
         assert not torch.equal(logits(place / "model"), own), "transformers follows the link"
         found = lineage("check", place / "model", "--base", place / "base")
         assert found.error == f"{place / 'model'}: {part} {LEAVES}"
-
-    def test_the_index_of_the_base(self, place):
-        for name in ("base", "model"):
-            shard(place / name)
         linked(place / "model", INDEX, f"../base/{INDEX}")
         assert lineage("check", place / "model").error == f"{place / 'model'}: {INDEX} {LEAVES}"
 
@@ -111,23 +102,18 @@ class TestFollowed:
         assert plain.word == other.word == "UNRELATED"
         assert plain.evidence["mlp"].comparison.score == other.evidence["mlp"].comparison.score
 
-    def test_a_model_folder_that_is_a_link_itself(self, place):
-        (place / "link").symlink_to("model")
+    def test_a_model_folder_that_is_a_link_itself_and_a_link_that_stays_inside(self, place):
+        (place / "link").symlink_to("inner")
         (place / "again").symlink_to(place / "link")
-        self.same(place, place / "again")
-
-    def test_a_link_that_stays_inside(self, place):
         shutil.copytree(place / "model", place / "inner")
         (place / "inner/weights").mkdir()
         shutil.move(place / "inner" / WEIGHTS, place / "inner/weights/true.safetensors")
         (place / "inner" / WEIGHTS).symlink_to("weights/true.safetensors")
-        self.same(place, place / "inner")
+        self.same(place, place / "again")
 
-    def test_a_snapshot_of_the_cache(self, place):
-        self.same(place, snapshot(place, place / "model"))
-
-    def test_a_snapshot_whose_blobs_are_those_of_the_whole_cache(self, place):
+    def test_a_snapshot_whose_blobs_are_its_own_or_those_of_the_whole_cache(self, place):
         found = snapshot(place, place / "model")
+        self.same(place, found)
         blob = found.parents[1] / "blobs" / WEIGHTS
         store = found.parents[2] / "blobs" / "ab" / ("ab" + "0" * 62)
         store.parent.mkdir(parents=True)
@@ -246,27 +232,19 @@ class TestOutsideCheckouts:
             "trusted; set it to one outside"
         )
 
-    def test_a_link_changes_nothing_in_either_direction(self, checkout, tmp_path, monkeypatch):
+    def test_links_relative_places_and_other_kinds_of_checkouts_change_nothing(self, checkout, tmp_path, monkeypatch):
         """A checkout may lead a cache to a folder of its own, and a folder outside may be a link into it."""
         (checkout / "out").symlink_to(tmp_path)
         (tmp_path / "in").symlink_to(checkout)
-        for place in (checkout / "out/cache", tmp_path / "in/cache"):
-            monkeypatch.setenv(paths.CACHE, str(place))
-            with pytest.raises(OptionError, match="names a place in the git checkout"):
-                outside_checkouts(paths.CACHE)
-
-    def test_a_relative_place_is_one_of_the_working_directory(self, checkout, monkeypatch):
         monkeypatch.chdir(checkout / "inner")
-        monkeypatch.setenv(paths.INDEX, "index")
-        with pytest.raises(OptionError, match="HF_LINEAGE_INDEX names a place in the git checkout"):
-            outside_checkouts(paths.INDEX)
-
-    def test_a_worktree_and_a_submodule_are_checkouts(self, checkout, monkeypatch):
-        (checkout / ".git").rmdir()
-        (checkout / ".git").write_text("gitdir: elsewhere")
-        monkeypatch.setenv(paths.CACHE, str(checkout / "cache"))
-        with pytest.raises(OptionError):
-            outside_checkouts(paths.CACHE)
+        for content in (None, "gitdir: elsewhere"):  # of .git in a worktree and a submodule
+            if content:
+                (checkout / ".git").rmdir()
+                (checkout / ".git").write_text(content)
+            for place in (checkout / "out/cache", tmp_path / "in/cache", "index"):
+                monkeypatch.setenv(paths.INDEX, str(place))
+                with pytest.raises(OptionError, match="HF_LINEAGE_INDEX names a place in the git checkout"):
+                    outside_checkouts(paths.INDEX)
 
 
 class TestRefuseWithin:
@@ -300,12 +278,23 @@ def test_the_home_of_nobody_is_an_error_that_names_the_variable(monkeypatch, var
     assert str(error.value) == (f"~nouser/x names the home folder of a user who has none; set {variable} to a path")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the home is found in another way")
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
-    def nobody(self):
-        raise RuntimeError("Could not determine home directory.")
+def test_a_file_is_read_and_so_is_one_behind_a_link(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    for name in ("file", "link"):
+        with open_regular(tmp_path / name) as stream:
+            assert stream.read() == b"content"
 
-    monkeypatch.setattr(Path, "expanduser", nobody)
-    monkeypatch.setenv(paths.CACHE, "~/cache")
-    with pytest.raises(OptionError, match="set HF_LINEAGE_CACHE to a path"):
-        outside_checkouts(paths.CACHE)
+
+def test_a_pipe_that_nobody_writes_to_is_an_error_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="it is a pipe or a device, not a regular file"):
+            open_regular(tmp_path / name)
+
+
+@pytest.mark.parametrize("path", [Path(os.devnull), Path("/"), Path("/missing")])
+def test_what_is_no_file_is_an_error(path):
+    with pytest.raises(OSError):  # noqa: PT011 - each has another message of the system
+        open_regular(path)

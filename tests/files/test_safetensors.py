@@ -21,15 +21,11 @@ def names(file):
         return opened.offset_keys()
 
 
-def test_a_header_says_what_stands_where_and_in_which_file(file):
+def test_a_header_says_what_stands_where_whatever_becomes_of_the_file_meanwhile(file):
     with opened_header(file) as (opened, begin, stamp):
         assert list(opened.offset_keys()) == ["a"]
         assert file.read_bytes()[begin:] == b"12345678"
         assert stamp.size == file.stat().st_size
-
-
-def test_what_becomes_of_a_file_while_its_header_is_looked_at_is_no_matter(file):
-    with opened_header(file) as (opened, _, _):
         os.truncate(file, 0)
         assert opened.get_slice("a").get_shape() == [2]
 
@@ -52,13 +48,10 @@ def test_a_length_that_cannot_be_is_refused_before_anything_is_read(tmp_path, co
         names(tmp_path / "x")
 
 
-def test_bytes_are_read_where_they_are(file):
+def test_bytes_are_read_where_they_are_and_others_are_an_error_and_no_signal(file):
     room = bytearray(4)
     read_into(file, file.stat().st_size - 6, memoryview(room), None)
     assert room == b"3456"
-
-
-def test_bytes_that_are_not_there_are_an_error_and_no_signal(file):
     with pytest.raises(Changed, match="the file changed after its header was read"):
         read_into(file, file.stat().st_size - 6, memoryview(bytearray(7)), None)
 

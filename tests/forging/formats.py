@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hf_lineage.checkpoint.gguf.form import architectures
+from hf_lineage.checkpoint.gguf.form import _table
 from tests import gguf_models
-from tests.published.storage import STEPS, apart
+from tests.published.steps import STEPS, apart
 
 
 class Format(NamedTuple):
@@ -24,7 +24,7 @@ class Format(NamedTuple):
 
 
 def _as_gguf(kind: str) -> Format:
-    names = {name: architecture for architecture, name in architectures().items()}
+    names = {entry.name: architecture for architecture, entry in _table().architectures.items()}
 
     def change(folder: Path) -> None:
         plain = apart(folder)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from hf_lineage import Options
-from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.checking.check import comparing
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import resolve

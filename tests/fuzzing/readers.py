@@ -19,12 +19,11 @@ from safetensors.numpy import load_file, save
 from hf_lineage.architecture.likeness import find_likes, fitting_class
 from hf_lineage.checking import report
 from hf_lineage.checking.check import extract
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
+from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims, stated
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.lora.single_file import open_lora_file
-from hf_lineage.report import intoto
+from hf_lineage.report import stored
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.source.contents import LORA_FILE
@@ -118,7 +117,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
         "policy": Reader(partial(yaml_file, valid=_POLICY), file(report.read)),
-        "claims": Reader(partial(json_file, valid=_RECORD), partial(intoto.decode, name="claims")),
+        "claims": Reader(partial(json_file, valid=_RECORD), partial(stored.decode, name="claims")),
         "keys of an index": Reader(key_files(room), file(keys_read)),
         "models of an index": Reader(line_files(room), lines_read(room)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
@@ -247,8 +246,8 @@ _POLICY = {
     ],
 }
 _RECORD = json.loads(goldens.read(goldens.REPORT))
-_RECORD = {key: _RECORD[key] for key in ("schema_version", *intoto.Stored.__struct_fields__)}
-_RECORD["claims"] = [{key: claim[key] for key in intoto.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]
+_RECORD = {key: _RECORD[key] for key in ("schema_version", *stored.Stored.__struct_fields__)}
+_RECORD["claims"] = [{key: claim[key] for key in stored.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]
 
 
 def temporary() -> "tempfile.TemporaryDirectory[str]":

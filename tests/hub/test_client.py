@@ -1,16 +1,27 @@
-import shutil
+"""What is asked of the Hub and what is made of it; what its client logs meanwhile is translated, and only meanwhile."""
 
+import logging
+import shutil
+import threading
+from dataclasses import replace
+
+import huggingface_hub.file_download
+import huggingface_hub.hf_api
 import pytest
 from huggingface_hub import snapshot_download
 
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub import client
+from hf_lineage.hub.client import translated_messages
 from tests.invoking import lineage, process
 from tests.models import card, fine_tuned, shard, tiny_llama
-from tests.server import serving
+from tests.server import faults, serving
 from tests.server.client import remote
 
 TOKEN = "hf_averysecrettoken"
+LOGGER = logging.getLogger("huggingface_hub.utils._http")
+ADVICE = "You are sending unauthenticated requests to the HF Hub. Please set a HF_TOKEN to enable higher rate limits."
+REAL = "Could not reach the Hub (timed out).\nUsing cached commit hash for 'a/b'. ::error::x"
 
 
 @pytest.fixture
@@ -25,9 +36,13 @@ def served(tmp_path):
 
 
 def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_path):
+    """Nothing is logged of the Hub's advice, or of a temporary failure that the client repeats itself."""
     commit = served.commit("fern/child", "main")
+    advising = {"X-HF-Warning": f"unauthenticated; {ADVICE}"}
+    served.plan(lambda right: replace(right, headers={**right.headers, **advising}), "GET hub/api/models/fern")
+    served.plan(faults.unavailable, "HEAD hub/fern")
     first = process("check", "fern/child", env=remote(served, tmp_path / "home"))
-    assert (first.code, first.err) == (0, "")
+    assert (first.code, first.err, [fault for fault in served.faults if fault.left]) == (0, "", [])
     assert first.out.startswith(f"fern/child @ {commit}\n")
     assert (first.rows[0][0], first.rows[0][-1]) == ("acme/base", "inherited")
     for model in ("fern/child", "acme/base"):
@@ -61,12 +76,10 @@ def test_only_what_is_needed_is_downloaded(online, tmp_path):
     }
 
 
-def test_where_nothing_is_declared_no_weights_are_downloaded(online):
+def test_where_nothing_is_declared_or_can_be_read_no_weights_are_downloaded(online, tmp_path):
     assert lineage("check", "acme/base").code == 3
     assert online.downloads() == {"acme/base/config.json", "acme/base/model.safetensors.index.json"}
-
-
-def test_of_a_repository_of_pickles_nothing_but_small_files_is_downloaded(online, tmp_path):
+    online.forget()
     (tmp_path / "child/model.safetensors").rename(tmp_path / "child/pytorch_model.bin")
     found = lineage("check", "fern/child")
     assert (found.code, found.rows[0][-1]) == (3, "unsupported")
@@ -124,20 +137,15 @@ def test_a_hub_that_answers_nothing_says_nothing_about_a_model(online, monkeypat
     online.refused["acme/base"] = (status, "")
     for arguments in (["fern/child"], ["acme/base", "--base", "fern/child"]):
         outcome = lineage("check", *arguments)
-        assert outcome.code == 4
-        error = outcome.error
-        assert error.startswith("acme/base cannot be fetched from the Hub by HF_ENDPOINT http://127.0.0.1:")
-        assert f" ({said}" in error
-        assert TOKEN not in error
-        assert error.endswith("; check the connection and try again")
+        assert outcome.error.startswith("acme/base cannot be fetched from the Hub by HF_ENDPOINT http://127.0.0.1:")
+        assert outcome.error.endswith("; check the connection and try again")
+        assert (outcome.code, f" ({said}" in outcome.error, TOKEN in outcome.error) == (4, True, False)
 
 
 def test_a_shard_that_the_hub_has_not_is_an_error(online, tmp_path):
     (tmp_path / "base/model-00002-of-00002.safetensors").unlink()
-    assert (
-        "names the shard model-00002-of-00002.safetensors, which is missing"
-        in lineage("compare", "acme/base", "fern/child").error
-    )
+    error = lineage("compare", "acme/base", "fern/child").error
+    assert "names the shard model-00002-of-00002.safetensors, which is missing" in error
 
 
 @pytest.mark.parametrize("base", ["{tmp_path}/base", "./base", "../base"])
@@ -155,10 +163,8 @@ def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_
     shutil.copytree(tmp_path / "base", tmp_path / "acme/base")
     online.refused["acme/base"] = (404, "RepoNotFound")
     assert lineage("check", "fern/child").rows[0][-1] == "no-base"
-    assert (
-        "there is a folder ./acme/base here: write ./acme/base"
-        in lineage("check", "fern/child", "--base", "acme/base").error
-    )
+    error = lineage("check", "fern/child", "--base", "acme/base").error
+    assert "there is a folder ./acme/base here: write ./acme/base" in error
     assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "inherited"
 
 
@@ -174,3 +180,39 @@ def test_a_file_name_with_wildcards_matches_itself_alone(online, tmp_path):
     (tmp_path / "child/a1.safetensors").touch()
     folder, _ = client.snapshot("fern/child", None, ["a[1]*.safetensors"])
     assert [file.name for file in folder.iterdir()] == ["a[1]*.safetensors"]
+
+
+@pytest.mark.parametrize("source", client.SOURCES)
+def test_a_real_warning_is_one_line_and_advice_is_none(source, caplog):
+    logger = logging.getLogger(f"huggingface_hub.{source}")
+    with translated_messages():
+        for message in (ADVICE, "HTTP Error 503 thrown while requesting GET x", "Retrying in 1s [Retry 1/5].", REAL):
+            logger.warning(message)
+    assert caplog.messages == [
+        "the client of the Hub says: Could not reach the Hub (timed out). Using cached commit hash for 'a/b'. "
+        r":\x3aerror:\x3ax"
+    ]
+
+
+def test_before_and_afterwards_the_client_says_what_it_says(caplog):
+    LOGGER.warning(ADVICE)
+    with translated_messages(), translated_messages():
+        pass
+    LOGGER.warning("%s", REAL)
+    assert caplog.messages == [ADVICE, REAL]
+
+
+def test_another_request_that_ends_earlier_changes_nothing(caplog):
+    with translated_messages():
+        other = threading.Thread(target=lambda: client.ask("a/b", lambda: None))
+        other.start()
+        other.join()
+        LOGGER.warning(ADVICE)
+    assert caplog.messages == []
+
+
+def test_the_client_has_a_logger_of_each_of_these_names():
+    modules = ("_snapshot_download", "file_download", "hf_api", "utils._http")
+    assert modules == client.SOURCES
+    for module in (huggingface_hub.file_download, huggingface_hub.hf_api):
+        assert module.logger.name.removeprefix("huggingface_hub.") in client.SOURCES

@@ -39,10 +39,9 @@ def propose(server, files):
     """Propose whatever of these files a commit does not have."""
 
     def missing(at):
-        there = {path: (server.hub.published[MODEL][at] / path) for path in files}
-        return {
-            path: files[path] for path, file in there.items() if not file.exists() or file.read_bytes() != files[path]
-        }
+        folder = server.hub.published[MODEL][at]
+        there = {path: (folder / path).read_bytes() for path in files if (folder / path).exists()}
+        return {path: content for path, content in files.items() if there.get(path) != content}
 
     return commits.propose(MODEL, TITLE, DESCRIPTION, head(server), missing)
 

@@ -154,29 +154,29 @@ def test_a_long_wait_is_announced(hub, waited, caplog):
     assert "fern/child: the Hub asks to wait 55 seconds" in caplog.text
 
 
-class TestMoved:
-    def test_another_file_at_the_same_address_is_noticed(self, hub, waited):
-        hub.plan(faults.changed, "cdn/fern", skip=2, times=ALWAYS)
-        assert lineage("check", "fern/child").error == MOVED
+MOVES = {
+    "another file at the same address": [(faults.changed, "cdn/fern", ALWAYS, 2)],
+    "another file at a new address": [(faults.expired, "cdn/fern", 1, 2), (faults.changed, "HEAD hub/fern", 1, 3)],
+    "another commit": [(faults.moved, f"resolve/{{commit}}/{WEIGHTS}", ALWAYS, 0)],
+}
 
-    def test_another_file_at_a_new_address_is_noticed(self, hub, waited):
-        hub.plan(faults.expired, "cdn/fern", skip=2)
-        hub.plan(faults.changed, "HEAD hub/fern", skip=3)
-        assert MOVED in lineage("check", "fern/child").error
 
-    def test_a_file_that_is_overwritten_is_noticed(self, hub, waited, tmp_path):
-        def overwritten(right):
-            fine_tuned(tmp_path / "base", tmp_path / "other", seed=3).joinpath(WEIGHTS).replace(
-                tmp_path / "child" / WEIGHTS
-            )
-            return faults.dropped(right)
+@pytest.mark.parametrize("plans", MOVES.values(), ids=MOVES)
+def test_a_file_that_is_another_one_by_now_is_noticed(hub, waited, plans):
+    for fault, where, times, skip in plans:
+        hub.plan(fault, where.format(commit=hub.commit("fern/child", "main")), times, skip)
+    assert lineage("check", "fern/child").error == MOVED
 
-        hub.plan(overwritten, "cdn/fern", skip=2)
-        assert lineage("check", "fern/child").error == MOVED
 
-    def test_another_commit_is_noticed(self, hub, waited):
-        hub.plan(faults.moved, f"resolve/{hub.commit('fern/child', 'main')}/{WEIGHTS}", times=ALWAYS)
-        assert lineage("check", "fern/child").error == MOVED
+def test_a_file_that_is_overwritten_is_noticed(hub, waited, tmp_path):
+    other = fine_tuned(tmp_path / "base", tmp_path / "other", seed=3) / WEIGHTS
+
+    def overwritten(right):
+        other.replace(tmp_path / "child" / WEIGHTS)
+        return faults.dropped(right)
+
+    hub.plan(overwritten, "cdn/fern", skip=2)
+    assert lineage("check", "fern/child").error == MOVED
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def stored(sizes, header):
     }
 
 
-@cases(300)
+@cases(150)
 @given(st.data(), SIZES, st.integers(8, 30), st.integers(0, 30), st.integers(0, 20), st.integers(1, 50))
 def test_the_ranges_cover_what_is_wanted_and_no_byte_comes_twice(data, sizes, header, more, gap, largest):
     tensors, file = stored(sizes, header), Recorded(header + more)

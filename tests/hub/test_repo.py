@@ -1,18 +1,16 @@
 import os
+from dataclasses import replace
 
 import pytest
 
 from hf_lineage.errors import CheckpointError, RepositoryError
+from hf_lineage.hub import repo as repo_module
 from hf_lineage.hub.repo import RepoRef, files_at, resolve, spelled
 
 
 @pytest.fixture
 def model(tmp_path):
     return RepoRef("org/model", tmp_path)
-
-
-def test_a_folder_is_itself(tmp_path):
-    assert resolve(str(tmp_path)) == RepoRef(str(tmp_path), tmp_path)
 
 
 def test_a_local_hub_is_looked_into_before_anything_else(tmp_path, monkeypatch):
@@ -63,28 +61,21 @@ def test_anything_else_is_no_model(name):
         resolve(name)
 
 
-def test_a_file_is_no_repository(tmp_path):
+def test_a_folder_is_itself_and_nothing_else_on_this_machine_is_a_repository(tmp_path):
+    assert resolve(str(tmp_path)) == RepoRef(str(tmp_path), tmp_path)
     (tmp_path / "config.json").touch()
     with pytest.raises(RepositoryError, match=r"config\.json is a file; give the folder that holds config.json"):
         resolve(str(tmp_path / "config.json"))
-
-
-def test_a_missing_local_hub_is_named(tmp_path):
     with pytest.raises(RepositoryError, match="is not a folder, so it cannot be a local hub; check --local-hub"):
         resolve("org/model", tmp_path / "missing")
-
-
-def test_a_name_that_a_repository_wrote_opens_no_folder(tmp_path):
     with pytest.raises(RepositoryError, match=r"is not a Hub name such as .*; only --base may name a folder"):
         resolve(str(tmp_path), folders=False)
 
 
-@pytest.mark.parametrize(
-    ("content", "read"), [(b'{"a": 1}', {"a": 1}), (b'\xef\xbb\xbf{"a": 1}\r\n', {"a": 1}), (b"{}", {})]
-)
-def test_json_is_read(model, content, read):
+@pytest.mark.parametrize("content", [b'{"a": 1}', b'\xef\xbb\xbf{"a": 1}\r\n'])
+def test_json_is_read(model, content):
     model.path("config.json").write_bytes(content)
-    assert model.read_json("config.json") == read
+    assert model.read_json("config.json") == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -105,6 +96,55 @@ def test_json_that_is_none_says_why(model, content, message):
     with pytest.raises(CheckpointError) as error:
         model.read_json("config.json")
     assert str(error.value).startswith(f"org/model: {message}")
+
+
+class TestRead:
+    """Each folder is listed once, and each small file is read once, by one value and those that are made of it."""
+
+    @pytest.fixture
+    def reads(self, monkeypatch):
+        reads = []
+        opened = repo_module.open_regular
+        monkeypatch.setattr(repo_module, "open_regular", lambda path: (reads.append(path.name), opened(path))[1])
+        return reads
+
+    def test_a_folder_is_listed_once_until_files_come_into_it(self, model):
+        model.path("file").touch()
+        model.path("folder").mkdir()
+        assert (model.files(), model.folders()) == (["file"], ["folder"])
+        model.path("late").touch()
+        assert replace(model, part="x").files() == ["file"]
+        model.cache.entries.clear()
+        assert model.files() == ["file", "late"]
+
+    def test_a_folder_that_is_not_there_holds_nothing(self, model):
+        assert replace(model, subfolder="none").files() == []
+
+    def test_links_count_as_what_they_lead_to_and_a_loop_as_nothing(self, model):
+        model.path("folder").mkdir()
+        for name, target in (("link", "folder"), ("broken", "nowhere"), ("loop", "loop")):
+            model.path(name).symlink_to(target)
+        assert (model.files(), model.folders()) == ([], ["folder", "link"])
+
+    def test_the_beginning_of_a_file_is_read_once_and_more_of_it_again(self, model, reads):
+        model.path("file").write_text("0123456789")
+        heads = [model.read_head("file", size) for size in (4, 3, 20, 30, 2)]
+        assert heads == ["0123", "012", "0123456789", "0123456789", "01"]
+        assert len(reads) == 2
+
+    def test_a_file_that_is_not_there_is_looked_for_again(self, model):
+        assert model.read_head("file", 4) is model.read_json("file") is None
+        model.path("file").write_text("{}")
+        assert (model.read_head("file", 4), model.read_json("file")) == ("{}", {})
+
+    def test_an_object_is_read_once_and_no_change_of_it_comes_back(self, model, reads):
+        model.path("file").write_text('{"a": 1}')
+        first = model.read_json("file", 100)
+        first["b"] = 2
+        assert model.read_json("file", 100) == {"a": 1}
+        assert len(reads) == 1
+        with pytest.raises(CheckpointError, match="is larger than 0 MiB"):
+            model.read_json("file", 4)
 
 
 @pytest.mark.parametrize(
@@ -162,36 +202,31 @@ def test_a_file_without_permission_is_named(model, monkeypatch):
 
 
 def test_a_folder_without_config_is_no_model(model):
-    with pytest.raises(
-        RepositoryError, match=r"org/model has no config.json, so it is not a transformers model; check the"
-    ):
+    message = r"org/model has no config.json, so it is not a transformers model; check the"
+    with pytest.raises(RepositoryError, match=message):
         model.config()
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def test_a_commit_of_a_model_is_linked():
-    assert files_at("org/name", COMMIT) == f"https://huggingface.co/org/name/tree/{COMMIT}"
-    assert files_at("gpt2", COMMIT) == f"https://huggingface.co/gpt2/tree/{COMMIT}"
-
-
-@pytest.mark.parametrize("commit", [None, "", "main", COMMIT[:-1], COMMIT.upper(), f"{COMMIT}\n", f"{COMMIT}/../x"])
-def test_what_is_no_commit_is_not_linked(commit):
-    assert files_at("org/name", commit) is None
+NO_COMMITS = [None, "", "main", COMMIT[:-1], COMMIT.upper(), f"{COMMIT}\n", f"{COMMIT}/../x"]
+NO_NAMES = [None, "", "./org", "org/../name", "org/name@main", "//evil.example/x", "javascript:alert(1)"]
+NO_NAMES += ["org/name?x=1", "org/name#x", "org/na me", "org/<b>", "org/name\n"]
 
 
 @pytest.mark.parametrize(
-    "name",
-    [None, "", "./org", "org/../name", "org/name@main", "//evil.example/x", "javascript:alert(1)", "org/name?x=1",
-     "org/name#x", "org/na me", "org/<b>", "org/name\n"],
-)  # fmt: skip
-def test_what_is_no_name_on_the_hub_is_not_linked(name):
-    assert files_at(name, COMMIT) is None
+    ("name", "path"), [("org/name", "org/name"), ("gpt2", "gpt2"), ("org/naïve", "org/na%C3%AFve")]
+)
+def test_a_commit_of_a_model_is_linked_and_letters_of_other_scripts_are_escaped(name, path):
+    assert files_at(name, COMMIT) == f"https://huggingface.co/{path}/tree/{COMMIT}"
 
 
-def test_letters_of_other_scripts_are_escaped_in_an_address():
-    assert files_at("org/naïve", COMMIT) == f"https://huggingface.co/org/na%C3%AFve/tree/{COMMIT}"
+@pytest.mark.parametrize(
+    ("name", "commit"), [*(("org/name", commit) for commit in NO_COMMITS), *((name, COMMIT) for name in NO_NAMES)]
+)
+def test_what_is_no_commit_or_no_name_on_the_hub_is_not_linked(name, commit):
+    assert files_at(name, commit) is None
 
 
 @pytest.mark.parametrize(
@@ -210,8 +245,5 @@ def test_case_does_not_count_unless_two_folders_differ_in_nothing_else(tmp_path)
     assert spelled(tmp_path, "fern/CHILD") is None
     assert spelled(tmp_path, "acme/none") is None
     assert spelled(tmp_path, "none/base") is None
-
-
-def test_a_file_is_no_folder_of_a_model(tmp_path):
-    (tmp_path / "Acme").write_text("")
-    assert spelled(tmp_path, "acme/base") is None
+    (tmp_path / "Robin").write_text("")
+    assert spelled(tmp_path, "robin/base") is None, "a file is no folder of a model"

@@ -1,15 +1,25 @@
-"""Relatives of a model among known ones: its parents first, none for what is independent, and the test stays exact."""
+"""Relatives of a model among known ones: its parents first, none for what is independent, and the test stays exact.
+
+Of the possible bases of an adapter, groups of near ones are tested once each, the declared base first.
+"""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hf_lineage import Options
+from hf_lineage.errors import RepositoryError
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.index.identify import identify
-from hf_lineage.index.store import Catalogue
+from hf_lineage.evidence.evaluate import evaluate
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.index.identify import FOLDER, grouped, identify, identify_adapters, located
+from hf_lineage.index.shard import for_testing, key_of, similarities
+from hf_lineage.index.store import Catalogue, entry_of
 from hf_lineage.signature.recipe import signs
+from hf_lineage.source.contents import find_adapters
 from tests.index.conftest import KNOWN
+from tests.models import EXAMPLES
 
 QUICK = Criteria(permutations=199)
 
@@ -18,30 +28,23 @@ def first(result, count=1):
     return [one.entry.model for one in result.related[:count]]
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("model", "parent"),
-    [
-        ("heron/llama-int8-rounded", "acme/llama-base"),
-        ("heron/llama-pruned-50", "acme/llama-base"),
-        ("magpie/llama-laundered", "acme/llama-base"),
-        ("magpie/llama-grafted", "acme/llama-base"),
-        ("moss/llama-continued", "acme/llama-base"),
-        ("fern/llama-finetune-a", "acme/llama-base"),
-        ("fern/llama-finetune-b", "acme/llama-base"),
-        ("fern/llama-lora-merged", "acme/llama-base"),
-        ("fern/gpt2-finetune-a", "acme/gpt2-base"),
-    ],
+CHILDREN = (
+    *("heron/llama-int8-rounded", "heron/llama-pruned-50", "magpie/llama-laundered", "magpie/llama-grafted"),
+    *("moss/llama-continued", "fern/llama-finetune-a", "fern/llama-lora-merged", "fern/gpt2-finetune-a"),
 )
-def test_the_parent_comes_first(signatures, catalogue, model, parent):
-    own = [name for name in KNOWN if name != model]
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("model", CHILDREN)
+def test_the_parent_comes_first(signatures, catalogue, model):
     result = identify(signatures[model], "mlp", catalogue, QUICK)
-    if model == "fern/llama-finetune-b":  # without the base's other child nobody is in the middle
-        assert parent in first(result, 2)
-        return
-    assert first(result) == [parent]
+    assert first(result) == [f"acme/{'gpt2' if 'gpt2' in model else 'llama'}-base"]
     assert result.of == len(KNOWN)
-    assert all(one.entry.model in own for one in result.related)
+    assert model not in {one.entry.model for one in result.related}
+
+
+def test_without_the_other_child_of_the_base_nobody_is_in_the_middle(signatures, catalogue):
+    assert "acme/llama-base" in first(identify(signatures["fern/llama-finetune-b"], "mlp", catalogue, QUICK), 2)
 
 
 def test_both_parents_of_a_merge_come_before_their_base(signatures, catalogue):
@@ -69,8 +72,7 @@ def test_a_fine_tune_of_which_others_were_made_is_told_from_its_sibling(signatur
 @pytest.mark.parametrize("model", ["heron/llama-distilled", "magpie/llama-liar", "otter/llama-independent"])
 def test_no_relative_is_named_for_an_independent_model(signatures, catalogue, model):
     result = identify(signatures[model], "mlp", catalogue, QUICK)
-    assert result.related == ()
-    assert result.ancestor is None
+    assert (result.related, result.ancestor) == ((), None)
     assert result.searched >= len(KNOWN) - 1
 
 
@@ -81,26 +83,17 @@ def test_p_is_corrected_for_those_that_were_tested(signatures, catalogue):
     assert all(one.verdict.evidence["mlp"].p_value <= 0.01 for one in result.related)
 
 
-def independent(rng, size=48, layers=3):
-    """A signature of random residuals, as those of independent models are to each other."""
-    return rng.normal(size=(layers, size, size)).astype(np.float32)
-
-
 @pytest.mark.long
 def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
     """Of 300 sets of 40 independent models the nearest by its key is tested, on the other half of the coordinates."""
-    from hf_lineage.evidence.evaluate import evaluate
-    from hf_lineage.index.shard import for_testing, key_of, similarities
-
     whole, rng = signatures["acme/llama-base"], np.random.default_rng(0)
 
     def model():
-        corner = independent(rng)
+        corner = rng.normal(size=(3, 48, 48)).astype(np.float32)
         path = replace(
             whole.paths["mlp"].select([0, 1, 2]), corner=corner, sketch=rng.normal(size=(3, 96, 64)).astype(np.float32)
         )
-        recipe = replace(whole.recipe, coordinates=48)
-        return replace(whole, recipe=recipe, paths={"mlp": path}, layers=3)
+        return replace(whole, recipe=replace(whole.recipe, coordinates=48), paths={"mlp": path}, layers=3)
 
     small, criteria = 0, Criteria(alpha=0.1, permutations=99)
     for _ in range(300):
@@ -110,3 +103,71 @@ def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
         verdict = evaluate(for_testing(chosen, "mlp"), for_testing(asked, "mlp"), criteria)
         small += verdict.evidence["mlp"].permutation.p_value <= 0.1
     assert 12 <= small <= 50  # 30 expected, standard deviation 5.2
+
+
+OPTIONS = Options(local_hub=EXAMPLES, paths=("mlp",), permutations=99, seed=0)
+FAMILY = {name for name in KNOWN if name.startswith(("acme/llama", "fern/llama", "moss"))}
+
+
+def bases(catalogue, name="fern/llama-lora", folder=EXAMPLES):
+    source = RepoRef(name, folder / name)
+    (found,) = identify_adapters(source, find_adapters(source), catalogue, OPTIONS, 5)
+    return found
+
+
+def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
+    groups, fitting, left = grouped(catalogue.shards(), 10)
+    assert sorted(one.model for group in groups for one in (group.entry, *group.near)) == sorted(KNOWN)
+    assert (fitting, left) == (len(KNOWN), 0)
+    together = next(group for group in groups if group.entry.model == "acme/llama-base")
+    assert {one.model for one in together.near} <= FAMILY
+    assert len(together.near) >= 3
+
+
+def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
+    result = bases(catalogue)
+    assert [one.group.entry.model for one in result.tested if one.related] == ["acme/llama-base"]
+    assert result.tests == len(result.tested)
+    assert result.width == (96,)
+    trace = result.tested[0].verdict.trace
+    assert trace.p_value * result.tests <= 0.01
+    assert trace.permutations == 1999
+
+
+@pytest.mark.long
+def test_an_adapter_that_declares_another_base_is_given_its_own(catalogue):
+    result = bases(catalogue, "magpie/llama-lora-liar")
+    assert result.tested[0].group.entry.model == "acme/llama-base"
+    assert [one.group.entry.model for one in result.tested if one.related] == ["otter/llama-independent"]
+
+
+def test_an_adapter_that_cannot_be_tested_says_why(tmp_path):
+    (tmp_path / "org/x").mkdir(parents=True)
+    (tmp_path / "org/x/adapter_config.json").write_text('{"peft_type": "LORA"}')
+    result = bases(Catalogue(tmp_path / "index"), "org/x", tmp_path)
+    assert (result.tested, bool(result.described)) == ((), True)
+
+
+def test_a_model_that_is_gone_has_its_reason(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    catalogue.add(replace(signatures["acme/llama-base"], model="/home/somebody/model"))
+    (tested,) = bases(catalogue).tested
+    assert (tested.verdict.code, tested.tested, tested.left) == ("no-base", False, 1)
+    assert tested.verdict.reason == FOLDER
+
+
+@pytest.mark.parametrize("name", ["./acme/llama-base", "acme/llama-base", "llama-base", "/data/base"])
+def test_a_folder_that_an_index_names_is_never_opened_nor_asked_of_the_hub(name, signatures, monkeypatch):
+    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.setattr("hf_lineage.hub.client.snapshot", lambda *_: pytest.fail("the Hub was asked"))
+    entry = replace(entry_of(signatures["acme/llama-base"], "mlp"), model=name)
+    with pytest.raises(RepositoryError, match="hf-lineage never opens folders that an index names"):
+        located(entry, None)
+
+
+def test_a_model_of_the_hub_stands_for_its_group_before_a_folder(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    for name, commit in (("./a", None), ("z/base", "c0ffee" * 6 + "c0de")):
+        catalogue.add(replace(signatures["acme/llama-base"], model=name, commit=commit))
+    (group,), _, _ = grouped(catalogue.shards(), 10)
+    assert group.entry.model == "z/base"

@@ -1,22 +1,28 @@
-"""A relative between a model and its declared base is noted; a sibling on the same data, and a copy, is not."""
+"""A relative between a model and its declared base is noted; a sibling on the same data, and a copy, is not.
 
+A second parent in the index is found though the card names one, and neither siblings nor copies are accused.
+"""
+
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hf_lineage import Options, check
+from hf_lineage import Options, check, extract
 from hf_lineage.errors import NetworkError, OptionError
+from hf_lineage.evidence.blend import Made
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.index.differences import products, scaled
 from hf_lineage.index.identify import identify
 from hf_lineage.index.nearest import between, nearer, noted, relatives, searched
 from hf_lineage.index.store import Catalogue, signature_file
-from tests.blends import half_and_half
-from tests.models import EXAMPLES
+from tests.blends import BASE, A, B, blended, half_and_half
+from tests.models import EXAMPLES, card
 from tests.server.client import connect_to_nothing
 
-BASE, OPTIONS = "acme/llama-base", Options(local_hub=EXAMPLES)
+OPTIONS, SEEDED = Options(local_hub=EXAMPLES), Options(local_hub=EXAMPLES, seed=0)
 
 
 def step(rng, size):
@@ -70,17 +76,11 @@ def test_a_model_that_gave_more_than_a_base_of_which_a_part_was_taken_is_named(s
         assert note.startswith(told.format(word)), note
 
 
-def on_hub(folder, signature):
-    """An index of one model whose signature is on the Hub."""
-    catalogue = Catalogue(folder, "wren/index@" + "0" * 40)
-    (entry,) = catalogue.add(signature)
-    (folder / signature_file(entry)).unlink()
-    return catalogue
-
-
 def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_path, monkeypatch):
-    catalogue = on_hub(tmp_path / "index", signatures["fern/llama-finetune-a"])
-    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    catalogue = Catalogue(tmp_path / "index", "wren/index@" + "0" * 40)
+    (entry,) = catalogue.add(signatures["fern/llama-finetune-a"])
+    (catalogue.folder / signature_file(entry)).unlink()  # it is on the Hub
+    report = check("fern/llama-merge-a-b", (BASE,), OPTIONS)
     connect_to_nothing(tmp_path / "cache", monkeypatch)
     after = noted(report, catalogue)
     assert (after.rows, after.exit_code, after.relatives) == (report.rows, report.exit_code, ())
@@ -93,3 +93,74 @@ def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_
 def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
     with pytest.raises(OptionError, match="does not exist"):
         searched(str(tmp_path / "none"))
+
+
+def with_index(model, catalogue, *bases):
+    return noted(check(str(model), bases, SEEDED), catalogue)
+
+
+@pytest.fixture
+def rio(tmp_path):
+    """A blend whose card names one of its two parents."""
+    return blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
+
+
+def test_the_parent_that_the_card_leaves_out_is_found_and_the_check_is_undecided(rio, catalogue):
+    report = with_index(rio, catalogue)
+    assert (report.undeclared, report.exit_code) == ((B,), ExitCode.UNDECIDED)
+    assert report.blended.parents == (BASE, B)
+    assert [share.value for share in report.blended.blend.shares.parents] == pytest.approx([0.43, 0.57], abs=0.001)
+    assert not any("nearer relative" in note for note in report.notes)
+
+
+@pytest.mark.long
+def test_a_card_that_names_every_parent_passes_as_before(rio, catalogue):
+    report = with_index(card(rio, [BASE, B], "merge"), catalogue)
+    assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
+    assert report.blended.blend.made == (Made.BLEND, Made.BLEND)
+    assert check(str(rio), (BASE, B), SEEDED).exit_code is ExitCode.VERIFIED
+
+
+def test_a_parent_that_no_file_names_is_undeclared_though_the_check_names_it(rio):
+    assert check(str(rio), (BASE, B), SEEDED).undeclared == (B,)
+
+
+@pytest.mark.long
+def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_index_does_not(rio, catalogue):
+    (rio / "README.md").unlink()
+    assert check(str(rio), (BASE, B), SEEDED).undeclared == ()
+    found = with_index(rio, catalogue, BASE)
+    assert (found.undeclared, f"the check names {BASE} alone" in " ".join(found.to_text().split())) == ((B,), True)
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("config.json", '{{"_name_or_path": "{0}", {1}'),
+        ("mergekit_config.yml", "merge_method: linear\nmodels: [{{model: {0}}}]"),
+        ("README.md", "---\nbase_model:\n- acme/llama-base\n- /data/{0}\n---\n"),
+    ],
+)
+def test_a_parent_that_another_file_than_the_card_names_or_a_path_is_declared(rio, file, names):
+    stored = (rio / file).read_text()[1:] if file == "config.json" else ""
+    (rio / file).write_text(names.format(B, stored))
+    assert check(str(rio), (BASE, B), SEEDED).undeclared == ()
+
+
+@pytest.mark.parametrize("model", [A, "fern/llama-lora-merged", "heron/llama-int8-rounded", "heron/llama-pruned-50"])
+@pytest.mark.few(1)
+def test_siblings_are_not_accused_by_each_other(model, catalogue):
+    report = with_index(model, catalogue)
+    assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
+
+
+def test_a_model_that_somebody_extrapolated_is_not_accused(tmp_path):
+    hub = tmp_path / "hub"
+    for name in (BASE, A):
+        shutil.copytree(EXAMPLES / name, hub / name)
+    blended(hub / "wren" / "further", {BASE: 1 - 1 / 0.57, A: 1 / 0.57})
+    options, made = Options(local_hub=hub, seed=0), Catalogue(tmp_path / "index")
+    made.add(extract("wren/further", options))
+    report = noted(check(A, options=options), made)
+    assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
+    assert report.blended.blend.made[1] is Made.FROM_MODEL

@@ -1,6 +1,10 @@
-"""The index on disk: adding is repeatable, a killed run loses one model, writers do not disturb each other."""
+"""The index on disk: adding is repeatable, a killed run loses one model, writers do not disturb each other.
+
+On the Hub, as `hf upload` puts it there, it is read by name and commit, and foreign whatever it holds.
+"""
 
 import multiprocessing
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,16 +13,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.errors import SignatureError
-from hf_lineage.index import store as module
+from hf_lineage.errors import LineageError, OptionError, RepositoryError, SignatureError
+from hf_lineage.hub import commits
+from hf_lineage.index import store
 from hf_lineage.index.shard import key_of
-from hf_lineage.index.store import Catalogue, entry_of
+from hf_lineage.index.store import Catalogue, entry_of, signature_file
 from hf_lineage.signature.store import save_signature
 
 
 @pytest.fixture
 def few(signatures):
     return [replace(signatures["acme/llama-base"], model=f"org/model-{number}") for number in range(4)]
+
+
+@pytest.fixture
+def filled(few, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    for signature in few:
+        catalogue.add(signature)
+    return catalogue
 
 
 def named(catalogue):
@@ -29,15 +42,11 @@ def content(folder):
     return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*.*")}
 
 
-def test_what_was_added_is_read_back(few, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    for signature in few:
-        (entry,) = catalogue.add(signature)
-        assert entry == entry_of(signature, "mlp")
-        assert np.array_equal(catalogue.signature(entry).paths["mlp"].corner, signature.paths["mlp"].corner)
-    assert named(catalogue) == [signature.model for signature in few]
-    key = key_of(few[0].paths["mlp"])
-    assert all(np.array_equal(shard.keys(), key[None]) for shard in catalogue.shards())
+def test_what_was_added_is_read_back(few, filled):
+    assert sorted(filled.entries()) == [entry_of(signature, "mlp") for signature in few]
+    corner, key = few[0].paths["mlp"].corner, key_of(few[0].paths["mlp"])
+    assert all(np.array_equal(filled.signature(entry).paths["mlp"].corner, corner) for entry in filled.entries())
+    assert all(np.array_equal(shard.keys(), key[None]) for shard in filled.shards())
 
 
 def test_a_model_whose_signature_is_gone_is_passed_over_and_does_not_count_as_added(few, tmp_path):
@@ -83,7 +92,7 @@ def test_who_is_killed_between_two_files_leaves_no_key_without_its_model_and_sig
 
 
 def test_many_files_are_joined_and_hold_the_same(few, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MANY", 2)
+    monkeypatch.setattr(store, "MANY", 2)
     catalogue = Catalogue(tmp_path)
     for signature in few:
         catalogue.add(signature)
@@ -96,13 +105,11 @@ def test_many_files_are_joined_and_hold_the_same(few, tmp_path, monkeypatch):
 
 
 def test_indexes_joined_in_any_order_are_equal_to_the_byte(few, tmp_path):
-    one, other = Catalogue(tmp_path / "one"), Catalogue(tmp_path / "other")
-    for signature in few:
-        one.add(signature)
-    for signature in reversed(few):
-        other.add(signature)
-    one.compact()
-    other.compact()
+    for name, order in (("one", few), ("other", reversed(few))):
+        catalogue = Catalogue(tmp_path / name)
+        for signature in order:
+            catalogue.add(signature)
+        catalogue.compact()
     assert content(tmp_path / "one") == content(tmp_path / "other")
 
 
@@ -121,16 +128,13 @@ def test_two_writers_lose_nothing(few, tmp_path):
     for writer in writers:
         writer.join(120)
     assert {writer.exitcode for writer in writers} == {0}
-    assert sorted(named(Catalogue(tmp_path))) == sorted(f"org/model-{number}" for number in range(20))
+    assert named(Catalogue(tmp_path)) == sorted(f"org/model-{number}" for number in range(20))
 
 
-def test_a_damaged_shard_is_an_error_and_nothing_is_joined_to_it_or_lost(few, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    for signature in few:
-        catalogue.add(signature)
+def test_a_damaged_shard_is_an_error_and_nothing_is_joined_to_it_or_lost(filled, tmp_path):
     (tmp_path / "keys" / "bad.safetensors").write_bytes(b"x" * 1000)
     before = content(tmp_path)
-    for read in (catalogue.entries, catalogue.compact):
+    for read in (filled.entries, filled.compact):
         with pytest.raises(SignatureError, match=r"bad.safetensors is not a file of an index: .*; remove it and add"):
             read()
     assert content(tmp_path) == before
@@ -150,9 +154,84 @@ def test_a_name_that_could_not_be_read_back_is_not_written(few, tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_signature_under_the_name_of_another_model_is_refused(few, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    (one,), (other,) = catalogue.add(few[0]), catalogue.add(few[1])
-    catalogue.signature_path(one).write_bytes(catalogue.signature_path(other).read_bytes())
+def test_a_signature_under_the_name_of_another_model_is_refused(filled):
+    one, other, *_ = sorted(filled.entries())
+    filled.signature_path(one).write_bytes(filled.signature_path(other).read_bytes())
     with pytest.raises(SignatureError, match="is not the signature of org/model-0"):
-        catalogue.signature(one)
+        filled.signature(one)
+
+
+INDEX = "wren/index"
+
+
+@pytest.fixture
+def folder(online, signatures, tmp_path):
+    """The folder of an index on the Hub, with a model of the Hub and a folder."""
+    made = Catalogue(tmp_path / "repo")
+    made.add(replace(signatures["acme/llama-base"], commit="c" * 40))
+    made.add(replace(signatures["acme/gpt2-base"], model="./gpt2"))
+    (made.folder / "README.md").write_text("---\n")
+    online.publish(INDEX, made.folder)
+    commits.tree.cache_clear()
+    return made.folder
+
+
+def test_its_keys_are_fetched_and_signatures_when_they_are_needed(folder, online):
+    opened = store.opened(INDEX)
+    assert opened.source == f"{INDEX}@{online.commit(INDEX, 'main')}"
+    assert [entry.model for entry in sorted(opened.entries())] == ["./gpt2", "acme/llama-base"]
+    assert not [one for one in online.requests if "signatures" in one or "README" in one]
+    assert all(opened.tested(entry) for entry in opened.entries())
+
+
+def test_at_a_commit_it_is_there_without_the_network_once_it_was_read(folder, online, monkeypatch):
+    at = f"{INDEX}@{online.commit(INDEX, 'main')}"
+    before = store.opened(at).entries()
+    online.forget()
+    assert store.opened(at).entries() == before
+    assert not [one for one in online.requests if "resolve" in one]
+
+
+@pytest.mark.parametrize("name", ["nowhere", "a b/c", "../x/y", "wren/index/keys"])
+def test_what_is_neither_is_one_line(name):
+    with pytest.raises(OptionError, match="does not exist, and no index on the Hub has this name;"):
+        store.opened(name)
+
+
+def test_what_is_not_there_or_no_index_is_one_line(folder, online, tmp_path):
+    with pytest.raises(RepositoryError, match="no/where is not on the Hub"):
+        store.opened("no/where")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "README.md").write_text("")
+    online.publish("wren/other", tmp_path / "other")
+    with pytest.raises(RepositoryError, match=r"wren/other holds no index: it has no keys/\*\.safetensors"):
+        store.opened("wren/other")
+
+
+@pytest.mark.parametrize("bound", ["MOST_FILES", "LARGEST_INDEX"])
+def test_one_that_is_too_large_is_refused_before_any_file_is_fetched(folder, online, monkeypatch, bound):
+    monkeypatch.setattr(store, bound, 1)
+    with pytest.raises(RepositoryError, match=r"wren/index has 4 files of keys of \d+ bytes, and hf-lineage reads"):
+        store.opened(INDEX)
+    assert not [one for one in online.requests if "resolve" in one]
+
+
+def test_a_damaged_file_is_one_line(folder):
+    (folder / "keys" / "bad.safetensors").write_bytes(b"x" * 100)
+    with pytest.raises(SignatureError, match=r"bad.safetensors is not a file of an index: the header claims"):
+        store.opened(INDEX).entries()
+
+
+def test_a_signature_that_is_too_large_gone_or_of_another_model_is_refused(folder, monkeypatch):
+    opened = store.opened(INDEX)
+    one, other = sorted(opened.entries())
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "LARGEST_SIGNATURE", 99)
+        with pytest.raises(RepositoryError, match="bytes, and at most 99 are read"):
+            opened.signature(one)
+    shutil.copy(folder / signature_file(other), folder / signature_file(one))
+    with pytest.raises(LineageError):
+        opened.signature(one)
+    (folder / signature_file(other)).unlink()
+    with pytest.raises(RepositoryError, match=r"wren/index has no signatures/.*\.safetensors at commit"):
+        opened.signature(other)

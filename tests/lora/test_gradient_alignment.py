@@ -1,11 +1,15 @@
 """The exact test of an adapter: valid under independence, blind to the factors, and powerful where there is a trace."""
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, ExitCode
 from hf_lineage.lora import gradient_alignment as adapter_trace
+from hf_lineage.lora.adjacent_matrices import block, product_rows
 from hf_lineage.lora.gradient_alignment import (
     FIRST,
     LEAST,
@@ -18,7 +22,6 @@ from hf_lineage.lora.gradient_alignment import (
     measure_trace,
     trace,
 )
-from hf_lineage.lora.replicates import block, product_rows
 
 COORDINATES, UNITS, DIMENSIONS = "residual coordinates", "hidden units", "dimensions of value heads"
 
@@ -287,3 +290,70 @@ def test_drawing_more_raises_no_rate():
     p_values = np.array([measure_trace([leaning(0.0, seed)], criteria).p_value for seed in range(3000)])
     assert np.sum(p_values <= 0.01) <= 45
     assert np.sum(p_values <= VERIFIED) <= 9
+
+
+def ratio(written, through):
+    """The statistic as the formula says, for one group: means are removed after rows were moved or flipped."""
+    written, through = written - written.mean(axis=0), through - through.mean(axis=1, keepdims=True)
+    return np.sum((through @ written) ** 2)
+
+
+def sizes_alone(written, through):
+    through = through - through.mean(axis=1, keepdims=True)
+    return np.sum(np.sum(written**2, axis=1) * np.sum(through**2, axis=0))
+
+
+def exhaustive(written, through, elements, centre):
+    """The p-value over all of some elements, each a function of rows."""
+    rows = [element(written) for element in elements]
+    values = np.array([ratio(one, through) - sizes_alone(one - one.mean(axis=0) * centre, through) for one in rows])
+    return np.mean(values >= values[0] - 1e-6 * np.abs(values[0]))
+
+
+PERMUTED = [lambda rows, order=order: rows[list(order)] for order in itertools.permutations(range(6))]
+
+FLIPS = [lambda rows, signs=signs: rows * np.array(signs)[:, None] for signs in itertools.product((1, -1), repeat=6)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_drawn_elements_give_the_p_of_all_of_them(monkeypatch, seed):
+    """Six rows: all 720 permutations, all 64 flips, all 36 permutations within small and large ones."""
+    monkeypatch.setattr(adapter_trace, "FLIPPED", 1)
+    random = np.random.default_rng(seed)
+    written = random.normal(size=(6, 2)) + 1
+    written *= np.array([1, 4, 1.3, 3, 1.2, 5])[:, None] / np.linalg.norm(written, axis=1, keepdims=True)
+    through = (random.normal(size=(4, 2)) @ written.T + 3 * random.normal(size=(4, 6))).astype(np.float32)
+    parts = written[None].astype(np.float32), through[None]
+    free, bound = (trace([block("up", 0, UNITS, *parts, flips=flips)], 8000, 0) for flips in (True, False))
+    expected = [exhaustive(written, through, PERMUTED, 1), exhaustive(written, through, FLIPS, 0)]
+    assert free.p_values == pytest.approx(expected, abs=0.02)
+    kept = [element for element in PERMUTED if {*element(np.arange(6))[[0, 2, 4]]} == {0, 2, 4}]
+    assert bound.p_values == pytest.approx([exhaustive(written, through, kept, 1)] * 2, abs=0.02)
+
+
+def in_order_of_size(random, flips):
+    """A block of an adapter and an independent base, both of whose rows fall off with their rank."""
+    sizes = np.arange(1, 41)[:, None] ** (-1.0 if flips else -0.4)
+    written, through = ((random.normal(size=(40, q)) * sizes).astype(np.float32) for q in (3, 12))
+    return [block("down", 0, COORDINATES, written[None], through.T[None], flips=flips)]
+
+
+@pytest.mark.parametrize("flips", [True, False], ids=["signs", "strata"])
+def test_sorted_rows_of_independent_pairs_show_nothing(flips):
+    random = np.random.default_rng(11)
+    pairs = [trace(in_order_of_size(random, flips), 99, seed) for seed in range(200)]
+    assert kstest([one.p_values[1] for one in pairs], "uniform").pvalue > 0.01
+    assert np.mean([one.p_value <= 0.05 for one in pairs]) <= 0.1
+    if flips:  # all permutations would show what is not there
+        assert np.mean([one.p_values[0] <= 0.05 for one in pairs]) > 0.2
+
+
+def test_rows_of_both_kinds_together_are_permuted_alike_and_then_flipped():
+    """Up and gate have the same units, so that one permutation within strata serves both, and flips are added to it."""
+    random = np.random.default_rng(0)
+    up, gate = (random.normal(size=(1, 32, 3)).astype(np.float32) for _ in range(2))
+    through = random.normal(size=(1, 5, 32)).astype(np.float32)
+    flipping = trace([block("up", 0, UNITS, up, through, flips=True), block("gate", 0, UNITS, gate, through)], 50, 0)
+    assert np.array_equal(flipping.ratios[:, 1], flipping.flipped[:, 1])
+    assert np.allclose(flipping.ratios[0], flipping.flipped[0], atol=0.2)
+    assert not np.allclose(flipping.ratios[1:, 0], flipping.flipped[1:, 0])

@@ -1,9 +1,9 @@
 """Steps: what people and their tools do to a model before they publish it; each takes the folder of its repository."""
 
+import functools
 import json
 import shutil
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,40 +11,46 @@ import onnx
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests import onnx_models
-from tests.checkpoint.formats.test_gptq import gptq
-from tests.checkpoint.formats.test_hqq import hqq
-from tests.checkpoint.formats.test_torchao_quanto import rows
+from tests import gguf_models, onnx_models
+from tests.checkpoint.formats import test_awq as awq
+from tests.checkpoint.formats import test_bitsandbytes as bnb
+from tests.checkpoint.formats import test_fp8 as fp8
+from tests.checkpoint.formats import test_gptq as gptq
+from tests.checkpoint.formats import test_hqq as hqq
+from tests.checkpoint.formats import test_mlx as mlx
+from tests.checkpoint.formats import test_torchao as torchao
+from tests.checkpoint.formats import test_torchao_quanto as quanto
 from tests.models import HEADS, WEIGHTS, Trap, edit_json, shard, spoil
-from tests.published import storage
 
 INDEX, GRAPH = "model.safetensors.index.json", "onnx/model.onnx"
 Step = Callable[[Path], object]
+YI = {"architectures": ["YiForCausalLM"], "model_type": "Yi", "auto_map": {"AutoModel": "yi.Yi"}}
+"""What a configuration says of a class of remote code that is a Llama under another name."""
 
 
-def origin(folder: Path) -> None:
-    edit_json(folder / "config.json", _name_or_path="acme/base")
+def config(**said: Any) -> Step:
+    """A step that writes settings into `config.json`."""
+    return lambda folder: edit_json(folder / "config.json", **said)
 
 
-def local_origin(folder: Path) -> None:
-    edit_json(folder / "config.json", _name_or_path="/home/me/base")
+def moved(name: str, other: str) -> Step:
+    """A step that gives a file another name."""
+    return lambda folder: (folder / name).rename(folder / other)
 
 
-def other_origin(folder: Path) -> None:
-    edit_json(folder / "config.json", _name_or_path="fern/before")
+def renamed_tensors(rename: Callable[[str], str]) -> Step:
+    """A step that gives every tensor another name."""
+
+    def change(tensors: dict) -> None:
+        for own in list(tensors):
+            tensors[rename(own)] = tensors.pop(own)
+
+    return lambda folder: spoil(folder, change)
 
 
 def shards_without_index(folder: Path) -> None:
     shard(folder)
     (folder / INDEX).unlink()
-
-
-def variant(folder: Path) -> None:
-    (folder / WEIGHTS).rename(folder / "model.fp16.safetensors")
-
-
-def another_name(folder: Path) -> None:
-    (folder / WEIGHTS).rename(folder / "our-model.safetensors")
 
 
 def two_files(folder: Path) -> None:
@@ -96,8 +102,13 @@ def packed(folder: Path) -> None:
     edit_json(folder / "config.json", quantization_config={"quant_method": "exl2"})
 
 
-def quantized(pack: Callable[[torch.Tensor], dict[str, torch.Tensor]], **settings: Any) -> Step:
-    """A step that stores the matrices of the layers in a format."""
+def apart(folder: Path) -> Path:
+    """The model of a folder in a folder beside it; the folder itself is gone."""
+    return Path(shutil.move(folder, folder.with_name("plain")))
+
+
+def quantized(pack: Any, **settings: Any) -> Step:
+    """A step that stores the matrices of the layers as a format of quantization does."""
 
     def change(tensors: dict) -> None:
         for name in [name for name in tensors if ".layers." in name and tensors[name].ndim == 2]:
@@ -111,19 +122,44 @@ def quantized(pack: Callable[[torch.Tensor], dict[str, torch.Tensor]], **setting
     return store
 
 
-def eetq(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Integers laid out for a GPU, which nothing but the library undoes."""
-    return {".weight": matrix.T.contiguous().to(torch.int8), ".weight_scales": torch.ones(len(matrix)).half()}
+def eight_bit_mlx(folder: Path) -> None:
+    plain = apart(folder)
+    mlx.released(plain, folder, bits=8)
+    shutil.rmtree(plain)
 
 
-def wrapped(prefix: str) -> Step:
-    """A step that puts a prefix before the name of every tensor."""
+def cast(dtype: torch.dtype) -> Step:
+    """A step that stores every matrix as numbers of another type."""
 
     def change(tensors: dict) -> None:
         for name in list(tensors):
-            tensors[prefix + name] = tensors.pop(name)
+            tensors[name] = tensors[name].to(dtype) if tensors[name].ndim > 1 else tensors[name]
 
     return lambda folder: spoil(folder, change)
+
+
+def as_gguf(*kinds: str, config: bool = False, said: Mapping[str, str] | None = None) -> Step:
+    """A step that leaves nothing but GGUF files of these types, and perhaps a `config.json`, with such metadata."""
+
+    def change(folder: Path) -> None:
+        plain = apart(folder)
+        for kind in kinds:
+            gguf_models.write(plain, folder / f"model-{kind}.gguf", kind=getattr(gguf_models.KINDS, kind), said=said)
+        if config:
+            shutil.copy(plain / "config.json", folder)
+        shutil.rmtree(plain)
+
+    return change
+
+
+def codes(matrix: torch.Tensor) -> torch.Tensor:
+    """Integers in place of a matrix, which only the library of their format can decode."""
+    return matrix.to(torch.int32)
+
+
+def eetq(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Integers laid out for a GPU, which nothing but the library undoes."""
+    return {".weight": matrix.T.contiguous().to(torch.int8), ".weight_scales": torch.ones(len(matrix)).half()}
 
 
 def into(name: str) -> Step:
@@ -210,10 +246,6 @@ def as_pixart(folder: Path) -> None:
     (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
 
 
-def diffusers_variant(folder: Path) -> None:
-    (folder / "diffusion_pytorch_model.safetensors").rename(folder / "diffusion_pytorch_model.fp16.safetensors")
-
-
 def as_timm(folder: Path) -> None:
     """The layers of a Llama as the blocks of a vision transformer of timm."""
     names = {
@@ -231,28 +263,16 @@ def as_timm(folder: Path) -> None:
     )
 
 
-def unknown_timm(folder: Path) -> None:
-    as_timm(folder)
-    edit_json(folder / "config.json", architecture="resnet50.a1_in1k")
-
-
 def inside(prefix: str, settings: str, name: str, tower: str) -> Step:
     """A step that makes a language model the one inside another of remote code, with a tower for pictures."""
 
     def change(folder: Path) -> None:
-        config = json.loads((folder / "config.json").read_text())
-        auto = {"AutoModel": "modeling.Theirs"}
-        outer = {settings: config} if settings else config
-        config["hidden_act"] = "silu"
-        whole = outer | {"architectures": [name], "auto_map": auto, "model_type": "theirs"}
+        own = json.loads((folder / "config.json").read_text()) | {"hidden_act": "silu"}
+        outer = {settings: own} if settings else own
+        whole = outer | {"architectures": [name], "auto_map": {"AutoModel": "modeling.Theirs"}, "model_type": "theirs"}
         (folder / "config.json").write_text(json.dumps(whole))
-
-        def rename(tensors: dict) -> None:
-            for own in list(tensors):
-                tensors[prefix + own] = tensors.pop(own)
-            tensors[f"{tower}.layers.0.weight"] = torch.ones(8, 8)
-
-        spoil(folder, rename)
+        renamed_tensors(lambda own: prefix + own)(folder)
+        spoil(folder, lambda tensors: tensors.update({f"{tower}.layers.0.weight": torch.ones(8, 8)}))
 
     return change
 
@@ -262,54 +282,28 @@ def also_bare(folder: Path) -> None:
     shutil.copytree(folder, folder.parents[1] / "base")
 
 
-def renamed(folder: Path) -> None:
-    edit_json(folder / "config.json", architectures=["YiForCausalLM"], model_type="Yi", auto_map={"AutoModel": "yi.Yi"})
-
-
 def yi(folder: Path) -> None:
     """A class of the code of a repository, which calls the norms otherwise."""
-    renamed(folder)
-    edit_json(folder / "config.json", hidden_act="silu")
-
-    def rename(tensors: dict) -> None:
-        for own in list(tensors):
-            theirs = own.replace("input_layernorm", "ln1").replace("post_attention_layernorm", "ln2")
-            tensors[theirs] = tensors.pop(own)
-
-    spoil(folder, rename)
+    config(**YI, hidden_act="silu")(folder)
+    names = ("input_layernorm", "ln1"), ("post_attention_layernorm", "ln2")
+    renamed_tensors(lambda own: functools.reduce(lambda name, pair: name.replace(*pair), names, own))(folder)
 
 
 def nemotron_embed(folder: Path) -> None:
     """A model without a head, in which every token sees every other one."""
-    edit_json(
-        folder / "config.json",
-        architectures=["LlamaBidirectionalModel"],
-        auto_map={"AutoModel": "llama_bidirectional_model.LlamaBidirectionalModel"},
-        hidden_act="silu",
-        model_type="llama_bidirec",
-        pooling="avg",
-    )
-    spoil(folder, bare)
+    name = "LlamaBidirectionalModel"
+    auto = {"AutoModel": f"llama_bidirectional_model.{name}"}
+    config(architectures=[name], auto_map=auto, hidden_act="silu", model_type="llama_bidirec", pooling="avg")(folder)
+    bare(folder)
 
 
-def bare(tensors: dict) -> None:
-    for own in list(tensors):
-        tensors[own.removeprefix("model.")] = tensors.pop(own)
+bare = renamed_tensors(lambda own: own.removeprefix("model."))
 
 
 def nv_embed(folder: Path) -> None:
     """A model without a head inside another, beside what attends to latents."""
-    spoil(folder, bare)
+    bare(folder)
     inside("embedding_model.", "text_config", "NVEmbedModel", "latent_attention_model.cross_attend_blocks")(folder)
-
-
-def nameless(folder: Path) -> None:
-    edit_json(folder / "config.json", architectures=None)
-
-
-def typeless(folder: Path) -> None:
-    """A configuration that says neither class nor type."""
-    edit_json(folder / "config.json", architectures=None, model_type=None)
 
 
 def rotated(matrix: torch.Tensor) -> torch.Tensor:
@@ -397,35 +391,70 @@ def several_graphs(folder: Path) -> None:
     (folder / GRAPH).unlink()
 
 
+def unknown_timm(folder: Path) -> None:
+    as_timm(folder)
+    config(architecture="resnet50.a1_in1k")(folder)
+
+
 STEPS: dict[str, Step] = {
-    "autoround": quantized(gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
+    "autoround": quantized(gptq.gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
     "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
-    "hqq": quantized(hqq(), quant_method="hqq"),
-    "quanto": quantized(rows(torch.int8)),
-    **storage.STEPS,
-    "compiled": wrapped("_orig_mod."),
+    "hqq": quantized(hqq.hqq(), quant_method="hqq"),
+    "quanto": quantized(quanto.rows(torch.int8)),
+    "awq": quantized(awq.awq(), **awq.AWQ),
+    "bnb_four_bits": quantized(bnb.four_bits(), **bnb.FOUR),
+    "bnb_eight_bits": quantized(bnb.eight_bits, **bnb.EIGHT),
+    "bfloat16": cast(torch.bfloat16),
+    "float8": cast(torch.float8_e4m3fn),
+    "float16": cast(torch.float16),
+    "flax": moved(WEIGHTS, "flax_model.msgpack"),
+    "fp8": quantized(fp8.whole, **fp8.FP8),
+    "fp8_blocks": quantized(fp8.blocks(16, 32), **fp8.FP8, weight_block_size=[16, 32]),
+    "gguf": as_gguf("F16", config=True),
+    "gguf_alone": as_gguf("F32"),
+    "gguf_eight_bits": as_gguf("Q8_0"),
+    "gguf_of_its_own_word": as_gguf("F16", said={"general.base_model.0.repo_url": "https://huggingface.co/acme/base"}),
+    "gguf_source": as_gguf("F16", said={"general.source.huggingface.repository": "acme/base"}),
+    "gguf_several": as_gguf("Q4_0", "Q8_0"),
+    "gptq": quantized(gptq.gptq(), **gptq.settings()),
+    "mlx": eight_bit_mlx,
+    "tensorflow": moved(WEIGHTS, "tf_model.h5"),
+    "torchao": quantized(torchao.rows(torch.int8), **torchao.TORCHAO),
+    "aqlm": quantized(lambda matrix: {".codes": codes(matrix), ".codebooks": matrix[:1]}, quant_method="aqlm"),
+    "exl2": quantized(lambda matrix: {".q_weight": codes(matrix), ".q_groups": codes(matrix)}),
+    "quip": quantized(lambda matrix: {".Qidxs": codes(matrix)}),
+    "another_name": moved(WEIGHTS, "our-model.safetensors"),
+    "compiled": renamed_tensors("_orig_mod.{}".format),
+    "diffusers_variant": moved("diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.fp16.safetensors"),
     "folder": into("model"),
-    "graph_in_4_bits": as_graph("model_q4", partial(onnx_models.blocks, size=16)),
+    "graph_in_4_bits": as_graph("model_q4", functools.partial(onnx_models.blocks, size=16)),
     "graph_in_8_bits": as_graph("model_quantized", onnx_models.dynamic),
     "graph_in_8_bits_too": as_graph("model_quantized", onnx_models.dynamic, alone=False),
     "hcx_vision": inside("model.language_model.", "text_config", "HCXVisionV2ForCausalLM", "model.vision_model"),
     "internvl": inside("language_model.", "llm_config", "InternVLChatModel", "vision_model.encoder"),
     "llava": inside("", "", "LlavaLlamaForCausalLM", "model.vision_tower.encoder"),
     "minicpm_v": inside("llm.", "", "MiniCPMV", "vpm.encoder"),
+    "local_origin": config(_name_or_path="/home/me/base"),
+    "nameless": config(architectures=None),
     "old_torch_file": torch_file("pytorch_model.bin", old=True),
-    "parallel": wrapped("module."),
-    "peft": wrapped("base_model.model."),
+    "origin": config(_name_or_path="acme/base"),
+    "other_origin": config(_name_or_path="fern/before"),
+    "parallel": renamed_tensors("module.{}".format),
+    "peft": renamed_tensors("base_model.model.{}".format),
+    "renamed": config(**YI),
     "shards": shard,
     "torch_file": torch_file("pytorch_model.bin"),
     "torch_file_of_another_name": torch_file("model.pt"),
+    "typeless": config(architectures=None, model_type=None),
+    "variant": moved(WEIGHTS, "model.fp16.safetensors"),
     **{
         step.__name__: step
         for step in (
-            also_bare, another_name, as_pixart, as_timm, as_unet, checkpoints, diffusers_variant, fused_graph, graph,
-            graph_without_configuration, local_origin, makers_names, nameless, nemotron_embed, nv_embed,
-            nameless_graph, only_pickle, origin, other_decoder, other_origin, other_tensors, other_tensors_beside,
-            packed, outside, pickle, pipeline, renamed, sentence_transformer, several_graphs, shards_without_index,
-            torch_shards, trap, two_files, typeless, unknown_timm, variant, yi
+            also_bare, as_pixart, as_timm, as_unet, checkpoints, fused_graph, graph,
+            graph_without_configuration, makers_names, nemotron_embed, nv_embed,
+            nameless_graph, only_pickle, other_decoder, other_tensors, other_tensors_beside,
+            packed, outside, pickle, pipeline, sentence_transformer, several_graphs, shards_without_index,
+            torch_shards, trap, two_files, unknown_timm, yi
         )
     },
 }  # fmt: skip

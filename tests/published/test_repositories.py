@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_lineage.architecture.tables import registry_root
+from hf_lineage.architecture.registry import registry_root
 from tests.invoking import lineage
 from tests.long import first_with
 from tests.models import fine_tuned, tiny_llama

@@ -1,5 +1,6 @@
 """The charts: bars are as long as what they show, and every cell of the heat map has its colour."""
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from hf_lineage.report.charts import (
     heat_map,
     histogram,
     inheritance,
+    round_steps,
     score_bar,
     share_bar,
 )
@@ -134,3 +136,12 @@ def test_a_laundered_order_is_outlined_where_the_layers_went():
 @pytest.mark.parametrize(("layers", "numbers"), [(12, 144), (13, 0)])
 def test_numbers_are_written_where_there_is_room(layers, numbers):
     assert len(re.findall(r'<text [^>]*class="(?:light|dark)"', heat_map(measured(layers, layers), "a"))) == numbers
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.013, 0.021), (0, 1e-9), (-40, 3e5), (0.97, 0.9701)])
+def test_steps_are_even_lie_within_and_are_neither_few_nor_many(low, high):
+    steps = round_steps(low, high, 4)
+    assert 1 < len(steps) <= 5
+    assert all(low <= step <= high for step in steps)
+    widths = [after - before for before, after in itertools.pairwise(steps)]
+    assert widths == pytest.approx([widths[0]] * len(widths))

@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from hf_lineage import report
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.merge import Parent
+from hf_lineage.report.cyclonedx import ancestors, confidence
 from tests import pages
 from tests.invoking import lineage
 
@@ -82,3 +85,29 @@ def test_without_its_library_the_extra_is_named_before_anything_is_read(monkeypa
     assert lineage("check", "no such model", "--format", "cyclonedx").error == (
         "--format cyclonedx needs cyclonedx-python-lib; run pip install 'hf-lineage[cyclonedx] @ git+https://github.com/hf-lineage/hf-lineage'"
     )
+
+
+def near(base, share, **more):
+    return replace(pages.row(base, mlp=pages.measured(share=share)), **more)
+
+
+def names(*rows):
+    return [one.claim.base for one in ancestors(pages.report(*rows))]
+
+
+def test_the_nearest_is_the_first_and_the_upstream_of_all_the_last():
+    assert names(near("org/far", 0.6), near("org/near", 0.99), near("org/part", 0.3)) == ["org/near", "org/far"]
+
+
+def test_the_base_of_a_merge_is_behind_its_parents():
+    base = Parent(method="ties", declared={}, shares={}, is_base=True)
+    assert names(near("org/base", 0.99, parent=base), near("org/parent", 0.7)) == ["org/parent", "org/base"]
+
+
+def test_a_base_of_several_parts_is_named_once():
+    assert names(near("org/base", 0.9, part="unet"), near("org/base", 0.9, part="text_encoder")) == ["org/base"]
+
+
+@pytest.mark.parametrize(("p", "level"), [(0.001, "0.999"), (0.003, "0.997"), (1e-9, "0.9999"), (0.5, "0.5")])
+def test_confidence_is_the_level_at_which_independence_is_rejected_and_never_certain(p, level):
+    assert confidence(pages.row(mlp=pages.measured(p=p))) == Decimal(level)

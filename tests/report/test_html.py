@@ -10,14 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import Bar, Bars, Finding, Row, Table
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS
-from hf_lineage.report.html import tiles, view_claim
-from hf_lineage.report.page import commit_of_model, fill
+from hf_lineage.report.html import (
+    Commit,
+    commit_of_base,
+    commit_of_model,
+    draw,
+    is_shown_apart,
+    show,
+    tiles,
+    view_claim,
+)
+from hf_lineage.report.page import HINTS, fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
 from tests.pages import HOSTILE, hostile_report, measured, report, row
@@ -191,8 +200,30 @@ def test_layers_are_counted_out_of_all_only_where_more_could_have_been_read():
     assert shown(row(mlp=measured(analyses=3), layers=6))["Layers"][0] == "6"
 
 
+def test_a_bar_has_its_interval_and_nothing_else_where_that_is_too_wide():
+    clear, unclear = (draw(Bar("<b>", 0.5, -3.0, 4.0, told)) for told in (True, False))
+    assert 'class="share"' in clear
+    assert 'class="share"' not in unclear
+    assert "M0 7H200" in unclear
+
+
+def test_any_finding_has_its_tables_its_bars_and_its_sentences():
+    tables = (Table("few", ("A", "B"), (("<x>", "1"),)), Table("many", ("A",), (("y",),) * 12))
+    picture = Bars((Bar("<b>", 0.5, 0.4, 0.6),), "what <it> shows")
+    finding = Finding("Toy", sentences=(f"one thing{HINTS[0]}",), tables=tables, picture=picture)
+    page = show(finding, "claim 1, ")
+    assert 'aria-label="claim 1, few"' in page
+    assert page.count("<details>") == 1
+    assert "<dt>&lt;b&gt;</dt>" in page
+    assert "what &lt;it&gt; shows</figcaption>" in page
+    assert '<p class="exact">One thing.</p>' in page
+    assert '<details open="">' in show(finding, explain=True)
+    assert is_shown_apart(finding)
+    assert not is_shown_apart(Finding("Toy", sentences=("one thing",)))
+
+
 A, B = "a" * 40, "b" * 40
-WEIGHTS = Origin("weights")
+WEIGHTS, FILE = (Origin(kind) for kind in ("weights", "file"))
 
 
 def on_hub(*rows, name="org/model", **settings):
@@ -223,3 +254,24 @@ def test_hostile_names_and_commits_are_never_addresses(name):
     found = replace(on_hub(hostile), commit=name)
     assert addresses(whole_claim(found)) == []
     assert addresses(whole_claim(found, several=True)) == []
+    assert commit_of_base(hostile).address is commit_of_model(found).address is None
+
+
+def test_a_commit_on_the_hub_has_an_address():
+    assert commit_of_model(on_hub()).address == f"https://huggingface.co/org/model/tree/{A}"
+    of_base = commit_of_base(replace(row(commit=B), base_origin=WEIGHTS))
+    assert (of_base.name, of_base.address) == (B, f"https://huggingface.co/org/base/tree/{B}")
+
+
+def test_a_folder_has_no_commit_and_says_why():
+    local = replace(report(row(mlp=measured())), source=RepoRef("./x", Path("x")))
+    assert commit_of_model(local) == Commit(None, None, "read from a folder")
+    assert commit_of_model(replace(local, source=None)) == Commit(None, None, "given as a stored signature")
+    assert commit_of_base(replace(row(), base_origin=WEIGHTS)).reason == "read from a folder"
+    assert commit_of_base(row()).reason == "nothing of it was read"
+
+
+def test_the_commit_that_a_stored_signature_names_is_not_linked():
+    assert commit_of_model(replace(report(commit=A), source=None)).address is None
+    stored = replace(row("base.lineage.safetensors", commit=B), base_origin=FILE)
+    assert (commit_of_base(stored).name, commit_of_base(stored).address) == (B, None)

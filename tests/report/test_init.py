@@ -1,7 +1,11 @@
 """Reports: the text fits 80 columns, the JSON keeps to its schema, the Markdown cannot be broken out of."""
 
+import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +19,11 @@ from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
+from hf_lineage.report.json import encode
 from hf_lineage.source.options import Options
+from tests import hostile
 from tests.example_evidence import evidence
+from tests.invoking import Outcome, environment
 from tests.pages import document
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
@@ -85,14 +92,6 @@ def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_
     assert "Conflictingclaims:README.mddeclaresa/b;adapter_config.jsondeclaresc/d" in squeezed
 
 
-WAYS = [
-    # The shares of four layers; words, code, exit code and the first words of the reason.
-    ((1.0,) * 4, "VERIFIED inherited", "inherited", 0, ""),
-    ((1.0, 0, 0, 0), "RELATED part", "part", 3, "25% of what its units write is inherited, in layer 0"),
-    ((0.0,) * 4, "RELATED embedding", "embedding", 3, "0% of what its units write is inherited: the coordinates"),
-]
-
-
 def test_an_error_without_bound_is_null_in_json():
     unbounded = evidence()
     unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
@@ -103,3 +102,68 @@ def test_an_error_without_bound_is_null_in_json():
 def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
     hybrid = replace(row(judge({"mlp": evidence()}, Criteria())), layers=8)
     assert "decided after" not in FORMATS["text"](report(hybrid), True)
+
+
+ROOT = Path(__file__).parents[2]
+TOY = """
+def render(report, explain):
+    return f"{len(report.rows)} claim, explained: {explain}\\n"
+"""
+WITH_TOY = """
+import sys
+from hf_lineage.report import FORMATS, Format
+FORMATS["toy"] = Format("toy_format")
+from hf_lineage.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def with_toy(tmp_path):
+    """The command line with a format that is a module of its own and a line of the table, and nothing more."""
+    (tmp_path / "toy_format.py").write_text(TOY)
+    env = environment(PYTHONPATH=f"{tmp_path}:{ROOT}")
+
+    def run(*arguments):
+        command = [sys.executable, "-c", WITH_TOY, *map(str, arguments)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path, with_toy):
+    files = {form: tmp_path / f"report.{form}" for form in ("toy", "json")}
+    asked = [word for form, file in files.items() for word in ("-o", f"{form}={file}")]
+    outcome = with_toy("check", hub / "fern/child", "--local-hub", hub, "--format", "toy", *asked)
+    assert outcome == Outcome(0, "1 claim, explained: False\n", "")
+    assert files["toy"].read_text() == "1 claim, explained: True\n"
+    assert json.loads(files["json"].read_text())["tool"] == {"name": "hf-lineage", "version": __version__}
+
+
+ROOT = Path(__file__).parents[2]
+MACHINES = ("json", "sarif", "cyclonedx", "intoto")
+
+
+@pytest.mark.parametrize("form", MACHINES)
+def test_the_same_report_is_the_same_file(every_kind, form):
+    assert FORMATS[form](every_kind, False) == FORMATS[form](every_kind, False)
+
+
+@pytest.mark.parametrize("form", MACHINES)
+def test_untrusted_input_is_nowhere_more_than_text(hostile_report, form):
+    text = FORMATS[form](hostile_report, False)
+    assert text.isascii()
+    patterns = hostile.MARKUP + hostile.LINES
+    assert not hostile.traces(text, patterns[:-1] if form in ("json", "intoto") else patterns)  # these cut no name
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_neither_is_it_in_what_people_read(hostile_report, form):
+    text = FORMATS[form](hostile_report, True)
+    assert not hostile.traces(text, hostile.LINES if form == "text" else hostile.MARKUP + hostile.LINES)
+
+
+def test_escaping_changes_no_value():
+    document = {"<b>": ["&", "##[x]", "\u202e", "é", 0.1, None, True, -3]}
+    assert json.loads(encode(document)) == document

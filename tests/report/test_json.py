@@ -1,16 +1,20 @@
 """The report for machines: all of it is held against a committed one, and every key is in its schema."""
 
+import hashlib
 import json as plain
+import os
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.report import json
+from hf_lineage.report import FORMATS, json
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT
-from hf_lineage.report.materials import encode
+from hf_lineage.report.json import digests, encode
 from tests import goldens
+from tests.models import card, fine_tuned, shard, tiny_llama
+from tests.report.test_cyclonedx import validate
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +105,72 @@ def test_what_is_published_is_the_report_without_what_one_run_or_machine_knows(r
     (row,) = report.rows
     cached = replace(report, rows=(replace(row, base_origin=replace(row.base_origin, kind="cache"), traffic={}),))
     assert json.published(replace(cached, checked_at=report.checked_at + timedelta(1))) == published
+
+
+KEPT = ("intoto", "cyclonedx")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A working directory with a base in shards and a fine-tune of it."""
+    monkeypatch.chdir(tmp_path)
+    base = tiny_llama(tmp_path / "base")
+    card(fine_tuned(base, tmp_path / "child"))
+    shard(base)
+    return tmp_path
+
+
+@pytest.fixture
+def on_folders(home):
+    return check("./child", ["./base"])
+
+
+@pytest.fixture
+def expected(home):
+    files = sorted((home / "base").glob("*.safetensors"))
+    assert len(files) > 1
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def rendered(report, form):
+    return FORMATS[form](report, False)
+
+
+def test_a_statement_names_them_and_in_cyclonedx_they_are_parts_of_the_ancestor(on_folders, expected):
+    (claim,) = plain.loads(rendered(on_folders, "intoto"))["predicate"]["claims"]
+    assert claim["base_commit"] is None
+    assert claim["signatures"]["base"] == {"kind": "weights", "files": expected}
+    assert plain.loads(rendered(on_folders, "json"))["claims"][0]["signatures"]["base"]["files"] == {}
+    text = rendered(on_folders, "cyclonedx")
+    validate(text)
+    model = plain.loads(text)["metadata"]["component"]
+    (ancestor,) = model["pedigree"]["ancestors"]
+    assert {file["name"]: file["hashes"][0]["content"] for file in ancestor["components"]} == expected
+    (told,) = (one["value"] for one in model["properties"] if one["name"] == "hf-lineage:claim:0:base-files")
+    assert told == ", ".join(f"{file} sha256:{sha256}" for file, sha256 in expected.items())
+
+
+def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(home, on_folders, expected, monkeypatch):
+    digested = []
+    read = hashlib.file_digest
+    files = {file.stat().st_ino for file in home.rglob("*.safetensors")}
+
+    def noted(stream, name):
+        digested.append(os.fstat(stream.fileno()).st_ino)
+        return read(stream, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", noted)
+    for form in FORMATS.keys() - {*KEPT, "intoto-predicate", "checksums"}:
+        rendered(on_folders, form)
+    assert digested == []
+    for form in KEPT:
+        rendered(on_folders, form)
+    weights = [inode for inode in digested if inode in files]
+    assert len(weights) == len({*weights}) == len(expected) + 1
+
+
+def test_what_changed_since_is_read_again(home, on_folders):
+    before = digests(on_folders.rows[0].base_folder)
+    (file, *_) = before
+    (home / "base" / file).write_bytes((home / "base" / file).read_bytes() + b"\n")
+    assert digests(on_folders.rows[0].base_folder)[file] != before[file]

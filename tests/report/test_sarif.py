@@ -9,8 +9,9 @@ from hf_lineage import Options, check
 from hf_lineage.checking.report import Report
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.report import FORMATS
-from tests.models import card
-from tests.pages import HOSTILE, hostile_report, measured, report, row
+from hf_lineage.report.sarif import Place, places
+from tests.models import card, edit_json, tiny_llama
+from tests.pages import measured, report, row
 from tests.report.test_cyclonedx import CODES
 
 SCHEMA = Path(__file__).parents[1] / "data" / "schemas" / "sarif-2.1.0.json"
@@ -99,28 +100,45 @@ def test_no_message_holds_a_link_or_a_placeholder(hostile_report):
     assert text.startswith(r"\[a link\](https://evil.example) @everyone {{0}} ${{{{ secrets.TOKEN }}}}")
 
 
-def rendered(*rows):
-    return json.loads(FORMATS["github"](report(*rows), False))
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    return tiny_llama(tmp_path / "a model")
 
 
-def test_the_outputs_are_those_of_the_claim_that_decides():
-    related, unrelated = row(mlp=measured()), row(mlp=measured(score=0.01, p=0.4))
-    both = rendered(related, unrelated)
-    assert both["exit_code"] == 1
-    outputs = both["outputs"]
-    figures = [outputs[name] for name in ("verdict", "code", "verified", "score", "p-value")]
-    assert figures == ["UNRELATED", "unrelated", "false", "0.01", "0.4"]
-    alone = rendered(related)
-    assert (alone["exit_code"], alone["outputs"]["verified"]) == (0, "true")
+def places_of(model, card, bases=()):
+    (model / "README.md").write_text(card, encoding="utf-8")
+    return places(check(str(model), bases))
 
 
-def test_nothing_declared_is_an_output_of_its_own_and_leaves_the_figures_empty():
-    empty = rendered()
-    assert (empty["exit_code"], empty["outputs"]["code"], empty["outputs"]["verified"]) == (3, "undeclared", "false")
-    assert {empty["outputs"][name] for name in ("score", "p-value")} == {""}
+def test_each_entry_of_a_list_is_at_its_own(model):
+    card = "---\ntags: [org/b]\nbase_model:\n- org/a\n- 'org/b'\n---\norg/a\n"
+    assert [place.line for (place,) in places_of(model, card)] == [4, 5]
 
 
-def test_names_that_nobody_has_checked_reach_no_line_of_their_own():
-    found = json.loads(FORMATS["github"](hostile_report(HOSTILE), False))
-    assert HOSTILE not in found["message"]
-    assert "\n" not in found["title"] + found["message"]
+def test_every_file_that_says_so_is_named(model):
+    edit_json(model / "adapter_config.json", base_model_name_or_path="org/a")
+    (model / "mergekit_config.yml").write_text("models:\n- model: org/a+org/lora\n")
+    assert places_of(model, "---\nbase_model: org/a\n---\n") == [
+        [
+            Place("a%20model/README.md", 2),
+            Place("a%20model/adapter_config.json", 1),
+            Place("a%20model/mergekit_config.yml", 2),
+        ]
+    ]
+
+
+def test_a_base_that_the_user_names_is_where_it_could_be_declared(model):
+    assert places_of(model, "---\nlicense: mit\n---\n", ["org/a"]) == [[Place("a%20model/README.md", None)]]
+
+
+def test_nothing_of_this_machine_is_in_a_path(model, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert places_of(model, "---\nbase_model: org/a\n---\n") == [[Place("README.md", 2)]]
+
+
+@pytest.mark.parametrize("rest", ["* * *: [", "\t- {", "key: &a [*a]\n" * 3, "'"])
+def test_what_follows_the_metadata_does_not_matter(model, rest):
+    assert places_of(model, f"---\nbase_model: org/a\n---\n{rest}") == [[Place("a%20model/README.md", 2)]]

@@ -1,16 +1,13 @@
 """Text for people: tables and paragraphs of 80 columns in which nothing is lost, colours on whole verdicts."""
 
-import html
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
-from hf_lineage.errors import printable
-from hf_lineage.report.text import BAR, WIDTH, bar, colour, escaped, markdown_table, paragraph, table, wrapped
-from tests.properties import ANY_TEXT, cases
+from hf_lineage.report.text import BAR, WIDTH, bar, colour, table, wrapped
+from tests.properties import cases
 
 WORD = st.text("abc-/.é_1", min_size=1, max_size=30)
 
@@ -83,57 +80,3 @@ def test_a_bar_is_never_longer_than_its_column(value, top):
     assert len(bar(value, top)) <= BAR
     assert not (value <= 0 and bar(value, top))
     assert not (value >= top > 0 and len(bar(value, top)) < BAR)
-
-
-BEGINNINGS = (
-    *("", " ", "\n", "-", "- x", "+ x", "* x", "1. x", "1) x", "12345678. x", "# x", "###### x", "> x", "    x", "---"),
-    *("- - -", "\tx", "===", ": x", "```", "~~~ x", "* * *", "___", "<b>", "<!-- x", "[x]: y", "| x |", "1.", "#", "+"),
-    "0)",
-)
-"""What would begin a list, a heading, a quotation, a rule or code if it stood at the beginning of a line."""
-TABLE = frozenset({"table_open", "thead_open", "tbody_open", "tr_open", "th_open", "td_open"})
-PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-
-
-def shown(text):
-    """How a browser shows a text: spaces at its ends, and several in a row, are not seen."""
-    return " ".join(html.escape(printable(text), quote=False).replace('"', "&quot;").split())
-
-
-@cases(300)
-@given(ANY_TEXT)
-def test_any_text_within_a_line_is_shown_as_it_is_printed(text):
-    rendered = PARSER.render(f"Before {escaped(text)} after")
-    assert " ".join(rendered.split()) == " ".join(f"<p>Before {shown(text)} after</p>".split())
-
-
-@cases(200)
-@given(ANY_TEXT, ANY_TEXT)
-def test_any_text_in_a_table_is_one_cell(left, right):
-    rendered = PARSER.render(markdown_table(("a", "b"), [(left, right)]))
-    body = rendered[rendered.index("<tbody>") :]
-    cells = f"<td>{shown(left)}</td> <td>{shown(right)}</td>"
-    assert " ".join(body.split()) == f"<tbody> <tr> {cells} </tr> </tbody> </table>"
-
-
-@cases(200)
-@given(ANY_TEXT)
-def test_nobody_is_mentioned_and_no_address_becomes_a_link(text):
-    assert "@" not in escaped(text)
-    assert "://" not in escaped(text)
-    assert "www." not in escaped(text).lower()
-
-
-@cases(500)
-@given(st.tuples(st.sampled_from(BEGINNINGS), ANY_TEXT).map("".join) | ANY_TEXT)
-def test_any_text_is_one_paragraph_of_what_is_printed(text):
-    for before, after in (
-        ("", ""),
-        ("Above\n\n", "\n\nBelow"),
-        ("| a |\n| --- |\n| b |\n\n", ""),
-        ("- a\n\n# b\n\n", "\n\n---"),
-    ):
-        rendered = PARSER.render(f"{before}{paragraph(text)}{after}")
-        wanted = f"<p>{shown(text)}</p>" if shown(text) else ""
-        expected = f"{PARSER.render(before)}{wanted}{PARSER.render(after)}"
-        assert " ".join(rendered.split()) == " ".join(expected.replace("><", "> <").split())

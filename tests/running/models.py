@@ -8,8 +8,7 @@ from typing import Any
 
 from hf_lineage import Options
 from hf_lineage.hub.repo import resolve
-from hf_lineage.running.hooks import Running, divergences, held_inputs
-from hf_lineage.running.inputs import draw
+from hf_lineage.running.hooks import Running, divergences, draw, held_inputs
 from hf_lineage.running.load import load
 from hf_lineage.running.process import Load
 from hf_lineage.source.model import open_model

@@ -1,13 +1,19 @@
-"""The process that runs a model has no network and bounds on its time and memory, and however it ends is told."""
+"""The process that runs a model has no network and bounds on its time and memory, and however it ends is told.
+
+It answers three requests: to load a model, to run it, and to hold some of its parts.
+"""
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
+import torch
 
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.running import process as processes
-from hf_lineage.running.process import Load, Process, refuse_without_extra
+from hf_lineage.running.load import CannotRunError
+from hf_lineage.running.process import Load, Process, Server, refuse_without_extra
+from tests.running.models import asked, saved
 
 NOTHING = Load("/nowhere", "LlamaForCausalLM", (), (), 2**33)
 FAKE = "import sys, json\nfor line in sys.stdin:\n    {}\n    sys.stdout.flush()"
@@ -57,7 +63,7 @@ def test_the_real_one_has_no_network_and_bounds_its_memory(tmp_path, monkeypatch
     code = (
         "import sys; sys.path[:] = {path!r}\n"
         "import json, socket, resource, urllib.request\n"
-        "from hf_lineage.running.worker import bounded, without_network\n"
+        "from hf_lineage.running.process import bounded, without_network\n"
         "without_network(); bounded(2**28)\n"
         "seen = []\n"
         "for action in (lambda: socket.create_connection(('::1', 9)), lambda: socket.socket().connect(('::1', 9)),\n"
@@ -77,3 +83,13 @@ def test_without_the_packages_the_command_that_installs_them_is_told(monkeypatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "transformers" else object())
     with pytest.raises(OptionError, match=r"--run loads models with transformers; pip install 'hf-lineage\[run\] @"):
         refuse_without_extra()
+
+
+def test_what_is_not_finite_is_a_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "bounded", lambda limit: None)
+    server = Server(tmp_path)
+    request = asdict(asked(saved(tmp_path / "model", "LlamaForCausalLM"), "LlamaForCausalLM"))
+    assert server.answer({"action": "load", "given": request})["unexpected"] == []
+    server._loaded.model.lm_head.weight.data[:] = torch.inf
+    with pytest.raises(CannotRunError, match="what it says is not finite"):
+        server.answer({"action": "run", "given": {"seed": 4}})

@@ -150,23 +150,6 @@ def discussions(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     return json_answer({"discussions": proposals[page : page + 1], "count": len(proposals), "start": page})
 
 
-@route("POST", rf"{_REPO}/discussions")
-def discuss(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
-    """A new discussion, which is listed from now on."""
-    opened = json.loads(request.body)
-    commits = _commits(hub)
-    if not commits.account:
-        return refusal(401, "")
-    number = commits.propose(named["name"], commits.account, opened["title"], pull_request=False)
-    commits.proposals[-1]["description"] = opened["description"]
-    return json_answer({"num": number, "pullRequest": False})
-
-
-@route("GET", rf"{_REPO}/discussions/(?P<number>\d+)")
-def discussion(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
-    return json_answer(_commits(hub).proposals[int(named["number"]) - 1] | {"events": []})
-
-
 @route("POST", rf"{_REPO}/commit/(?P<revision>.+)")
 def commit(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     if hub.commits is None:

@@ -1,7 +1,5 @@
 """Faults: what an answer may become on its way. Each is a function of the right answer."""
 
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -24,23 +22,6 @@ class Planned:
 def slow(seconds: float) -> Fault:
     """Say nothing for a while."""
     return lambda right: replace(right, pause=seconds)
-
-
-class Link:
-    """A connection to the whole Hub with a latency in seconds and so many bytes a second, which all answers share."""
-
-    def __init__(self, latency: float, rate: float) -> None:
-        self._latency, self._rate = latency, rate
-        self._free = 0.0
-        """When the last byte that was promised so far has passed."""
-        self._lock = threading.Lock()
-
-    def __call__(self, right: Answer) -> Answer:
-        """Hold an answer back until it has passed."""
-        with self._lock:
-            now = time.monotonic()
-            self._free = max(now, self._free) + len(right.body) / self._rate
-            return replace(right, pause=self._latency + self._free - now)
 
 
 def too_many(retry_after: int | None = None, reset: int | None = None) -> Fault:

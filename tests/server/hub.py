@@ -3,8 +3,6 @@
 import hashlib
 import re
 import threading
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -60,8 +58,6 @@ class Hub:
     """Method and path, of the Hub itself."""
     parts: list[Part] = field(default_factory=list)
     """What the CDN sent."""
-    sent: Counter[str] = field(default_factory=Counter)
-    """Bytes of bodies by `place/path`."""
     tokens: set[str] = field(default_factory=set)
     """Every Authorization header that was sent to the Hub."""
     leaked: set[str] = field(default_factory=set)
@@ -103,7 +99,7 @@ class Hub:
 
     def moved(self, name: str = "") -> int:
         """Bytes of the large files of a repository that were sent, of all without a name."""
-        return sum(part.stop - part.start for part in self._parts(name))
+        return sum(part.stop - part.start for part in self.parts if part.file.startswith(f"{name}/" if name else ""))
 
     def twice(self) -> list[Part]:
         """Parts that overlap one that was sent before."""
@@ -116,7 +112,7 @@ class Hub:
 
     def forget(self) -> None:
         """Forget what was asked for and what was sent."""
-        for kept in (self.requests, self.parts, self.sent, self.tokens, self.leaked):
+        for kept in (self.requests, self.parts, self.tokens, self.leaked):
             kept.clear()
 
     def spoiled(self, request: Request, right: Answer) -> Answer:
@@ -132,6 +128,3 @@ class Hub:
             else:
                 return right
         return plan.fault(right)
-
-    def _parts(self, name: str) -> Iterator[Part]:
-        return (part for part in self.parts if part.file.startswith(f"{name}/" if name else ""))

@@ -1,4 +1,4 @@
-"""The routes that read: who a model is, which files it has, and the files themselves."""
+"""The routes that read: the models of an author, who a model is, which files it has, and the files themselves."""
 
 import functools
 import hashlib
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from tests.server.answers import Answer, Request, Route, json_answer, refusal, route
 from tests.server.hub import Hub
@@ -83,6 +83,24 @@ def cdn(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
         return Answer(403)
     file = hub.published[asked["name"]][asked["revision"]] / asked["file"]
     return _part(file, request, {"ETag": f'"{sha256(file)}"'})
+
+
+@route("GET", r"hub/api/models")
+def models(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+    """A page of the models of an author, the latest change first, with a link to the next; no private ones."""
+    query = parse_qs(urlsplit(request.target).query)
+    if query.get("sort") != ["lastModified"] or query.get("expand") != ["sha"]:
+        return refusal(400, "BadRequest")
+    (author,), start = query["author"], int(query.get("cursor", ["0"])[0])
+    private = {name for name, (_, code) in hub.refused.items() if code == "RepoNotFound"}
+    names = [name for name in hub.published if name.startswith(f"{author}/") and name not in private]
+    names.sort(key=lambda name: hub.dates[name], reverse=True)
+    page = [{"_id": "0", "id": name, "sha": hub.commit(name, "main")} for name in names[start : start + hub.page]]
+    said = json_answer(page + hub.odd)
+    if start + hub.page < len(names):
+        following = urlencode(query | {"cursor": [start + hub.page]}, doseq=True)
+        said.headers["Link"] = f'<{hub.url}/api/models?{following}>; rel="next"'
+    return said
 
 
 def paths(folder: Path) -> list[Path]:

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import tests.server.commits
-import tests.server.listing
 import tests.server.reading  # noqa: F401 - all enter their routes
 from tests.server.answers import Answer, Request, answer
 from tests.server.hub import LARGE_FILE, Hub, Part
@@ -92,19 +91,16 @@ class _Handler(BaseHTTPRequestHandler):
         if not said.status:
             return
         body = said.body[: said.cut] if request.method != "HEAD" else b""
-        self._note_body(request, said, len(body))
+        if self.place == "cdn" and said.file is not None:
+            start = int(said.headers.get("Content-Range", "bytes 0-").removeprefix("bytes ").partition("-")[0])
+            name = LARGE_FILE.sub(r"\1/\2", unquote(request.path))
+            with self.hub.lock:
+                self.hub.parts.append(Part(name, start, start + len(body)))
         self.send_response(said.status)
         for key, value in {**said.headers, "Content-Length": str(len(said.body))}.items():
             self.send_header(key, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def _note_body(self, request: Request, said: Answer, size: int) -> None:
-        with self.hub.lock:
-            self.hub.sent[f"{self.place}{unquote(request.path)}"] += size
-            if self.place == "cdn" and said.file is not None:
-                start = int(said.headers.get("Content-Range", "bytes 0-").removeprefix("bytes ").partition("-")[0])
-                self.hub.parts.append(Part(LARGE_FILE.sub(r"\1/\2", unquote(request.path)), start, start + size))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silent."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hf_lineage import extract
-from hf_lineage.architecture.matrix_sets import Heads, LayerSet
+from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.units import (
     View,
@@ -116,6 +116,6 @@ def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
 
 def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():
     assert experts_of([a_set(48)]) == ((48,),)
-    assert experts_of([a_set(48, (3,)), a_set(96)]) == ((48, 48, 48), (48, 48))
+    assert experts_of([a_set(48, (3,)), a_set(96)]) == ((48,), (48,), (48,), (48, 48))
     assert experts_of([a_set(48), a_set(48), a_set(50)]) == ((48,), (48,), (50,))
     assert experts_of([a_set(8), a_set(64)]) == ((8,), (64,))

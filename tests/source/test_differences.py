@@ -1,20 +1,42 @@
-"""In which settings two models of one class differ, with what each file leaves to its class."""
+"""In which settings two models of one class differ, which tensors are the same, and what only one of the two stores.
+
+Tensors that are stored beside those of the class: what transformers computes with them stands beside the verdict.
+"""
 
 import json
 import shutil
 
 import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
 
+from hf_lineage import Options, compare, extract
+from hf_lineage.architecture import class_tensors
+from hf_lineage.errors import CheckpointError
+from hf_lineage.evidence import evaluate
+from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.source import differences
-from hf_lineage.source.differences import differing_settings
+from hf_lineage.source.differences import differing_settings, pair_tensors
 from hf_lineage.source.headers import headers
 from tests import gguf_models
-from tests.models import edit_json, tiny_gpt2, tiny_llama
+from tests.checkpoint.formats.test_compressed_tensors import INT, compressed, settings
+from tests.conformance.models import tiny_model
+from tests.models import WEIGHTS, edit_json, spoil, tiny_gpt2, tiny_llama
+from tests.quantizing import BASE, repacked
+
+
+def opened(*folders):
+    return [headers(RepoRef(f"org/{folder.name}", folder)) for folder in folders]
 
 
 def differing(base, candidate):
-    return differing_settings(*(headers(RepoRef(f"org/{folder.name}", folder)) for folder in (base, candidate)))
+    return differing_settings(*opened(base, candidate))
+
+
+def paired(base, candidate):
+    return pair_tensors(*opened(base, candidate))
 
 
 @pytest.fixture
@@ -24,12 +46,14 @@ def base(tmp_path):
 
 @pytest.fixture
 def child(base, tmp_path):
-    def write(without=(), **config):
+    """Writes a copy of the base after a change of its tensors, without some settings and with others."""
+
+    def write(change=None, without=(), **config):
         folder = shutil.copytree(base, tmp_path / "child")
         kept = json.loads((folder / "config.json").read_text())
         left = {key: value for key, value in kept.items() if key not in without}
         (folder / "config.json").write_text(json.dumps(left | config))
-        return folder
+        return spoil(folder, change) if change else folder
 
     return write
 
@@ -132,3 +156,177 @@ def test_a_class_without_rotary_positions_needs_no_base_of_frequencies(tmp_path)
     base = tiny_gpt2(tmp_path / "base")
     gguf_models.write(base, tmp_path / "gguf/model.gguf", "gpt2")
     assert differing(base, tmp_path / "gguf") == ()
+
+
+def test_every_tensor_of_a_copy_has_its_counterpart(base, child):
+    pairing = paired(base, child())
+    assert len(pairing.pairs) == len(load_file(base / WEIGHTS))
+    assert all(name == other for name, other in pairing.pairs)
+    assert (pairing.added, pairing.lacking, pairing.settings) == ((), (), ())
+
+
+def test_the_prefix_of_a_base_model_may_be_missing(tmp_path):
+    base, bare = tiny_gpt2(tmp_path / "base"), tiny_gpt2(tmp_path / "bare")
+    names = load_file(base / WEIGHTS)
+    save_file({f"transformer.{name}": tensor for name, tensor in names.items()}, base / WEIGHTS)
+    pairing = paired(base, bare)
+    assert ("wte.weight", "transformer.wte.weight") in pairing.pairs
+    assert (pairing.added, pairing.lacking) == ((), ())
+
+
+def test_what_only_one_of_them_has_is_named(base, child):
+    def rename(tensors):
+        tensors["model.extra.weight"] = tensors.pop("model.norm.weight")
+
+    pairing = paired(base, child(rename))
+    assert (pairing.added, pairing.lacking) == (("model.extra.weight",), ("model.norm.weight",))
+
+
+@pytest.mark.parametrize("name", ["extra.weight", "up_proj.bias", "up_proj.extra"])
+def test_a_tensor_that_the_class_does_not_build_counts_as_added(base, child, name):
+    added = f"model.layers.0.mlp.{name}"
+    assert paired(base, child(lambda tensors: tensors.update({added: torch.ones(2)}))).added == (added,)
+
+
+def test_a_head_that_is_tied_says_nothing_and_one_that_is_not_is_held_against_the_embedding(base, child):
+    tied = child(lambda tensors: tensors.update({"lm_head.weight": tensors["model.embed_tokens.weight"].clone()}))
+    assert paired(tied, base).copies == ("lm_head.weight is the embedding, to which it is tied",)
+    assert ("lm_head.weight", "model.embed_tokens.weight") in paired(base, tied).pairs
+    edit_json(tied / "config.json", tie_word_embeddings=False)
+    edit_json(base / "config.json", tie_word_embeddings=False)
+    assert paired(tied, base).lacking == ("lm_head.weight",)
+    assert paired(base, tied).added == ("lm_head.weight",)
+
+
+def test_positions_and_biases_of_zeros_say_nothing_and_others_are_named(base, child):
+    beside = {"model.position_ids": torch.arange(9)[None], "lm_head.bias": torch.zeros(4)}
+    folder = child(lambda tensors: tensors.update(beside))
+    pairing = paired(base, folder)
+    assert pairing.added == ()
+    assert set(pairing.copies) == {"model.position_ids is a list of positions", "lm_head.bias is a bias of zeros"}
+    others = {"model.position_ids": torch.arange(9).flip(0), "lm_head.bias": torch.ones(4)}
+    assert set(paired(base, spoil(folder, lambda tensors: tensors.update(others))).added) == {*beside}
+
+
+def test_two_names_of_one_tensor_are_refused(base, child):
+    twice = child(lambda tensors: tensors.update({"norm.weight": tensors["model.norm.weight"].clone()}))
+    with pytest.raises(CheckpointError, match=r"has two tensors that are norm\.weight"):
+        paired(base, twice)
+
+
+def test_numbers_of_32_bits_in_metadata_are_those_of_config_json(base, tmp_path):
+    gguf_models.write(base, tmp_path / "gguf/model.gguf")
+    pairing = paired(base, tmp_path / "gguf")
+    assert not [setting for setting in pairing.settings if "eps" in setting]
+    assert len(pairing.pairs) == len(load_file(base / WEIGHTS))
+
+
+def test_tensors_outside_of_layers_have_other_names_in_gguf(tmp_path):
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        hidden_size=64, num_attention_heads=4, num_hidden_layers=2, intermediate_size=96, vocab_size=100
+    )
+    base = tmp_path / "base"
+    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(base)
+    gguf_models.write(base, tmp_path / "gguf/model.gguf", "bert")
+    pairing = paired(base, tmp_path / "gguf")
+    assert ("token_embd_norm.weight", "embeddings.LayerNorm.weight") in pairing.pairs
+    assert (pairing.added, pairing.lacking) == ((), ())
+
+
+@pytest.mark.parametrize(("change", "lone"), [(1.0, False), (1.01, True)])
+def test_rotary_factors_that_a_converter_makes_of_the_configuration_say_nothing(base, child, change, lone):
+    positions, low, high, factor, theta = 8192, 1.0, 4.0, 8.0, 500000.0
+    scaling = {"factor": factor, "low_freq_factor": low, "high_freq_factor": high, "rope_type": "llama3"}
+    scaling["original_max_position_embeddings"] = positions
+    factors = []
+    for frequency in 1 / theta ** (torch.arange(0, 16, 2, dtype=torch.float32) / 16):
+        wave = 2 * torch.pi / frequency
+        smooth = (positions / wave - low) / (high - low)
+        between = 1 / ((1 - smooth) / factor + smooth)
+        factors.append(1.0 if wave < positions / high else factor if wave > positions / low else float(between))
+
+    edit_json(base / "config.json", rope_scaling=scaling, rope_theta=theta)
+    added = {"rope_freqs.weight": change * torch.tensor(factors)}
+    pairing = paired(base, child(lambda tensors: tensors.update(added)))
+    assert (pairing.added == ("rope_freqs.weight",)) == lone
+    assert (pairing.copies == ()) == lone
+    assert pairing.settings == ()
+
+
+TOKENS = torch.arange(3, 11)[None]
+
+
+def logits(folder, auto):
+    with torch.no_grad():
+        return auto.from_pretrained(folder).eval()(TOKENS).logits
+
+
+@pytest.fixture
+def mbart(tmp_path):
+    base = tmp_path / "base"
+    torch.manual_seed(0)
+    tiny_model("MBartForCausalLM", {}).save_pretrained(base)
+    return spoil(base, lambda tensors: [bias.zero_() for name, bias in tensors.items() if name.endswith(".fc1.bias")])
+
+
+def forged(base, folder, noise=0):
+    """A copy of which every second name of the decoder's MLP norms is 0; its MLPs are noise if that is asked for."""
+    shutil.copytree(base, folder)
+    generator = torch.Generator().manual_seed(noise)
+
+    def write(tensors):
+        for name in [name for name in tensors if "model.decoder" in name and ".final_layer_norm." in name]:
+            tensors[name.removeprefix("model.")] = torch.zeros_like(tensors[name])
+        for name in [name for name in tensors if ".fc" in name and "decoder" in name and name.endswith("weight")]:
+            if noise:
+                tensors[name] = torch.randn(tensors[name].shape, generator=generator)
+
+    spoil(folder, write)
+    return folder
+
+
+def test_a_second_name_with_which_the_loader_replaces_a_norm_verifies_nothing(mbart, tmp_path, monkeypatch):
+    copy, noise = forged(mbart, tmp_path / "copy"), forged(mbart, tmp_path / "noise", noise=1)
+    auto = transformers.MBartForCausalLM
+    assert torch.equal(logits(copy, auto), logits(noise, auto)), "the MLPs of the decoder do not reach the output"
+    assert not torch.allclose(logits(copy, auto), logits(mbart, auto))
+    (row,) = compare(str(mbart), str(copy)).rows
+    assert (row.verdict.code, row.verdict.verified) == ("unused", False)
+    assert (
+        "such as decoder.layers.0.final_layer_norm.bias, are not among those that the class saves" in row.verdict.reason
+    )
+    monkeypatch.setattr(class_tensors, "_unknown", lambda *_: ())
+    (row,) = compare(str(mbart), str(copy)).rows
+    assert row.verdict.verified
+
+
+def test_what_the_base_has_bit_for_bit_or_every_loader_makes_is_accounted_for_and_changes_are_not(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    spoil(base, lambda tensors: tensors.update({"another.weight": torch.ones(3, 4)}))
+    zeros = {"model.layers.0.mlp.up_proj.bias": torch.zeros(7), "table": torch.arange(5)}
+    copy, changed = (shutil.copytree(base, tmp_path / name) for name in ("copy", "changed"))
+    spoil(copy, lambda tensors: tensors.update(zeros))
+    spoil(changed, lambda tensors: tensors.update({"another.weight": torch.full((3, 4), 1.5)}))
+    verdicts = [compare(str(base), str(folder)).rows[0].verdict for folder in (copy, changed)]
+    assert [verdict.verified for verdict in verdicts] == [True, False]
+    assert "1 stored tensors, such as another.weight, are not among" in verdicts[1].reason
+    assert not evaluate.judge_signatures(extract(str(base)), extract(str(changed)), Criteria(paths=("mlp",))).verified
+
+
+EIGHT = {"num_bits": 8, "strategy": "channel"}
+
+
+@pytest.mark.parametrize(("scale", "code"), [(0.05, "changed"), (1e-12, "unused")])
+def test_inputs_that_are_cut_off_verify_nothing_and_strict_names_every_scale_of_inputs(scale, code, tmp_path):
+    def pack(matrix):
+        return compressed(INT, **EIGHT)(matrix) | {".input_scale": torch.tensor([scale])}
+
+    folder = repacked(BASE, tmp_path / "w8a8", pack, **settings(INT, **EIGHT))
+    (row,) = compare(str(BASE), str(folder), Options(strict=True)).rows
+    assert (row.verdict.code, row.verdict.verified) == (code, False)
+    assert ("down_proj.input_scale, are not among those that the class saves" in row.verdict.reason) is (
+        code == "unused"
+    )
+    assert not row.verdict.strict.holds
+    assert len([name for name in row.verdict.strict.added if name.endswith(".input_scale")]) == 42

@@ -1,4 +1,8 @@
+"""A model is opened by its headers; each layer is read once, in whatever order, and the whole is cached once."""
+
 import os
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,12 +10,15 @@ import pytest
 from hf_lineage.checking.check import extract
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub.repo import RepoRef
+from hf_lineage.signature import cache
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.store import save_signature
+from hf_lineage.signature.sample import Sample
+from hf_lineage.signature.store import encode, save_signature
 from hf_lineage.signature.values import Signature
+from hf_lineage.source import model as model_module
 from hf_lineage.source.headers import headers
 from hf_lineage.source.locate import locate
-from hf_lineage.source.model import open_model
+from hf_lineage.source.model import LazySignature, open_model
 from hf_lineage.source.options import Options
 from tests.models import WEIGHTS, edit_json, tiny_gpt2, tiny_llama
 
@@ -98,3 +105,91 @@ def test_a_folder_without_config_is_an_error_but_a_lora_adapter_is_nothing_to_co
     (model / WEIGHTS).rename(model / "adapter_model.safetensors")
     with pytest.raises(NothingToCompare, match=r"org/model holds an adapter without its adapter_config"):
         headers(RepoRef("org/model", model))
+
+
+LAYERS, MLP = 4, Options(paths=("mlp",))
+
+
+@pytest.fixture
+def deep(tmp_path):
+    """The headers of a model."""
+    return headers(RepoRef("org/model", tiny_llama(tmp_path / "deep", layers=LAYERS)))
+
+
+@pytest.fixture
+def reads(deep, monkeypatch):
+    """How often each tensor is read."""
+    counts, read = Counter(), deep.checkpoint.read
+
+    def counted(name, *arguments):
+        counts[name] += 1
+        return read(name, *arguments)
+
+    monkeypatch.setattr(deep.checkpoint, "read", counted)
+    return counts
+
+
+@pytest.fixture
+def writes(monkeypatch):
+    """What is cached."""
+    cached = []
+    monkeypatch.setattr(cache, "write", lambda repo, factorization, signature: cached.append(signature))
+    return cached
+
+
+def layers_of(signature):
+    return signature.numbers("mlp")
+
+
+def test_no_layer_is_read_twice(deep, reads):
+    reading = LazySignature(deep, MLP, cached=False)
+    for layers in ([2], [2, 0], None, [1], None):
+        reading.read(layers)
+    assert set(reads.values()) == {1}
+    assert len([name for name in reads if "down_proj" in name]) == LAYERS
+
+
+def test_only_the_layers_that_are_requested_are_read(deep, reads):
+    assert layers_of(LazySignature(deep, MLP, cached=False).read([1, 3])) == (1, 3)
+    assert {name.split(".")[2] for name in reads} == {"1", "3"}
+
+
+@pytest.mark.parametrize("order", [[[3], [1], [0, 2]], [[0], None], [None], [[1, 2], [2, 3], None]])
+def test_the_signature_is_the_same_in_whatever_order_it_was_read(deep, order):
+    reading = LazySignature(deep, MLP, cached=False)
+    for layers in order:
+        reading.read(layers)
+    assert encode(reading.read()) == encode(LazySignature(deep, MLP, cached=False).read())
+
+
+def test_it_is_cached_once_and_not_before_all_layers_are_read(deep, writes):
+    reading = LazySignature(deep, MLP, cached=True)
+    for layers in ([0], [1, 2]):
+        reading.read(layers)
+    assert writes == []
+    for layers in ([3], None, [1]):
+        reading.read(layers)
+    assert [layers_of(signature) for signature in writes] == [tuple(range(LAYERS))]
+
+
+def test_one_that_is_not_to_be_cached_is_not(deep, writes):
+    LazySignature(deep, MLP, cached=False).read()
+    assert writes == []
+
+
+def test_a_layer_that_cannot_be_read_names_the_model(deep):
+    (deep.described.repo.folder / WEIGHTS).unlink()
+    with pytest.raises(CheckpointError, match=r"^org/model: .* cannot be read: No such file or directory"):
+        LazySignature(deep, MLP, cached=False).read([0])
+
+
+def test_the_last_sample_is_kept_and_no_other(deep, monkeypatch):
+    taken, path = [], SimpleNamespace(corner=np.zeros((1, 1)))
+    monkeypatch.setattr(model_module, "sampled", lambda *given: taken.append(given) or path)
+    monkeypatch.setattr(LazySignature, "_build", lambda *_: object())
+    reading = LazySignature(deep, MLP, cached=False)
+    first = reading.sampled(("mlp",), (0, 1), Sample(0))
+    assert reading.sampled(("mlp",), (0, 1), Sample(0)) is first
+    assert reading.sampled(("mlp",), (0, 1), Sample(1)) is not first
+    assert reading.sampled(("mlp",), (0, 1), Sample(0)) is not first
+    assert len(taken) == 3

@@ -1,4 +1,4 @@
-"""The condition under which a tensor is built, found among the questions that `architecture.conditions` knows."""
+"""The condition under which a tensor is built, found among the questions that `architecture.class_tensors` knows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hf_lineage.architecture.conditions import Condition, holds, value_of
+from hf_lineage.architecture.class_tensors import Condition, holds, value_of
 from hf_lineage.architecture.registry import setting
 
 LONG = 4
@@ -28,28 +28,17 @@ class Row:
 
 
 def questions(keys: Sequence[Key], defaults: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Condition]:
-    """Every question about some keys, the plainest first."""
+    """Every question about some keys and its opposite, the plainest first."""
     yield ["first"]
     yield ["not", ["first"]]
-    yield from plain(keys, defaults, rows)
-
-
-def plain(keys: Sequence[Key], defaults: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Condition]:
-    """Every question about some keys and its opposite."""
+    values = {key: [value_of(row.config, key, defaults.get(key[0])) for row in rows] for key in keys}
     for key in keys:
-        values = [value_of(row.config, key, defaults.get(key[0])) for row in rows]
-        for asked in about(key, defaults.get(key[0]), values):
-            yield asked
-            yield ["not", asked]
-    for one, other in itertools.permutations([key for key in keys if is_count(key, defaults, rows)], 2):
-        yield (cycle := ["cycle", *([list(key), defaults.get(key[0])] for key in (one, other))])
-        yield ["not", cycle]
-
-
-def is_count(key: Key, defaults: Mapping[str, Any], rows: Sequence[Row]) -> bool:
-    """Whether a key counts something in every row."""
-    values = (value_of(row.config, key, defaults.get(key[0])) for row in rows)
-    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+        for asked in about(key, defaults.get(key[0]), values[key]):
+            yield from (asked, ["not", asked])
+    counts = [key for key in keys if all(type(value) is int for value in values[key])]
+    for one, other in itertools.permutations(counts, 2):
+        cycle = ["cycle", *([list(key), defaults.get(key[0])] for key in (one, other))]
+        yield from (cycle, ["not", cycle])
 
 
 def about(key: Key, default: Any, values: list[Any]) -> Iterator[Condition]:
@@ -86,23 +75,16 @@ def fit(keys: Sequence[Key], defaults: Mapping[str, Any], rows: Sequence[Row], b
         told = [isinstance(value_of(row.config, key, None), list) for row in rows]
         if not any(told):
             continue
-        with_list = [number for number, has in enumerate(told) if has]
-        without = [number for number, has in enumerate(told) if not has]
-        others = [other for other in keys if other != key]
-        there = scalar([key], {}, *pick(rows, built, with_list)) or scalar(
-            keys, defaults, *pick(rows, built, with_list)
+        with_list, without = (
+            [(row, here) for row, here, has in zip(rows, built, told, strict=True) if has is wanted]
+            for wanted in (True, False)
         )
-        if there and without:
-            rest = fit(others, defaults, *pick(rows, built, without))
+        listed = tuple(zip(*with_list, strict=True))
+        if there := scalar([key], {}, *listed) or scalar(keys, defaults, *listed):
+            others = [other for other in keys if other != key]
+            rest = fit(others, defaults, *zip(*without, strict=True)) if without else ["maybe"]
             return ["listed", list(key), there, rest]
-        if there:
-            return ["listed", list(key), there, ["maybe"]]
     return ["maybe"]
-
-
-def pick(rows: Sequence[Row], built: Sequence[bool], numbers: list[int]) -> tuple[list[Row], list[bool]]:
-    """Some of the rows."""
-    return [rows[number] for number in numbers], [built[number] for number in numbers]
 
 
 def scalar(
@@ -116,12 +98,9 @@ def scalar(
     every = cover(asked, answers, [bool(one) for one in built])
     opposite = [[None if one is None else not one for one in each] for each in answers]
     some = cover(asked, opposite, [not one for one in built])
-    candidates = [["all", *every]] if every else []
-    candidates += [["any", *some]] if some else []
-    if not candidates:
-        return None
-    best = min(candidates, key=len)
-    return best[1] if len(best) == 2 else best
+    candidates = [[kind, *chosen] for kind, chosen in (("all", every), ("any", some)) if chosen]
+    best = min(candidates, key=len, default=None)
+    return best[1] if best and len(best) == 2 else best
 
 
 def cover(asked: list[Condition], answers: list[list[bool | None]], built: list[bool]) -> list[Condition]:

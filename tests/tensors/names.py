@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -88,12 +89,15 @@ def _loaded(model: Any, state: dict[str, Any], alike: list[set[str]]) -> Loaded:
     names = known.keys() | {one.rename_source_key(name)[0] for one in back for name in known}
     start = f"{model.base_model_prefix}."
     names |= {name.removeprefix(start) for name in names} | {f"{start}{name}" for name in names if start not in name}
+    unmissed = model._keys_to_ignore_on_load_missing or ()
     free = set().union(*alike) | {name for name, _ in model.named_buffers()}
     return Loaded(
         config={},
         saved=frozenset(saved),
         groups={name: together(found) for name, found in targets(model, sorted(names))},
-        optional=frozenset(together(name) for name in state if name in free or _not_missed(model, name)),
+        optional=frozenset(
+            together(name) for name in state if name in free or any(re.search(one, name) for one in unmissed)
+        ),
         tied={together(name): together(min(pair)) for pair in alike for name in pair},
         vectors=frozenset(name for name, tensor in known.items() if tensor.ndim == 1),
     )
@@ -108,10 +112,6 @@ def _repeated(model: Any) -> list[set[str]]:
     return [names for names in by_parameter.values() if len(names) > 1] + [set(pair) for pair in tied.items()]
 
 
-def _not_missed(model: Any, name: str) -> bool:
-    return any(re.search(pattern, name) for pattern in model._keys_to_ignore_on_load_missing or ())
-
-
 Place = tuple[str, str, int, int]
 """Pattern of a prefix, name of a stack, number of its stage, number of a layer."""
 
@@ -119,23 +119,10 @@ Place = tuple[str, str, int, int]
 def by_layer(factorization: Factorization, names: Iterable[str]) -> Iterator[tuple[Place, str, str]]:
     """Of every name inside a layer its place, its pattern within the layer, and the name itself."""
     shapes = dict.fromkeys(names, ())
-    for prefix, stack in _prefixes(factorization):
-        under = _only(factorization, stack, prefix)
-        try:
-            layers = find_layers(under, shapes)
-        except CheckpointError:
-            continue
-        for layer in layers:
-            yield from (
-                ((prefix, stack, layer.stack.stage, layer.number), relative(layer, name), name) for name in layer.shapes
-            )
-
-
-def _prefixes(factorization: Factorization) -> Iterator[tuple[str, str]]:
-    for stack, prefixes in as_stacks(factorization.layers).items():
-        yield from ((prefix, stack) for prefix in prefixes)
-
-
-def _only(factorization: Factorization, stack: str, prefix: str) -> Factorization:
-    """The same with one prefix alone."""
-    return msgspec.structs.replace(factorization, layers={stack: prefix} if stack else prefix)
+    stacks = as_stacks(factorization.layers)
+    for prefix, stack in ((prefix, stack) for stack, prefixes in stacks.items() for prefix in prefixes):
+        alone = msgspec.structs.replace(factorization, layers={stack: prefix} if stack else prefix)
+        with contextlib.suppress(CheckpointError):
+            for layer in find_layers(alone, shapes):
+                place = (prefix, stack, layer.stack.stage, layer.number)
+                yield from ((place, relative(layer, name), name) for name in layer.shapes)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hf_lineage.architecture.guess import find_groups
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.patterns import find_groups
 from hf_lineage.architecture.registry import factorizations
 from hf_lineage.hub.repo import resolve
 from tests.conformance.forms import variants

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.models import Networks, Shape, initial, outputs
 from benchmarks.paper.parts.plots import panels
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.training import Schedule, Task, losses, train
 
@@ -45,7 +44,7 @@ SMOKE = Plan(Shape(inputs=8, width=24, hidden=24, layers=5), Task(seed=7, sample
 
 def front(bench: Bench) -> dict[str, float]:
     """Return score and loss for every λ, and those of the reference and of an independent model."""
-    plan = bench.sized(SMOKE, FULL, FULL)
+    plan = bench.sized(SMOKE, FULL)
     inputs, targets = plan.task.data()
     held_out = plan.task.data(1000, stream=1)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim, differs
 from benchmarks.paper.parts.families import Edits
-from benchmarks.paper.parts.metrics import least_auroc
 from benchmarks.paper.parts.mlp import CLEAN, OURS, WIDE, Judges, Scores, baseline_families
-from benchmarks.paper.parts.results import Row, differs
+from benchmarks.paper.parts.scores import least_auroc
 
 PAPER = {
     OURS: (1.00, 53.0),

@@ -7,12 +7,10 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.metrics import auroc, gap_z
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.mlp import survival_families
 from benchmarks.paper.parts.plots import panels, roc
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.scores import score, shared_trace, signature, trace_score, uncentred
+from benchmarks.paper.parts.scores import auroc, gap_z, score, shared_trace, signature, trace_score, uncentred
 from hf_lineage.signature.values import PathSignature
 
 Compare = Callable[[PathSignature, PathSignature], float]

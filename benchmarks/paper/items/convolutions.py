@@ -12,15 +12,12 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.metrics import auroc, gap_z
-from benchmarks.paper.parts.pictures import CIFAR, at_hand
 from benchmarks.paper.parts.plots import panels, strips
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.scores import EXACT
+from benchmarks.paper.parts.scores import EXACT, auroc, gap_z
 from benchmarks.paper.parts.transformations import Change, noisy, pruned, quantized
-from benchmarks.paper.parts.vision import Vision, basic, resnet18
+from benchmarks.paper.parts.vision import Vision, basic
 from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Code, Verdict
 
@@ -30,6 +27,7 @@ CALLED = ("related pairs that hf-lineage compare calls related", "unrelated pair
 NOISES, PRUNINGS, LEVELS = (0.01, 0.02, 0.05, 0.1), (0.2, 0.4, 0.6, 0.8), (16, 64, 256)
 SHARED = "64 probes; this recipe also removes what streams after a ReLU have in common, the mean of all entries"
 VERSION = 1
+INSTEAD = "digits and a ResNet of 5 residual branches stand in for CIFAR-10 and ResNet-18"
 WIDTHS = (
     "branches of width 32 and 64, where a cosine of unrelated matrices has a standard deviation of 1/32 and 1/64 and "
     "the assignment picks the larger ones; ResNet-18 has 64 to 512, and 0.004 is what its widest branches make"
@@ -95,16 +93,9 @@ def pairs(cache: Cache, plans: Mapping[int, Vision]) -> tuple[Pairs, Pairs]:
     return related, {"independent": unrelated}
 
 
-def sized(bench: Bench, seed: int) -> Vision:
-    """Return the network of the size asked for; on CIFAR-10 a ResNet-18, without the augmentation it is often given."""
-    return resnet18(seed, 30) if at_hand(bench) == CIFAR else basic(seed, bench.sized(2, 12, 12))
-
-
 def rows(bench: Bench) -> Sequence[Row]:
     """Return AUROC and the scores at the edge, the verdicts of hf-lineage, and draw all scores."""
-    data = at_hand(bench)
-    plans = {seed: sized(bench, seed) for seed in (*REFERENCES, *INDEPENDENT)}
-    there = "" if data == CIFAR else "; digits and a ResNet of 5 residual branches stand in for CIFAR-10 and ResNet-18"
+    plans = {seed: basic(seed, bench.sized(2, 12)) for seed in (*REFERENCES, *INDEPENDENT)}
     related, unrelated = pairs(bench.cache, plans)
     positive, negative = (list(chain(*kinds.values())) for kinds in (related, unrelated))
     ours, theirs = ([pair.score for pair in some] for some in (positive, negative))
@@ -114,16 +105,16 @@ def rows(bench: Bench) -> Sequence[Row]:
     return [
         Row("AUROC", 1.0, auroc(ours, theirs)),
         Row("related above the null", "22/22", f"{sum(score > max(theirs) for score in ours)}/{len(ours)}"),
-        Row("least related score", 0.695, min(ours), f"80 % pruned{there}"),
+        Row("least related score", 0.695, min(ours), f"80 % pruned; {INSTEAD}"),
         Row("largest related score", 1.0, max(ours)),
-        Row("largest unrelated score", 0.004, max(theirs), WIDTHS if there else ""),
+        Row("largest unrelated score", 0.004, max(theirs), WIDTHS),
         Row("Gap-Z", None, gap_z(ours, theirs)),
         Row("least related score, recipe robust", None, min(pair.robust for pair in positive), "64 probes"),
         Row("largest unrelated score, recipe robust", None, max(pair.robust for pair in negative), SHARED),
         *least,
         Row(CALLED[0], None, share(pair.verdict.is_related for pair in positive), "its defaults"),
         Row(CALLED[1], None, share(pair.verdict.code is Code.UNRELATED for pair in negative), "its defaults"),
-        Row("told right", None, right, f"mean of the five networks, {data} held out"),
+        Row("told right", None, right, "mean of the five networks, digits held out"),
     ]
 
 

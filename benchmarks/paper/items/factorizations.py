@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import torch
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.coupling import pairing
-from benchmarks.paper.parts.online import Look, look, some
-from benchmarks.paper.parts.public import RESNETS
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.architecture.registry import factorizations, slots
 from hf_lineage.architecture.schema import Factorization, MatrixSet, as_sets
@@ -81,7 +77,6 @@ MODELS = {
 }
 """The paper's pair accuracy and AUC of the complete product in layer3."""
 WHOLE = "W_3 W_2 W_1"
-SOURCE = "the paper's weights are torchvision's, these are those of the same name that transformers offers"
 NAIVE = "the paper says chance"
 SMALL = "a small ResNet, see benchmarks/paper/parts/vision.py, trained on the digits"
 
@@ -119,47 +114,29 @@ class Bottlenecks:
         return cls(len(naive.scores), (naive.accuracy, naive.auc), (whole.accuracy, whole.auc))
 
 
-def publicly(cache: Cache, name: str) -> Look[Bottlenecks]:
-    """Return what a public ResNet of the paper shows."""
-    found = look(cache, "bottlenecks", lambda model: asdict(Bottlenecks.of(str(model))), RESNETS[name])
-    return Look(found.read(lambda kept: Bottlenecks(**kept)), found.note)
-
-
-def measured(name: str, found: Bottlenecks, paper: Sequence[float | None], note: str, also: str = "") -> list[Row]:
-    """Return pair accuracy and AUC of a model without the middle factor and with it; all notes end in `also`."""
+def measured(name: str, found: Bottlenecks, note: str) -> list[Row]:
+    """Return pair accuracy and AUC of a model without the middle factor and with it."""
     blocks = f"{found.blocks} blocks, chance is {1 / found.blocks:.3f}"
     return [
-        Row(f"{name}, W_3 W_1: pair accuracy", None, found.naive[0], f"{NAIVE}; {blocks}{also}"),
-        Row(f"{name}, W_3 W_1: AUC", None, found.naive[1], f"{NAIVE}, which is 0.5{also}"),
-        Row(f"{name}, W_3 W_2 W_1: pair accuracy", paper[0], found.whole[0], f"{note}; {blocks}{also}"),
-        Row(f"{name}, W_3 W_2 W_1: AUC", paper[1], found.whole[1], f"{note}{also}"),
+        Row(f"{name}, W_3 W_1: pair accuracy", None, found.naive[0], f"{NAIVE}; {blocks}"),
+        Row(f"{name}, W_3 W_1: AUC", None, found.naive[1], f"{NAIVE}, which is 0.5"),
+        Row(f"{name}, W_3 W_2 W_1: pair accuracy", None, found.whole[0], f"{note}; {blocks}"),
+        Row(f"{name}, W_3 W_2 W_1: AUC", None, found.whole[1], note),
     ]
 
 
-def offered(bench: Bench) -> list[Row]:
-    """Return the rows of the paper's ResNets."""
-    if not bench.online:
-        return [Row(f"{name}, {WHOLE}: pair accuracy", paper[0], None, "--online") for name, paper in MODELS.items()]
-    looks = some({name: publicly(bench.cache, name) for name in MODELS})
-    rows = []
-    for name, one in looks.items():
-        rows += [row for found in one.all for row in measured(name, found, MODELS[name], SOURCE, f"; {one.note}")]
-        if not one.all:
-            rows.append(Row(f"{name}, {WHOLE}: pair accuracy", MODELS[name][0], None, one.note))
-    return rows
-
-
 def bottlenecks(bench: Bench) -> Sequence[Row]:
-    """Return the pairing experiment of a small ResNet, before and after training, and with --online the paper's."""
-    public, rows = offered(bench), []
-    for blocks in bench.sized((5,), (8, 12), (8, 12)):
-        plan = bottleneck(epochs=bench.sized(5, 15, 15), blocks=blocks + 1)
+    """Return the pairing experiment of a small ResNet, before and after training."""
+    rows = []
+    for blocks in bench.sized((5,), (8, 12)):
+        plan = bottleneck(epochs=bench.sized(5, 15), blocks=blocks + 1)
         name, trained = f"tiny ResNet of {blocks}", plan.folder(bench.cache)
         begun = Bottlenecks.of(str(plan.begun(bench.cache)))
-        rows += measured(name, Bottlenecks.of(str(trained)), (None, None), SMALL)
-        rows += measured(f"{name}, untrained", begun, (None, None), "before training")
+        rows += measured(name, Bottlenecks.of(str(trained)), SMALL)
+        rows += measured(f"{name}, untrained", begun, "before training")
         rows.append(Row(f"{name}: told right", None, plan.right(trained), "digits held out"))
-    return [*rows, *public]
+    later = [Row(f"{name}, {WHOLE}: pair accuracy", paper, None, "--online") for name, (paper, _) in MODELS.items()]
+    return [*rows, *later]
 
 
 def middle(rows: Mapping[str, Row]) -> None:

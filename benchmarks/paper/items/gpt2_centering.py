@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.gpt2 import Benchmark, Pair
 from benchmarks.paper.parts.judges import lineage_signature
-from benchmarks.paper.parts.metrics import auroc, gap_z
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.scores import uncentred
+from benchmarks.paper.parts.scores import auroc, gap_z, uncentred
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.signature.values import PathSignature
 

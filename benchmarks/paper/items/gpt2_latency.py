@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.language import Shape
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.transformations import pruned
 from hf_lineage.evidence.comparison import assign
@@ -96,7 +95,7 @@ def methods(a: Blocks, b: Blocks) -> dict[str, Callable[[], object]]:
 
 def milliseconds(bench: Bench) -> dict[str, list[float]]:
     """Return the time of every pair by every method, the methods in turn, after a first pair that warms the caches."""
-    shape, count = bench.sized(Shape(width=48), Shape(), Shape()), bench.sized(4, 20, 20)
+    shape, count = bench.sized(Shape(width=48), Shape()), bench.sized(4, 20)
 
     def measured() -> dict[str, list[float]]:
         taken: dict[str, list[float]] = {name: [] for name in PAPER}

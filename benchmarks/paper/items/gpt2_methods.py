@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.judges import BY_WEIGHTS, OURS, Judged, Jury
-from benchmarks.paper.parts.metrics import auroc, gap_z
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.scores import auroc, gap_z
 
 RIVALS = (OURS, "Re-Basin+scale", "aligned Frobenius", "singular values", "weight cosine")
 CLEAN = {

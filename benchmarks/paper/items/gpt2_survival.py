@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.judges import OURS, ROBUST, Judged, Jury, lineage, robust, verdict
-from benchmarks.paper.parts.metrics import auroc, gap_z
 from benchmarks.paper.parts.plots import panels, strips
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.scores import auroc, gap_z
 
 METHODS = {OURS: lineage, ROBUST: robust, "verdict": verdict}
 GROUPS = {
@@ -113,7 +112,7 @@ def figure(bench: Bench) -> Sequence[Row]:
     bench.draw("gpt2-benchmark", drawing)
     agreement, apart = (float(np.mean([found.agreement for found in some])) for some in (students, others))
     related, unrelated = judged.split(OURS)
-    note = "another text, tokens of one byte, a short training" if benchmark.corpus.name != "TinyStories" else ""
+    note = "another text, tokens of one byte, a short training"
     return [
         Row("pairs of all splits", 120, len(judged.kinds), "56 descendants, 8 students, 56 pairs of roots"),
         Row("least related score", 0.855, min(related), "of all splits"),

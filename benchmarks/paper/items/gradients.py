@@ -11,11 +11,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.coupling import VERSION, Course, course, milder, pairing
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.plots import lines, panels
-from benchmarks.paper.parts.results import Row
 from hf_lineage.evidence.comparison import assign
 
 Change = Callable[[Networks, torch.Generator], None]
@@ -156,7 +155,7 @@ def rows(bench: Bench) -> Sequence[Row]:
         Row(LOST, None, 1 - fixed.score[-1] / control.score[-1]),
         Row(OWN, None, fixed.accuracy),
         Row(FOLLOWED, None, fixed.followed, STRONGER),
-        *(weaker(bench, plan) if bench.sized(False, True, True) else ()),
+        *(weaker(bench, plan) if bench.sized(False, True) else ()),
         Row("c: s without backpropagation, untrained", None, built[0], chance),
         Row(f"c: s after {INJECTIONS} injected updates", None, built[-1], f"ε = {EPSILON}; the paper gives no figure"),
     ]

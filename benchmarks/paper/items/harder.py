@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.families import Family
-from benchmarks.paper.parts.metrics import auroc, spearman
 from benchmarks.paper.parts.mlp import OURS, Judges, baseline_families
 from benchmarks.paper.parts.models import Networks
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.scores import auroc, spearman
 from benchmarks.paper.parts.transformations import grafted, merged
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.coupling import Course, course, held_out, pairing
 from benchmarks.paper.parts.models import Networks
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.training import Schedule
 
 PAPER = {
@@ -42,8 +41,8 @@ NOTES = {"kaiming-normal": KAIMING, "kaiming-uniform": KAIMING, "gaussian-0.02":
 
 def rows(bench: Bench) -> Sequence[Row]:
     """Return pair accuracy before and after training, AUROC, and how well the networks learned, by scheme."""
-    seeds = bench.sized((0,), (0, 1), (0, 1, 2))
-    schemes = bench.sized(("orthogonal", "xavier-normal", "gaussian-0.02"), tuple(PAPER), tuple(PAPER))
+    seeds = bench.sized((0,), (0, 1))
+    schemes = bench.sized(("orthogonal", "xavier-normal", "gaussian-0.02"), tuple(PAPER))
     plan = course(bench, schemes=schemes, seeds=seeds)
     networks = zip(of_scheme(plan, plan.start()), of_scheme(plan, plan.trained(bench.cache)), strict=True)
     found: list[Row] = []
@@ -54,9 +53,9 @@ def rows(bench: Bench) -> Sequence[Row]:
             Row(f"{scheme}: untrained", untrained, mean(before, "accuracy"), CHANCE),
             Row(f"{scheme}: trained", trained, mean(after, "accuracy"), note),
             Row(f"{scheme}: AUROC", auc, mean(after, "auc"), note if auc else "the paper gives none"),
-            told_right(scheme, after, plan),
+            told_right(scheme, after),
         ]
-    return [*found, *(by_descent(bench) if bench.sized(False, True, True) else ())]
+    return [*found, *(by_descent(bench) if bench.sized(False, True) else ())]
 
 
 def by_descent(bench: Bench) -> list[Row]:
@@ -68,13 +67,13 @@ def by_descent(bench: Bench) -> list[Row]:
     return [
         Row(f"{name}: trained", 0.13, mean(after, "accuracy"), note),
         Row(f"{name}: AUROC", 0.671, mean(after, "auc"), note),
-        told_right(name, after, plan),
+        told_right(name, after),
     ]
 
 
-def told_right(name: str, networks: Networks, plan: Course) -> Row:
+def told_right(name: str, networks: Networks) -> Row:
     """Return how well networks have learned."""
-    return Row(f"{name}: told right", None, float(held_out(networks, plan.data)[1].mean()), f"{plan.data} held out")
+    return Row(f"{name}: told right", None, float(held_out(networks)[1].mean()), "digits held out")
 
 
 def of_scheme(plan: Course, networks: Networks) -> Iterator[Networks]:

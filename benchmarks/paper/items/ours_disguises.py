@@ -12,15 +12,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cases import ROUNDING, Case, Change, hidden
+from benchmarks.paper.parts.examples import DESCENDANTS, HUB, LLAMA, STRANGERS
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.hiding import FAMILIES, TURNED
-from benchmarks.paper.parts.judging import RELATED, UNRELATED
-from benchmarks.paper.parts.pools import LLAMA, LLAMAS
-from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.rated import RIVALS, Rated, separation
-from benchmarks.paper.parts.results import Row
 
 CLEAN = "clean"
 NUMBER = re.compile(r"\d\.\de[-+]\d+")
@@ -45,16 +42,16 @@ class Lineup:
 
 def llamas(bench: Bench, tokens: Tensor) -> Lineup:
     """Return the Llamas of the example Hub: the base itself, its descendants, and what is independent or distilled."""
-    few, base = bench.sized(1, None, None), HUB / LLAMA
-    related = [(base, suspect) for suspect in (base, *(HUB / name for name in LLAMAS[RELATED]))]
-    others = [(base, HUB / name) for name in LLAMAS[UNRELATED]]
+    few, base = bench.sized(1, None), HUB / LLAMA
+    related = [(base, suspect) for suspect in (base, *(HUB / name for name in DESCENDANTS))]
+    others = [(base, HUB / name) for name in STRANGERS]
     return Lineup("Llama", FAMILIES["llama"], related[:few], others[:few], tokens)
 
 
 def gpt2s(bench: Bench, benchmark: Benchmark, tokens: Tensor) -> Lineup:
     """Return a GPT-2 root with its descendants, its student and other roots, and the GPT-2 of the Hub."""
     number, *rest = benchmark.plan.test
-    root, few = benchmark.root(number), bench.sized(1, None, None)
+    root, few = benchmark.root(number), bench.sized(1, None)
     related = [(root, suspect) for suspect in (root, *benchmark.descendants(number).values())]
     others = [(root, suspect) for suspect in (benchmark.student(number), *map(benchmark.root, rest))]
     related += [(GPT2, suspect) for suspect in (GPT2, TUNED)]

@@ -16,14 +16,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import MixtralConfig, MixtralForCausalLM
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cache import digest
-from benchmarks.paper.parts.language import Schedule, loaded, loss, train
-from benchmarks.paper.parts.pools import LLAMA
-from benchmarks.paper.parts.public import HUB
+from benchmarks.paper.parts.examples import HUB, LLAMA
+from benchmarks.paper.parts.language import Schedule, documentation, loaded, loss, train
 from benchmarks.paper.parts.rated import verdict
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.text import documentation
 from tests import forgeries
 from tests.decoys import made
 from tests.models import WEIGHTS
@@ -131,7 +128,7 @@ def _model(bench: Bench, name: str) -> Path:
 
 def _mixture(bench: Bench, seed: int) -> Path:
     """Return a small mixture of experts."""
-    schedule = Schedule(bench.sized(4, 300, 300), 2e-3, 8)
+    schedule = Schedule(bench.sized(4, 300), 2e-3, 8)
     config = MixtralConfig(
         vocab_size=256, bos_token_id=None, eos_token_id=None, pad_token_id=None, max_position_embeddings=64,
         hidden_size=48, intermediate_size=120, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,

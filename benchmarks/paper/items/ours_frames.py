@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import kstest
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.adapters import Family, Workshop
 from benchmarks.paper.parts.cache import digest
-from benchmarks.paper.parts.results import Row
 from hf_lineage.checking.units import compare_by_units
 from hf_lineage.evidence.unit_comparison import CALIBRATED, PROCRUSTES, TOKEN, Test
 from hf_lineage.hub.repo import resolve
@@ -89,8 +88,8 @@ def opened(folder: Path) -> Opened:
 def rows(bench: Bench) -> Sequence[Row]:
     """Return what independent models show."""
     workshop = Workshop.of(bench)
-    families = bench.sized(FEW, FAMILIES, FAMILIES)
-    permutations = bench.sized(199, 999, 999)
+    families = bench.sized(FEW, FAMILIES)
+    permutations = bench.sized(199, 999)
     each = [family for family, count in families.items() for _ in range(count)]
     models = [workshop.base(family, number) for family, count in families.items() for number in range(count)]
     found = {(a, b): seen(workshop, models[a], models[b], permutations) for a, b in combinations(range(len(models)), 2)}
@@ -135,7 +134,7 @@ def interval(found: Mapping[tuple[int, int], bool], models: int) -> tuple[float,
 
 def uniform(bench: Bench, workshop: Workshop, permutations: int) -> Row:
     """Return whether p is uniform over pairs in which no model occurs twice."""
-    count = bench.sized(2, 60, 60)
+    count = bench.sized(2, 60)
     bases = [workshop.base(SMALL, number) for number in range(2 * count)]
     p_values = [seen(workshop, a, b, permutations).p_value for a, b in zip(bases[::2], bases[1::2], strict=True)]
     measured = kstest(p_values, "uniform")

@@ -11,14 +11,11 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cache import digest
-from benchmarks.paper.parts.language import Model, Schedule, loaded, loss, train
-from benchmarks.paper.parts.pools import LLAMA
-from benchmarks.paper.parts.public import HUB
+from benchmarks.paper.parts.examples import HUB, LLAMA
+from benchmarks.paper.parts.language import Model, Schedule, documentation, loaded, loss, train
 from benchmarks.paper.parts.rated import SHARED, verdict
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.text import documentation
 from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1
@@ -36,7 +33,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     """Return by tokens of continued training, and by sparsity, the verdict, the share inherited and the loss."""
     found: list[Row] = []
     for steps in STEPS if bench.scale != "smoke" else STEPS[:2]:
-        schedule = Schedule(steps, 1e-3, bench.sized(2, 16, 16), decay=0.1)
+        schedule = Schedule(steps, 1e-3, bench.sized(2, 16), decay=0.1)
         tokens = steps * schedule.batch * loaded(HUB / LLAMA).config.max_position_embeddings
         found += figures(TRAINED.format(tokens), trained(bench, schedule))
     for share in SPARSITIES if bench.scale != "smoke" else SPARSITIES[:2]:

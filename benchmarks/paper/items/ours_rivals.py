@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.folders import folder
 from benchmarks.paper.parts.rated import SHARED
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.verdicts import (
     DISTILLED,
     INDEPENDENT,

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
+from benchmarks.paper.parts.examples import stand_ins
 from benchmarks.paper.parts.gpt2 import Benchmark
-from benchmarks.paper.parts.online import some
-from benchmarks.paper.parts.pairing import PATHS, Seen, seen, seen_publicly, untrained
-from benchmarks.paper.parts.public import FAMILIES, stand_ins
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.pairing import PATHS, Seen, seen, untrained
 
 ACCURACY = {"GPT-2": 1.0, "BERT": 1.0, "LLaMA-2": 1.0, "Mistral": 1.0, "Qwen2.5": 1.0, "DeepSeek-R1": 1.0}
 AUC = {"GPT-2": 1.0, "BERT": 0.97, "LLaMA-2": 1.0, "Mistral": 1.0, "Qwen2.5": 1.0, "DeepSeek-R1": 1.0}
@@ -41,25 +39,15 @@ class Model:
     family: str
     name: str
     seen: Sequence[Seen]
-    """Empty where there was nothing to be seen."""
     note: str = ""
-    """Which commit a public one was seen at, or why not."""
 
-    def mean(self, path: str, figure: str) -> float | None:
+    def mean(self, path: str, figure: str) -> float:
         """Return the mean of `accuracy` or `auc` along a path."""
-        return float(np.mean([getattr(one.paths[path], figure) for one in self.seen])) if self.seen else None
-
-    @property
-    def paths(self) -> list[str]:
-        """The paths that it has, in the paper's order; of one that was not seen the MLP's."""
-        return [path for path in PATHS if path in self.seen[0].paths] if self.seen else ["mlp"]
+        return float(np.mean([getattr(one.paths[path], figure) for one in self.seen]))
 
 
 def models(bench: Bench) -> list[Model]:
-    """Return the models at hand, or the paper's own online."""
-    if bench.online:
-        looks = some({public: seen_publicly(bench.cache, public) for public in FAMILIES})
-        return [Model(public.family, public.repository, one.all, one.note) for public, one in looks.items()]
+    """Return the models at hand."""
     benchmark = Benchmark.of(bench)
     roots = [seen(benchmark.root(number)) for number in benchmark.everything]
     here = [Model(one.family, one.name, [seen(one.folder)]) for one in stand_ins()]
@@ -88,7 +76,7 @@ def families(bench: Bench) -> Sequence[Row]:
 
 def fresh(bench: Bench) -> dict[str, list[Seen]]:
     """Return what is seen of the configurations at hand with fresh weights, by model."""
-    seeds = range(bench.sized(2, 32, 32))
+    seeds = range(bench.sized(2, 32))
     return {one.name: [untrained(bench.cache, one.folder, seed) for seed in seeds] for one in stand_ins()}
 
 
@@ -106,9 +94,9 @@ def breakdown(bench: Bench) -> Sequence[Row]:
     """Return the accuracy along every path of every model, and of fresh weights."""
     found = []
     for model in models(bench):
-        for path in model.paths:
+        for path in [path for path in PATHS if path in model.seen[0].paths]:
             paper, ours = printed(model.family, path), model.mean(path, "accuracy")
-            note = model.note if bench.online else "" if paper == ours else model.note or SMALL
+            note = "" if paper == ours else model.note or SMALL
             found.append(Row(f"{model.family}, {model.name}, {path}: accuracy", paper, ours, note))
     for name, several in fresh(bench).items():
         for path in [path for path in PATHS if path in several[0].paths]:

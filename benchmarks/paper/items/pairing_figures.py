@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
+from benchmarks.paper.parts.examples import stand_ins
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.judges import lineage_signature
-from benchmarks.paper.parts.online import Look, look, some
-from benchmarks.paper.parts.pairing import Seen, seen, seen_publicly, untrained
+from benchmarks.paper.parts.pairing import Seen, seen, untrained
 from benchmarks.paper.parts.plots import matrix, panels
-from benchmarks.paper.parts.public import GPT2, stand_ins
-from benchmarks.paper.parts.results import Row
-from hf_lineage.hub.repo import RepoRef
 
 OFFLINE = "the paper's GPT-2 family needs --online; trained models at hand stand in for it"
 ROOT = "a GPT-2-lite root"
@@ -31,30 +26,24 @@ def here(bench: Bench) -> dict[str, str]:
     return {one.name.split()[0].rsplit("/", 1)[-1]: str(one.folder) for one in stand_ins()} | {ROOT: root}
 
 
-def paired(bench: Bench) -> dict[str, Look[Seen]]:
-    """Return the pairing experiment of the models of the figures by name: the paper's online, else those at hand."""
-    if bench.online:
-        return some({public.name: seen_publicly(bench.cache, public) for public in GPT2})
-    return {name: Look(seen(folder), OFFLINE) for name, folder in here(bench).items()}
+def paired(bench: Bench) -> dict[str, Seen]:
+    """Return the pairing experiment of the models of the figures by name."""
+    return {name: seen(folder) for name, folder in here(bench).items()}
 
 
 def pairing(bench: Bench) -> Sequence[Row]:
     """Draw S(i, j) of every model, and of one with fresh weights."""
-    looks = paired(bench)
-    found = {name: each.paths["mlp"] for name, one in looks.items() for each in one.all}
-    first = stand_ins()[0]
-    found[FRESH] = untrained(bench.cache, first.folder, 0).paths["mlp"]
+    found = {name: one.paths["mlp"] for name, one in paired(bench).items()}
+    found[FRESH] = untrained(bench.cache, stand_ins()[0].folder, 0).paths["mlp"]
     drawing, axes = panels(3, rows=-(-len(found) // 3), size=(2.9, 2.6))
     for place, (name, scored) in zip(axes, found.items(), strict=False):
         matrix(place, scored.scores, name)
     for place in axes[len(found) :]:
         place.remove()
     bench.draw("gpt2-pairing", drawing)
-    rows = [
-        Row(f"{name}: accuracy", 1.0, one.read(lambda each: each.paths["mlp"].accuracy), one.note)
-        for name, one in looks.items()
+    return [
+        Row(f"{name}: accuracy", None if name == FRESH else 1.0, one.accuracy, OFFLINE) for name, one in found.items()
     ]
-    return [*rows, Row(f"{FRESH}: accuracy", None, found[FRESH].accuracy, "" if bench.online else OFFLINE)]
 
 
 def diagonal(rows: Mapping[str, Row]) -> None:
@@ -64,22 +53,9 @@ def diagonal(rows: Mapping[str, Row]) -> None:
             claim(row.number == 1, f"{name} is {row.number:.0%}")
 
 
-def traced(bench: Bench) -> dict[str, Look[Tensor]]:
-    """Return tr(W_out W_in) of every layer (L,) of the models of the figures by name."""
-    if bench.online:
-        return some({public.name: look(bench.cache, "traces", of_layers, public) for public in GPT2})
-    return {name: Look(of_layers(folder), "") for name, folder in here(bench).items()}
-
-
-def of_layers(model: RepoRef | str) -> Tensor:
-    """Return tr(W_out W_in) of every layer of a model (L,)."""
-    return torch.tensor(lineage_signature(str(model)).trace)
-
-
 def traces(bench: Bench) -> Sequence[Row]:
     """Draw tr(W_out W_in) of every layer, negative ones dark."""
-    looks = traced(bench)
-    found = {name: trace.numpy() for name, one in looks.items() for trace in one.all}
+    found = {name: lineage_signature(folder).trace for name, folder in here(bench).items()}
     drawing, axes = panels(len(found), size=(2.6, 2.4))
     for place, (name, trace) in zip(axes, found.items(), strict=True):
         for chosen, (grey, hatch), label in ((trace < 0, BARS[0], "negative"), (trace >= 0, BARS[1], "positive")):
@@ -90,15 +66,11 @@ def traces(bench: Bench) -> Sequence[Row]:
     drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     bench.draw("gpt2-trace", drawing)
     shares = {name: float(np.mean(trace < 0)) for name, trace in found.items()}
-    commits = "; ".join(looks[name].note for name in found)
     mean = Row(
         "share of negative traces, all models", 0.86, float(np.mean(list(shares.values()))),
-        commits if bench.online else f"{OFFLINE}; of four small models, which differ among themselves",
+        f"{OFFLINE}; of four small models, which differ among themselves",
     )  # fmt: skip
-    return [
-        *(Row(f"{name}: share of negative traces", None, shares.get(name), one.note) for name, one in looks.items()),
-        mean,
-    ]
+    return [*(Row(f"{name}: share of negative traces", None, share) for name, share in shares.items()), mean]
 
 
 def negative(rows: Mapping[str, Row]) -> None:
@@ -109,9 +81,8 @@ def negative(rows: Mapping[str, Row]) -> None:
 
 def methods(bench: Bench) -> Sequence[Row]:
     """Draw the share of layers paired by trace, by Frobenius norm, and by trace of fresh weights."""
-    looks = paired(bench)
-    found = {name: each for name, one in looks.items() for each in one.all}
-    fresh = [untrained(bench.cache, stand_ins()[0].folder, seed) for seed in range(bench.sized(2, 32, 32))]
+    found = paired(bench)
+    fresh = [untrained(bench.cache, stand_ins()[0].folder, seed) for seed in range(bench.sized(2, 32))]
     baseline = float(np.mean([one.paths["mlp"].accuracy for one in fresh]))
     bars = {
         "trace": [one.paths["mlp"].accuracy for one in found.values()],
@@ -127,10 +98,9 @@ def methods(bench: Bench) -> Sequence[Row]:
     axes.legend(ncols=3, loc="upper center")
     bench.draw("gpt2-methods", drawing)
     rows = []
-    for name, one in looks.items():
-        note = one.also(NORMS) if bench.online else NORMS
-        rows.append(Row(f"{name}, trace: accuracy", 1.0, one.read(lambda each: each.paths["mlp"].accuracy), one.note))
-        rows += [Row(f"{name}, Frobenius norm: accuracy", None, each.frobenius, note) for each in one.all]
+    for name, one in found.items():
+        rows.append(Row(f"{name}, trace: accuracy", 1.0, one.paths["mlp"].accuracy, OFFLINE))
+        rows.append(Row(f"{name}, Frobenius norm: accuracy", None, one.frobenius, NORMS))
     return [
         *rows,
         Row(

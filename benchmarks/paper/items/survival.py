@@ -9,11 +9,10 @@ from itertools import chain
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.metrics import auroc, gap_z
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.mlp import Judges, survival_families
 from benchmarks.paper.parts.plots import panels, strips
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.scores import auroc, gap_z
 
 GROUPS = {
     "FT / Quant / Noise": ("fine-tuned", "quantized", "noise"),

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import kstest
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.families import Family
 from benchmarks.paper.parts.mlp import survival_families
 from benchmarks.paper.parts.plots import lines, panels
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.permutation import permutation_null
@@ -49,7 +48,7 @@ class Found:
 def tested(bench: Bench) -> Found:
     """Return the p-values of all pairs. Each stranger is judged by the others of its kind, as the one left out."""
     found = Found()
-    permutations = bench.sized(99, 999, 999)
+    permutations = bench.sized(99, 999)
     for family in survival_families(bench):
         reference = signature(family.reference.blocks)
         null = {

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.metrics import paired
 from benchmarks.paper.parts.models import Networks, Shape, initial, joined, outputs
-from benchmarks.paper.parts.pictures import CIFAR, DIGITS, at_hand, source
-from benchmarks.paper.parts.scores import Block
+from benchmarks.paper.parts.pictures import digits
+from benchmarks.paper.parts.scores import Block, paired
 from benchmarks.paper.parts.training import Schedule, Step, entropy, train
 from hf_lineage.checking.inspect import Pairing
 
@@ -43,8 +42,7 @@ class Course:
     """How deep residual MLPs learn pictures, with what the paper leaves open: AdamW, small batches, strong decay.
 
     Over the steps decay leaves e^(-rate · decay · steps) of the initial weights: e^(-14) in 80 epochs. That share, not
-    the number of epochs, decides how much of a product is what training made; 200 epochs of CIFAR-10 in batches of 128
-    are eleven times as many steps, for which a tenth of this decay does the same.
+    the number of epochs, decides how much of a product is what training made.
     """
 
     shape: Shape
@@ -52,12 +50,11 @@ class Course:
     schemes: Sequence[str] = ("xavier-normal",)
     seeds: Sequence[int] = (0,)
     """Of the networks of each scheme; all are trained side by side."""
-    data: str = DIGITS
 
     @property
     def steps(self) -> int:
         """How many updates an epoch has."""
-        return math.ceil(len(source(self.data).training.classes) / self.schedule.batch)
+        return math.ceil(len(digits().training.classes) / self.schedule.batch)
 
     def start(self) -> Networks:
         """Return the untrained networks, those of a scheme beside each other."""
@@ -65,7 +62,7 @@ class Course:
 
     def run(self, step: Step | None = None) -> Networks:
         """Return the trained networks."""
-        data = source(self.data).training
+        data = digits().training
         orders = [*self.seeds] * len(self.schemes)
         return train(self.start(), data.flat, data.targets, self.schedule, orders, step, entropy)
 
@@ -79,15 +76,8 @@ DEEP = Course(
     Shape(inputs=64, width=48, hidden=48, layers=24, outputs=10),
     Schedule(80, rate=2e-3, batch=16, decay=1.0, optimizer="AdamW"),
 )
-PAPER = Course(
-    Shape(inputs=3 * 32 * 32, width=48, hidden=48, layers=24, outputs=10),
-    Schedule(200, rate=2e-3, batch=128, decay=0.1, optimizer="AdamW"),
-    data=CIFAR,
-)
 MILDER: Mapping[str, Any] = {"rate": 1e-3, "decay": 0.2, "epochs": 50}
 """A schedule that leaves e^(-0.9) of the initial weights, and does not kill networks without skips."""
-LONGER: Mapping[str, Any] = {"rate": 1e-3, "decay": 0.018, "epochs": 125}
-"""The same for as many more pictures."""
 SHORT: Mapping[str, Any] = {"rate": 3e-3, "decay": 0.4, "epochs": 15}
 """The same for a small one."""
 SMOKE = Course(
@@ -111,13 +101,12 @@ def milder(bench: Bench, plan: Course) -> Course:
 
 def _size(bench: Bench) -> tuple[Course, Mapping[str, Any]]:
     """A course, and what makes it milder."""
-    paper = (PAPER, LONGER) if at_hand(bench) == CIFAR else (DEEP, MILDER)
-    return bench.sized((SMOKE, SHORT), (DEEP, MILDER), paper)
+    return bench.sized((SMOKE, SHORT), (DEEP, MILDER))
 
 
 @torch.no_grad()
-def held_out(networks: Networks, name: str) -> tuple[Tensor, Tensor]:
-    """Return every network's cross-entropy and share of right answers on pictures of a source not seen, (n,) each."""
-    data = source(name).held_out
+def held_out(networks: Networks) -> tuple[Tensor, Tensor]:
+    """Return every network's cross-entropy and share of right answers on pictures not seen, (n,) each."""
+    data = digits().held_out
     said = outputs(networks, data.flat)
     return entropy(said, data.targets), (said.argmax(dim=2) == data.classes).float().mean(dim=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,20 +13,20 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from torch import Tensor, nn
+from torch import nn
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.utils import logging
 
 from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.cases import Change
+from benchmarks.paper.parts.examples import HUB
+from benchmarks.paper.parts.hiding import move, turn_stream
 from benchmarks.paper.parts.language import loaded
 from benchmarks.paper.parts.laundering import preserved
-from benchmarks.paper.parts.public import HUB
+from benchmarks.paper.parts.streams import stream
 
 VERSION = 1
 """Raised when a folder would be made in another way."""
-
-Change = Callable[[Any], None]
-"""What changes a Llama in place."""
 
 
 def folder(cache: Cache, name: str) -> Path:
@@ -78,42 +78,17 @@ def same_function(change: Change) -> Change:
     return checked
 
 
-def gains(model: Any) -> Iterator[tuple[Tensor, list[Tensor]]]:
-    """Yield the gain (d,) of every norm and the matrices (·, d) that read what it scales."""
-    for layer in model.model.layers:
-        attention, mlp = layer.self_attn, layer.mlp
-        yield layer.input_layernorm.weight, [attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight]
-        yield layer.post_attention_layernorm.weight, [mlp.gate_proj.weight, mlp.up_proj.weight]
-    yield model.model.norm.weight, [model.lm_head.weight]
-
-
 def swap_gains(model: Any) -> None:
     """Move a factor of every coordinate, a power of two from 1/4 to 4, from each norm to what reads it."""
     random = torch.Generator().manual_seed(0)
-    for gain, readers in gains(model):
-        _move(gain, readers, 2.0 ** torch.randint(-2, 3, gain.shape, generator=random))
+    for read in stream(model).reads:
+        move(read, 2.0 ** torch.randint(-2, 3, read.norm.weight.shape, generator=random))
 
 
 def rotate(model: Any) -> None:
     """Turn the residual stream by a random orthogonal matrix: norms without gains do not see it."""
-    random = torch.Generator().manual_seed(0)
-    width = model.config.hidden_size
-    turn = torch.linalg.qr(torch.randn(width, width, generator=random, dtype=torch.float64)).Q.to(model.dtype)
-    for gain, readers in gains(model):
-        _move(gain, readers, gain.clone())
-        for reader in readers:
-            reader.copy_(reader @ turn)
-    for layer in model.model.layers:
-        for writer in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
-            writer.copy_(turn.T @ writer)
-    embeddings = model.model.embed_tokens.weight
-    embeddings.copy_(embeddings @ turn)
-
-
-def _move(gain: Tensor, readers: list[Tensor], factor: Tensor) -> None:
-    gain.div_(factor)
-    for reader in readers:
-        reader.mul_(factor)
+    random, width = torch.Generator().manual_seed(0), model.config.hidden_size
+    turn_stream(model, torch.linalg.qr(torch.randn(width, width, generator=random, dtype=torch.float64)).Q.T)
 
 
 def round_to_int4(model: Any) -> None:

@@ -17,11 +17,13 @@ from transformers.utils import logging
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.language import (
+    Corpus,
     Likeness,
     Model,
     Schedule,
     Shape,
     distillation,
+    documentation,
     edited,
     fresh,
     likeness,
@@ -29,7 +31,6 @@ from benchmarks.paper.parts.language import (
     permuted,
     train,
 )
-from benchmarks.paper.parts.text import Corpus, documentation, tiny_stories
 from benchmarks.paper.parts.transformations import pruned, quantized
 
 VERSION = 2
@@ -60,8 +61,6 @@ class Plan:
         return replace(self.root, steps=2 * self.root.steps // 3)
 
 
-PAPER = Plan(Shape(), Schedule(steps=18_750, rate=3e-4, batch=8))
-"""50,000 samples, three epochs, batches of eight."""
 LITE = Plan(Shape(6, 64, 4, 64, initial=0.1), Schedule(2000, 5e-3, 16, decay=0.5), tuning_rate=5e-4)
 """Enough steps and decay for traces to pair the layers; after 300 steps lineage scores separate as well."""
 SMOKE = Plan(
@@ -92,12 +91,10 @@ class Benchmark:
 
     @classmethod
     def of(cls, bench: Bench) -> Benchmark:
-        """Return the benchmark in the size asked for; TinyStories has to be fetched, and is the paper's size only."""
+        """Return the benchmark in the size asked for."""
         logging.set_verbosity_error()
         logging.disable_progress_bar()
-        plan = bench.sized(SMOKE, LITE, PAPER)
-        corpus = tiny_stories() if bench.scale == "paper" and bench.online else documentation()
-        return cls(replace(plan, shape=replace(plan.shape, vocabulary=corpus.vocabulary)), corpus, bench.cache)
+        return cls(bench.sized(SMOKE, LITE), documentation(), bench.cache)
 
     def root(self, number: int) -> Path:
         """Return a model trained from fresh weights."""

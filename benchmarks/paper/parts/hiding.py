@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.paper.parts.cases import Change
-from benchmarks.paper.parts.streams import Heads, heads, is_gpt2, layers, random_turn, set_layers, stream
+from benchmarks.paper.parts.streams import Heads, Read, heads, is_gpt2, layers, random_turn, set_layers, stream
 from tests import laundering
 from tests.laundering import add_dead_units, blocks, move_shifts, permute_hidden, rescale, shift_means
 
@@ -22,31 +22,31 @@ def swap_gains(model: Any) -> None:
     """Move a factor between 1/4 and 4 of every coordinate from each norm to what reads it."""
     for read in stream(model).reads:
         moved = torch.exp2(4 * torch.rand(read.norm.weight.shape[0], dtype=torch.float64) - 2).to(read.norm.weight)
-        _move(read.norm, read.readers, moved)
+        move(read, moved)
 
 
-def _move(norm: Any, readers: tuple[Tensor, ...], factor: Tensor) -> None:
-    norm.weight.data.div_(factor)
-    if getattr(norm, "bias", None) is not None:
-        norm.bias.data.div_(factor)
-    for reader in readers:
+def move(read: Read, factor: Tensor) -> None:
+    """Move a factor of every coordinate from a norm to what reads it."""
+    for tensor in (read.norm.weight, getattr(read.norm, "bias", None)):
+        if tensor is not None:
+            tensor.data.div_(factor)
+    for reader in read.readers:
         reader.mul_(factor)
 
 
 def fold_gains(model: Any) -> None:
     """Move all gains to what reads them, so that every norm has ones."""
     for read in stream(model).reads:
-        _move(read.norm, read.readers, read.norm.weight.data.clone())
+        move(read, read.norm.weight.data.clone())
 
 
 def permute_stream(model: Any) -> None:
     """Reorder the residual coordinates in everything that reads or writes them."""
     seen = stream(model)
     order = torch.randperm(seen.width)
-    shifts = [read.norm.bias.data for read in seen.reads if getattr(read.norm, "bias", None) is not None]
-    for vector in (*seen.vectors, *shifts, *(read.norm.weight.data for read in seen.reads)):
+    for vector in (*seen.vectors, *seen.shifts, *(read.norm.weight.data for read in seen.reads)):
         vector.copy_(vector[order].clone())
-    for reader in (*seen.embeddings, *(reader for read in seen.reads for reader in read.readers)):
+    for reader in seen.readers:
         reader.copy_(reader[:, order].clone())
     for writer in seen.writers:
         writer.copy_(writer[order].clone())
@@ -56,24 +56,29 @@ def flip_stream(model: Any) -> None:
     """Change the sign of half of the residual coordinates; RMSNorm alone does not see it."""
     seen = stream(model)
     signs = 2.0 * torch.randint(0, 2, (seen.width,)).to(seen.writers[0]) - 1
-    for reader in (*seen.embeddings, *(reader for read in seen.reads for reader in read.readers)):
+    for reader in seen.readers:
         reader.mul_(signs)
     for writer in seen.writers:
         writer.mul_(signs[:, None])
 
 
 def rotate(model: Any) -> None:
-    """Turn the residual stream by a random orthogonal matrix, gains folded first.
+    """Turn the residual stream by a random orthogonal matrix.
 
     A LayerNorm subtracts the mean, so that the turn of a GPT-2 leaves the vector of ones where it is.
     """
+    seen = stream(model)
+    turn_stream(model, random_turn(seen.width, seen.keeps_mean))
+
+
+def turn_stream(model: Any, by: Tensor) -> None:
+    """Turn the residual stream by an orthogonal matrix, gains folded first."""
     fold_gains(model)
     seen = stream(model)
-    turn = random_turn(seen.width, seen.keeps_mean).to(seen.writers[0])
-    shifts = [read.norm.bias.data for read in seen.reads if getattr(read.norm, "bias", None) is not None]
-    for reader in (*seen.embeddings, *(reader for read in seen.reads for reader in read.readers)):
+    turn = by.to(seen.writers[0])
+    for reader in seen.readers:
         reader.copy_(reader @ turn.T)
-    for writer in (*seen.writers, *seen.vectors, *shifts):
+    for writer in (*seen.writers, *seen.vectors, *seen.shifts):
         writer.copy_(turn @ writer)
 
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import torch
@@ -14,7 +15,6 @@ from torch.nn import functional
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from benchmarks.paper.parts.laundering import in_another_order, preserved, rearranged
-from benchmarks.paper.parts.text import Corpus
 from benchmarks.paper.parts.transformations import Change
 
 Model = Any
@@ -23,6 +23,42 @@ Loss = Callable[[Model, Tensor], Tensor]
 """Of a model on a batch of windows (b, t)."""
 PROJECTIONS = ["c_attn", "c_proj", "c_fc"]
 """Every matrix of GPT-2's blocks; adapters of the attention alone would leave the paper's path as it was."""
+
+
+HELD_OUT = 10
+"""One paragraph in so many is kept from training."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Two texts that share no paragraph, as token numbers one after another."""
+
+    name: str
+    vocabulary: int
+    training: Tensor
+    held_out: Tensor
+
+    def batches(self, count: int, size: int, context: int, seed: int) -> Tensor:
+        """Return where in the training text the windows of so many batches start (count, size)."""
+        random = torch.Generator().manual_seed(seed)
+        return torch.randint(len(self.training) - context, (count, size), generator=random)
+
+    def windows(self, count: int, context: int) -> Tensor:
+        """Return the first windows of the held-out text (count, context), one behind the other."""
+        return self.held_out[: count * context].view(count, context)
+
+
+def documentation() -> Corpus:
+    """Return Python's language reference, one token for each byte; topics quote one another, paragraphs stay once."""
+    parts = (part.strip() for name in sorted(topics) for part in topics[name].split("\n\n"))
+    paragraphs = [part for part in dict.fromkeys(parts) if part]
+    held_out = paragraphs[::HELD_OUT]
+    training = [part for number, part in enumerate(paragraphs) if number % HELD_OUT]
+    return Corpus("Python's language reference, by bytes", 256, _bytes(training), _bytes(held_out))
+
+
+def _bytes(paragraphs: list[str]) -> Tensor:
+    return torch.tensor(list("\n\n".join(paragraphs).encode()))
 
 
 @dataclass(frozen=True)
@@ -89,28 +125,22 @@ def distillation(teacher: Model, temperature: float = 2.0, share: float = 0.5) -
 
 
 def train(model: Model, corpus: Corpus, schedule: Schedule, seed: int, loss: Loss = next_token) -> Model:
-    """Train in place, on windows of the text in an order fixed by the seed, and return the model on the CPU.
-
-    On a GPU, where there is one, in bfloat16 as far as torch's autocast goes.
-    """
+    """Train in place, on windows of the text in an order fixed by the seed, and return the model."""
     from transformers import get_cosine_schedule_with_warmup
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model.to(device).train()
+    model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=schedule.rate, weight_decay=schedule.decay)
     decay = get_cosine_schedule_with_warmup(optimizer, schedule.steps // 20, schedule.steps)
     context = model.config.max_position_embeddings
-    text = corpus.training.to(device).unfold(0, context, 1)
+    text = corpus.training.unfold(0, context, 1)
     for starts in corpus.batches(schedule.steps, schedule.batch, context, seed):
         optimizer.zero_grad()
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            value = loss(model, text[starts.to(device)])
-        torch.autograd.backward(value)
+        torch.autograd.backward(loss(model, text[starts]))
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         decay.step()
-    return model.to("cpu").eval()
+    return model.eval()
 
 
 def lora_merged(model: Model, corpus: Corpus, schedule: Schedule, seed: int) -> Model:

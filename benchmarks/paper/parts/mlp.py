@@ -12,10 +12,9 @@ import torch
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.families import Edits, Family, Plan, family
-from benchmarks.paper.parts.metrics import auroc, gap_z
 from benchmarks.paper.parts.models import Networks, Shape, alone, outputs, streams
 from benchmarks.paper.parts.representations import by_layer, cka, fingerprint, ipguard, svcca
-from benchmarks.paper.parts.scores import score, signature
+from benchmarks.paper.parts.scores import auroc, gap_z, score, signature
 from benchmarks.paper.parts.training import Schedule
 
 OURS = "ours"
@@ -37,14 +36,14 @@ WIDE = Edits((0.01, 0.05, 0.15), (0.1, 0.5, 0.85), (16, 64, 256))
 
 def survival_families(bench: Bench) -> list[Family]:
     """Return the families of the 159 pairs; smoke has fewer."""
-    plan, roots = bench.sized((SMOKE, 2), (DEEP, 3), (DEEP, 3))
+    plan, roots = bench.sized((SMOKE, 2), (DEEP, 3))
     return [family(bench.cache, plan, root) for root in range(roots)]
 
 
 def baseline_families(bench: Bench, edits: Edits = CLEAN.edits, rate: float = CLEAN.tuning.rate) -> list[Family]:
     """Return the families of the 52 pairs, fine-tuned at a rate; smoke has fewer."""
     smaller = replace(SMOKE, other_task=0, untrained=0)
-    plan = bench.sized(smaller, CLEAN, CLEAN)
+    plan = bench.sized(smaller, CLEAN)
     plan = replace(plan, edits=edits, tuning=replace(plan.tuning, rate=rate))
     return [family(bench.cache, plan, root) for root in range(2)]
 

@@ -18,9 +18,7 @@ from transformers import AutoConfig
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judges import layers
-from benchmarks.paper.parts.metrics import paired
-from benchmarks.paper.parts.online import Look, look
-from benchmarks.paper.parts.public import Public
+from benchmarks.paper.parts.scores import paired
 from hf_lineage import inspect
 from hf_lineage.checking.inspect import Pairing
 from hf_lineage.errors import NothingToCompare
@@ -67,12 +65,6 @@ def seen(model: Path | str) -> Seen:
         found[PATHS[3]] = paired(trace_scores((out for _, out in layers(model)), both))
     matched = baselines.frobenius_pairing(layers(model))
     return Seen(found, float(np.mean(matched == np.arange(len(matched)))))
-
-
-def seen_publicly(cache: Cache, model: Public) -> Look[Seen]:
-    """Return the pairing experiment of a public model."""
-    found = look(cache, "pairing", lambda repo: seen(str(repo)).plain, model)
-    return Look(found.read(Seen.of), found.note)
 
 
 def trace_scores(writers: Iterable[Tensor], readers: Sequence[Tensor], probes: int = 256) -> Matrix:

@@ -1,4 +1,4 @@
-"""Rated: the verdict of the library on two folders, beside the paper's score and two rivals that read weights."""
+"""Rated: the verdict of the library on two folders, beside the paper's score and the cosine of weights."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.paper.parts import huref
 from benchmarks.paper.parts.baselines import arrays, weight_cosine
 from benchmarks.paper.parts.judges import lineage_signature, tensors
-from benchmarks.paper.parts.metrics import auroc
-from benchmarks.paper.parts.scores import score
+from benchmarks.paper.parts.scores import auroc, score
 from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Verdict
 
@@ -35,11 +33,7 @@ def cosine(reference: Path, suspect: Path) -> float:
     return weight_cosine(one, other) if shapes[0] == shapes[1] else 0.0
 
 
-RIVALS: Mapping[str, Score] = {
-    "paper's score": paper_score,
-    "weight cosine": cosine,
-    "HuRef's invariant": huref.similarity,
-}
+RIVALS: Mapping[str, Score] = {"paper's score": paper_score, "weight cosine": cosine}
 """By name."""
 
 

@@ -1,13 +1,17 @@
-"""The paper's lineage score, by the library: branch products of any network as a signature, and two compared."""
+"""Scores: the paper's lineage score of any network by the library, and AUROC, Gap-Z and correlation of many scores."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu, spearmanr
 
+from hf_lineage.checking.inspect import Pairing
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.signature.devices import workers
 from hf_lineage.signature.extract import empty, put
@@ -57,3 +61,38 @@ def trace_score(suspect: PathSignature) -> float:
 def shared_trace(a: PathSignature, b: PathSignature) -> float:
     """Return the mean over the layers of the smaller concentration of the two models: another such verifier."""
     return float(np.minimum(a.concentration, b.concentration).mean())
+
+
+Scores = Sequence[float]
+
+
+def auroc(related: Scores, unrelated: Scores) -> float:
+    """Return the probability that a related pair scores above an unrelated one, ties half: U / (n₊ n₋)."""
+    return float(mannwhitneyu(related, unrelated).statistic) / (len(related) * len(unrelated))
+
+
+def gap_z(related: Scores, unrelated: Scores) -> float:
+    """Return (μ₊ - μ₋) / √((σ₊² + σ₋²) / 2), the paper's equation for Gap-Z; ±inf where neither varies."""
+    gap = float(np.mean(related) - np.mean(unrelated))
+    spread = math.sqrt((np.var(related) + np.var(unrelated)) / 2)
+    return gap / spread if spread > 0 else math.copysign(math.inf, gap)
+
+
+def least_auroc(gap: float) -> float:
+    """Return the least AUROC that goes with a positive Gap-Z; with a negative one 1 minus this is the largest.
+
+    Cantelli's inequality for the difference of a related and an unrelated score, whose mean is the gap and whose
+    variance is twice the square of the spread.
+    """
+    return 1 - 1 / (1 + gap**2 / 2)
+
+
+def spearman(scores: Scores, truth: Scores) -> float:
+    """Return the rank correlation of scores with a true degree of overlap."""
+    return float(spearmanr(scores, truth).statistic)
+
+
+def paired(scores: NDArray[np.float64], signs: NDArray[np.float64] | None = None) -> Pairing:
+    """Return the pairing experiment on S (L, L) of layers of one kind, with the signs of their own traces (L,)."""
+    unsigned = np.ones(len(scores)) if signs is None else signs
+    return Pairing(scores, unsigned, np.ones_like(scores, dtype=bool), tuple(range(len(scores))))

@@ -40,6 +40,16 @@ class Stream:
         """The number of residual coordinates d."""
         return self.writers[0].shape[0]
 
+    @property
+    def readers(self) -> list[Tensor]:
+        """Everything with a column for each residual coordinate (n, d), embeddings first."""
+        return [*self.embeddings, *(reader for read in self.reads for reader in read.readers)]
+
+    @property
+    def shifts(self) -> list[Tensor]:
+        """The biases (d,) of norms that have any."""
+        return [read.norm.bias.data for read in self.reads if getattr(read.norm, "bias", None) is not None]
+
 
 @dataclass(frozen=True)
 class Heads:

@@ -12,7 +12,7 @@ import transformers
 from transformers.utils import logging
 
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.pictures import CIFAR, CLASSES, DIGITS, Source, source
+from benchmarks.paper.parts.pictures import CLASSES, digits
 
 logging.disable_progress_bar()
 
@@ -36,27 +36,19 @@ class Vision:
     scale: int = 2
     """Pixels of the model's picture for one of the digits'."""
     seed: int = 0
-    data: str = DIGITS
-
-    @property
-    def pictures(self) -> Source:
-        """What it learns from."""
-        return source(self.data)
 
     @property
     def untrained(self) -> Any:
         """The model as it begins."""
         torch.manual_seed(self.seed)
-        channels = self.pictures.training.images.shape[1]
         architecture = getattr(transformers, self.architecture)
-        return architecture(architecture.config_class(num_channels=channels, num_labels=CLASSES, **self.config))
+        return architecture(architecture.config_class(num_channels=1, num_labels=CLASSES, **self.config))
 
     @property
     def trained(self) -> Any:
         """The model after training."""
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        model, data = self.untrained.train().to(device), self.pictures.training
-        images, classes = data.enlarged(self.scale).to(device), data.classes.to(device)
+        model, data = self.untrained.train(), digits().training
+        images, classes = data.enlarged(self.scale), data.classes
         order = torch.Generator().manual_seed(self.seed)
         steps = self.epochs * -(-len(images) // self.batch)
         optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay)
@@ -67,7 +59,7 @@ class Vision:
                 model(pixel_values=images[chosen], labels=classes[chosen]).loss.backward()
                 optimizer.step()
                 rates.step()
-        return model.to("cpu")
+        return model
 
     def folder(self, cache: Cache) -> Path:
         """Return where the trained model lies, trained now or before."""
@@ -81,7 +73,7 @@ class Vision:
     def right(self, folder: Path) -> float:
         """Return the share of the pictures held out that a model in a folder tells right."""
         model = getattr(transformers, self.architecture).from_pretrained(folder, local_files_only=True).eval()
-        data = self.pictures.held_out
+        data = digits().held_out
         parts = torch.split(data.enlarged(self.scale), PART)
         said = torch.cat([model(pixel_values=part).logits.argmax(dim=1) for part in parts])
         return float((said == data.classes).float().mean())
@@ -91,12 +83,6 @@ def basic(seed: int, epochs: int) -> Vision:
     """Return a small ResNet of basic blocks: two stages of three, the first of the second no residual branch."""
     config = {"embedding_size": 32, "hidden_sizes": [32, 64], "depths": [3, 3], "layer_type": "basic"}
     return Vision(RESNET, config, epochs, seed=seed)
-
-
-def resnet18(seed: int, epochs: int) -> Vision:
-    """Return a ResNet-18 that learns CIFAR-10."""
-    config = {"hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2], "layer_type": "basic"}
-    return Vision(RESNET, config, epochs, decay=0.1, batch=128, scale=1, seed=seed, data=CIFAR)
 
 
 def bottleneck(epochs: int, blocks: int = 9) -> Vision:

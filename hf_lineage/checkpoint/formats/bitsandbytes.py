@@ -16,24 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, Step, filled_ends, stepped, table, uniform
-from hf_lineage.checkpoint.formats.grid import Grid, finite, pairs, write_pairs
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.formats.grid import CODES, NF4, Grid, finite, pairs, write_pairs
+from hf_lineage.checkpoint.formats.modules import BYTES, SINGLE, Module, Quantized, Settings
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
-BYTES, INTEGERS, SINGLE = frozenset({"U8"}), frozenset({"I8"}), frozenset({"F32"})
 PACKED = BYTES | {"BF16", "F16", "F32"}
 """Types that `bnb_4bit_quant_storage` gives packed bytes, so that FSDP has one type; their bits are the same."""
-NF4 = (
-    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
-    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
-    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
-    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
-)
-"""Quantiles of the normal distribution, by their bits."""
-_FP4 = (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0)
-FP4 = (*(value / 12 for value in _FP4), *(-value / 12 for value in _FP4))
-CODES = {"nf4": NF4, "fp4": FP4}
 ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}
 """Bytes that hold the least number twice, and the largest."""
 STATES = {f".weight.quant_state.bitsandbytes__{kind}": kind for kind in CODES}
@@ -61,9 +50,8 @@ class State:
     """The number that is added to scales which are quantized in turn."""
 
 
-def four_bits(module: Module, stated: Settings) -> TensorInfo:
+def four_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of four bits; raise CheckpointError where its parts do not fit its shape."""
-    del stated
     end = next(end for end in STATES if end in module.parts)
     state = _state(module.start, module.described[end])
     numbers = math.prod(state.shape)
@@ -78,8 +66,8 @@ def four_bits(module: Module, stated: Settings) -> TensorInfo:
         module.shape(NESTED[0], SINGLE, (-(-blocks // state.nested_block),))
         module.shape(NESTED[1], SINGLE, (256,))
         ends += NESTED
-    decode = functools.partial(_decode_four_bits, module.start, STATES[end], state)
     kind, nested = STATES[end], bool(state.nested_block)
+    decode = functools.partial(_decode_four_bits, module.start, kind, state)
     codes = Codes(
         f"{kind.upper()} of bitsandbytes",
         *filled_ends(1, *ENDS[kind]),
@@ -90,7 +78,7 @@ def four_bits(module: Module, stated: Settings) -> TensorInfo:
         early=True,
         flat=True,
     )
-    return TensorInfo(state.shape, module.names(*ends), decode, itemsize=4, codes=codes)
+    return module.tensor(state.shape, ends, decode, codes)
 
 
 def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -134,22 +122,20 @@ def _state(name: str, stored: NDArray[Any]) -> State:
     return State((rows, columns), block, nested, offset)
 
 
-def eight_bits(module: Module, stated: Settings) -> TensorInfo:
+def eight_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of eight bits; raise CheckpointError where its scales do not fit it."""
-    del stated
-    shape = module.matrix(".weight", INTEGERS)
+    shape = module.matrix(".weight", frozenset({"I8"}))
     module.shape(".SCB", SINGLE, (shape[0],))
-    names = module.names(".weight", ".SCB")
-    decode = functools.partial(_decode_eight_bits, names[1])
+    decode = functools.partial(_decode_eight_bits, f"{module.start}.SCB")
     ends = filled_ends(0, 0x80, 0x7F)
     codes = Codes("INT8 of bitsandbytes", *ends, decode, uniform(256), (1, shape[1]), slack=HALVES)
-    return TensorInfo(shape, names, decode, itemsize=4, codes=codes)
+    return module.tensor(shape, (".weight", ".SCB"), decode, codes)
 
 
 def _decode_eight_bits(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     stored, scales = parts
-    values = finite(name, scales)[:, None] * np.float32(1 / LEVELS)
-    return Grid(stored.shape, (1, stored.shape[1])).widened(stored, values)
+    values = finite(name, scales) * np.float32(1 / LEVELS)
+    return Grid(stored.shape, (1, stored.shape[1])).decode_bytes(name, (stored, values))
 
 
 METHODS = frozenset({"bitsandbytes"})

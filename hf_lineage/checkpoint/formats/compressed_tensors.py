@@ -14,24 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, integers
-from hf_lineage.checkpoint.formats.fp8 import float_codes, four_bits
+from hf_lineage.checkpoint.formats.fp8 import EIGHT, SCALES_OR_POWERS, float_codes, four_bits
 from hf_lineage.checkpoint.formats.grid import Grid, across, down, finite, words
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
+from hf_lineage.checkpoint.formats.modules import INDICES, WORDS, Module, Quantized, Settings, pair
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
-WORDS, BYTES, EIGHT = frozenset({"I32"}), frozenset({"I8"}), frozenset({"F8_E4M3", "F8_E5M2", "I8"})
-POWERS = frozenset({"U8", "F8_E8M0"})
-SCALES = POWERS | {"F32", "F16", "BF16"}
-INDICES = frozenset({"I32", "I64"})
+SIGNED = frozenset({"I8"})
 INT = "INT{} of compressed-tensors"
-PACKED, SCALE, ZERO, ORDER, SHAPE = (
-    ".weight_packed",
-    ".weight_scale",
-    ".weight_zero_point",
-    ".weight_g_idx",
-    ".weight_shape",
-)
+PACKED, SCALE, ZERO = ".weight_packed", ".weight_scale", ".weight_zero_point"
+ORDER, SHAPE, WHOLE = ".weight_g_idx", ".weight_shape", ".weight_global_scale"
 
 
 def _block(weights: Mapping[str, Any], shape: tuple[int, int]) -> tuple[int, int] | None:
@@ -53,31 +45,23 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         return _plain(module, stated)
     if module.parts[PACKED].dtype in WORDS:
         return _words(module, stated)
-    if ".weight_global_scale" in module.parts:
-        return four_bits(module, PACKED, SCALE, ".weight_global_scale", divides=True)
-    return four_bits(module, PACKED, SCALE)
+    return four_bits(module, PACKED, SCALE, *([WHOLE] if WHOLE in module.parts else []), divides=True)
 
 
 def _plain(module: Module, stated: Settings) -> TensorInfo:
     """Return a matrix of one byte to a number."""
-    shape = module.matrix(".weight", EIGHT)
+    shape = module.matrix(".weight", EIGHT | SIGNED)
     shifted, grid = _fitting(module, shape, 8, stated)
     ends = [".weight", SCALE]
     if shifted:
-        module.shape(ZERO, BYTES, module.parts[SCALE].shape)
+        module.shape(ZERO, SIGNED, module.parts[SCALE].shape)
         ends.append(ZERO)
-    decode = functools.partial(_decode_plain, module.start, grid)
+    decode = functools.partial(grid.decode_bytes, f"{module.start}{SCALE}")
     dtype, scales = module.parts[".weight"].dtype, module.parts[SCALE].dtype
     codes = float_codes("FP8", decode, dtype, grid.block, scales)
-    if dtype in BYTES:
+    if dtype in SIGNED:
         codes = integers(INT.format(8), decode, 8, grid.block, scales, (0x80, 0x7F), both=shifted, zero=shifted)
-    return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
-
-
-def _decode_plain(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    stored, scales, *zero_points = parts
-    zeros = zero_points[0].astype(np.float32).reshape(grid.cells) if zero_points else None
-    return grid.widened(stored, finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
+    return module.tensor(shape, ends, decode, codes)
 
 
 def _words(module: Module, stated: Settings) -> TensorInfo:
@@ -95,14 +79,14 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
         ends.append(ORDER)
     if shifted:
         whole = grid.cells[0] == 1 < shape[0]
-        module.shape(ZERO, BYTES if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
+        module.shape(ZERO, SIGNED if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
         ends.append(ZERO)
     decode = functools.partial(_decode_words, module.start, grid, bits, ORDER in ends)
     scales = module.parts[SCALE].dtype
     codes: Codes | str = integers(INT.format(bits), decode, bits, grid.block, scales, both=shifted, zero=shifted)
     if ORDER in ends:
         codes = "a quantizer that orders columns by calibration data rounds many numbers away from the nearest value"
-    return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
+    return module.tensor(shape, ends, decode, codes)
 
 
 def _decode_words(
@@ -134,7 +118,7 @@ def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
 
 def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[bool, Grid]:
     """Return whether the first group of config.json that fits a matrix has zero points, and the matrix's blocks."""
-    scales, groups = module.shape(SCALE, SCALES), stated.get("config_groups")
+    scales, groups = module.shape(SCALE, SCALES_OR_POWERS), stated.get("config_groups")
     for group in groups.values() if isinstance(groups, dict) else ():
         weights = group.get("weights") if isinstance(group, dict) else None
         if not isinstance(weights, dict) or weights.get("num_bits", 8) != bits:
@@ -158,7 +142,7 @@ def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
     return rows, columns
 
 
-PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, ".weight_global_scale")
+PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, WHOLE)
 COMPRESSED = Quantized(
     "compressed-tensors", frozenset({"compressed-tensors"}), (PACKED, SCALE), PARTS, matrix, described=(SHAPE,)
 )

@@ -16,13 +16,17 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import ONE, Codes, Levels, filled_ends, slack, table
-from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, finite, write_pairs
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded, pair
-from hf_lineage.checkpoint.tensor import DTYPES, Decode, TensorInfo, single
+from hf_lineage.checkpoint.codes import ONE, Codes, filled_ends, slack, table
+from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, finite, finite_numbers, write_pairs
+from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, SINGLE, Module, Quantized, Settings, not_decoded, pair
+from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 
-BYTES, SMALL, SINGLE = frozenset({"U8"}), frozenset({"F8_E4M3"}), frozenset({"F32"})
+EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
+POWERS = frozenset({"F8_E8M0", "U8"})
+SCALES_OR_POWERS = SCALES | POWERS
+MX, BLOCK = 32, (128, 128)
+"""Numbers of one row that share a power of two, and the blocks where config.json does not say their size."""
 NV = 16
 """Numbers of one row that share a scale in NVFP4."""
 FOUR_BITS = table(E2M1)
@@ -30,14 +34,9 @@ ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}
 """Bytes that hold the least finite number of each format, and the largest."""
 
 
-def _levels(dtype: str) -> Levels:
-    values = single(np.arange(256, dtype=np.uint8).view(DTYPES[dtype]))
-    return table(values[np.isfinite(values)])
-
-
 def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], scales: str) -> Codes:
     """Return the grid of numbers of eight or four bits; a scale that is a power of two may be half of what would do."""
-    levels = FOUR_BITS if dtype not in ENDS else _levels(dtype)
+    levels = FOUR_BITS if dtype not in ENDS else table(finite_numbers(dtype))
     low, high = ENDS.get(dtype, (0xFF, 0x77))
     last = float(levels[-1] - levels[-2])
     clip, reach = (0.17 / last, 0.26 / last) if scales in POWERS else (ONE, ONE)
@@ -48,10 +47,9 @@ def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], s
 def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
     """Return the tensor of a matrix in MXFP4, given the ends of its parts; in NVFP4 where there is a third one.
 
-    That is a scale of the whole matrix, which multiplies the others or `divides` them. Raise CheckpointError where the
-    parts do not fit each other.
+    That is a scale of the whole matrix, which multiplies the others or `divides` them.
     """
-    size, kinds, name, dtype = (NV, SMALL, "NVFP4", "F8_E4M3") if len(ends) > 2 else (MX, POWERS, "MXFP4", "U8")
+    size, name, dtype = (NV, "NVFP4", "F8_E4M3") if len(ends) > 2 else (MX, "MXFP4", "U8")
     for whole in ends[2:]:
         module.shape(whole, SINGLE)
         if module.parts[whole].numbers != 1:
@@ -60,24 +58,21 @@ def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
     grid = Grid((rows, 2 * half), (1, size))
     if 2 * half % size:
         raise module.damaged(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
-    module.shape(ends[1], kinds, grid.cells)
-    names = module.names(*ends)
-    decoded = functools.partial(decode, grid, names[1], True, divides=divides)
-    return TensorInfo(grid.shape, names, decoded, itemsize=4, codes=float_codes(name, decoded, "", grid.block, dtype))
+    module.shape(ends[1], POWERS if dtype in POWERS else frozenset({dtype}), grid.cells)
+    decode = functools.partial(_decode_pairs, grid, f"{module.start}{ends[1]}", divides=divides)
+    return module.tensor(grid.shape, ends, decode, float_codes(name, decode, "", grid.block, dtype))
 
 
-def experts(module: Module, stated: Settings) -> TensorInfo:
+def experts(module: Module, _: Settings) -> TensorInfo:
     """Return a stack (experts, in, out), stored as gpt-oss does: in blocks (experts, out, in / 32, 16)."""
-    del stated
     shape = module.shape("_blocks", BYTES)
     if len(shape) != 4 or 0 in shape or 2 * shape[-1] != MX:
         raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")
-    number, out, blocks, _ = shape
+    number, out, blocks = shape[:3]
     module.shape("_scales", POWERS, (number, out, blocks))
-    names = module.names("_blocks", "_scales")
-    decode = functools.partial(_decode_experts, names[1])
+    decode = functools.partial(_decode_experts, f"{module.start}_scales")
     codes = float_codes("MXFP4", decode, "", (MX, 1), "U8")
-    return TensorInfo((number, blocks * MX, out), names, decode, itemsize=2, codes=codes)
+    return module.tensor((number, blocks * MX, out), ("_blocks", "_scales"), decode, codes, itemsize=2)
 
 
 def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -88,17 +83,12 @@ def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     grid = Grid((out, blocks * MX), (1, MX))
     for expert in range(number):
         one = packed[expert].reshape(out, blocks * half), powers[expert]
-        exact = decode(grid, name, True, one).view(np.uint32)
+        exact = _decode_pairs(grid, name, one).view(np.uint32)
         stack[expert] = (exact >> np.uint32(16)).astype(np.uint16).view(ml_dtypes.bfloat16)
     return stack.swapaxes(1, 2)
 
 
 GPT_OSS = Quantized("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
-EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
-POWERS = frozenset({"F8_E8M0", "U8"})
-SCALES = POWERS | {"F32", "F16", "BF16"}
-MX, BLOCK = 32, (128, 128)
-"""Numbers of one row that share a power of two, and the blocks where config.json does not say their size."""
 SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
 STACK_ENDS = ("_scale_inv", "_scale")
 """The ends of the names of scales beside a stack of experts."""
@@ -120,48 +110,38 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     rows, columns = module.matrix(".weight", EIGHT | FOUR)
     packed = module.parts[".weight"].dtype in FOUR
     shape = (rows, 2 * columns if packed else columns)
-    scales = module.shape(end, SCALES)
+    scales = module.shape(end, SCALES_OR_POWERS)
     grid = Grid(shape, _block(module, end, shape, scales, stated))
-    names = module.names(".weight", end)
-    decoded = functools.partial(decode, grid, names[1], packed)
+    decode = functools.partial(_decode_pairs if packed else Grid.decode_bytes, grid, f"{module.start}{end}")
     dtypes = "" if packed else module.parts[".weight"].dtype, module.parts[end].dtype
-    codes = float_codes("FP4" if packed else "FP8", decoded, dtypes[0], grid.block, dtypes[1])
-    return TensorInfo(shape, names, decoded, itemsize=4, codes=codes)
+    codes = float_codes("FP4" if packed else "FP8", decode, dtypes[0], grid.block, dtypes[1])
+    return module.tensor(shape, (".weight", end), decode, codes)
 
 
-def decode(
-    grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]], divides: bool = False
-) -> NDArray[np.float32]:
+def _decode_pairs(grid: Grid, name: str, parts: Sequence[NDArray[Any]], divides: bool = False) -> NDArray[np.float32]:
     """Return numbers x scales, where `name` is that of the scales; one for the whole may multiply or divide these."""
     stored, scales, *factors = parts
     for whole in factors:
         with np.errstate(all="ignore"):
             scales = single(scales) / whole.ravel() if divides else single(scales) * whole.ravel()
     values = finite(name, scales).reshape(grid.cells)
-    if not packed:
-        return grid.widened(stored, values)
     return grid.decoded(lambda rows, target: write_pairs(PAIRS, stored[rows], target), values)
 
 
 def _stack(module: Module, stated: Settings) -> TensorInfo:
     """Return a stack of experts of one shape, each with its own scales."""
     end = next(end for end in STACK_ENDS if end in module.parts)
-    shape, scales = module.shape("", EIGHT), module.shape(end, SCALES)
+    shape, scales = module.shape("", EIGHT), module.shape(end, SCALES_OR_POWERS)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
         raise module.damaged(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
-    names = module.names("", end)
-    decoded = functools.partial(_decode_stack, grid, names[1])
-    codes = float_codes("FP8", decoded, module.parts[""].dtype, grid.block, module.parts[end].dtype)
-    return TensorInfo(shape, names, decoded, itemsize=4, codes=codes)
+    decode = functools.partial(_decode_stack, grid, f"{module.start}{end}")
+    codes = float_codes("FP8", decode, module.parts[""].dtype, grid.block, module.parts[end].dtype)
+    return module.tensor(shape, ("", end), decode, codes)
 
 
 def _decode_stack(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    stored, scales = parts
-    whole = np.empty(stored.shape, np.float32)
-    for expert, one in enumerate(stored):
-        whole[expert] = decode(grid, name, False, (one, scales[expert]))
-    return whole
+    return np.stack([grid.decode_bytes(name, one) for one in zip(*parts, strict=True)])
 
 
 def _block(

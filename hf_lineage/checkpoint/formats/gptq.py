@@ -1,13 +1,17 @@
-"""GPTQ: integers of 2, 3, 4 or 8 bits, a scale and a zero point for each group of a column's inputs.
+"""GPTQ, AWQ and AutoRound: integers in words, a scale and a zero point for each group of a column's inputs.
 
-Matrices are packed as (in, out); `g_idx` tells the group of each input. In the first version of the format, which most
+Matrices are packed as (in, out): by GPTQ down the columns, by AWQ in the layout of its matrix products, `gemm`, eight
+outputs to a word. `g_idx` tells the group of each input of GPTQ. In the first version of that format, which most
 repositories have, zero points are stored one too low.
+
+AutoRound uses both layouts; `packing_format` of config.json says which one a matrix has. Source:
+auto_round/export/export_to_autoround/export.py and the layers that it packs with.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,56 +19,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, down, finite, words
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, not_decoded
+from hf_lineage.checkpoint.formats.modules import (
+    INDICES,
+    SCALES,
+    WORDS,
+    Module,
+    Quantized,
+    Settings,
+    count,
+    not_decoded,
+)
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
-INTEGERS, FLOATS, INDICES = frozenset({"I32"}), frozenset({"F16", "BF16", "F32"}), frozenset({"I32", "I64"})
 BITS = (2, 3, 4, 8)
-UNBOUND = (
+BY_CALIBRATION = (
     "GPTQ minimises the error of what a matrix writes over calibration data, and rounds many numbers away "
     "from the nearest value for that"
 )
+BY_FACTORS = (
+    "AWQ multiplies the inputs of a matrix by factors and divides what stands in front by them; no matrix holds the "
+    "base's numbers"
+)
+LEARNED = "AutoRound learns which way each number is rounded"
 """Why no bound holds for each number."""
 ADDED = {"": 1, "gptq": 1, "gptq_v2": 0}
 """Value of `checkpoint_format` -> the number that is added to the stored zero points."""
 
 
-def matrix(module: Module, stated: Settings) -> TensorInfo:
+def gptq_matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other or config.json."""
     kind = stated.get("checkpoint_format") or ""
     if not isinstance(kind, str) or kind not in ADDED:
         raise not_decoded(f"as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded")
     bits, grid = _packed(module, stated)
     ends = (".qweight", ".qzeros", ".scales", *([".g_idx"] if ".g_idx" in module.parts else []))
-    decoded = functools.partial(decode, module.start, grid, bits, ADDED[kind])
-    return TensorInfo(grid.shape[::-1], module.names(*ends), decoded, itemsize=4, codes=UNBOUND)
-
-
-def decode(name: str, grid: Grid, bits: int, added: int, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    """Return the matrix (out, in), given its blocks (in, out) without their order."""
-    weights, zero_points, scales, *indices = parts
-    zeros = np.empty(grid.cells, np.float32)
-    across(zero_points, bits)(slice(0, len(zeros)), zeros)
-    zeros = (zeros + added) % 2**bits
-    ordered = replace(grid, rows=_order(name, grid, *indices))
-    return ordered.decoded(down(weights, bits), finite(f"{name}.scales", scales), zeros).T
-
-
-def _order(name: str, grid: Grid, indices: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
-    """Return the group of each input, None where groups are of inputs side by side."""
-    if indices is None or np.array_equal(indices, np.arange(grid.shape[0]) // grid.block[0]):
-        return None
-    groups = grid.cells[0]
-    if indices.min() < 0 or indices.max() >= groups:
-        raise CheckpointError(f"{name}.g_idx names a group that is not among its {groups}; have it saved again")
-    return indices.astype(np.intp)
+    decode = functools.partial(_decode_gptq, module.start, grid, bits, ADDED[kind])
+    return module.tensor(grid.shape[::-1], ends, decode, BY_CALIBRATION)
 
 
 def _packed(module: Module, stated: Settings) -> tuple[int, Grid]:
     """Return the bits of a matrix, and its blocks (in, out)."""
-    height, out = module.matrix(".qweight", INTEGERS)
-    groups = module.matrix(".scales", FLOATS)[0]
+    height, out = module.matrix(".qweight", WORDS)
+    groups = module.matrix(".scales", SCALES)[0]
     bits, size = count(stated, "bits"), count(stated, "group_size", 128)
     inputs = height * WORD // bits if bits in BITS else 0
     if ".g_idx" in module.parts:
@@ -81,10 +78,90 @@ def _packed(module: Module, stated: Settings) -> tuple[int, Grid]:
         raise module.damaged(
             f"has scales for {groups} groups, where {inputs} inputs in groups of {group} need another number"
         )
-    module.shape(".scales", FLOATS, (groups, out))
-    module.shape(".qzeros", INTEGERS, (groups, words(out, bits)))
+    module.shape(".scales", SCALES, (groups, out))
+    module.shape(".qzeros", WORDS, (groups, words(out, bits)))
     return bits, Grid((inputs, out), (group, 1))
 
 
-ENDS = (".qzeros", ".scales", ".g_idx")
-GPTQ = Quantized("GPTQ", frozenset({"gptq"}), (".qweight",), ENDS, matrix, linear=True)
+def _decode_gptq(name: str, grid: Grid, bits: int, added: int, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """Return the matrix (out, in), given its blocks (in, out) without their order."""
+    weights, zero_points, scales, *order = parts
+    zeros = np.empty(grid.cells, np.float32)
+    across(zero_points, bits)(slice(0, len(zeros)), zeros)
+    zeros = (zeros + added) % 2**bits
+    for groups in order:
+        if np.array_equal(groups, np.arange(grid.shape[0]) // grid.block[0]):
+            continue
+        if groups.min() < 0 or groups.max() >= len(zeros):
+            raise CheckpointError(f"{name}.g_idx names a group that is not among its {len(zeros)}; have it saved again")
+        grid = replace(grid, rows=groups.astype(np.intp))
+    return grid.decoded(down(weights, bits), finite(f"{name}.scales", scales), zeros).T
+
+
+AWQ_BITS, TO_A_WORD = 4, 8
+ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+"""The outputs of a word of AWQ, from its lowest bits to its highest."""
+
+
+def awq_matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise NothingToCompare for a layout other than `gemm`."""
+    layout = stated.get("version", "gemm")
+    if not isinstance(layout, str) or layout.lower() != "gemm":
+        raise not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}; hf-lineage decodes only `gemm`")
+    bits, size = count(stated, "bits", AWQ_BITS), count(stated, "group_size", 128)
+    if bits != AWQ_BITS:
+        raise CheckpointError(
+            f"config.json: AWQ packs integers of {AWQ_BITS} bits, and `bits` of quantization_config says {bits}"
+        )
+    inputs, width = module.matrix(".qweight", WORDS)
+    grid = Grid((inputs, TO_A_WORD * width), (inputs if size == -1 else size, 1))
+    module.shape(".scales", SCALES, grid.cells)
+    ends = [".qweight", ".scales"]
+    if stated.get("zero_point", True):
+        module.shape(".qzeros", WORDS, (grid.cells[0], width))
+        ends.append(".qzeros")
+    decode = functools.partial(_decode_awq, f"{module.start}.scales", grid)
+    return module.tensor(grid.shape[::-1], ends, decode, BY_FACTORS)
+
+
+def _decode_awq(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """Return the matrix (out, in), where `name` is that of the scales; without zero points they are in the middle."""
+    weights, scales, *zero_points = parts
+    zeros = np.full(grid.cells, 2 ** (AWQ_BITS - 1), np.float32)
+    for stored in zero_points:
+        across(stored, AWQ_BITS, ORDER)(slice(0, len(zeros)), zeros)
+    return grid.decoded(across(weights, AWQ_BITS, ORDER), finite(name, scales), zeros).T
+
+
+LESS_ONE, IN_FULL = {"checkpoint_format": "gptq"}, {"checkpoint_format": "gptq_v2"}
+GEMM = {"version": "gemm", "zero_point": True}
+PACKINGS: Mapping[str, Mapping[str, Any]] = {
+    "auto_round:auto_gptq": LESS_ONE,
+    "auto_round:gptq": LESS_ONE,
+    "auto_round": IN_FULL,
+    "auto_round:exllamav2": IN_FULL,
+    "auto_round:gptqmodel": IN_FULL,
+    "auto_round:auto_awq": GEMM,
+    "auto_round:awq": GEMM,
+}
+"""The layout of a matrix by `packing_format`, in the words of GPTQ (how zero points are stored) and AWQ."""
+USUAL = "auto_round:auto_gptq"
+
+
+def round_matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise NothingToCompare for a layout that is not decoded."""
+    packing = stated.get("packing_format") or stated.get("backend") or USUAL
+    layout = PACKINGS.get(packing) if isinstance(packing, str) else None
+    if layout is None:
+        raise not_decoded(f"by AutoRound in the layout {printable(str(packing), 50)}, which is not decoded")
+    own = stated.get("extra_config")
+    own = own.get(module.start) if isinstance(own, Mapping) else None
+    settings = {**stated, **(own if isinstance(own, Mapping) else {}), **layout}
+    return replace((awq_matrix if layout is GEMM else gptq_matrix)(module, settings), codes=LEARNED)
+
+
+MARK, ENDS = (".qweight",), (".qzeros", ".scales", ".g_idx")
+GPTQ = Quantized("GPTQ", frozenset({"gptq"}), MARK, ENDS, gptq_matrix, linear=True)
+AWQ = Quantized("AWQ", frozenset({"awq"}), MARK, (".qzeros", ".scales"), awq_matrix)
+METHODS = frozenset({"auto-round", "intel/auto-round"})
+AUTO_ROUND = Quantized("AutoRound", METHODS, MARK, ENDS, round_matrix, linear=True)

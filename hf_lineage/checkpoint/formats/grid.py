@@ -21,6 +21,57 @@ WORD = 32
 """Bits of a word."""
 Words = NDArray[Any]
 """Integers of 32 bits."""
+Unpack = Callable[[slice, NDArray[np.float32]], None]
+"""Writes some rows of a matrix, not yet scaled, into an array in float32 of their shape."""
+
+
+def words(numbers: int, bits: int) -> int:
+    """Return the number of words that hold so many numbers."""
+    return -(-numbers * bits // WORD)
+
+
+def down(packed: Words, bits: int) -> Unpack:
+    """Return a function that writes rows of a matrix (n, columns), whose columns are packed (words(n), columns)."""
+    length, values = period(bits)
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        first, last = rows.start // values, -(-rows.stop // values)
+        some = packed[first * length : last * length]
+        whole = np.empty(((last - first) * values, packed.shape[1]), np.float32)
+        for place, numbers in enumerate(_fields(some, bits)):
+            whole[place::values] = numbers
+        target[...] = whole[rows.start - first * values : rows.stop - first * values]
+
+    return unpack
+
+
+def across(packed: Words, bits: int, order: Sequence[int] = ()) -> Unpack:
+    """Return a function that writes rows of n numbers, packed (rows, words(n)) with those of each period in order."""
+    length, values = period(bits)
+    columns = -(-packed.shape[1] // length) * values
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        whole = np.empty((len(target), columns), np.float32)
+        for place, numbers in enumerate(_fields(packed[rows].T, bits)):
+            whole[:, order[place] if order else place :: values] = numbers.T
+        target[...] = whole[:, : target.shape[1]]
+
+    return unpack
+
+
+def planes(packed: NDArray[Any], bits: int, high_first: bool) -> Unpack:
+    """Return a function that writes rows of integers that share a word if they are as many rows apart as a column has.
+
+    The first one stands in the highest bits or in the lowest.
+    """
+    height, count = len(packed), packed.itemsize * 8 // bits
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        place, row = np.divmod(np.arange(rows.start, rows.stop), height)
+        shift = bits * (count - 1 - place if high_first else place)
+        target[...] = (packed[row] >> shift.astype(packed.dtype)[:, None]) & packed.dtype.type(2**bits - 1)
+
+    return unpack
 
 
 def period(bits: int) -> tuple[int, int]:
@@ -29,65 +80,37 @@ def period(bits: int) -> tuple[int, int]:
     return bits // common, WORD // common
 
 
-def words(numbers: int, bits: int) -> int:
-    """Return the number of words that hold so many numbers."""
-    return -(-numbers * bits // WORD)
-
-
-def down(packed: Words, bits: int) -> Callable[[slice, NDArray[np.float32]], None]:
-    """Return a function that writes rows of a matrix (n, columns), whose columns are packed (words(n), columns)."""
+def _fields(packed: Words, bits: int) -> Iterator[NDArray[np.uint32]]:
+    """Yield the first numbers of all periods (periods, columns), the second ones, and so on, of columns of words."""
     length, values = period(bits)
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        first, last = rows.start // values, -(-rows.stop // values)
-        some = _filled(packed[first * length : last * length], (last - first) * length)
-        whole = np.empty((last - first, values, packed.shape[1]), np.float32)
-        grouped = some.reshape(last - first, length, -1)
-        for place, numbers in enumerate(_fields([grouped[:, word] for word in range(length)], bits)):
-            whole[:, place] = numbers
-        start = first * values
-        target[...] = whole.reshape(-1, packed.shape[1])[rows.start - start : rows.stop - start]
-
-    return unpack
-
-
-def across(packed: Words, bits: int, order: Sequence[int] = ()) -> Callable[[slice, NDArray[np.float32]], None]:
-    """Return a function that writes rows of a matrix (rows, n), whose rows are packed (rows, words(n)).
-
-    The numbers of one period stand in this order if it is given.
-    """
-    length, values = period(bits)
-    periods = -(-packed.shape[1] // length)
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        some = _filled(packed[rows].T, periods * length).T.reshape(-1, periods, length)
-        whole = np.empty((len(some), periods, values), np.float32)
-        for place, numbers in enumerate(_fields([some[..., word] for word in range(length)], bits)):
-            whole[..., order[place] if order else place] = numbers
-        target[...] = whole.reshape(len(some), -1)[:, : target.shape[1]]
-
-    return unpack
-
-
-def _filled(packed: Words, length: int) -> NDArray[np.uint32]:
-    """Return words as unsigned integers, with rows of zeros below them up to this length."""
-    bare = packed.view(np.uint32)
-    return bare if len(bare) == length else np.pad(bare, ((0, length - len(bare)), (0, 0)))
-
-
-def _fields(period_words: Sequence[NDArray[np.uint32]], bits: int) -> Iterator[NDArray[np.uint32]]:
-    """Yield the first numbers of all periods, the second ones, and so on, given the words of all periods likewise."""
-    mask = np.uint32(2**bits - 1)
-    for start in range(0, WORD * len(period_words), bits):
+    missing, mask = -len(packed) % length, np.uint32(2**bits - 1)
+    filled = np.pad(packed.view(np.uint32), ((0, missing), (0, 0))) if missing else packed.view(np.uint32)
+    for start in range(0, values * bits, bits):
         word, offset = divmod(start, WORD)
-        value = period_words[word] >> np.uint32(offset)
+        value = filled[word::length] >> np.uint32(offset)
         if offset + bits > WORD:
-            value |= period_words[word + 1] << np.uint32(WORD - offset)
+            value |= filled[word + 1 :: length] << np.uint32(WORD - offset)
         yield value & mask
 
 
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
 """The sixteen numbers, by their bits."""
+NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+"""Quantiles of the normal distribution, by their bits."""
+FP4 = tuple(sign * value / 12 for sign in (1, -1) for value in (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0))
+CODES = {"nf4": NF4, "fp4": FP4}
+"""The tables of bitsandbytes by the names that it gives them."""
+
+
+def finite_numbers(dtype: str) -> NDArray[np.float32]:
+    """Return all finite numbers of a format of one byte, in the order of their bits."""
+    values = single(np.arange(256, dtype=np.uint8).view(DTYPES[dtype]))
+    return values[np.isfinite(values)]
 
 
 def pairs(low_first: bool, *values: float) -> NDArray[np.float64]:
@@ -107,16 +130,8 @@ PAIRS = pairs(True, *E2M1)
 """The lower half of a byte is the first number."""
 
 
-def exponents(stored: NDArray[Any]) -> NDArray[np.float32]:
-    """Return scales that are stored as a power of two in one byte, E8M0, in float32; 255 is not a number."""
-    return single(stored.view(DTYPES["F8_E8M0"]))
-
-
 AT_ONCE = 2**19
 """Numbers that are decoded at a time, so that what lies between the stored and the decoded ones stays small."""
-
-Unpack = Callable[[slice, NDArray[np.float32]], None]
-"""Writes some rows of a matrix, not yet scaled, into an array in float32 of their shape."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +163,12 @@ class Grid:
                 whole[rows] *= self._spread(scales, rows)
         return whole
 
-    def widened(
-        self, stored: NDArray[Any], scales: NDArray[np.float32], zeros: NDArray[np.float32] | None = None
-    ) -> NDArray[np.float32]:
-        """Return a matrix that is stored as one number to a number, decoded as above."""
-        return self.decoded(lambda rows, target: widen(target, stored[rows]), scales, zeros)
+    def decode_bytes(self, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+        """Return a matrix of one byte to a number, given its scales, called `name`, and perhaps its zero points."""
+        stored, scales, *others = parts
+        zeros = others[0].astype(np.float32).reshape(self.cells) if others else None
+        values = finite(name, scales).reshape(self.cells)
+        return self.decoded(lambda rows, target: widen(target, stored[rows]), values, zeros)
 
     def _slices(self) -> Iterator[slice]:
         """Yield a few rows at a time: of one row of blocks, unless these have only one row each."""
@@ -175,7 +191,7 @@ class Grid:
 
 def finite(name: str, stored: NDArray[Any]) -> NDArray[np.float32]:
     """Return scales in float32, of one byte those of E8M0; raise CheckpointError if one is infinite or no number."""
-    scales = exponents(stored) if stored.dtype.itemsize == 1 else single(stored)
+    scales = single(stored.view(DTYPES["F8_E8M0"]) if stored.dtype.itemsize == 1 else stored)
     if not np.isfinite(scales).all():
         raise CheckpointError(f"{name} holds scales that are not finite; the weights are damaged, save them again")
     return scales

@@ -1,28 +1,41 @@
-"""HQQ: integers of 1, 2, 3, 4 or 8 bits, a scale and a zero point for each group; `scale x (integer - zero)`.
+"""HQQ, `scale x (integer - zero)`, and MLX, `scale x integer + bias`: integers with two numbers for each group.
 
-A matrix is read as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word of 32
-bits where they have 3 bits: they are as many rows apart as a column has words, the first in the highest bits. Small
-tensors beside a matrix describe its storage. Source: hqq/core/quantize.py and hqq/core/bitpack.py.
+HQQ: a matrix is read as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word
+where they have 3 bits. Small tensors beside a matrix describe its storage. Source: hqq/core/{quantize,bitpack}.py.
+
+MLX: older files say `quantization` in config.json, newer ones `quantization_config` without a method.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.codes import integers
+from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite, planes
+from hf_lineage.checkpoint.formats.modules import (
+    BYTES,
+    SCALES,
+    WORDS,
+    Module,
+    Quantized,
+    Settings,
+    count,
+    not_decoded,
+    settings,
+)
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
 UNBOUND = "HQQ moves its zero points in search of a smaller error"
 """Why no bound holds for each number."""
-PACKED, FLOATS = frozenset({"U8", "I32"}), frozenset({"F16", "BF16", "F32"})
 BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
 """The bits of an integer, by the name of its packing."""
 DESCRIBED = (".shape", ".group_size", ".axis", ".packing", ".view_as_float")
@@ -49,39 +62,29 @@ class _Stored(NamedTuple):
             return Grid((groups, self.group), (1, self.group))
         return Grid((self.group, groups), (self.group, 1))
 
-    @property
-    def packed(self) -> tuple[str, tuple[int, int]]:
-        """Number format and shape of the integers."""
-        rows, columns = self.grid.shape
-        return ("I32", (-(-rows // 10), columns)) if self.bits == 3 else ("U8", (-(-rows * self.bits // 8), columns))
 
-
-def matrix(module: Module, stated: Settings) -> TensorInfo:
+def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other."""
-    del stated
-    module.shape(".W_q", PACKED)
+    module.shape(".W_q", BYTES | WORDS)
     stored = _stored(module.start, [module.described.get(end) for end in DESCRIBED])
-    dtype, packed = stored.packed
-    module.shape(".W_q", frozenset({dtype}), packed)
+    rows, columns = stored.grid.shape
+    if stored.bits == 3:
+        module.shape(".W_q", WORDS, (-(-rows // 10), columns))
+    else:
+        module.shape(".W_q", BYTES, (-(-rows * stored.bits // 8), columns))
     for end in (".scale", ".zero"):
-        module.shape(end, FLOATS, stored.grid.cells)
-    names = module.names(".W_q", ".scale", ".zero", *DESCRIBED)
-    return TensorInfo(stored.shape, names, functools.partial(decode, module.start, stored), itemsize=4, codes=UNBOUND)
+        module.shape(end, SCALES, stored.grid.cells)
+    ends, decode = (".W_q", ".scale", ".zero", *DESCRIBED), functools.partial(_decode_hqq, module.start, stored)
+    return module.tensor(stored.shape, ends, decode, UNBOUND)
 
 
-def decode(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+def _decode_hqq(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     """Return the matrix (out, in)."""
     packed, scales, zeros, *described = parts
     if _stored(name, described) != stored:
         raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
-    height, planes = len(packed), packed.itemsize * 8 // stored.bits
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        place, row = np.divmod(np.arange(rows.start, rows.stop), height)
-        shift = (stored.bits * (planes - 1 - place)).astype(packed.dtype)[:, None]
-        target[...] = (packed[row] >> shift) & packed.dtype.type(2**stored.bits - 1)
-
-    whole = stored.grid.decoded(unpack, finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros))
+    values = finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros)
+    whole = stored.grid.decoded(planes(packed, stored.bits, high_first=True), *values)
     return whole.reshape(stored.shape)
 
 
@@ -106,4 +109,67 @@ def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
 
 
 ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
-HQQ = Quantized("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, matrix, described=DESCRIBED, inert=BESIDE)
+HQQ = Quantized("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, hqq_matrix, described=DESCRIBED, inert=BESIDE)
+
+SIZE = "group_size"
+MLX_BITS = (2, 3, 4, 5, 6, 8)
+
+
+def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other or config.json."""
+    own = stated.get(module.start)
+    stated = {**stated, **own} if isinstance(own, Mapping) else stated
+    mode = stated.get("mode") or "affine"
+    if mode != "affine" or (".weight" in module.parts and len(module.parts[".weight"].shape) == 3):
+        what = "experts in one stack" if mode == "affine" else f"the mode {printable(str(mode), 50)}"
+        raise not_decoded(f"by MLX with {what}, which is not decoded")
+    bits, size = count(stated, "bits"), count(stated, SIZE)
+    out, words = module.matrix(".weight", frozenset({"U32"}))
+    groups = module.matrix(".scales", SCALES)[1]
+    if bits not in MLX_BITS or size < 1 or words * WORD != groups * size * bits:
+        raise module.damaged(
+            f"is packed in {words} words per row, which do not make {groups} groups of {size} integers of {bits} bits"
+        )
+    for end in (".scales", ".biases"):
+        module.shape(end, SCALES, (out, groups))
+    ends = (".weight", ".scales", ".biases")
+    decode = ByRows(
+        functools.partial(_decode_mlx, groups * size, size, bits, tuple(f"{module.start}{end}" for end in ends[1:]))
+    )
+    codes = integers(f"{bits} bits of MLX", decode, bits, (1, size), module.parts[".scales"].dtype, both=True)
+    return module.tensor((out, groups * size), ends, decode, codes)
+
+
+def _decode_mlx(
+    columns: int, size: int, bits: int, names: Sequence[str], parts: Sequence[NDArray[Any]]
+) -> NDArray[np.float32]:
+    """Return as many rows (out, in) as the parts have."""
+    packed, scales, biases = parts
+    grid = Grid((len(packed), columns), (1, size))
+    whole = grid.decoded(across(packed, bits), finite(names[0], scales))
+    grouped = whole.reshape(*grid.cells, grid.block[1])
+    grouped += finite(names[1], biases)[..., None]
+    return whole
+
+
+@dataclass(frozen=True)
+class Mlx(Quantized):
+    """Matrices as MLX quantizes them."""
+
+    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+        """Return whether `config.json` says bits and groups without a method, and some matrix is stored so."""
+        return bool(_mlx_settings(config)) and any(True for _ in self._modules(stored))
+
+    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
+        """Return every tensor of the model; raise as other formats do."""
+        return super().tensors(stored, {**config, "quantization_config": _mlx_settings(config)})
+
+
+def _mlx_settings(config: Mapping[str, Any]) -> Settings:
+    """Return the settings of the quantization that `config.json` states in the words of MLX; empty if it has none."""
+    older = config.get("quantization")
+    stated = older if isinstance(older, dict) else settings(config)
+    return {} if "quant_method" in stated or SIZE not in stated or "bits" not in stated else stated
+
+
+MLX = Mlx("MLX", frozenset(), (".biases", ".scales"), (".weight",), mlx_matrix)

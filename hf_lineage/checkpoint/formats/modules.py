@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.stored import Memory, StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
+
+if TYPE_CHECKING:
+    from hf_lineage.checkpoint.codes import Codes
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 CAST = frozenset({"F8_E4M3", "F8_E5M2"})
 """Eight bits, without scales; where `config.json` names a quantization, its format reads them."""
+SCALES = frozenset({"F32", "F16", "BF16"})
+WORDS, BYTES, SINGLE, INDICES = (frozenset(names.split()) for names in ("I32", "U8", "F32", "I32 I64"))
+"""Number formats that formats ask of the parts of a matrix."""
 ENDS = (".weight", ".bias")
 """Ends of the names of tensors that no format packs with others."""
 SETTINGS = ("quantization_config", "compression_config", "quantization")
@@ -29,34 +35,28 @@ def not_decoded(how: str) -> NothingToCompare:
     return NothingToCompare(f"the weights are stored {how}; {INSTEAD}")
 
 
-@dataclass(frozen=True)
-class Plain:
-    """Floating-point numbers; tensors of other number formats, such as counters, are listed and cannot be read."""
-
-    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return False if `config.json` names a quantization and some tensor is not stored in floating point."""
-        packed = any(tensor.dtype not in FLOATS for tensor in stored.values())
-        return not (packed and config.get("quantization_config"))
-
-    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-        """Return every stored tensor as itself."""
-        del config
-        return {
-            name: TensorInfo(tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS | CAST else _refusal(tensor))
-            for name, tensor in stored.items()
-        }
-
-    def alone(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether no other format can have stored these tensors, by their names and `config.json`."""
-        plain = all(tensor.dtype in FLOATS and name.endswith(ENDS) for name, tensor in stored.items())
-        return plain and not any(map(config.get, SETTINGS))
+def is_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+    """Return False if `config.json` names a quantization and some tensor is not stored in floating point."""
+    packed = any(tensor.dtype not in FLOATS for tensor in stored.values())
+    return not (packed and config.get("quantization_config"))
 
 
-def _refusal(tensor: StoredTensor) -> str:
-    return f"is stored as {tensor.dtype}, and config.json does not say how to decode it; {INSTEAD}"
+def must_be_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+    """Return whether no format can have stored these tensors, by their names and `config.json`."""
+    plain = all(tensor.dtype in FLOATS and name.endswith(ENDS) for name, tensor in stored.items())
+    return plain and not any(map(config.get, SETTINGS))
 
 
-PLAIN = Plain()
+def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
+    """Return every stored tensor as itself; those of other formats, such as counters, cannot be read."""
+    why = f"is stored as {{}}, and config.json does not say how to decode it; {INSTEAD}"
+    return {
+        name: TensorInfo(
+            tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS | CAST else why.format(tensor.dtype)
+        )
+        for name, tensor in stored.items()
+    }
+
 
 KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
 MOST = 2**12
@@ -67,26 +67,20 @@ LONGEST, QUANTIFIERS = 100, 3
 
 
 def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that tells whether a loader takes a module, by its name, as it is stored.
-
-    Raise NothingToCompare for a list or a pattern that cannot be followed.
-    """
+    """Return a function that tells whether a loader takes a module as it is stored; raise if it cannot be told."""
     lists = [value for key in KEYS if isinstance(value := stated.get(key), list)]
     entries = [entry.removeprefix("re:") for value in lists for entry in value if isinstance(entry, str) and entry]
     if len(entries) > MOST:
         raise NothingToCompare(f"config.json leaves {len(entries)} modules out of the quantization, too many to follow")
     literal = tuple(entry for entry in entries if LITERAL.fullmatch(entry))
     below = tuple(f"{entry}." for entry in literal)
-    patterns = [pattern(entry) for entry in entries if not LITERAL.fullmatch(entry)]
-
-    def matches(name: str) -> bool:
-        plain = name.endswith(literal) or name.startswith(below)
-        return plain or any(pattern.match(name[:LONGEST]) for pattern in patterns)
-
-    return matches
+    patterns = [_pattern(entry) for entry in entries if not LITERAL.fullmatch(entry)]
+    return lambda name: (
+        name.endswith(literal) or name.startswith(below) or any(one.match(name[:LONGEST]) for one in patterns)
+    )
 
 
-def pattern(entry: str) -> re.Pattern[str]:
+def _pattern(entry: str) -> re.Pattern[str]:
     """Return a regular expression that ends at the end of a part of a name; NothingToCompare for a hostile one."""
     quantifiers = len(re.findall(r"[*+?{]", entry))
     if len(entry) <= LONGEST and quantifiers <= QUANTIFIERS and not re.search(r"\)[*+?{]|\\[1-9]|\(\?", entry):
@@ -149,11 +143,15 @@ class Module:
     described: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
 
+    def name(self, end: str) -> str:
+        """Return the name of a part as messages show it."""
+        return printable(f"{self.start}{end}", 200)
+
     def shape(self, end: str, dtypes: frozenset[str], shape: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """Return the shape of a part; raise CheckpointError if it is missing or is not as the format asks."""
-        part, name = self.parts.get(end), printable(f"{self.start}{end}", 200)
+        part, name = self.parts.get(end), self.name(end)
         if part is None:
-            beside = printable(f"{self.start}{next(iter(self.parts))}", 200)
+            beside = self.name(next(iter(self.parts)))
             raise CheckpointError(f"{name} is missing, and {beside} cannot be decoded without it; have it saved again")
         if part.dtype not in dtypes:
             raise CheckpointError(
@@ -167,34 +165,38 @@ class Module:
         """Return the shape of a part that is a matrix; raise as `shape` does."""
         shape = self.shape(end, dtypes)
         if len(shape) != 2 or 0 in shape:
-            raise CheckpointError(
-                f"{printable(f'{self.start}{end}', 200)} has shape {shape}, which is not the shape of a matrix"
-            )
+            raise CheckpointError(f"{self.name(end)} has shape {shape}, which is not the shape of a matrix")
         return shape[0], shape[1]
 
-    def small(self, end: str) -> None:
-        """Raise CheckpointError unless a part, if it is there, is small enough for what describes others."""
-        part = self.parts.get(end)
-        if part is not None and part.size > LARGEST_DESCRIPTION:
-            name = printable(f"{self.start}{end}", 200)
-            raise CheckpointError(f"{name} takes {part.size} bytes, too many for a description; have it saved again")
+    def descriptions(self, ends: Iterable[str]) -> list[str]:
+        """Return those of these ends that the matrix has; raise CheckpointError for a part too large to describe it."""
+        found = [end for end in ends if end in self.parts]
+        for end in found:
+            if (size := self.parts[end].size) > LARGEST_DESCRIPTION:
+                what = f"{self.name(end)} takes {size} bytes, too many for a description"
+                raise CheckpointError(f"{what}; have it saved again")
+        return found
 
-    def read(self, end: str) -> NDArray[Any]:
-        """Return a small part as it is stored; raise CheckpointError where it cannot be read."""
-        self.small(end)
-        try:
-            return self.parts[end].read(Memory())
-        except (OSError, KeyError) as error:
-            name = printable(f"{self.start}{end}", 200)
-            raise CheckpointError(f"{name} cannot be read: {error}; check that nothing changes the file") from None
+    def read(self, ends: Iterable[str]) -> dict[str, NDArray[Any]]:
+        """Return the small parts with these ends as they are stored; raise CheckpointError where one cannot be read."""
+        content = {}
+        for end in self.descriptions(ends):
+            try:
+                content[end] = self.parts[end].read(Memory())
+            except (OSError, KeyError) as error:
+                what = f"{self.name(end)} cannot be read: {error}"
+                raise CheckpointError(f"{what}; check that nothing changes the file") from None
+        return content
 
-    def names(self, *ends: str) -> tuple[str, ...]:
-        """Return the full names of some parts."""
-        return tuple(f"{self.start}{end}" for end in ends)
+    def tensor(
+        self, shape: tuple[int, ...], ends: Iterable[str], decode: Decode, codes: Codes | str, itemsize: int = 4
+    ) -> TensorInfo:
+        """Return the tensor of this shape that is decoded from the parts with these ends."""
+        return TensorInfo(shape, tuple(f"{self.start}{end}" for end in ends), decode, itemsize, codes=codes)
 
     def damaged(self, what: str) -> CheckpointError:
         """Return an error about this matrix."""
-        return CheckpointError(f"{printable(self.start, 200)} {what}; have the weights saved again")
+        return CheckpointError(f"{self.name('')} {what}; have the weights saved again")
 
 
 @dataclass(frozen=True)
@@ -227,14 +229,10 @@ class Quantized:
         return (self.alone or method(config) in self.methods) and any(True for _ in self._modules(stored))
 
     def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-        """Return every tensor of the model, the quantized ones first.
-
-        Raise CheckpointError where the parts of one do not fit each other, NothingToCompare where it is stored twice.
-        """
-        stated, used = settings(config), set[str]()
-        tensors: dict[str, TensorInfo] = {}
+        """Return every tensor of the model, the quantized ones first; raise where parts do not fit or come twice."""
+        stated, used, tensors = settings(config), set[str](), dict[str, TensorInfo]()
         skipped = left_out(stated)
-        descriptions = {kind: self._described(module) for kind, module in self._kinds(stored).items()}
+        descriptions = {kind: module.read(self.described) for kind, module in self._kinds(stored).items()}
         for module in self._modules(stored):
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
@@ -242,11 +240,10 @@ class Quantized:
                     f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
                     "quantization: loaders disagree on how to read it; make the two agree"
                 )
-            for end in self.described:
-                module.small(end)
+            module.descriptions(self.described)
             module = replace(module, described=descriptions.get(self._kind(module), {}))
             tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
-            used |= {*tensors[name].parts, *module.names(*self.described, *self.inert)}
+            used |= {*tensors[name].parts, *(f"{module.start}{end}" for end in (*self.described, *self.inert))}
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
@@ -258,7 +255,7 @@ class Quantized:
                 raise CheckpointError(
                     f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; have it saved again"
                 )
-        return tensors | dict(PLAIN.tensors(rest, config))
+        return tensors | plain_tensors(rest)
 
     def first_read(self, stored: Mapping[str, StoredTensor]) -> list[str]:
         """Return the names of the stored tensors whose bytes `tensors` reads."""
@@ -275,9 +272,6 @@ class Quantized:
     def _kind(self, module: Module) -> Kind:
         shapes = frozenset((end, part.shape) for end, part in module.parts.items() if end not in self.described)
         return re.sub(r"[0-9]+", "#", module.start), shapes
-
-    def _described(self, module: Module) -> dict[str, NDArray[Any]]:
-        return {end: module.read(end) for end in self.described if end in module.parts}
 
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:
         marks = (*self.mark, *self.stacked)

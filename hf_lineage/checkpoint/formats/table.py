@@ -1,8 +1,6 @@
-"""Storage formats: the table of the formats that are decoded, and of those that are known and refused.
+"""Storage formats: the table of the formats that are decoded, and of those that are known and refused by name.
 
-A format answers three questions: whether a checkpoint is stored in it, from which stored tensors each tensor of the
-model is decoded, and how. A new format is a new entry of the table, and nothing else. Formats that are known and not
-decoded are named, so that the refusal says what a repository holds.
+A format answers whether a checkpoint is stored in it, from which stored tensors each tensor is decoded, and how.
 """
 
 from __future__ import annotations
@@ -10,23 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hf_lineage.architecture.tables import registry_table
-from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
 from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
-from hf_lineage.checkpoint.formats.gptq import GPTQ
-from hf_lineage.checkpoint.formats.hqq import HQQ
-from hf_lineage.checkpoint.formats.mlx import MLX
+from hf_lineage.checkpoint.formats.gptq import AUTO_ROUND, AWQ, GPTQ
+from hf_lineage.checkpoint.formats.hqq import HQQ, MLX
 from hf_lineage.checkpoint.formats.modules import (
     CAST,
     FLOATS,
     INSTEAD,
-    PLAIN,
     SETTINGS,
     Quantized,
+    is_plain,
     method,
     not_decoded,
+    plain_tensors,
     settings,
 )
 from hf_lineage.checkpoint.formats.torchao import BITNET, QUANTO, TORCHAO
@@ -56,17 +53,12 @@ def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> No
 
 FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")
 """Places of a transform that is in the stored numbers already, or that rotates queries and keys alike."""
-
-
 FORMATS = (FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX)
 """The first that recognises a checkpoint reads it."""
 
 
 def beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return `config.json` with what a file beside it says of the quantization, and a sentence about that file.
-
-    What `config.json` says counts. Raise NothingToCompare for several such files: which one counts, no loader tells.
-    """
+    """Return `config.json`, or with what the only file beside it says of the quantization and a sentence on that."""
     held = [] if any(map(config.get, SETTINGS)) else [name for name in TABLE["side_files"] if repo.offers(name)]
     if len(held) > 1:
         raise Ambiguous(f"{repo}: {' and '.join(held)} say how the weights are quantized; keep one of them")
@@ -91,21 +83,13 @@ def _recognised(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -
     return next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
 
 
-def _undecoded(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> str | None:
-    """Return the name of a known format that is not decoded, by the configuration or by the names of tensors."""
-    packed = [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
-    ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
-    return (BY_METHOD.get(method(config)) or next(ends, None)) if packed else None
-
-
 def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-    """Return the tensors of a model; raise NothingToCompare where no format recognises how they are stored.
-
-    Raise CheckpointError where they are stored rotated: hidden units are then mixtures of the model's own.
-    """
+    """Return the tensors of a model; raise where no format recognises how they are stored, or they are rotated."""
     storage = _recognised(stored, config)
-    other = None if storage else _undecoded(stored, config)
-    if not (storage or other or PLAIN.recognises(stored, config)):
+    packed = [] if storage else [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
+    ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
+    other = (BY_METHOD.get(method(config)) or next(ends, None)) if packed else None
+    if not (storage or other or is_plain(stored, config)):
         raise unknown(stored, config)
     if key := _rotation(config):
         raise CheckpointError(
@@ -114,7 +98,7 @@ def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) ->
         )
     if other:
         raise not_decoded(f"as {other}, which is not decoded")
-    return (storage or PLAIN).tensors(stored, config)
+    return storage.tensors(stored, config) if storage else plain_tensors(stored)
 
 
 def _rotation(config: Mapping[str, Any]) -> str | None:

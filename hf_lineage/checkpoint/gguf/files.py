@@ -1,23 +1,29 @@
-"""The GGUF files of a repository: the choice of those that hold the model, and the reading of their headers."""
+"""The GGUF files of a repository: the choice of those that hold the model, and their headers, parsed with bounds.
+
+Only short values of the metadata are kept: a vocabulary of a hundred thousand words is stepped over.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import re
-from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
 
 from hf_lineage.checkpoint.foreign_form import (
     PREFERRED,
+    BoundedReader,
     HeaderError,
+    decode_text,
     list_files,
     refuse_pointer,
     require_file,
     unreadable_file,
 )
-from hf_lineage.checkpoint.gguf.header import GgufHeader, parse, texts
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import OPEN_FILES, Stamp
@@ -34,7 +40,39 @@ LABEL = re.compile(
 )
 SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
 """The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
-TOKENS = "tokenizer.ggml.tokens"
+MAGIC, VERSIONS = b"GGUF", (2, 3)
+LARGEST_HEADER = 2**26
+"""Bytes: several times the longest vocabulary."""
+MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
+"""Texts are items that are kept: four times as many as the largest vocabulary has."""
+LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12
+"""The most bytes of a name, of a text that is kept, and the most numbers of a list that is kept."""
+MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
+ALIGNMENT = "general.alignment"
+SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+"""The number of a type -> how `struct` reads it."""
+TEXT, LIST = 8, 9
+SHORT = "it ends within its header"
+
+
+class GgufTensor(NamedTuple):
+    """One tensor as the header describes it."""
+
+    name: str
+    shape: tuple[int, ...]
+    """As NumPy has it: the numbers of the last dimension lie side by side."""
+    kind: int
+    """The number of its type."""
+    start: int
+    """The position of its first byte in the file."""
+
+
+class GgufHeader(NamedTuple):
+    """The metadata and the descriptions of tensors that stand before the numbers of a file."""
+
+    metadata: Mapping[str, Any]
+    """Numbers, short texts and short lists of numbers; everything longer is left out."""
+    tensors: tuple[GgufTensor, ...]
 
 
 class Head(NamedTuple):
@@ -94,7 +132,7 @@ def read_head(repo: RepoRef, file: str) -> Head:
 def read_tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
     """Return the tokens that a GGUF file lists, in the order of their numbers; raise as `read_head` does."""
     with _beginning(repo, file, Downloads()) as (stream, size, _stamp):
-        return texts(stream, size, TOKENS)
+        return texts(stream, size, "tokenizer.ggml.tokens")
 
 
 @contextlib.contextmanager
@@ -109,8 +147,8 @@ def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple
                 stamp = Stamp.take(stream)
                 yield stream, stamp.size, stamp
         else:
-            with _Fetched(remote_file) as fetched:
-                yield io.BufferedReader(fetched, HEAD), remote_file.size, None
+            with open_regular(remote_file.path).detach() as local:
+                yield io.BufferedReader(_Fetched(remote_file, local), HEAD), remote_file.size, None
     except (HeaderError, OSError) as error:
         raise unreadable_file(repo, file, error) from None
 
@@ -118,13 +156,9 @@ def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple
 class _Fetched(io.RawIOBase):
     """A file on the Hub as a stream: its beginning is fetched when it is read, each time four times as much."""
 
-    def __init__(self, file: RangedFile) -> None:
-        self._file, self._fetched, self._position = file, 0, 0
-        self._local = open_regular(file.path).detach()
-
-    def close(self) -> None:
-        self._local.close()
-        super().close()
+    def __init__(self, file: RangedFile, local: io.RawIOBase) -> None:
+        self._file, self._local = file, local
+        self._fetched = self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -134,9 +168,6 @@ class _Fetched(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._position = offset + (self._position if whence == os.SEEK_CUR else 0)
-        return self._position
-
-    def tell(self) -> int:
         return self._position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
@@ -152,7 +183,6 @@ class _Fetched(io.RawIOBase):
 
 
 def _parts(repo: RepoRef, file: str, files: list[str]) -> tuple[str, ...]:
-    """Return all parts of the model to which a file belongs."""
     part = PART.fullmatch(file)
     if part is None:
         return (file,)
@@ -173,9 +203,125 @@ def _bare(file: str) -> str:
 def _precision(file: str) -> tuple[int, int, str]:
     """Return a key that is largest for the most precise file, and least for a name that does not say the precision."""
     labels = [match["label"].upper() for match in LABEL.finditer(_bare(file))]
-    if not labels:
-        return 0, 0, file
-    label = labels[-1]
+    label = labels[-1] if labels else ""
     digits = re.search(r"\d+", label)
     size = 4 if label == "BF16" else SIZES.get(label.rpartition("_")[2], 3)
     return int(digits[0]) if digits else 0, size, file
+
+
+def parse(stream: BinaryIO, size: int) -> GgufHeader:
+    """Return the header of a GGUF file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
+    reader = _Reader(stream, size, SHORT, LARGEST_HEADER)
+    tensors, keys = reader.beginning()
+    if tensors > MOST_TENSORS:
+        raise HeaderError(f"claims {tensors} tensors; hf-lineage reads at most {MOST_TENSORS}; do not trust it")
+    metadata: dict[str, Any] = {}
+    for _ in range(keys):
+        key = reader.name()
+        if key in metadata:
+            raise HeaderError(f"has the key {key!r} twice; do not trust it")
+        metadata[key] = reader.value(reader.number("<I"))
+    entries = [reader.tensor() for _ in range(tensors)]
+    if len({entry.name for entry in entries}) != len(entries):
+        raise HeaderError("has two tensors of one name; do not trust it")
+    alignment = metadata.get(ALIGNMENT, 32)
+    if not isinstance(alignment, int) or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
+        raise HeaderError(f"says {ALIGNMENT}: {alignment!r}, which is not a power of two; do not trust it")
+    begin = -(-reader.position // alignment) * alignment
+    misplaced = next((one for one in entries if one.start % alignment or one.start + begin >= max(size, 1)), None)
+    if misplaced is not None:
+        raise HeaderError(
+            f"is truncated or damaged: its {misplaced.name} does not begin within the file; download it again"
+        )
+    short = {key: value for key, value in metadata.items() if value is not None}
+    return GgufHeader(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
+
+
+def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
+    """Return the texts of the list under a key, which `parse` leaves out; none where there is no list of texts.
+
+    Raise as `parse` does.
+    """
+    reader = _Reader(stream, size, SHORT, LARGEST_HEADER)
+    _, keys = reader.beginning()
+    for _ in range(keys):
+        name, kind = reader.name(), reader.number("<I")
+        if name == key:
+            return reader.texts() if kind == LIST else ()
+        reader.value(kind)
+    return ()
+
+
+class _Reader(BoundedReader):
+    """Reads the parts of a GGUF header one after the other."""
+
+    def beginning(self) -> tuple[int, int]:
+        """Return the number of tensors and the number of keys."""
+        start = self.take(4)
+        if start != MAGIC:
+            raise HeaderError("is not a GGUF file; have it saved again")
+        version = self.number("<I")
+        if version not in VERSIONS:
+            big = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
+            why = "is written for big-endian machines" if big else f"is of version {version}"
+            raise HeaderError(f"{why}; only little-endian versions 2 and 3 are read; convert the model again")
+        tensors, keys = self.number("<Q"), self.number("<Q")
+        if keys > MOST_KEYS:
+            raise HeaderError(f"claims {keys} keys; hf-lineage reads at most {MOST_KEYS}; do not trust it")
+        return tensors, keys
+
+    def name(self) -> str:
+        length = self.number("<Q")
+        if length > LONGEST_NAME:
+            raise HeaderError(f"has a name of {length} bytes; do not trust it")
+        return decode_text(self.take(length))
+
+    def value(self, kind: int) -> Any:
+        """Return the value of a key; None for one that is too long to be kept."""
+        if kind == TEXT:
+            length = self.number("<Q")
+            if length > LONGEST_TEXT:
+                self.skip(length)
+                return None
+            return decode_text(self.take(length))
+        if kind == LIST:
+            return self._list(self.number("<I"), self._count())
+        if kind not in SCALARS:
+            raise HeaderError(f"has a value of the unknown type {kind}; do not trust it")
+        return self.number(SCALARS[kind])
+
+    def texts(self) -> tuple[str, ...]:
+        """Return all texts of a list, whatever their number; none if it is a list of something else."""
+        kind, count = self.number("<I"), self._count()
+        if count > MOST_TEXTS:
+            raise HeaderError(f"has a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}; do not trust it")
+        return tuple(decode_text(self.take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
+
+    def tensor(self) -> GgufTensor:
+        """Return a tensor, its start counted from where the numbers begin."""
+        name, dimensions = self.name(), self.number("<I")
+        if not 1 <= dimensions <= MOST_DIMENSIONS:
+            raise HeaderError(f"says that its {name} has {dimensions} dimensions; do not trust it")
+        shape = tuple(self.number("<Q") for _ in range(dimensions))[::-1]
+        if not all(1 <= length <= LARGEST_DIMENSION for length in shape) or math.prod(shape) > LARGEST_DIMENSION:
+            raise HeaderError(f"says that its {name} has the shape {shape}; do not trust it")
+        return GgufTensor(name, shape, self.number("<I"), self.number("<Q"))
+
+    def _count(self) -> int:
+        count: int = self.number("<Q")
+        if count > MOST_ITEMS:
+            raise HeaderError(f"has a list of {count} items; do not trust it")
+        return count
+
+    def _list(self, kind: int, count: int) -> tuple[Any, ...] | None:
+        if kind == TEXT:
+            for _ in range(count):
+                self.skip(self.number("<Q"))
+            return None
+        if kind not in SCALARS:
+            raise HeaderError(f"has a list of the unknown type {kind}; do not trust it")
+        form = SCALARS[kind]
+        if count > LONGEST_LIST:
+            self.skip(count * struct.calcsize(form))
+            return None
+        return struct.unpack(f"<{count}{form[1]}", self.take(count * struct.calcsize(form)))

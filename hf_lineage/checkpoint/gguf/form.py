@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture import schema, tables
+from hf_lineage.architecture import registry, schema
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checkpoint.foreign_form import ForeignForm
@@ -49,12 +49,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     architectures: dict[str, _Architecture]
 
 
-_table = functools.partial(tables.registry_table, FILE, _Table)
-
-
-def architectures() -> Mapping[str, str]:
-    """Return the architectures of GGUF that are read, each with its class."""
-    return {name: entry.name for name, entry in _table().architectures.items()}
+_table = functools.partial(registry.registry_table, FILE, _Table)
 
 
 def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,25 +98,6 @@ def list_learned(metadata: Mapping[str, Any], factorization: schema.Factorizatio
             yield f"{schema.prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
 
 
-def list_aliases(name: str) -> Iterator[str]:
-    """Yield the names on the Hub's disk that a tensor may have, by the map of the package, in whatever architecture.
-
-    >>> names = {name for name in list_aliases("output_norm.weight") if name.endswith(".weight")}
-    >>> sorted(name for name in names if name.startswith("model.n"))
-    ['model.norm.weight', 'model.norm_f.weight']
-    """
-    bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
-    layer = INSIDE.fullmatch(bare)
-    package = gguf()
-    stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
-    names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
-    known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
-    for kind, others in names.items():
-        for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
-            full = alias.replace("{bid}", layer["layer"]) if layer else alias
-            yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
-
-
 def name_tensors(
     metadata: Mapping[str, Any], factorization: schema.Factorization, stored: Iterable[str]
 ) -> Iterator[Piece]:
@@ -133,7 +109,7 @@ def name_tensors(
     """
     named, entry = _architecture(metadata)
     embedding = next((f"{name}.weight" for name in schema.as_names(factorization.embedding)), EMBEDDING)
-    translation = _Translation(named, factorization)
+    translate = functools.cache(_Translation(named, factorization).translate)
     for name in stored:
         layer = LAYER.fullmatch(name.partition("[")[0])
         if layer is None:
@@ -142,7 +118,7 @@ def name_tensors(
             continue
         bare, suffix = SUFFIX.fullmatch(layer["rest"]).groups()  # type: ignore[union-attr]
         expert = name.partition("[")[2].rstrip("]")
-        template = translation.translate(f"{layer['stack']}.{{bid}}.{bare}", suffix)
+        template = translate(f"{layer['stack']}.{{bid}}.{bare}", suffix)
         if ("{expert}" in template) != bool(expert):
             continue
         full = template.replace("{bid}", layer["layer"]).replace("{expert}", expert)
@@ -152,29 +128,22 @@ def name_tensors(
 class _Translation:
     """Translates the names of an architecture's tensors in GGUF, with `{bid}` for the layer, to those on the Hub."""
 
-    def __init__(self, named: str, factorization: schema.Factorization) -> None:
-        self._known = {
-            name.replace(".{expert}", ""): name for name in named_tensors(factorization) if "{layer}" not in name
-        }
-        self._ignored = re.compile(
-            "|".join(re.escape(name).replace(r"\*", ".*") for name in factorization.ignores) or "$^"
-        )
-        self._candidates = _candidates(named)
-        patterns = [
-            [pattern.replace("{layer}", "{bid}") for pattern in stack]
-            for stack in schema.as_stacks(factorization.layers).values()
-        ]
+    def __init__(self, architecture: str, factorization: schema.Factorization) -> None:
+        known = (name for name in named_tensors(factorization) if "{layer}" not in name)
+        self._known = {name.replace(".{expert}", ""): name for name in known}
+        ignored = (re.escape(name).replace(r"\*", ".*") for name in factorization.ignores)
+        self._ignored = re.compile("|".join(ignored) or "$^")
+        self._candidates = _candidates(architecture)
+        stacks = schema.as_stacks(factorization.layers).values()
+        patterns = [[pattern.replace("{layer}", "{bid}") for pattern in stack] for stack in stacks]
         self._prefixes = [best for stack in patterns if self._count(best := max(stack, key=self._count))]
-        self._made: dict[tuple[str, str], str] = {}
 
     def translate(self, stored: str, suffix: str) -> str:
         """Return the name of a tensor, with its suffix; `{expert}` in it stands for the number of an expert."""
-        if (stored, suffix) not in self._made:
-            self._made[stored, suffix] = self._search(stored, suffix)
-        return self._made[stored, suffix]
-
-    def _search(self, stored: str, suffix: str) -> str:
-        relative = list(self._relative(stored))
+        candidates = [(prefix, each) for each in self._candidates.get(stored, ()) for prefix in self._prefixes]
+        relative = [
+            (prefix, each.removeprefix(f"{prefix}.")) for prefix, each in candidates if each.startswith(f"{prefix}.")
+        ]
         for prefix, rest in relative:
             for name, end in ((rest, suffix), (f"{rest}{suffix.replace('.', '_')}", "")):
                 if name in self._known:
@@ -182,13 +151,6 @@ class _Translation:
         ignored = next((f"{prefix}.{rest}" for prefix, rest in relative if self._ignored.fullmatch(rest)), None)
         prefix = relative[0][0] if relative else next(iter(self._prefixes), "layers.{bid}")
         return f"{ignored or prefix + '.' + stored.partition('{bid}.')[2]}{suffix}"
-
-    def _relative(self, stored: str) -> Iterator[tuple[str, str]]:
-        """Yield the names that a tensor may have, each as the prefix of its layer and the rest."""
-        for candidate in self._candidates.get(stored, ()):
-            for prefix in self._prefixes:
-                if candidate.startswith(f"{prefix}."):
-                    yield prefix, candidate.removeprefix(f"{prefix}.")
 
     def _count(self, prefix: str) -> int:
         """Return the number of tensors of the factorization that the package names under this prefix."""
@@ -257,21 +219,25 @@ class Gguf(ForeignForm):
         return renamed.with_tensors({**renamed.tensors, **learned}) if learned else renamed
 
     def aliases(self, name: str) -> Iterator[str]:
-        """Return the names that a tensor may have on the Hub's disk."""
-        return list_aliases(name)
+        """Yield the names that a tensor may have on the Hub's disk, by the map of the package, in any architecture."""
+        bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
+        layer = INSIDE.fullmatch(bare)
+        package = gguf()
+        stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
+        names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
+        known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
+        for kind, others in names.items():
+            for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
+                full = alias.replace("{bid}", layer["layer"]) if layer else alias
+                yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
 
     def tokens(self) -> dict[str, int]:
         """Return the number of each token; llama.cpp's marks of the first piece of a word become WordPiece's."""
         texts: Iterable[str] = read_tokens(self.repo, self.files[0])
         if self._metadata.get("tokenizer.ggml.model") == "bert":
-            texts = map(_in_wordpiece, texts)
+            marked = (text if text.startswith("[") and text.endswith("]") else f"##{text}" for text in texts)
+            texts = (text.removeprefix(f"##{BEGINS}") for text in marked)
         return {text: number for number, text in enumerate(texts)}
-
-
-def _in_wordpiece(text: str) -> str:
-    if text.startswith("[") and text.endswith("]"):
-        return text
-    return text.removeprefix(BEGINS) if text.startswith(BEGINS) else f"##{text}"
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:

@@ -6,8 +6,8 @@ The package `gguf` knows how llama.cpp stores and names tensors; it is imported 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.gguf.codes import codes_of
-from hf_lineage.checkpoint.gguf.files import read_head
-from hf_lineage.checkpoint.gguf.header import GgufTensor
+from hf_lineage.checkpoint.codes import Codes, Levels, Step, table, uniform, within_blocks
+from hf_lineage.checkpoint.gguf.files import GgufTensor, read_head
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import ranged
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -70,7 +69,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
                 )
             parts = dict(_parts(tensor, places[file], head.stamp))
             stored |= parts
-            tensors |= _tensors(tensor, parts)
+            tensors |= _tensors(tensor, tuple(parts))
     total = next(iter(heads.values())).header.metadata.get(TOTAL)
     held = sum(len(head.header.tensors) for head in heads.values())
     if isinstance(total, int) and total != held:
@@ -92,55 +91,58 @@ def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> Iterator[tupl
     """Yield the pieces that are read of a tensor: each expert by itself."""
     length, size = _row(tensor)
     dtype = PLAIN.get(tensor.kind, BYTES)
-    experts, *shape = tensor.shape if _stacked(tensor) else (1, *tensor.shape)
+    experts, *shape = tensor.shape if _is_stack(tensor) else (1, *tensor.shape)
     row = tensor.shape[-1] if dtype != BYTES else tensor.shape[-1] // length * size
     whole = math.prod(shape) // length * size
     for expert in range(experts):
-        name = f"{tensor.name}[{expert}]" if _stacked(tensor) else tensor.name
+        name = f"{tensor.name}[{expert}]" if _is_stack(tensor) else tensor.name
         yield name, StoredTensor(file, dtype, (*shape[:-1], row), tensor.start + expert * whole, stamp)
 
 
-def _tensors(tensor: GgufTensor, parts: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
+def _tensors(tensor: GgufTensor, parts: tuple[str, ...]) -> dict[str, TensorInfo]:
     """Return a tensor as it is loaded and, of a stack, each expert by itself."""
-    refusal, decode = "", as_stored if tensor.kind in PLAIN else ByRows(partial(_decoded, tensor.kind))
-    itemsize = 0 if tensor.kind in PLAIN else 4
-    codes = "" if tensor.kind in PLAIN else codes_of(_kind(tensor.kind), decode)
-    if not _decodes(tensor.kind):
-        refusal = f"is stored as {_kind(tensor.kind)}, which the installed package gguf does not decode"
-    if not _stacked(tensor):
-        return {tensor.name: TensorInfo(tensor.shape, tuple(parts), decode, itemsize, refusal, codes=codes)}
-    experts = {name: TensorInfo(tensor.shape[1:], (name,), decode, itemsize, refusal, codes=codes) for name in parts}
-    return {tensor.name: TensorInfo(tensor.shape, tuple(parts), partial(_joined, decode), 4, refusal), **experts}
+    decode: Decode = as_stored
+    codes: Codes | str = ""
+    itemsize, refusal = 0, ""
+    if tensor.kind not in PLAIN:
+        name = _name(tensor.kind)
+        decode = ByRows(partial(_decode, tensor.kind))
+        itemsize, codes = 4, codes_of(name, decode)
+        if not _decodes(tensor.kind):
+            refusal = f"is stored as {name}, which the installed package gguf does not decode"
+    shape = tensor.shape[1:] if _is_stack(tensor) else tensor.shape
+    alone = {part: TensorInfo(shape, (part,), decode, itemsize, refusal, codes=codes) for part in parts}
+    if not _is_stack(tensor):
+        return alone
+
+    def stack(stored: Sequence[Array]) -> Array:
+        return np.stack([decode([part]) for part in stored])
+
+    return {tensor.name: TensorInfo(tensor.shape, parts, stack, 4, refusal), **alone}
 
 
 @cache
 def _decodes(kind: int) -> bool:
-    """Return whether the installed package decodes a type."""
     package = gguf()
     block = np.zeros((1, package.GGML_QUANT_SIZES[kind][1]), np.uint8)
     try:
-        return kind in PLAIN or package.quants.dequantize(block, package.GGMLQuantizationType(kind)) is not None
+        return package.quants.dequantize(block, package.GGMLQuantizationType(kind)) is not None
     except NotImplementedError:
         return False
 
 
-def _decoded(kind: int, parts: Sequence[Array]) -> Array:
+def _decode(kind: int, parts: Sequence[Array]) -> Array:
     (stored,) = parts
     with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
-        decoded: Array = gguf().quants.dequantize(stored, gguf().GGMLQuantizationType(kind))
-    return decoded
+        numbers: Array = gguf().quants.dequantize(stored, gguf().GGMLQuantizationType(kind))
+    return numbers
 
 
-def _joined(decode: Decode, parts: Sequence[Array]) -> Array:
-    return np.stack([decode([part]) for part in parts])
-
-
-def _stacked(tensor: GgufTensor) -> bool:
+def _is_stack(tensor: GgufTensor) -> bool:
     return len(tensor.shape) == 3 and EXPERTS in tensor.name
 
 
-def _kind(kind: int) -> str:
-    """Return the name of a type of llama.cpp."""
+def _name(kind: int) -> str:
     try:
         return str(gguf().GGMLQuantizationType(kind).name)
     except ValueError:
@@ -159,7 +161,7 @@ def _row(tensor: GgufTensor) -> tuple[int, int]:
     if tensor.shape[-1] % length:
         raise CheckpointError(
             f"{printable(tensor.name, 200)} has rows of {tensor.shape[-1]} numbers, which is not a multiple of the "
-            f"block size, {length} as {_kind(tensor.kind)} has; do not trust the file"
+            f"block size, {length} as {_name(tensor.kind)} has; do not trust the file"
         )
     return int(length), int(size)
 
@@ -198,3 +200,95 @@ def _scaled(info: TensorInfo, stored: str, plain: Checkpoint) -> TensorInfo:
 
     parts = (*info.parts, *scale.parts)
     return replace(info, parts=parts, decode=scaled, itemsize=4, refusal=info.refusal or scale.refusal)
+
+
+VECTORS = (
+    "{} chooses among tabled vectors of several numbers by a weighted error, so that no bound holds for each number"
+)
+"""Why no bound holds for each number of IQ1, IQ2 and IQ3: a code stands for a whole vector."""
+NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+E2M1 = (-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6)
+LEAST = b"\x01\x00"
+"""The smallest number of float16: the step of a scale that is small."""
+TOGETHER = 256
+"""Numbers of a block whose scales share one of their own."""
+Pattern = tuple[int, bytes]
+"""A position in a block, and bytes that stand there."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One type: the places of its codes and scales in a block, and the grid of its codes."""
+
+    size: int
+    """Bytes of a block."""
+    codes: tuple[int, int]
+    """The position of the first byte of the codes, and the one behind the last."""
+    levels: Levels
+    share: int
+    """Numbers that share a scale."""
+    ends: tuple[int, int] = (0x00, 0xFF)
+    """The byte that holds the least codes, and the largest."""
+    scale: int | None = None
+    """The position of the float16 that scales a block; None where there is none."""
+    one: Pattern | None = None
+    """The scales within a block where each is 1."""
+    minima: Pattern | None = None
+    """The minima within a block where each is 1."""
+    most: float = math.inf
+    """The largest step of the scales, as a share of the block's widest grid; it does not bound a step of float16."""
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    """The errors that its quantizers leave, by the names of the fields of `Codes`."""
+
+
+PLAIN_RULES = {"early": True, "moved": 0.65}
+"""An importance matrix may leave 0.65 steps beside the rest where it fits a scale after the codes were chosen."""
+SEARCHED = {"reach": 2.0, "searched": True}
+"""The numbers of a block may fall 2 steps short of the end of a grid whose scale was searched for."""
+WITH_MINIMA = SEARCHED | {"both": True, "zero": True}
+SIX, SIX_MINIMA = (4, bytes([1] * 4 + [0] * 4 + [1] * 4)), (4, bytes([0] * 4 + [1] * 4 + [0x10] * 4))
+"""Eight scales of six bits that are 1 each with minima that are 0, and the other way round."""
+Q2_SCALES, Q2_MINIMA = (0, b"\x01" * 16), (0, b"\x10" * 16)
+Q3_SCALES, Q6_SCALES, NV_SCALES = (96, b"\x11" * 8 + b"\xaa" * 4), (192, b"\x01" * 16), (0, b"\x01" * 4)
+IQ4_SCALES = (2, b"\xaa\xaa\x11\x11\x11\x11")
+KINDS: Mapping[str, Kind] = {
+    "Q4_0": Kind(18, (2, 18), uniform(16), 32, scale=0, rules=PLAIN_RULES),
+    "Q4_1": Kind(20, (4, 20), uniform(16), 32, scale=0, rules=PLAIN_RULES | {"both": True}),
+    "Q5_0": Kind(22, (2, 22), uniform(32), 32, scale=0, rules=PLAIN_RULES),
+    "Q5_1": Kind(24, (4, 24), uniform(32), 32, scale=0, rules=PLAIN_RULES | {"both": True}),
+    "Q8_0": Kind(34, (2, 34), uniform(256), 32, (0x80, 0x7F), 0, rules={"early": True, "reach": 1.55}),
+    "Q2_K": Kind(84, (16, 80), uniform(4), 16, (0, 255), 80, Q2_SCALES, Q2_MINIMA, 0.1, WITH_MINIMA | {"reach": 1.55}),
+    "Q3_K": Kind(110, (0, 96), uniform(8), 16, scale=108, one=Q3_SCALES, most=0.035, rules=SEARCHED),
+    "Q4_K": Kind(144, (16, 144), uniform(16), 32, (0, 255), 0, SIX, SIX_MINIMA, 0.02, WITH_MINIMA),
+    "Q5_K": Kind(176, (16, 176), uniform(32), 32, (0, 255), 0, SIX, SIX_MINIMA, 0.02, WITH_MINIMA),
+    "Q6_K": Kind(210, (0, 192), uniform(64), 16, scale=208, one=Q6_SCALES, most=0.0085, rules=SEARCHED),
+    "IQ4_NL": Kind(18, (2, 18), table(NONLINEAR), 32, scale=0, rules=PLAIN_RULES),
+    "IQ4_XS": Kind(
+        136, (8, 136), table(NONLINEAR), 32, scale=0, one=IQ4_SCALES, most=0.035, rules=SEARCHED | {"early": True}
+    ),
+    "MXFP4": Kind(17, (1, 17), table(E2M1), 32, (0xFF, 0x77), rules={"clip": 1.1, "reach": 1.6}),
+    "NVFP4": Kind(36, (4, 36), table(E2M1), 16, (0xFF, 0x77), one=NV_SCALES, rules={"reach": 1.6}),
+    "TQ2_0": Kind(66, (0, 64), uniform(3), 256, (0x00, 0xAA)),
+    "TQ1_0": Kind(54, (0, 52), uniform(3), 256),
+}
+"""Name of a type in llama.cpp -> its layout."""
+
+
+def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:
+    """Return the grid of a type, or why no bound holds for its numbers; empty where nothing is known of it."""
+    kind = KINDS.get(name)
+    if kind is None:
+        return VECTORS.format(name) if name.startswith("IQ") else ""
+    start, stop = kind.codes
+    low, high = ((start, bytes([byte]) * (stop - start)) for byte in kind.ends)
+    pairs: list[tuple[float, tuple[Pattern, ...], tuple[Pattern, ...]]] = []
+    if kind.one:
+        pairs.append((kind.most, (kind.one, low), (kind.one, high)))
+    if kind.scale is not None:
+        pairs.append((math.inf, ((kind.scale, LEAST), low), ((kind.scale, LEAST), high)))
+    if kind.minima:
+        place, minima = kind.minima
+        pairs.append((kind.most, (kind.minima,), ((place, bytes(len(minima))),)))
+    fill = partial(within_blocks, kind.size)
+    steps = tuple(Step((fill(*one), fill(*other)), most, TOGETHER) for most, one, other in pairs)
+    return Codes(name, fill(low), fill(high), decode, kind.levels, (1, kind.share), steps=steps, **kind.rules)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from hf_lineage.architecture.layers import Shape, named_tensors
@@ -28,7 +28,6 @@ from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import stored as stored_tensor
 from hf_lineage.checkpoint.onnx.weights import Weights, collect_weights
 from hf_lineage.checkpoint.remote import ranged
-from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.files.paths import open_regular
@@ -63,55 +62,60 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
         graph, stamp = parse_once(repo, file, parse)
         try:
             weights = collect_weights(graph)
-            _refuse_nameless(weights)
         except NothingToCompare as error:
-            reasons.append(f"{repo}: {printable(file, 200)}: {error}")
+            why = str(error)
         except CheckpointError as error:
             raise CheckpointError(f"{repo}: {printable(file, 200)}: {error}") from None
         else:
-            return Graph(*repo.heads.setdefault(key, (file, graph, weights, stamp)))
+            if weights.matrices and not weights.nameless:
+                return Graph(*repo.heads.setdefault(key, (file, graph, weights, stamp)))
+            why = "the ONNX graph has no product with a stored matrix; check another file"
+            if weights.nameless:
+                why = (
+                    f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model is unknown; "
+                    "check the safetensors release instead"
+                )
+        reasons.append(f"{repo}: {printable(file, 200)}: {why}")
     raise NothingToCompare(reasons[0])
 
 
-def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
+def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
     """Return the checkpoint in some graphs, given what is put before the names of each."""
     tensors: dict[str, TensorInfo] = {}
-    held: dict[str, tuple[Graph, OnnxTensor]] = {}
-    for before, graph in graphs.items():
-        for name, info in _kept(graph.weights).items():
-            parts = {part: f"{graph.file}: {part}" for part in info.parts}
+    constants: dict[str, tuple[str, OnnxTensor]] = {}
+    for before, (file, graph, weights, _) in graphs.items():
+        others = weights.others.items()
+        plain = {name: info for name, info in others if len(info.shape) < 2 or not NUMBERED.search(name)}
+        for name, info in (plain | weights.matrices).items():
+            parts = {part: f"{file}: {part}" for part in info.parts}
             tensors[before + name] = replace(info, parts=tuple(parts.values()))
-            held |= {own: (graph, graph.graph.tensors[part]) for part, own in parts.items()}
-    outside = {_beside(repo, graph.file, tensor) for graph, tensor in held.values() if tensor.file}
+            for part, own in parts.items():
+                constants[own] = _place(repo, file, graph.tensors[part]), graph.tensors[part]
+    outside = {place for place, tensor in constants.values() if tensor.file}
     opened = ranged(repo, sorted(outside))
-    places = {name: (path, _stamp(repo, name, path)) for name, path in opened.paths(repo, outside).items()}
-    places |= {graph.file: (repo.located(graph.file), graph.stamp) for graph in graphs.values()}
+    places = {file: (repo.located(file), stamp) for file, _, _, stamp in graphs.values()}
+    for name, path in opened.paths(repo, outside).items():
+        try:
+            with open_regular(path) as stream:
+                places[name] = path, Stamp.take(stream)
+        except OSError as error:
+            raise unreadable_file(repo, name, error) from None
     stored = {}
-    for own, (graph, tensor) in held.items():
-        file = _beside(repo, graph.file, tensor) if tensor.file else graph.file
-        stored[own] = _stored(repo, tensor, *places[file])
+    for own, (file, tensor) in constants.items():
+        path, stamp = places[file]
+        if tensor.span.stop > stamp.size:
+            raise CheckpointError(
+                f"{repo}: {printable(tensor.file, 200)} is truncated: {printable(tensor.name, 200)} ends at byte "
+                f"{tensor.span.stop} of {stamp.size}; download it again"
+            )
+        stored[own] = stored_tensor(tensor, path, stamp)
     return opened.checkpoint(stored, tensors)
 
 
-def _kept(weights: Weights) -> dict[str, TensorInfo]:
-    """Return the matrices and, of the other tensors, those that are no matrix inside a layer."""
-    others = weights.others.items()
-    plain = {name: info for name, info in others if len(info.shape) < 2 or not NUMBERED.search(name)}
-    return plain | weights.matrices
-
-
-def _refuse_nameless(weights: Weights) -> None:
-    if weights.nameless:
-        raise NothingToCompare(
-            f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model is unknown; check "
-            "the safetensors release instead"
-        )
-    if not weights.matrices:
-        raise NothingToCompare("the ONNX graph has no product with a stored matrix; check another file")
-
-
-def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
-    """Return the file that holds the numbers of a tensor, which is never outside the repository."""
+def _place(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
+    """Return the file that holds the numbers of a tensor of another one, which is never outside the repository."""
+    if not tensor.file:
+        return file
     if not BESIDE.fullmatch(tensor.file):
         raise CheckpointError(
             f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is not "
@@ -121,23 +125,6 @@ def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
     if not repo.offers(beside):
         raise CheckpointError(f"{repo}: {printable(beside, 200)} is missing; download it too")
     return beside
-
-
-def _stamp(repo: RepoRef, file: str, path: Path) -> Stamp:
-    try:
-        with open_regular(path) as stream:
-            return Stamp.take(stream)
-    except OSError as error:
-        raise unreadable_file(repo, file, error) from None
-
-
-def _stored(repo: RepoRef, tensor: OnnxTensor, path: Path, stamp: Stamp) -> StoredTensor:
-    if tensor.span.stop > stamp.size:
-        raise CheckpointError(
-            f"{repo}: {printable(tensor.file, 200)} is truncated: {printable(tensor.name, 200)} ends at byte "
-            f"{tensor.span.stop} of {stamp.size}; download it again"
-        )
-    return stored_tensor(tensor, path, stamp)
 
 
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
@@ -155,7 +142,8 @@ def name_tensors(
 
     A prefix that an exporter put before all names is removed where layers have no name of the factorization otherwise.
     """
-    layers = re.compile("|".join(rf"(?:{_numbered(pattern)})" for pattern in prefixes(factorization)))
+    numbered = [re.sub(r"\\\{(layer|stage)\\\}", r"\\d{1,6}", re.escape(each)) for each in prefixes(factorization)]
+    layers = re.compile("|".join(rf"(?:{pattern}\.)" for pattern in numbered))
     wrapping = _wrapping(shapes, layers)
     known = {name for name in named_tensors(factorization) if "{" not in name}
     turned = name_in_out(factorization)
@@ -179,10 +167,6 @@ def _roles(factorization: Factorization) -> tuple[str, ...]:
     (*_, attention) = (None, *as_sets(factorization.branches.attention))
     named = (attention.query, attention.key, attention.value) if attention else ()
     return tuple(name for name in named if name) if all(named) else ()
-
-
-def _numbered(pattern: str) -> str:
-    return re.sub(r"\\\{(layer|stage)\\\}", r"\\d{1,6}", re.escape(pattern)) + r"\."
 
 
 def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
@@ -256,7 +240,6 @@ def _by_stem(repo: RepoRef) -> dict[str, list[str]]:
 
 
 def _precision(file: str) -> tuple[int, int, str]:
-    """Return a key by which the most precise file comes first."""
     label = LABEL.search(file.rpartition("/")[2].removesuffix(SUFFIX))
     return -BITS.get(label["label"].lower(), 8) if label else -33, file.count("/"), file
 
@@ -286,7 +269,7 @@ class Onnx(ForeignForm):
 
         Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
         """
-        return _opened(self.repo, self.graphs())
+        return _open(self.repo, self.graphs())
 
     def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
         """Return the checkpoint by the names on the Hub's disk."""
@@ -296,8 +279,8 @@ class Onnx(ForeignForm):
         """Return the names of the files that are read, and of those beside each that hold its numbers."""
         names: list[str] = []
         for file, graph, *_ in self.graphs().values():
-            beside = {_beside(self.repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}
-            names += (file, *sorted(beside))
+            places = {_place(self.repo, file, tensor) for tensor in graph.tensors.values()}
+            names += (file, *sorted(places - {file}))
         return names
 
 

@@ -1,19 +1,121 @@
 """The graph of an ONNX file and the places of the numbers of each tensor, parsed with bounds: the file is untrusted.
 
-The numbers of the fields are those of `onnx.proto` of the ONNX specification. The weights are stepped over:
-a file of gigabytes takes no more memory than its graph. Nothing of it is executed.
+The numbers of the fields are those of `onnx.proto` of the ONNX specification, the encoding is that of
+https://protobuf.dev/programming-guides/encoding. The weights are stepped over: a file of gigabytes takes no more memory
+than its graph. Nothing of it is executed.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign_form import HeaderError
-from hf_lineage.checkpoint.onnx.protobuf import LONGEST_TEXT, Span, Value, Walker
+from hf_lineage.checkpoint.foreign_form import HeaderError, decode_text
+
+MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26
+"""Fields at most, and bytes of one text and of all of them together."""
+VARINT, BYTES = 0, 2
+FIXED = {1: 8, 5: 4}
+"""The number of a wire type of fixed length -> its bytes."""
+
+
+class Span(NamedTuple):
+    """A range of bytes of the file."""
+
+    start: int
+    length: int
+
+    @property
+    def stop(self) -> int:
+        """The position behind them."""
+        return self.start + self.length
+
+
+Value = int | Span
+"""A whole number, or the place of bytes: a float, a text, a list of numbers or a message of its own."""
+
+
+class Walker:
+    """Walks over the messages of one file; raises HeaderError, or OSError if it cannot be read."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream = stream
+        self._fields = self._text = 0
+        self.whole = Span(0, size)
+        """The outermost message."""
+
+    def fields(self, message: Value) -> Iterator[tuple[int, Value]]:
+        """Yield the number and the value of every field of a message."""
+        position, stop = _place(message).start, _place(message).stop
+        while position < stop:
+            self._fields += 1
+            if self._fields > MOST_FIELDS:
+                raise HeaderError(f"has more than {MOST_FIELDS} fields; do not trust it")
+            key, position = self._varint(position, stop)
+            number, wire = key >> 3, key & 7
+            value: Value
+            if wire == VARINT:
+                value, position = self._varint(position, stop)
+            elif wire == BYTES:
+                length, start = self._varint(position, stop)
+                value, position = Span(start, length), start + length
+            elif wire in FIXED:
+                value, position = Span(position, FIXED[wire]), position + FIXED[wire]
+            else:
+                raise HeaderError("is damaged or of another format; have it saved again")
+            if position > stop:
+                raise HeaderError("is truncated or damaged: a field is longer than its message; download it again")
+            yield number, value
+
+    def numbers(self, value: Value, most: int) -> list[int]:
+        """Return the whole numbers of a field, which may be one or a packed list; of a long list the first."""
+        numbers = [] if isinstance(value, Span) else [value][:most]
+        position, stop = (value.start, value.stop) if isinstance(value, Span) else (0, 0)
+        while position < stop and len(numbers) < most:
+            number, position = self._varint(position, stop)
+            numbers.append(number)
+        return [number - 2**64 if number >= 2**63 else number for number in numbers]
+
+    def single(self, value: Value) -> float:
+        """Return a float32."""
+        content = self.content(value)
+        if len(content) != struct.calcsize("<f"):
+            raise HeaderError("is damaged: a number has a wrong length; have it saved again")
+        return float(struct.unpack("<f", content)[0])
+
+    def text(self, value: Value) -> str:
+        """Return a text."""
+        return decode_text(self.content(value))
+
+    def content(self, value: Value) -> bytes:
+        """Return the bytes of a short field."""
+        span = _place(value)
+        self._text += span.length
+        if span.length > LONGEST_TEXT or self._text > LARGEST_TEXT:
+            raise HeaderError(f"has a text of {span.length} bytes, or too many of them; do not trust it")
+        self._stream.seek(span.start)
+        return self._stream.read(span.length)
+
+    def _varint(self, position: int, stop: int) -> tuple[int, int]:
+        """Return a number of seven bits a byte, the least first, and the position behind it."""
+        value = 0
+        self._stream.seek(position)
+        for count, byte in enumerate(self._stream.read(min(10, stop - position))):
+            value |= (byte & 127) << 7 * count
+            if byte < 128:
+                return value & (2**64 - 1), position + count + 1
+        raise HeaderError("is truncated or damaged: a number does not end; download it again")
+
+
+def _place(value: Value) -> Span:
+    if not isinstance(value, Span):
+        raise HeaderError("is damaged: it has a number in place of a text or a message; have it saved again")
+    return value
+
 
 MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8
 """Nodes, tensors, and graphs within graphs at most."""
@@ -82,20 +184,19 @@ class OnnxGraph:
 
 def parse(stream: BinaryIO, size: int) -> OnnxGraph:
     """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
-    walker = Walker(stream, size)
-    graphs = [value for number, value in walker.fields(walker.whole) if number == 7]
+    reader = _Reader(stream, size)
+    graphs = [value for number, value in reader.fields(reader.whole) if number == 7]
     if len(graphs) != 1:
         raise HeaderError("is not an ONNX file with one graph; have it saved again")
-    reader = _Reader(walker)
     reader.graph.outputs = reader.read(graphs[0], 0)
     return reader.graph
 
 
-class _Reader:
+class _Reader(Walker):
     """Keeps the nodes and the tensors of a graph and of all graphs in it."""
 
-    def __init__(self, walker: Walker) -> None:
-        self._walker = walker
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        super().__init__(stream, size)
         self.graph = OnnxGraph()
 
     def read(self, message: Value, depth: int) -> tuple[str, ...]:
@@ -103,13 +204,13 @@ class _Reader:
         if depth > DEEPEST:
             raise HeaderError(f"has more than {DEEPEST} graphs inside each other; do not trust it")
         outputs: list[str] = []
-        for number, value in self._walker.fields(message):
+        for number, value in self.fields(message):
             if number == 1:
                 self._node(value, depth)
             elif number == 5:
                 self._keep(self._tensor(value))
             elif number == 12:
-                outputs += [self._walker.text(name) for key, name in self._walker.fields(value) if key == 1]
+                outputs += [self.text(name) for key, name in self.fields(value) if key == 1]
         return tuple(outputs)
 
     def _keep(self, tensor: OnnxTensor) -> None:
@@ -126,16 +227,19 @@ class _Reader:
         attributes: dict[str, Any] = {}
         words = {3: "", 4: "", 7: ""}
         scope = ""
-        for number, value in self._walker.fields(message):
+        for number, value in self.fields(message):
             if number in words:
-                words[number] = self._walker.text(value)
+                words[number] = self.text(value)
             elif number in (1, 2):
-                (inputs if number == 1 else outputs).append(self._walker.text(value))
+                (inputs if number == 1 else outputs).append(self.text(value))
             elif number == 5:
                 name, attribute, graphs = self._attribute(value, depth)
                 attributes[name], inner = attribute, (*inner, *graphs)
             elif number == 9:
-                scope = self._scope(value) or scope
+                key, place = self._entry(value)
+                text = self.text(place) if key == SCOPES and place.length <= LONGEST_TEXT else ""
+                modules = re.findall(r"'([\w.]*)'", text)  # the last is the node itself, the last but one its module
+                scope = next(iter(modules[-2:-1]), "") or scope
         kind, constant = words[4], attributes.pop("value", None)
         if kind == "Constant" and outputs and isinstance(constant, OnnxTensor):
             self._keep(replace(constant, name=outputs[0]))
@@ -146,17 +250,9 @@ class _Reader:
 
     def _entry(self, message: Value) -> tuple[bytes, Span]:
         """Return the key of an entry of metadata, and the place of its value."""
-        entry = dict(self._walker.fields(message))
+        entry = dict(self.fields(message))
         value = entry.get(2)
-        return self._walker.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE
-
-    def _scope(self, message: Value) -> str:
-        """Return the module around a node: the last of the list is the node itself, the last but one the module."""
-        key, value = self._entry(message)
-        if key != SCOPES or value.length > LONGEST_TEXT:
-            return ""
-        modules = re.findall(r"'([\w.]*)'", self._walker.text(value))
-        return modules[-2] if len(modules) > 1 else ""
+        return self.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE
 
     def _attribute(self, message: Value, depth: int) -> tuple[str, Any, tuple[str, ...]]:
         """Return the name of an attribute, its value (None if it is not kept), and the outputs of graphs in it."""
@@ -164,34 +260,34 @@ class _Reader:
         value: OnnxTensor | float | None = None
         inner: tuple[str, ...] = ()
         numbers: list[int] = []
-        for number, content in self._walker.fields(message):
+        for number, content in self.fields(message):
             if number == 1:
-                name = self._walker.text(content)
+                name = self.text(content)
             elif number == 2:
-                value = self._walker.single(content)
+                value = self.single(content)
             elif number == 3:
-                (value,) = self._walker.numbers(content, 1) or (None,)
+                (value,) = self.numbers(content, 1) or (None,)
             elif number == 5:
                 value = self._tensor(content)
             elif number in (6, 11):
                 inner = (*inner, *self.read(content, depth + 1))
             elif number == 8:
-                numbers += self._walker.numbers(content, SHORT - len(numbers))
+                numbers += self.numbers(content, SHORT - len(numbers))
         return name, tuple(numbers) if numbers else value, inner
 
     def _tensor(self, message: Value) -> OnnxTensor:
         shape: list[int] = []
         content: dict[int, Value] = {}
         outside: dict[bytes, Span] = {}
-        for number, value in self._walker.fields(message):
+        for number, value in self.fields(message):
             if number == 1:
-                shape += self._walker.numbers(value, MOST_DIMENSIONS + 1 - len(shape))
+                shape += self.numbers(value, MOST_DIMENSIONS + 1 - len(shape))
             elif number == 13:
                 key, place = self._entry(value)
                 outside[key] = place
             else:
                 content[number] = value
-        name, kind = self._walker.text(content.get(8, NOWHERE)), content.get(2, 0)
+        name, kind = self.text(content.get(8, NOWHERE)), content.get(2, 0)
         tensor = OnnxTensor(name, tuple(shape), kind if isinstance(kind, int) else 0)
         if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 0 or math.prod(shape) > LARGEST_TENSOR:
             raise HeaderError(f"says that its {name[:200]!r} has the shape {tuple(shape)}; do not trust it")
@@ -200,7 +296,6 @@ class _Reader:
         return self._inside(tensor, content)
 
     def _inside(self, tensor: OnnxTensor, content: Mapping[int, Value]) -> OnnxTensor:
-        """Return a tensor whose numbers are in this file."""
         form, span = next(((form, content[key]) for key, form in LISTS.items() if key in content), (RAW, NOWHERE))
         if tensor.kind not in BITS:
             return tensor
@@ -211,15 +306,14 @@ class _Reader:
             )
         values: list[int] = []
         if tensor.kind == INT64 and span.length <= 8 * SHORT:
-            raw = self._walker.content(span) if form == RAW else b""
+            raw = self.content(span) if form == RAW else b""
             values = [int.from_bytes(raw[at : at + 8], "little", signed=True) for at in range(0, len(raw), 8)]
-            values = values if form == RAW else self._walker.numbers(span, SHORT)
+            values = values if form == RAW else self.numbers(span, SHORT)
         return replace(tensor, form=form, span=span, values=tuple(values))
 
     def _outside(self, tensor: OnnxTensor, entries: Mapping[bytes, Span]) -> OnnxTensor:
-        """Return a tensor whose numbers are in another file."""
-        file = self._walker.text(entries.get(b"location", NOWHERE))
-        offset, length = (self._walker.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
+        file = self.text(entries.get(b"location", NOWHERE))
+        offset, length = (self.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
         plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
         if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
             raise HeaderError(f"does not say where {tensor.name[:200]!r} of {tensor.shape} is stored; do not trust it")

@@ -7,8 +7,7 @@ The operations are those of the ONNX specification and, in the domain `com.micro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,12 +40,12 @@ def constant(tensor: OnnxTensor) -> TensorInfo:
     """Return a constant as a tensor of the model."""
     parts = (tensor.name,)
     if tensor.kind in HALVES:
-        return TensorInfo(tensor.shape, parts, partial(_halves, tensor), itemsize=1)
+        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=1)
     if tensor.kind not in KINDS:
         why = f"is stored as data type {tensor.kind} of ONNX, which hf-lineage cannot read"
         return TensorInfo(tensor.shape, parts, refusal=why)
     if tensor.form == VARINTS:
-        return TensorInfo(tensor.shape, parts, partial(_listed, tensor), itemsize=8)
+        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=8)
     return TensorInfo(tensor.shape, parts)
 
 
@@ -57,20 +56,16 @@ def unpacked(content: Array, bits: int) -> Array:
     return numbers
 
 
-def _listed(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """Return the numbers of a list; floats of sixteen bits stand in it as whole numbers of the same bits."""
+def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
+    """Return the numbers of a list, or numbers of four bits, the first in the lower half of a byte."""
+    numbers = _whole_numbers(tensor, parts[0]) if tensor.form == VARINTS else parts[0]
+    if tensor.kind in HALVES:
+        numbers = unpacked(numbers.astype(np.uint8), 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
+        return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
     dtype = DTYPES[KINDS[tensor.kind]]
-    numbers = _whole_numbers(tensor, parts[0])
-    if dtype.kind in "iub":
-        return numbers.astype(dtype).reshape(tensor.shape)
-    return numbers.astype(f"u{dtype.itemsize}").view(dtype).reshape(tensor.shape)
-
-
-def _halves(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """Return numbers of four bits, the first in the lower half of a byte."""
-    content = _whole_numbers(tensor, parts[0]).astype(np.uint8) if tensor.form == VARINTS else parts[0]
-    numbers = unpacked(content, 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
-    return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
+    if dtype.kind not in "iub":  # floats of sixteen bits stand in a list as whole numbers of the same bits
+        return numbers.astype(f"u{dtype.itemsize}").view(dtype).reshape(tensor.shape)
+    return numbers.astype(dtype).reshape(tensor.shape)
 
 
 def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
@@ -89,7 +84,6 @@ def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
     return numbers.view(np.int64)
 
 
-Constant = NDArray[Any]
 DEEPEST, MOST_INPUTS = 16, 8
 """Operations on the way from a constant to a weight, and inputs of each, at most."""
 
@@ -128,21 +122,19 @@ class Values:
         inputs = [self.find(value, depth + 1) for value in node.inputs if value]
         known = [info for info in inputs if info is not None]
         try:
-            return OPERATIONS[node.kind](node, known) if known and len(known) == len(inputs) else None
+            return _operate(node, known) if known and len(known) == len(inputs) else None
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise CheckpointError(
                 f"the ONNX graph computes {printable(name, 200)} in an invalid way ({error}); do not trust it"
             ) from None
 
 
-def combined(
-    inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Constant], refusal: str = ""
-) -> TensorInfo:
+def combined(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Array]) -> TensorInfo:
     """Return a tensor that is computed from others, each of whose parts is read once."""
     parts = tuple(dict.fromkeys(part for info in inputs for part in info.parts))
     places = [[parts.index(part) for part in info.parts] for info in inputs]
 
-    def decode(stored: Sequence[Constant]) -> Constant:
+    def decode(stored: Sequence[Array]) -> Array:
         decoded = [info.decode([stored[place] for place in own]) for info, own in zip(inputs, places, strict=True)]
         try:
             with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
@@ -152,7 +144,7 @@ def combined(
                 f"tensors of the ONNX graph do not fit each other ({error}); do not trust it"
             ) from None
 
-    refusal = next((info.refusal for info in inputs if info.refusal), refusal)
+    refusal = next((info.refusal for info in inputs if info.refusal), "")
     return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)
 
 
@@ -170,7 +162,7 @@ def affine(
     shape = quantized.shape
     spread = [_spread(shape, info.shape, axis, block) for info in (scale, zero) if info is not None]
 
-    def compute(numbers: Constant, factors: Constant, *zeros: Constant) -> Constant:
+    def compute(numbers: Array, factors: Array, *zeros: Array) -> Array:
         result = single(numbers).copy() if numbers.dtype == np.float32 else single(numbers)
         for shift in zeros:
             result -= spread[1](single(shift))
@@ -180,7 +172,7 @@ def affine(
     return combined([quantized, scale, *([zero] if zero else [])], shape, compute)
 
 
-def _spread(shape: tuple[int, ...], given: tuple[int, ...], axis: int, block: int) -> Callable[[Constant], Constant]:
+def _spread(shape: tuple[int, ...], given: tuple[int, ...], axis: int, block: int) -> Callable[[Array], Array]:
     """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
     if math.prod(given) == 1:
         return lambda scales: scales.reshape(())
@@ -210,58 +202,38 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
     if math.prod(scale.shape) != rows * count or (zero and math.prod(zero.shape) not in (rows * packed, rows * count)):
         raise ValueError("MatMulNBits with the wrong number of scales or zero points")
 
-    def compute(content: Constant, factors: Constant, *zeros: Constant) -> Constant:
+    def compute(content: Array, factors: Array, *zeros: Array) -> Array:
         numbers = single(unpacked(content.reshape(rows, -1), bits)).reshape(rows, count, size)
-        shift = _zeros(zeros[0], rows, count, bits) if zeros else np.float32(2 ** (bits - 1))
-        matrix: Constant = (numbers - shift) * single(factors).reshape(rows, count, 1)
+        shift: Any = np.float32(2 ** (bits - 1))
+        for points in zeros:  # packed, unless they are floats
+            plain = points if points.dtype.itemsize > 1 else unpacked(points.reshape(rows, -1), bits)[:, :count]
+            shift = single(plain).reshape(rows, count, 1)
+        matrix: Array = (numbers - shift) * single(factors).reshape(rows, count, 1)
         return matrix.reshape(rows, -1)[:, :columns]
 
     return combined([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
 
 
-def _zeros(stored: Constant, rows: int, count: int, bits: int) -> Constant:
-    """Return the zero points of MatMulNBits (rows, count, 1), packed unless they are floats."""
-    if stored.dtype.itemsize > 1:
-        return single(stored).reshape(rows, count, 1)
-    return single(unpacked(stored.reshape(rows, -1), bits)[:, :count]).reshape(rows, count, 1)
-
-
-def _dequantized(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
-    quantized, scale, *zero = inputs
-    axis, block = (node.attributes.get(key, default) for key, default in (("axis", 1), ("block_size", 0)))
-    return affine(quantized, scale, zero[0] if zero else None, int(axis), int(block))
-
-
-def _times(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
-    del node
-    matrix, scale = sorted(inputs, key=lambda info: math.prod(info.shape), reverse=True)
-    return affine(matrix, scale, None)
-
-
-def _minus(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
-    del node
-    matrix, zero = inputs
-    spread = _spread(matrix.shape, zero.shape, -1, 0)
-    return combined(inputs, matrix.shape, lambda numbers, zeros: single(numbers) - spread(single(zeros)))
-
-
-def _turned(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
-    (matrix,) = inputs
-    return transposed(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])
-
-
-def _same(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
-    """Return the value itself; what Cast rounds is not rounded again."""
-    del node
-    return replace(inputs[0])
-
-
-OPERATIONS: Mapping[str, Callable[[OnnxNode, Sequence[TensorInfo]], TensorInfo]] = {
-    "Cast": _same,
-    "DequantizeLinear": _dequantized,
-    "Identity": _same,
-    "Mul": _times,
-    "Sub": _minus,
-    "Transpose": _turned,
-}
+OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})
 """The operations that stand between a constant and a weight."""
+
+
+def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
+    """Return the result of one of these operations on constants; what Cast rounds is not rounded again."""
+    first = inputs[0]
+    match node.kind:
+        case "DequantizeLinear":
+            _, scale, *zero = inputs
+            axis, block = (node.attributes.get(key, default) for key, default in (("axis", 1), ("block_size", 0)))
+            return affine(first, scale, zero[0] if zero else None, int(axis), int(block))
+        case "Mul":
+            matrix, scale = sorted(inputs, key=lambda info: math.prod(info.shape), reverse=True)
+            return affine(matrix, scale, None)
+        case "Sub":
+            matrix, zero_point = inputs
+            spread = _spread(matrix.shape, zero_point.shape, -1, 0)
+            return combined(inputs, matrix.shape, lambda numbers, zeros: single(numbers) - spread(single(zeros)))
+        case "Transpose":
+            (matrix,) = inputs
+            return transposed(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])
+    return first

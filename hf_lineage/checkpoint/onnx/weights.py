@@ -14,91 +14,13 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxNode
 from hf_lineage.checkpoint.onnx.values import OPERATIONS, Values, affine, blocks, combined, transposed
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-
-MOST_SCALE_USERS = 8
-"""Operations that use a product and are searched for its scale, at most."""
-
-
-class Products:
-    """Finds the matrix of an operation, given the operations that use each value."""
-
-    def __init__(self, values: Values, users: Mapping[str, Sequence[OnnxNode]]) -> None:
-        self._values, self._users = values, users
-
-    def find(self, node: OnnxNode) -> TensorInfo | None:
-        """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
-
-        Raise CheckpointError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
-        """
-        place = place_of(node)
-        if node.kind not in PRODUCTS or len(node.inputs) <= place:
-            return None
-        known = self._values.find(node.inputs[place])
-        if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
-            return None
-        try:
-            return PRODUCTS[node.kind](self, node)
-        except (ValueError, IndexError, TypeError, OverflowError) as error:
-            raise CheckpointError(
-                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
-                "not trust it"
-            ) from None
-
-    def product(self, node: OnnxNode) -> TensorInfo:
-        """Return the matrix of MatMul, Gemm and FusedMatMul."""
-        matrix = self._need(node.inputs[1])
-        factor = float(node.attributes.get("alpha") or 1.0)
-        turned = matrix if node.attributes.get("transB") else transposed(matrix)
-        return turned if factor == 1 else combined([turned], turned.shape, lambda numbers: numbers * factor)
-
-    def blocks(self, node: OnnxNode) -> TensorInfo:
-        """Return the matrix of MatMulNBits."""
-        if len(node.inputs) > 4 and node.inputs[4]:
-            raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
-        zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
-        return blocks(node, [self._need(node.inputs[1]), self._need(node.inputs[2]), zero])
-
-    def quantized(self, node: OnnxNode) -> TensorInfo:
-        """Return the matrix of MatMulInteger, whose scale multiplies its result further on, and of its fused forms."""
-        place, scale, zero = INTEGERS[node.kind]
-        factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
-        shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
-        return transposed(affine(self._need(node.inputs[place]), factor, shift))
-
-    def _scale_after(self, node: OnnxNode) -> TensorInfo:
-        """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
-        results = {*node.outputs}
-        results |= {output for name in node.outputs for user in self._after(name) for output in user.outputs}
-        for user in (user for name in results for user in self._after(name) if user.kind == "Mul"):
-            makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
-            names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
-            for name in (*names, *user.inputs):
-                if (scale := self._values.find(name)) is not None:
-                    return scale
-        raise ValueError("the result of MatMulInteger is not multiplied with a scale")
-
-    def _after(self, name: str) -> Sequence[OnnxNode]:
-        """Return some operations that use a value."""
-        return self._users.get(name, ())[:MOST_SCALE_USERS]
-
-    def _need(self, name: str) -> TensorInfo:
-        info = self._values.find(name)
-        if info is None:
-            raise ValueError(f"{name[:200]!r} is not a constant")
-        return info
-
-
-def place_of(node: OnnxNode) -> int:
-    """Return the number of the input of an operation that is the matrix, if it multiplies with one."""
-    return INTEGERS[node.kind][0] if node.kind in INTEGERS else 1
-
 
 INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
     "MatMulInteger": (1, None, 3),
@@ -107,13 +29,8 @@ INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
     "QLinearMatMul": (3, 4, 5),
 }
 """Operation -> numbers of the inputs that are the matrix, its scale (None where it comes later) and its zero point."""
-PRODUCTS: Mapping[str, Callable[[Products, OnnxNode], TensorInfo]] = {
-    **dict.fromkeys(("MatMul", "Gemm", "FusedMatMul", "FusedGemm"), Products.product),
-    **dict.fromkeys(INTEGERS, Products.quantized),
-    "MatMulNBits": Products.blocks,
-}
+PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits", *INTEGERS})
 """The operations that multiply with a matrix."""
-
 OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 """The name of a parameter in PyTorch."""
 ADDED = re.compile(
@@ -133,8 +50,8 @@ NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
 """Operations that may stand between a product and its bias."""
 LONGEST_CHAIN = 4
-MOST_BIAS_USERS = 64
-"""Operations that use a product and are searched for its bias, at most."""
+MOST_BIAS_USERS, MOST_SCALE_USERS = 64, 8
+"""Operations that use a product and are searched for its bias, or for its scale, at most."""
 
 
 @dataclass
@@ -172,7 +89,6 @@ class _Search:
         for node in graph.nodes:
             for name in node.inputs:
                 self._users[name].append(node)
-        self._products = Products(self._values, self._users)
         self.weights = Weights()
 
     def living(self) -> Iterator[OnnxNode]:
@@ -198,16 +114,74 @@ class _Search:
             )
         if node.kind in OPERATIONS and all(self._values.find(name) for name in node.inputs if name):
             return
-        matrix = self._products.find(node)
+        matrix = self._matrix(node)
         if matrix is not None:
             self._keep_matrix(node, matrix)
         for place, name in enumerate(node.inputs):
-            if matrix is None or place > place_of(node):
+            if matrix is None or place > _place_of(node):
                 self._keep_other(node, place, name)
+
+    def _matrix(self, node: OnnxNode) -> TensorInfo | None:
+        """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
+
+        Raise CheckpointError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
+        """
+        place = _place_of(node)
+        if node.kind not in PRODUCTS or len(node.inputs) <= place:
+            return None
+        known = self._values.find(node.inputs[place])
+        if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
+            return None
+        try:
+            if node.kind == "MatMulNBits":
+                return self._blocks(node, known)
+            if node.kind in INTEGERS:
+                return self._quantized(node, known)
+            factor = float(node.attributes.get("alpha") or 1.0)
+            turned = known if node.attributes.get("transB") else transposed(known)
+            return turned if factor == 1 else combined([turned], turned.shape, lambda numbers: numbers * factor)
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            raise CheckpointError(
+                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
+                "not trust it"
+            ) from None
+
+    def _blocks(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
+        if len(node.inputs) > 4 and node.inputs[4]:
+            raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
+        zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
+        return blocks(node, [matrix, self._need(node.inputs[2]), zero])
+
+    def _quantized(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
+        """Return the matrix of MatMulInteger, whose scale multiplies its result further on, and of its fused forms."""
+        _, scale, zero = INTEGERS[node.kind]
+        factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
+        shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
+        return transposed(affine(matrix, factor, shift))
+
+    def _scale_after(self, node: OnnxNode) -> TensorInfo:
+        """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
+        results = {*node.outputs}
+        users = {name: self._users[name][:MOST_SCALE_USERS] for name in results}
+        results |= {output for some in users.values() for user in some for output in user.outputs}
+        for user in (user for name in results for user in self._users[name][:MOST_SCALE_USERS] if user.kind == "Mul"):
+            makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
+            names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
+            for name in (*names, *user.inputs):
+                if (scale := self._values.find(name)) is not None:
+                    return scale
+        raise ValueError("the result of MatMulInteger is not multiplied with a scale")
+
+    def _need(self, name: str) -> TensorInfo:
+        info = self._values.find(name)
+        if info is None:
+            raise ValueError(f"{name[:200]!r} is not a constant")
+        return info
 
     def _keep_matrix(self, node: OnnxNode, matrix: TensorInfo) -> None:
         bias, heads = self._after(node, matrix.shape[0])
-        name = self._name(node, bias)
+        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
+        name = _own(node.inputs[_place_of(node)]) or (f"{module}.weight" if module else None)
         self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
         if name is None:
             self.weights.nameless += 1
@@ -237,11 +211,6 @@ class _Search:
         if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
             return info
         return affine(info, scale, zero)
-
-    def _name(self, node: OnnxNode, bias: str | None) -> str | None:
-        own = _own(node.inputs[place_of(node)])
-        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
-        return own or (f"{module}.weight" if module else None)
 
     def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
         """Return the name of the bias of a product of so many rows, and the number of heads that it is split into."""
@@ -299,3 +268,8 @@ def _module(node: OnnxNode) -> str | None:
     kept = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
     module = ".".join(kept) or node.scope
     return module if OWN.fullmatch(f"{module}.weight") else None
+
+
+def _place_of(node: OnnxNode) -> int:
+    """Return the number of the input of an operation that is the matrix, if it multiplies with one."""
+    return INTEGERS[node.kind][0] if node.kind in INTEGERS else 1

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, Persistent, UnknownError, read
 from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
+from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp
@@ -38,6 +39,7 @@ MOST_DIMENSIONS, LARGEST_DIMENSION = 8, 2**48
 CALLS = frozenset({TENSOR, WITH_TYPE, PARAMETER})
 LENGTH = 8
 """Bytes before a storage of an old file, which say how long it is."""
+NO_TENSOR = "holds a tensor with an invalid shape or place"
 INSTEAD = "save the `state_dict()` of the model as safetensors where you trust the file"
 Places = dict[str, tuple[int, int]]
 """Key of a storage -> the position of its first byte, and the number of its bytes."""
@@ -185,20 +187,21 @@ def _view(value: Call) -> _View:
     """Return a tensor from the arguments with which torch would make it, checked."""
     if value.name == PARAMETER:
         inner = value.arguments[0] if value.arguments else None
-        return _view(inner) if isinstance(inner, Call) and inner.name != PARAMETER else _no_tensor()
+        if not isinstance(inner, Call) or inner.name == PARAMETER:
+            raise UnknownError(NO_TENSOR)
+        return _view(inner)
     arguments: tuple[Any, ...] = (*value.arguments, None, None, None, None)
     storage, offset, shape, stride, *rest = arguments
     key = storage.key if isinstance(storage, Persistent) else None
     if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or any(part is not None for part in key[5:]):
-        return _no_tensor()
+        raise UnknownError(NO_TENSOR)
     held, dtype = _type(key[1]), _type(rest[2] if value.name == WITH_TYPE and len(rest) > 2 else key[1])
     sides = [side if isinstance(side, tuple) else (None,) for side in (shape, stride)]
     sizes = [offset, key[4], *sides[0], *sides[1]]
-    if not isinstance(key[2], str) or len(sides[0]) != len(sides[1]) or len(sides[0]) > MOST_DIMENSIONS:
-        return _no_tensor()
-    if not all(type(size) is int and 0 <= size < LARGEST_DIMENSION for size in sizes):
-        return _no_tensor()
-    return _View(dtype, key[2], key[4] * _itemsize(held), offset, shape, stride)
+    fits = isinstance(key[2], str) and len(sides[0]) == len(sides[1]) <= MOST_DIMENSIONS
+    if not fits or not all(type(size) is int and 0 <= size < LARGEST_DIMENSION for size in sizes):
+        raise UnknownError(NO_TENSOR)
+    return _View(dtype, key[2], key[4] * DTYPES[held].itemsize, offset, shape, stride)
 
 
 def _type(kind: Any) -> str:
@@ -207,19 +210,11 @@ def _type(kind: Any) -> str:
     return TYPES[kind.text]
 
 
-def _no_tensor() -> _View:
-    raise UnknownError("holds a tensor with an invalid shape or place")
-
-
-def _itemsize(dtype: str) -> int:
-    return StoredTensor(Path(), dtype, (1,), 0).size
-
-
 def _stored(name: str, view: _View, places: Places, file: Path, stamp: Stamp) -> StoredTensor:
     if view.key not in places:
         raise DamagedError(f"the numbers of {name[:200]} are missing")
     start, length = places[view.key]
-    tensor = StoredTensor(file, view.dtype, view.shape, start + view.offset * _itemsize(view.dtype), stamp)
+    tensor = StoredTensor(file, view.dtype, view.shape, start + view.offset * DTYPES[view.dtype].itemsize, stamp)
     rows = [math.prod(view.shape[place + 1 :]) for place in range(len(view.shape))]
     if tensor.numbers and any(side > 1 and view.stride[at] != rows[at] for at, side in enumerate(view.shape)):
         raise UnknownError(f"holds {name[:200]} with numbers that are not stored row by row")

@@ -70,8 +70,12 @@ class _Machine:
         """Take so many items."""
         return [self.stack.pop() for _ in range(count)][::-1]
 
-    def named(self, text: str) -> None:
-        self.stack.append(Name(text))
+    def name(self) -> None:
+        """Put the name of an object in the place of its module and its name there."""
+        words = self.last(2)
+        if not all(isinstance(word, str) for word in words):
+            raise DamagedError("its pickle cannot be read")
+        self.stack.append(Name(".".join(words)))
 
     def store(self, place: int) -> None:
         self.memory[place] = self.stack[-1]
@@ -110,12 +114,8 @@ class _Machine:
 Step = Callable[[_Machine, Any], object]
 
 
-def _constant(make: Callable[[], Any]) -> Step:
+def _push(make: Callable[[], Any]) -> Step:
     return lambda machine, _: machine.stack.append(make())
-
-
-def _tuple(count: int) -> Step:
-    return lambda machine, _: machine.stack.append(tuple(machine.last(count)))
 
 
 def _value(machine: _Machine, value: Any) -> None:
@@ -124,20 +124,20 @@ def _value(machine: _Machine, value: Any) -> None:
 
 STEPS: Mapping[str, Step] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda _machine, _: None),
-    "MARK": _constant(lambda: MARK),
-    "NONE": _constant(lambda: None),
-    "NEWTRUE": _constant(lambda: True),
-    "NEWFALSE": _constant(lambda: False),
-    "EMPTY_TUPLE": _constant(tuple),
-    "EMPTY_LIST": _constant(list),
-    "EMPTY_DICT": _constant(dict),
+    "MARK": _push(lambda: MARK),
+    "NONE": _push(lambda: None),
+    "NEWTRUE": _push(lambda: True),
+    "NEWFALSE": _push(lambda: False),
+    "EMPTY_TUPLE": _push(tuple),
+    "EMPTY_LIST": _push(list),
+    "EMPTY_DICT": _push(dict),
     **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"), _value),
-    "TUPLE1": _tuple(1),
-    "TUPLE2": _tuple(2),
-    "TUPLE3": _tuple(3),
+    "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.last(1))),
+    "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.last(2))),
+    "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.last(3))),
     "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.marked())),
-    "GLOBAL": lambda machine, text: machine.named(text.replace(" ", ".")),
-    "STACK_GLOBAL": lambda machine, _: machine.named(".".join(map(_text, machine.last(2)))),
+    "GLOBAL": lambda machine, text: machine.stack.append(Name(text.replace(" ", "."))),
+    "STACK_GLOBAL": lambda machine, _: machine.name(),
     "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
     "BINPUT": lambda machine, place: machine.store(place),
     "LONG_BINPUT": lambda machine, place: machine.store(place),
@@ -154,12 +154,6 @@ STEPS: Mapping[str, Step] = {
 """Name of an instruction in `pickletools` -> the function that carries it out."""
 
 
-def _text(item: Any) -> str:
-    if not isinstance(item, str):
-        raise DamagedError("its pickle cannot be read")
-    return item
-
-
 def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
     """Return the value of one pickle, and leave the stream behind it.
 
@@ -167,14 +161,14 @@ def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
     would run, DamagedError for bytes that are not a pickle.
     """
     try:
-        return _followed(stream, _Machine(calls))
+        return _follow(stream, _Machine(calls))
     except (UnknownError, DamagedError):
         raise
     except (ValueError, OverflowError, LookupError):
         raise DamagedError("the end of its pickle cannot be read") from None
 
 
-def _followed(stream: io.BytesIO, machine: _Machine) -> Any:
+def _follow(stream: io.BytesIO, machine: _Machine) -> Any:
     for number, (code, argument, _) in enumerate(pickletools.genops(stream)):
         if code.name == "STOP":
             break

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file
 
-from hf_lineage.hub.repo import RepoRef
 from tests.checkpoint.formats import test_awq, test_gptq
-from tests.models import WEIGHTS, open_checkpoint
-from tests.quantizing import BASE, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, of_library, refused, repacked
 
 VECTORS = load_file("tests/data/autoround.safetensors")
 """By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
@@ -26,11 +24,10 @@ PACKS = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_matrix_is_decoded_as_auto_round_does(case, tmp_path):
     packing, _, bits = case.rpartition(".")
-    save_file({f"a.{end}": VECTORS[f"{case}.{end}"] for end in ("qweight", "qzeros", "scales")}, tmp_path / WEIGHTS)
     said = ROUND | {"packing_format": packing, "bits": int(bits), "sym": False}
-    found = open_checkpoint(RepoRef("org/model", tmp_path), {"quantization_config": said})
-    assert found.shapes == {"a.weight": (32, 64)}
-    np.testing.assert_allclose(found.read("a.weight"), VECTORS[f"{case}.decoded"], rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(
+        *of_library(VECTORS, case, tmp_path, {"quantization_config": said}), rtol=1e-3, atol=1e-6
+    )
 
 
 def test_the_layout_is_that_of_gptq_where_nothing_is_said(tmp_path):
@@ -68,4 +65,4 @@ def test_single_matrices_may_have_other_bits(tmp_path):
 )
 def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
     pack, settings = PACKS["GPTQ's layout"]
-    assert message in refused(repacked(BASE, tmp_path / "model", pack, **settings | stated))
+    assert message in refused(tmp_path, pack, settings | stated)

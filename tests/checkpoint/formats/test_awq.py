@@ -1,15 +1,15 @@
 """AWQ: written as AutoAWQ packs it, decoded as compressed-tensors converts and decompresses it."""
 
-import numpy as np
+from typing import Any
+
 import pytest
 import torch
 
 from tests.checkpoint.formats.test_gptq import quantized
-from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, refused, repacked
+from tests.quantizing import assert_decoded, put_beside, refused
 
 GROUP = 32
-AWQ = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
+AWQ: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
 ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 
@@ -54,11 +54,9 @@ def dequantized(parts, group, zero_point):
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("variant", "stated"), VARIANTS.values(), ids=VARIANTS)
 def test_decoded_matrices_are_those_of_compressed_tensors(variant, stated, tmp_path):
+    group, zero_point = stated["group_size"], stated["zero_point"]
     pack = awq(**variant)
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **stated))
-    for module, matrix in matrices(BASE).items():
-        expected = dequantized(pack(matrix), stated["group_size"], stated["zero_point"])
-        np.testing.assert_array_equal(stored[module], expected.numpy(), strict=True)
+    assert_decoded(tmp_path / "model", pack, stated, lambda matrix: dequantized(pack(matrix), group, zero_point))
 
 
 UP = "model.layers.0.mlp.up_proj"
@@ -67,10 +65,7 @@ UP = "model.layers.0.mlp.up_proj"
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        (
-            {"version": "gemv"},
-            "NothingToCompare: org/model: the weights are stored as AWQ in the layout gemv; hf-lineage",
-        ),
+        ({"version": "gemv"}, "NothingToCompare: org/model: the weights are stored as AWQ in the layout gemv; hf"),
         ({"version": ["gemm"]}, "NothingToCompare: org/model: the weights are stored as AWQ in the layout ['gemm'];"),
         ({"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of quantiz"),
         ({"group_size": 128}, "CheckpointError: org/model: model.layers.0.mlp.down_proj.scales has shape (8, 96), but"),
@@ -78,7 +73,7 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
-    assert message in refused(repacked(BASE, tmp_path / "model", awq(), **AWQ | stated))
+    assert message in refused(tmp_path, awq(), AWQ | stated)
 
 
 @pytest.mark.parametrize(
@@ -86,20 +81,13 @@ def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
     [
         (".qzeros", None, f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
         (".scales", None, f"{UP}.scales is missing"),
-        (
-            ".qzeros",
-            torch.zeros(3, 31, dtype=torch.int32),
-            f"{UP}.qzeros has shape (3, 31), but the rest of its matrix",
-        ),
+        (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the rest of its matrix"),
         (".scales", torch.full((3, 256), torch.nan), f"{UP}.scales holds scales that are not finite"),
         (".qweight", torch.zeros(96, dtype=torch.int32), f"{UP}.qweight has shape (96,), which is not the shape of a"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    def damage(tensors):
-        tensors.pop(f"{UP}{end}")
-        tensors.update({} if part is None else {f"{UP}{end}": part})
-
-    error = refused(spoil(repacked(BASE, tmp_path / "model", awq(), **AWQ), damage))
+    damage = put_beside(UP)(end, part)
+    error = refused(tmp_path, awq(), AWQ, damage)
     assert error.startswith("CheckpointError: ")
     assert message in error

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.formats.bitsandbytes import CODES
-from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, refused, repacked
+from hf_lineage.checkpoint.formats.grid import CODES
+from tests.quantizing import assert_decoded, put, put_beside, refused
 
 FOUR = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 EIGHT = {"quant_method": "bitsandbytes", "load_in_8bit": True}
@@ -76,11 +75,7 @@ PACKS = {
 @pytest.mark.parametrize("name", PACKS)
 def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
     pack, settings = PACKS[name]
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(BASE).items():
-        expected = dequantized(pack(matrix)).numpy()
-        assert stored[module].dtype == np.float32
-        np.testing.assert_allclose(stored[module], expected, rtol=3e-7, atol=0)
+    assert_decoded(tmp_path / "model", pack, settings, lambda matrix: dequantized(pack(matrix)), rtol=3e-7)
 
 
 @pytest.mark.parametrize("kind", CODES)
@@ -91,7 +86,8 @@ def test_the_codes_are_those_of_the_library(kind):
 
 
 UP = "model.layers.1.mlp.up_proj"
-STATE = f"{UP}.weight.quant_state.bitsandbytes__nf4"
+END = ".weight.quant_state.bitsandbytes__nf4"
+STATE = f"{UP}{END}"
 
 
 def stated(**changes):
@@ -104,57 +100,44 @@ def stated(**changes):
     return change
 
 
-def put(end, part):
-    return lambda tensors: tensors.update({f"{UP}{end}": part})
-
-
+change = put_beside(UP)
 DAMAGE = {
-    "no scales": (lambda t: t.pop(f"{UP}.weight.absmax"), f"{UP}.weight.absmax is missing, and"),
-    "no code": (lambda t: t.pop(f"{UP}.weight.quant_map"), f"{UP}.weight.quant_map is missing"),
+    "no scales": (change(".weight.absmax", None), f"{UP}.weight.absmax is missing, and"),
+    "no code": (change(".weight.quant_map", None), f"{UP}.weight.quant_map is missing"),
     "another shape": (stated(shape=[96, 256]), f"{UP} has another shape or other blocks than matrices of this name"),
     "an absurd shape": (stated(shape=[10**9, 10**9]), f"{UP} has another shape"),
     "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not give the shape and the blocks"),
     "another block": (stated(blocksize=128), f"{UP} has another shape or other blocks"),
     "an odd block": (stated(blocksize=63), "does not give the shape and the blocks of a matrix;"),
-    "a description that is none": (
-        lambda t: t.update({STATE: torch.zeros(10, dtype=torch.uint8)}),
-        "quant_state does not give the shape and the blocks of a matrix;",
+    "no description": (
+        change(END, torch.zeros(10).byte()),
+        "quant_state does not give the shape and the blocks of a ma",
     ),
-    "a description without end": (
-        lambda t: t.update({STATE: torch.zeros(10**5, dtype=torch.uint8)}),
-        f"{STATE} takes 100000 bytes, too many for a description",
+    "a long one": (change(END, torch.zeros(10**5).byte()), f"{STATE} takes 100000 bytes, too many for a description"),
+    "another code": (change(".weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
+    "too few scales": (change(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), but the"),
+    "not a number": (
+        change(".weight.absmax", torch.full((384,), torch.nan)),
+        f"{UP}.weight.absmax holds scales that ar",
     ),
-    "another code": (put(".weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
-    "too few scales": (put(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), but the"),
-    "scales that are no numbers": (
-        put(".weight.absmax", torch.full((384,), torch.nan)),
-        f"{UP}.weight.absmax holds scales that are not finite",
-    ),
-    "too few numbers": (
-        put(".weight", torch.zeros(5, 1, dtype=torch.uint8)),
-        f"{UP} does not hold as many numbers as its shape",
-    ),
+    "too few numbers": (change(".weight", torch.zeros(5, 1).byte()), f"{UP} does not hold as many numbers as its sh"),
 }
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
-    error = refused(spoil(repacked(BASE, tmp_path / "model", four_bits(), **FOUR), damage))
+    error = refused(tmp_path, four_bits(), FOUR, damage)
     assert error.startswith("CheckpointError: ")
     assert message in error
 
 
 def test_eight_bits_need_a_scale_for_each_row(tmp_path):
-    folder = repacked(BASE, tmp_path / "model", eight_bits, **EIGHT)
-    error = refused(spoil(folder, put(".SCB", torch.ones(255))))
+    error = refused(tmp_path, eight_bits, EIGHT, change(".SCB", torch.ones(255)))
     assert f"CheckpointError: org/model: {UP}.SCB has shape (255,), but the rest of its matrix needs (256,)" in error
 
 
 def test_the_first_of_all_layers_describes_the_others(tmp_path):
     """Wherever the first one is wrong, it is the error of that one."""
-    folder = repacked(BASE, tmp_path / "model", four_bits(), **FOUR)
-
-    def change(tensors):
-        tensors[STATE.replace(".1.", ".0.")] = torch.tensor(list(b"[]"), dtype=torch.uint8)
-
-    assert "model.layers.0.mlp.up_proj.weight.quant_state does not give" in refused(spoil(folder, change))
+    first = put(STATE.replace(".1.", ".0."), torch.tensor(list(b"[]"), dtype=torch.uint8))
+    error = refused(tmp_path, four_bits(), FOUR, first)
+    assert "model.layers.0.mlp.up_proj.weight.quant_state does not give" in error

@@ -26,20 +26,8 @@ from tests.properties import cases
 MOST_MEMORY = 2**22
 """Bytes that may be held at a time for matrices of a few thousand numbers."""
 MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
-SIZES = {
-    "F64": 8,
-    "I64": 8,
-    "F32": 4,
-    "I32": 4,
-    "U32": 4,
-    "F16": 2,
-    "BF16": 2,
-    "I16": 2,
-    "F8_E4M3": 1,
-    "F8_E8M0": 1,
-    "I8": 1,
-    "U8": 1,
-}
+BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M0 I8 U8"}
+SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
 
 
 def experts():

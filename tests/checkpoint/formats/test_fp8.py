@@ -16,7 +16,7 @@ from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.models import WEIGHTS, edit_json, spoil
-from tests.quantizing import BASE, decoded, matrices, opened, refused, repacked, verdict
+from tests.quantizing import assert_decoded, opened, put, refused, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
@@ -49,12 +49,14 @@ MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
 def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
     from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
 
-    stored = decoded(repacked(BASE, tmp_path / "model", nvfp4, **MODELOPT))
-    for module, matrix in matrices(BASE).items():
+    def expected(matrix):
         parts = nvfp4(matrix)
-        numbers = unpack_fp4_from_uint8(parts[".weight"], *matrix.shape, torch.float32)
-        scales = parts[".weight_scale"].float() * parts[".weight_scale_2"]
-        np.testing.assert_array_equal(stored[module], (numbers * scales.repeat_interleave(16, 1)).numpy())
+        numbers = unpack_fp4_from_uint8(
+            parts[".weight"], len(parts[".weight"]), 2 * parts[".weight"].shape[1], torch.float32
+        )
+        return numbers * (parts[".weight_scale"].float() * parts[".weight_scale_2"]).repeat_interleave(16, 1)
+
+    assert_decoded(tmp_path / "model", nvfp4, MODELOPT, expected)
 
 
 WIDTH, HIDDEN, EXPERTS, LAYERS = 64, 96, 4, 2
@@ -80,19 +82,12 @@ def gpt_oss(folder, seed):
     tensors = {"model.embed_tokens.weight": drawn(50, WIDTH), "model.norm.weight": torch.ones(WIDTH)}
     for layer in range(LAYERS):
         start = f"model.layers.{layer}"
-        tensors |= {
-            f"{start}.{norm}.weight": torch.ones(WIDTH) for norm in ("input_layernorm", "post_attention_layernorm")
-        }
-        for role, rows in (("q", WIDTH), ("k", WIDTH // 2), ("v", WIDTH // 2)):
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            tensors[f"{start}.{norm}.weight"] = torch.ones(WIDTH)
+        for role, rows in (("q", WIDTH), ("k", WIDTH // 2), ("v", WIDTH // 2), ("o", WIDTH)):
             tensors[f"{start}.self_attn.{role}_proj.weight"] = drawn(rows, WIDTH)
-        tensors |= {
-            f"{start}.self_attn.o_proj.weight": drawn(WIDTH, WIDTH),
-            f"{start}.mlp.router.weight": drawn(EXPERTS, WIDTH),
-        }
-        tensors |= {
-            f"{start}.self_attn.{role}_proj.bias": torch.zeros(rows)
-            for role, rows in (("q", 64), ("k", 32), ("v", 32), ("o", 64))
-        }
+            tensors[f"{start}.self_attn.{role}_proj.bias"] = torch.zeros(rows)
+        tensors[f"{start}.mlp.router.weight"] = drawn(EXPERTS, WIDTH)
         tensors[f"{start}.mlp.router.bias"] = torch.zeros(EXPERTS)
         tensors[f"{start}.self_attn.sinks"] = torch.zeros(CONFIG["num_attention_heads"])
         tensors[f"{start}.mlp.experts.gate_up_proj"] = drawn(EXPERTS, WIDTH, 2 * HIDDEN)
@@ -141,15 +136,6 @@ def test_the_experts_of_gpt_oss_are_those_of_transformers(tmp_path):
             assert checkpoint.read(name).dtype.name == "bfloat16"
 
 
-def test_a_release_in_mxfp4_is_related_to_the_trained_weights_and_an_independent_one_is_not(tmp_path):
-    base, child = gpt_oss(tmp_path / "base", 0), packed(gpt_oss(tmp_path / "child", 0))
-    other = packed(gpt_oss(tmp_path / "other", 1))
-    outcome = verdict(base, child)
-    assert outcome.code == "inherited"
-    assert outcome.evidence["mlp"].comparison.score > 0.9
-    assert verdict(base, other).code == "unrelated"
-
-
 DOWN = "model.layers.0.mlp.experts.down_proj"
 
 
@@ -164,11 +150,7 @@ DOWN = "model.layers.0.mlp.experts.down_proj"
     ],
 )
 def test_what_does_not_fit_of_four_bits_is_one_clear_line(end, part, message, tmp_path):
-    def damage(tensors):
-        tensors.pop(f"{DOWN}{end}")
-        tensors.update({} if part is None else {f"{DOWN}{end}": part})
-
-    folder = spoil(packed(gpt_oss(tmp_path / "model", 0)), damage)
+    folder = spoil(packed(gpt_oss(tmp_path / "model", 0)), put(f"{DOWN}{end}", part))
     with pytest.raises(CheckpointError, match=re.escape(message)):
         opened(folder).read(DOWN)
 
@@ -227,9 +209,7 @@ def dequantized(parts):
 @pytest.mark.parametrize("name", [name for name in PACKS if "ragged" not in name])
 def test_decoded_matrices_are_those_of_transformers(name, tmp_path):
     pack, settings = PACKS[name]
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(BASE).items():
-        np.testing.assert_array_equal(stored[module], dequantized(pack(matrix)).numpy(), strict=True)
+    assert_decoded(tmp_path / "model", pack, settings, lambda matrix: dequantized(pack(matrix)))
 
 
 def test_blocks_with_ragged_edges_are_decoded_as_compressed_tensors_does(tmp_path):
@@ -237,31 +217,30 @@ def test_blocks_with_ragged_edges_are_decoded_as_compressed_tensors_does(tmp_pat
 
     pack, settings = PACKS["blocks with ragged edges"]
     library = FP8BlockDequantizer(weight_block_size=(40, 56), dtype=torch.float32)
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(BASE).items():
+
+    def expected(matrix):
         parts = pack(matrix)
-        expected = library._create_dequantized_weight(parts[".weight"], parts[".weight_scale_inv"])
-        np.testing.assert_array_equal(stored[module], expected.numpy(), strict=True)
+        return library._create_dequantized_weight(parts[".weight"], parts[".weight_scale_inv"])
+
+    assert_decoded(tmp_path / "model", pack, settings, expected)
 
 
 UP = "model.layers.0.mlp.up_proj"
+SCALES = f"{UP}.weight_scale_inv"
 DAMAGE = {
-    "no scale": (lambda t: t.pop(f"{UP}.weight_scale_inv"), f"{UP}.weight is stored as F8_E4M3 without its scales"),
+    "no scale": (put(SCALES, None), f"{UP}.weight is stored as F8_E4M3 without its scales"),
     "too few scales": (
-        lambda t: t.update({f"{UP}.weight_scale_inv": torch.ones(3, 3)}),
+        put(SCALES, torch.ones(3, 3)),
         "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
         "(`weight_block_size`: [16, 3",
     ),
-    "scales that are no numbers": (
-        lambda t: t.update({f"{UP}.weight_scale_inv": torch.full((16, 3), math.nan)}),
-        f"{UP}.weight_scale_inv holds scales that are not finite; the weights are damaged",
+    "no numbers": (
+        put(SCALES, torch.full((16, 3), math.nan)),
+        f"{SCALES} holds scales that are not finite; the weights",
     ),
-    "scales as integers": (
-        lambda t: t.update({f"{UP}.weight_scale_inv": torch.ones(16, 3, dtype=torch.int32)}),
-        f"{UP}.weight_scale_inv is stored as I32, but its format needs",
-    ),
+    "scales as integers": (put(SCALES, torch.ones(16, 3).int()), f"{SCALES} is stored as I32, but its format needs"),
     "a weight that is no matrix": (
-        lambda t: t.update({f"{UP}.weight": t[f"{UP}.weight"].reshape(-1)}),
+        put(f"{UP}.weight", torch.zeros(24576).to(E4M3)),
         f"{UP}.weight has shape (24576,), which is not the shape of a matrix",
     ),
 }
@@ -270,7 +249,7 @@ DAMAGE = {
 @pytest.mark.parametrize(("change", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
     pack, settings = PACKS["blocks"]
-    said = refused(spoil(repacked(BASE, tmp_path / "model", pack, **settings), change))
+    said = refused(tmp_path, pack, settings, change)
     assert said.startswith("CheckpointError: org/model: model.layers.0") or "scales that are not finite" in said
     assert message in said
 
@@ -278,7 +257,7 @@ def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
 @pytest.mark.parametrize("size", [None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9]])
 def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
     pack, settings = PACKS["blocks"]
-    said = refused(repacked(BASE, tmp_path / "model", pack, **settings | {"weight_block_size": size}))
+    said = refused(tmp_path, pack, settings | {"weight_block_size": size})
     assert "which does not fit the blocks of a matrix of" in said
 
 
@@ -291,9 +270,7 @@ def test_two_numbers_of_four_bits_to_a_byte_are_decoded_as_transformers_does(tmp
         powers = torch.randint(117, 127, (len(matrix), matrix.shape[1] // 32), dtype=torch.uint8, generator=random)
         return {".weight": packed, ".weight_scale_inv": powers.view(torch.float8_e8m0fnu)}
 
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **FP8))
-    for module, matrix in matrices(BASE).items():
-        np.testing.assert_array_equal(stored[module], dequantized(pack(matrix)).numpy(), strict=True)
+    assert_decoded(tmp_path / "model", pack, FP8, lambda matrix: dequantized(pack(matrix)))
 
 
 SIZE = (16, 32)
@@ -333,10 +310,13 @@ def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
     assert [part.shape[0] for part in one.parts(["one"]).values()] == [1, 1]  # no other expert is read
 
 
-def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
+@pytest.mark.parametrize("form", [lambda folder, seed: packed(gpt_oss(folder, seed)), stacked], ids=["MXFP4", "FP8"])
+def test_quantized_experts_are_related_to_the_trained_ones_and_others_are_not(form, tmp_path):
     base = gpt_oss(tmp_path / "base", 0)
-    assert verdict(base, stacked(tmp_path / "child", 0)).code == "inherited"
-    assert verdict(base, stacked(tmp_path / "other", 1)).code == "unrelated"
+    outcome = verdict(base, form(tmp_path / "child", 0))
+    assert outcome.code == "inherited"
+    assert outcome.evidence["mlp"].comparison.score > 0.9
+    assert verdict(base, form(tmp_path / "other", 1)).code == "unrelated"
 
 
 @pytest.mark.parametrize(
@@ -349,7 +329,7 @@ def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
     ],
 )
 def test_scales_that_do_not_fit_a_stack_are_one_clear_line(scales, message, tmp_path):
-    folder = spoil(stacked(tmp_path / "model", 0), lambda tensors: tensors.update({f"{STACK}_scale_inv": scales}))
+    folder = spoil(stacked(tmp_path / "model", 0), put(f"{STACK}_scale_inv", scales))
     with pytest.raises(CheckpointError) as caught:
         opened(folder).read(STACK)
     assert message in str(caught.value)

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file
 
-from hf_lineage.hub.repo import RepoRef
-from tests.models import WEIGHTS, open_checkpoint, spoil
-from tests.quantizing import BASE, opened, refused, repacked
+from tests.models import spoil
+from tests.quantizing import BASE, of_library, opened, put, refused, repacked
 
 VECTORS = load_file("tests/data/hqq.safetensors")
 """By bits and axis: a matrix (8, 64) in groups of 32 as hqq packed it, and as it decoded it."""
@@ -53,11 +52,7 @@ PACKS = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_matrix_is_decoded_as_hqq_does(case, tmp_path):
-    ends = {name.removeprefix(f"{case}.") for name in VECTORS if name.startswith(f"{case}.")} - {"decoded"}
-    save_file({f"a.{end}": VECTORS[f"{case}.{end}"] for end in ends}, tmp_path / WEIGHTS)
-    found = open_checkpoint(RepoRef("org/model", tmp_path), {"quantization_config": SETTINGS})
-    assert found.shapes == {"a.weight": (8, 64)}
-    np.testing.assert_array_equal(found.read("a.weight"), VECTORS[f"{case}.decoded"], strict=True)
+    np.testing.assert_array_equal(*of_library(VECTORS, case, tmp_path, {"quantization_config": SETTINGS}), strict=True)
 
 
 def test_the_vectors_are_of_every_width_and_both_axes():
@@ -92,16 +87,8 @@ DAMAGE = {
         "NothingToCompare: org/model: the weights are stored by H",
     ),
     "bytes seen as floats": (f"{UP}.view_as_float", number(1).byte(), "the packing 4bit_u8 as floats"),
-    "few scales": (
-        f"{UP}.scale",
-        torch.ones(7, 1).half(),
-        f"{UP}.scale has shape (7, 1), but the rest of its matrix needs",
-    ),
-    "scales that are infinite": (
-        f"{UP}.scale",
-        torch.full((768, 1), torch.inf).half(),
-        "holds scales that are not fini",
-    ),
+    "few scales": (f"{UP}.scale", torch.ones(7, 1), f"{UP}.scale has shape (7, 1), but the rest of its matrix needs"),
+    "infinite scales": (f"{UP}.scale", torch.full((768, 1), torch.inf), "holds scales that are not finite"),
     "too long a description": (f"{UP}.packing", letters("4" * 5000), "takes 5000 bytes, too many for a description"),
     "another axis later": (f"{LATER}.axis", number(0), f"{LATER} is not stored like the matrices"),
 }
@@ -109,20 +96,14 @@ DAMAGE = {
 
 @pytest.mark.parametrize(("name", "part", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
-    def damage(tensors):
-        tensors.pop(name)
-        tensors.update({} if part is None else {name: part})
-
-    assert message in refused(spoil(repacked(BASE, tmp_path / "model", hqq(), **SETTINGS), damage))
+    assert message in refused(tmp_path, hqq(), SETTINGS, put(name, part))
 
 
 def test_a_bias_beside_a_matrix_stays(tmp_path):
     folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
-    spoil(folder, lambda tensors: tensors.update({f"{UP}.bias": torch.ones(256)}))
-    assert opened(folder).read(f"{UP}.bias").sum() == 256
+    assert opened(spoil(folder, put(f"{UP}.bias", torch.ones(256)))).read(f"{UP}.bias").sum() == 256
 
 
 def test_a_file_may_not_hold_the_matrix_twice(tmp_path):
-    folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
-    spoil(folder, lambda tensors: tensors.update({f"{UP}.weight": torch.ones(256, 96)}))
-    assert f"{UP}.weight is stored in two ways, once as HQQ" in refused(folder)
+    twice = refused(tmp_path, hqq(), SETTINGS, put(f"{UP}.weight", torch.ones(256, 96)))
+    assert f"{UP}.weight is stored in two ways, once as HQQ" in twice

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file as torch_file
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint.formats.mlx import BITS
+from hf_lineage.checkpoint.formats.hqq import MLX_BITS
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 from tests import models
 from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
+from tests.quantizing import of_library
 
-VECTORS = load_file("tests/data/mlx.safetensors")
+TENSORS = torch_file("tests/data/mlx.safetensors")
 """By bits and group: a matrix of three rows as mlx 0.32.4 quantized it, and as it decoded it."""
-CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
+CASES = sorted({name.rpartition(".")[0] for name in TENSORS})
 NAME = "model.layers.1.mlp.up_proj"
 
 
@@ -66,14 +68,12 @@ def base(tmp_path, monkeypatch):
 @pytest.mark.parametrize("key", ["quantization", "quantization_config"])
 def test_every_width_and_group_is_decoded_as_mlx_decodes_it(case, key, tmp_path):
     bits, group = map(int, case.split("."))
-    save_file({f"a.{end}": VECTORS[f"{case}.{end}"] for end in ("weight", "scales", "biases")}, tmp_path / WEIGHTS)
-    found = open_checkpoint(RepoRef("org/model", tmp_path), {key: {"bits": bits, "group_size": group}})
-    assert found.shapes == {"a.weight": (3, 256)}
-    np.testing.assert_allclose(found.read("a.weight"), VECTORS[f"{case}.decoded"], rtol=1e-6, atol=1e-7)
+    found = of_library(TENSORS, case, tmp_path, {key: {"bits": bits, "group_size": group}})
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-7)
 
 
 def test_the_vectors_are_of_every_width():
-    assert {int(case.split(".")[0]) for case in CASES} == set(BITS)
+    assert {int(case.split(".")[0]) for case in CASES} == set(MLX_BITS)
 
 
 @pytest.mark.few(1)
@@ -136,7 +136,5 @@ def test_what_does_not_fit_is_refused(damage, said, base, tmp_path):
 
 def test_another_mode_is_named(base, tmp_path):
     repo = RepoRef("org/model", released(base, tmp_path / "child", mode="mxfp4"))
-    with pytest.raises(
-        NothingToCompare, match="the weights are stored by MLX with the mode mxfp4, which is not decode"
-    ):
+    with pytest.raises(NothingToCompare, match="the weights are stored by MLX with the mode mxfp4, which is not"):
         open_checkpoint(repo, repo.config())

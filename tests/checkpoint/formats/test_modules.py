@@ -14,17 +14,18 @@ from hf_lineage.checkpoint.formats.modules import (
     CAST,
     FLOATS,
     KEYS,
-    PLAIN,
     Module,
     Quantized,
     count,
+    is_plain,
     left_out,
     method,
     pair,
+    plain_tensors,
     settings,
 )
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
+from hf_lineage.checkpoint.tensor import DTYPES, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.formats.test_fp8 import FP8, blocks
 from tests.models import spoil
@@ -90,7 +91,7 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
         return {".weight": torch.ones(matrix.shape).to(torch.float8_e4m3fn), ".weight_scale_inv": matrix}
 
     settings = FP8 | {"weight_block_size": [1, 1], "modules_to_not_convert": ["lm_head", "up_proj"]}
-    error = refused(repacked(BASE, tmp_path / "model", pack, **settings))
+    error = refused(tmp_path, pack, settings)
     assert error == (
         "Ambiguous: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
         "out of the quantization: loaders disagree on how to read it; make the two agree"
@@ -119,7 +120,7 @@ TOY = Quantized(
     frozenset({"toy"}),
     (".bytes",),
     (".scale",),
-    lambda module, _: TensorInfo((2, 3), module.names(".bytes"), itemsize=4),
+    lambda module, _: module.tensor((2, 3), (".bytes",), as_stored, ""),
 )
 
 CONFIG = {"quantization_config": {"quant_method": "toy"}}
@@ -219,12 +220,12 @@ def stored_plain(**dtypes):
     ],
 )
 def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, config, recognised):
-    assert PLAIN.recognises(tensors, config) is recognised
+    assert is_plain(tensors, config) is recognised
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
-    (info,) = PLAIN.tensors(stored_plain(a=dtype), {}).values()
+    (info,) = plain_tensors(stored_plain(a=dtype)).values()
     assert (info.shape, info.parts) == ((2, 3), ("a",))
     if dtype in FLOATS | CAST:
         assert info.refusal == ""

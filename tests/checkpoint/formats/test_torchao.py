@@ -1,39 +1,15 @@
 """torchao: matrices of one byte to a number, held against what torchao 0.18 writes and decodes."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file
 
-from hf_lineage.hub.repo import RepoRef
-from tests.models import WEIGHTS, open_checkpoint, spoil
-from tests.quantizing import BASE, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, of_library, put, refused, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
-
-WRITTEN = {
-    "int8": (
-        torch.tensor([[-128, -108, -51, 45, -83, 89, 38, 26]], dtype=torch.int8),
-        0.009803921915590763,
-        (
-            *(-1.2549020051956177, -1.058823585510254, -0.5, 0.44117647409439087),
-            *(-0.8137255311012268, 0.8725490570068359, 0.37254902720451355, 0.2549019753932953),
-        ),
-    ),
-    "float8": (
-        torch.tensor([[-448, -384, -176, 160, -288, 320, 128, 88]], dtype=torch.float8_e4m3fn),
-        0.0027901786379516125,
-        (
-            *(-1.25, -1.0714285373687744, -0.4910714328289032, 0.4464285969734192),
-            *(-0.8035714626312256, 0.8928571939468384, 0.3571428656578064, 0.2455357164144516),
-        ),
-    ),
-}
-"""What torchao stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, its scale, and what it made of both again.
-
-By Int8WeightOnlyConfig and Float8WeightOnlyConfig, of a matrix in float32.
-"""
-
 
 VECTORS = load_file("tests/data/torchao.safetensors")
 """By its configuration: a matrix (6, 64) as torchao 0.18 stored it, and as it decoded it."""
@@ -44,12 +20,7 @@ CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
 @pytest.mark.parametrize("case", CASES)
 def test_integers_in_bytes_are_decoded_as_torchao_does(case, tmp_path):
     """Also those of four bits, which it keeps in a byte each where groups of a row share a scale."""
-    start = f"{case}."
-    parts = {f"a.{name.removeprefix(start)}": part for name, part in VECTORS.items() if name.startswith(start)}
-    expected = parts.pop("a.decoded")
-    save_file(parts, tmp_path / WEIGHTS)
-    found = open_checkpoint(RepoRef("org/model", tmp_path), {"quantization_config": TORCHAO})
-    np.testing.assert_array_equal(found.read("a.weight"), expected, strict=True)
+    np.testing.assert_array_equal(*of_library(VECTORS, case, tmp_path, {"quantization_config": TORCHAO}), strict=True)
 
 
 def rows(dtype):
@@ -68,18 +39,16 @@ def rows(dtype):
     return pack
 
 
-KINDS = {"int8": torch.int8, "float8": torch.float8_e4m3fn}
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_row_is_decoded_as_torchao_does(name, tmp_path):
-    numbers, scale, expected = WRITTEN[name]
-
-    def pack(_):
-        return {"._weight_qdata": numbers.clone(), "._weight_scale": torch.tensor([[scale]])}
-
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **TORCHAO))
-    np.testing.assert_array_equal(stored["model.layers.0.mlp.up_proj"], np.array([expected], np.float32))
+def test_a_row_of_eight_bit_floats_is_decoded_as_torchao_does(tmp_path):
+    """What Float8WeightOnlyConfig stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, and made of it again."""
+    numbers = torch.tensor([[-448, -384, -176, 160, -288, 320, 128, 88]]).to(torch.float8_e4m3fn)
+    stored = {"a._weight_qdata": numbers, "a._weight_scale": torch.tensor([[0.0027901786379516125]])}
+    made = (
+        *(-1.25, -1.0714285373687744, -0.4910714328289032, 0.4464285969734192),
+        *(-0.8035714626312256, 0.8928571939468384, 0.3571428656578064, 0.2455357164144516),
+    )
+    stored["a.decoded"] = torch.tensor([made])
+    np.testing.assert_array_equal(*of_library(stored, "a", tmp_path, {"quantization_config": TORCHAO}), strict=True)
 
 
 def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
@@ -94,12 +63,12 @@ def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
     def grown(cells):
         return cells.float().repeat_interleave(2, 0).repeat_interleave(32, 1)
 
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **TORCHAO))
-    for module, matrix in matrices(BASE).items():
+    def expected(matrix):
         parts = pack(matrix)
         centred = parts["._weight_qdata"].float() - grown(parts["._weight_zero_point"])
-        expected = centred * grown(parts["._weight_scale"])
-        np.testing.assert_array_equal(stored[module], expected.numpy())
+        return centred * grown(parts["._weight_scale"])
+
+    assert_decoded(tmp_path / "model", pack, TORCHAO, expected)
 
 
 UP = "model.layers.0.mlp.up_proj"
@@ -120,11 +89,8 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    def damage(tensors):
-        tensors.pop(f"{UP}._weight_{end}")
-        tensors.update({} if part is None else {f"{UP}._weight_{end}": part})
-
-    assert message in refused(spoil(repacked(BASE, tmp_path / "model", rows(torch.int8), **TORCHAO), damage))
+    damage = put(f"{UP}._weight_{end}", part)
+    assert message in refused(tmp_path, rows(torch.int8), TORCHAO, damage)
 
 
 BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
@@ -156,10 +122,7 @@ PACKS = {
 @pytest.mark.parametrize("name", PACKS)
 def test_decoded_matrices_are_those_that_transformers_packed(name, tmp_path):
     pack, settings = PACKS[name]
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(BASE).items():
-        numbers, scale = ternary(matrix)
-        np.testing.assert_allclose(stored[module], (numbers * scale).numpy(), rtol=3e-7)
+    assert_decoded(tmp_path / "model", pack, settings, lambda matrix: math.prod(ternary(matrix)), rtol=3e-7)
 
 
 def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_path):
@@ -176,7 +139,7 @@ def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_p
 
 @pytest.mark.parametrize("changes", [{"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]}])
 def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
-    error = refused(repacked(BASE, tmp_path / "model", bitnet(), **BITNET | changes))
+    error = refused(tmp_path, bitnet(), BITNET | changes)
     assert "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than" in error
 
 
@@ -190,13 +153,13 @@ def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
     ],
 )
 def test_what_does_not_fit_is_one_clear_line_bitnet(end, part, message, tmp_path):
-    folder = repacked(BASE, tmp_path / "model", bitnet(), **BITNET)
-    error = refused(spoil(folder, lambda tensors: tensors.update({f"{UP}{end}": part})))
+    error = refused(tmp_path, bitnet(), BITNET, put(f"{UP}{end}", part))
     assert error.startswith("CheckpointError: ")
     assert message in error
 
 
 def test_a_scale_of_zero_divides_nothing(tmp_path):
-    folder = repacked(BASE, tmp_path / "model", bitnet(), **BITNET | {"linear_class": "bitlinear"})
-    error = refused(spoil(folder, lambda tensors: tensors.update({f"{UP}.weight_scale": torch.zeros(1)})))
+    error = refused(
+        tmp_path, bitnet(), BITNET | {"linear_class": "bitlinear"}, put(f"{UP}.weight_scale", torch.zeros(1))
+    )
     assert f"{UP}.weight_scale holds scales that are not finite" in error

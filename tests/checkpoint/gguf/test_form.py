@@ -13,7 +13,7 @@ import torch
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checking.strict import judge_strict
-from hf_lineage.checkpoint.gguf.form import _table, architectures, config_of, name_tensors
+from hf_lineage.checkpoint.gguf.form import _table, config_of, name_tensors
 from hf_lineage.errors import CheckpointError, NothingToCompare, RegistryError
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import resolve
@@ -25,7 +25,7 @@ from tests.conformance.models import tiny_model
 from tests.gguf_blocks import quantized
 from tests.gguf_models import KINDS, write
 from tests.invoking import lineage
-from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
+from tests.models import EXAMPLES, fine_tuned, tiny_llama
 
 FILE = "child-Q4_0.gguf"
 
@@ -91,13 +91,6 @@ def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
     assert described(resolve(str(folder))).architecture == "LlamaForCausalLM"
 
 
-@pytest.mark.long
-def test_a_base_may_be_a_gguf_file_as_well(tmp_path):
-    base = write(BASES["llama"], tmp_path / "base/base.gguf", kind=KINDS.Q4_0)
-    assert verdict(base.parent, CHILDREN["llama"]).code == "inherited"
-    assert verdict(base, CHILDREN["llama"]).code == "inherited"
-
-
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     """A local hub with a child in three precisions that says in its metadata where it comes from."""
@@ -109,7 +102,7 @@ def hub(tmp_path_factory):
     return folder
 
 
-def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was_read(hub):
+def test_the_claim_in_the_metadata_is_checked_and_the_report_names_the_file(hub):
     (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
     assert (row.claim.base, row.claim.sources, row.verdict.code) == ("acme/llama-base", ("GGUF metadata",), "inherited")
     assert row.notes == (
@@ -134,25 +127,13 @@ def test_another_file_may_be_named(hub):
 
 
 @pytest.mark.long
-def test_one_file_is_inspected_and_extracted_as_any_model(tmp_path):
-    file = write(CHILDREN["llama"], tmp_path / "child.gguf", kind=KINDS.Q8_0)
+def test_one_file_is_inspected_and_extracted_as_any_model_and_may_be_a_base(tmp_path):
+    file = write(CHILDREN["llama"], tmp_path / "gguf/child.gguf", kind=KINDS.Q8_0)
+    for base in (file, file.parent):
+        assert verdict(base, CHILDREN["llama"]).code == "inherited"
     assert "LlamaForCausalLM, factorization llama, 6 layers, width 96" in lineage("inspect", file).out
     assert lineage("extract", file, "-o", tmp_path / "signature").code == 0
     assert lineage("compare", EXAMPLES / "acme/llama-base", tmp_path / "signature").code == 0
-
-
-@pytest.mark.long
-def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(online, tmp_path):
-    folder = write(CHILDREN["llama"], tmp_path / "published/child-F16.gguf", kind=KINDS.F16).parent
-    card(folder, "acme/llama-base", "quantized")
-    online.publish("fern/gguf", folder)
-    found = lineage("check", "fern/gguf", "--paths", "mlp", "--format", "json")
-    assert found.code == 0, found.err
-    assert json.loads(found.out)["claims"][0]["verdict"] == "VERIFIED"
-    moved, size = online.moved("fern/gguf"), (folder / "child-F16.gguf").stat().st_size
-    assert size / 3 < moved < 0.95 * size
-    headers_twice = online.twice()
-    assert not [part for part in headers_twice if part.stop - part.start > 2**15]
 
 
 def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
@@ -168,12 +149,7 @@ def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tm
     write(CHILDREN["llama"], folder / "a-Q8_0.gguf", kind=KINDS.Q8_0)
     write(EXAMPLES / "otter/llama-independent", folder / "a-Q4_0.gguf", kind=KINDS.Q4_0)
     online.publish("fern/gguf", folder)
-    for file, name in (
-        (None, "inherited"),
-        ("a-Q4_0.gguf", "unrelated"),
-        (None, "inherited"),
-        ("a-Q4_0.gguf", "unrelated"),
-    ):
+    for file, name in [(None, "inherited"), ("a-Q4_0.gguf", "unrelated")] * 2:
         options = Options(file=file, seed=0, budget="full")
         assert verdict("acme/llama-base", "fern/gguf", options).code == name
 
@@ -227,17 +203,11 @@ def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, na
     shutil.rmtree(tmp_path)
 
 
-DEAD = [
-    ("granite", "residual_scale"),
-    ("granite", "embedding_scale"),
-    ("granite", "attention.layer_norm_rms_epsilon"),
-    ("dots1", "expert_weights_scale"),
-    ("glm4moe", "expert_weights_scale"),
-    ("olmo", "attention.clamp_kqv"),
-]
+DEAD = ("residual_scale", "embedding_scale", "attention.layer_norm_rms_epsilon")
+OTHER_DEAD = {"dots1": "expert_weights_scale", "glm4moe": "expert_weights_scale", "olmo": "attention.clamp_kqv"}
 
 
-@pytest.mark.parametrize(("architecture", "key"), DEAD)
+@pytest.mark.parametrize(("architecture", "key"), [*(("granite", key) for key in DEAD), *OTHER_DEAD.items()])
 def test_metadata_that_take_the_layers_out_leave_nothing_to_judge(architecture, key, tmp_path):
     tiny_model(_table().architectures[architecture].name, {}).save_pretrained(tmp_path / "plain")
     value = 1e9 if "epsilon" in key else 1e-9
@@ -247,8 +217,8 @@ def test_metadata_that_take_the_layers_out_leave_nothing_to_judge(architecture, 
         opened(model)
 
 
-def test_every_architecture_is_one_that_gguf_knows_and_every_class_one_of_the_registry():
-    assert set(architectures()) <= set(gguf.MODEL_ARCH_NAMES.values())
+def test_every_architecture_is_one_of_gguf_and_every_class_one_of_the_registry():
+    assert set(_table().architectures) <= set(gguf.MODEL_ARCH_NAMES.values())
     assert len(CLASSES) > 40
     for _, name in CLASSES:
         lookup({"architectures": [name], "apply_residual_connection_post_layernorm": False})
@@ -278,78 +248,61 @@ def test_the_configuration_is_that_of_the_metadata():
     }
 
 
-def test_experts_may_make_another_class():
+def test_experts_make_another_class_and_layers_that_predict_more_do_not_count():
     assert config_of(LLAMA | {"llama.expert_count": 8})["architectures"] == ["MixtralForCausalLM"]
     assert config_of(LLAMA | {"llama.expert_count": 0})["architectures"] == ["LlamaForCausalLM"]
-
-
-def test_layers_that_predict_further_tokens_are_not_counted():
-    config = config_of(
-        {"general.architecture": "glm4moe", "glm4moe.block_count": 47, "glm4moe.nextn_predict_layers": 1}
-    )
+    counts = {"glm4moe.block_count": 47, "glm4moe.nextn_predict_layers": 1}
+    config = config_of({"general.architecture": "glm4moe"} | counts)
     assert (config["num_hidden_layers"], config["num_nextn_predict_layers"]) == (46, 1)
+
+
+UNREAD = "architecture {}, which hf-lineage cannot read; check the safetensors release instead"
 
 
 @pytest.mark.parametrize(
     ("metadata", "why"),
     [
-        (
-            {},
-            "the GGUF file has the architecture None, which hf-lineage cannot read; check the safetensors release "
-            "instead",
-        ),
-        (
-            {"general.architecture": "mamba"},
-            "the GGUF file has the architecture mamba, which hf-lineage cannot read; check th",
-        ),
-        (
-            {"general.architecture": 7},
-            "the GGUF file has the architecture 7, which hf-lineage cannot read; check the safete",
-        ),
-        (LLAMA | {"general.type": "adapter"}, "the GGUF file has the type adapter, not a model; check the adapter"),
+        ({}, UNREAD.format(None)),
+        ({"general.architecture": "mamba"}, UNREAD.format("mamba")),
+        ({"general.architecture": 7}, UNREAD.format(7)),
+        (LLAMA | {"general.type": "adapter"}, "type adapter, not a model; check the adapter that was converted"),
     ],
 )
 def test_what_is_not_read_says_why(metadata, why):
     with pytest.raises(NothingToCompare) as caught:
         config_of(metadata)
-    assert str(caught.value).startswith(why)
+    assert str(caught.value) == f"the GGUF file has the {why}"
 
 
-def named(architecture, *stored):
-    _, factorization = lookup({"architectures": [architectures()[architecture]]})
-    return [
-        (each.name, each.undo) for each in name_tensors({"general.architecture": architecture}, factorization, stored)
-    ]
+NAMES = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "blk.17.attn_q.weight": "model.layers.17.self_attn.q_proj.weight",
+    "blk.0.ffn_norm.weight": "model.layers.0.post_attention_layernorm.weight",
+    "blk.0.attn_v.bias": "model.layers.0.self_attn.v_proj.bias",
+    "blk.3.something.weight": "model.layers.3.something.weight",
+    "blk.3.more": "model.layers.3.more",
+}
+"""Names of Llama's tensors; what the class does not name keeps its own name under the prefix of its layer."""
+EXPERTS = {f"blk.0.ffn_up_exps.weight[{n}]": f"model.layers.0.mlp.experts.{n}.up_proj.weight" for n in (0, 31)}
 
 
-def test_names_are_those_on_the_disk_of_the_hub():
-    assert named(
-        "llama", "token_embd.weight", "blk.17.attn_q.weight", "blk.0.ffn_norm.weight", "blk.0.attn_v.bias"
-    ) == [
-        ("model.embed_tokens.weight", None),
-        ("model.layers.17.self_attn.q_proj.weight", "rotated"),
-        ("model.layers.0.post_attention_layernorm.weight", None),
-        ("model.layers.0.self_attn.v_proj.bias", None),
-    ]
+def pieces(architecture, stored):
+    _, factorization = lookup({"architectures": [_table().architectures[architecture].name]})
+    return list(name_tensors({"general.architecture": architecture}, factorization, stored))
 
 
-def test_of_a_stack_of_experts_each_has_a_name():
-    assert named(
-        "qwen3moe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_exps.weight[0]", "blk.0.ffn_up_exps.weight[31]"
-    ) == [("model.layers.0.mlp.experts.0.up_proj.weight", None), ("model.layers.0.mlp.experts.31.up_proj.weight", None)]
-
-
-def test_a_tensor_of_a_layer_without_a_name_keeps_its_own_under_the_prefix():
-    assert named("llama", "blk.3.something.weight", "blk.3.more") == [
-        ("model.layers.3.something.weight", None),
-        ("model.layers.3.more", None),
-    ]
+def test_names_are_those_on_the_disk_of_the_hub_and_each_expert_of_a_stack_has_one():
+    found = pieces("llama", NAMES)
+    assert {piece.stored: piece.name for piece in found} == NAMES
+    assert [piece.stored for piece in found if piece.undo == "rotated"] == ["blk.17.attn_q.weight"]
+    found = pieces("qwen3moe", ["blk.0.ffn_up_exps.weight", *EXPERTS])
+    assert {piece.stored: piece.name for piece in found} == EXPERTS
 
 
 def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_do(monkeypatch):
     monkeypatch.setattr(gguf, "MODEL_ARCH_NAMES", {})
     with pytest.raises(NothingToCompare) as caught:
-        named("llama", "blk.0.attn_q.weight")
+        pieces("llama", NAMES)
     assert str(caught.value) == (
         "the installed package gguf does not know the architecture llama; `pip install --upgrade gguf`"
     )
@@ -367,6 +320,6 @@ def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_d
 def test_a_table_that_breaks_the_schema_is_refused(content, tmp_path, monkeypatch):
     (tmp_path / "gguf").mkdir()
     (tmp_path / "gguf/architectures.yaml").write_text(json.dumps(content))
-    monkeypatch.setattr("hf_lineage.architecture.tables.registry_root", lambda: tmp_path)
+    monkeypatch.setattr("hf_lineage.architecture.registry.registry_root", lambda: tmp_path)
     with pytest.raises(RegistryError, match=r"gguf/architectures.yaml: .*registry/README.md documents the schema"):
         _table()

@@ -1,19 +1,25 @@
 """The tensors of GGUF files: every type is decoded as transformers decodes it, and what lies of itself is refused."""
 
+import subprocess
+import sys
+
 import gguf
 import numpy as np
 import pytest
 import torch
 from transformers.integrations.gguf import dequant
 
+from hf_lineage.checkpoint.codes import Codes, excess, unreached
 from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
-from hf_lineage.checkpoint.gguf.tensors import apply_factors
+from hf_lineage.checkpoint.gguf.tensors import KINDS as GRIDS
+from hf_lineage.checkpoint.gguf.tensors import apply_factors, codes_of
+from hf_lineage.checkpoint.gguf.tensors import gguf as package
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
-from tests.gguf_blocks import QUANTIZED, drawn
-from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, write
+from tests.gguf_blocks import QUANTIZED, QUANTIZERS, drawn, quantized
+from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, finish, write
 from tests.models import EXAMPLES, open_checkpoint
 
 
@@ -24,10 +30,7 @@ def file(folder, *tensors, **metadata):
         out.add_tensor(name, array, raw_dtype=kind)
     for key, value in metadata.items():
         out.add_uint32(key.replace("_", "."), value)
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
+    finish(out)
     return RepoRef("org/model", folder)
 
 
@@ -108,72 +111,39 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
         loaded.read("c")
 
 
-def test_two_tensors_of_one_name_are_refused(tmp_path):
-    plain = np.ones((2, 4), np.float32)
-    found = open_checkpoint(file(tmp_path, ("a", plain, KINDS.F32), ("b", plain, KINDS.F32)))
-    with pytest.raises(CheckpointError, match="two tensors of the file are x; do not trust it"):
-        by_pieces(apply_factors(found), [Piece("x", "a"), Piece("x", "b")])
-
-
-def changed(repo, tensor, change):
-    """Change bytes of the entry of a tensor, which follow its name."""
-    path = repo.path("model.gguf")
-    content = bytearray(path.read_bytes())
-    position = content.index(tensor.encode()) + len(tensor)
-    change(content, position)
-    path.write_bytes(content)
-    return repo
-
-
-def number(offset, value, size):
-    def change(content, position):
-        content[position + offset : position + offset + size] = value.to_bytes(size, "little")
-
-    return change
-
-
 LIES = {
-    "a type that nobody knows": (
-        number(20, 99, 4),
-        "tensor_a is of the type 99, which the installed package gguf does not know",
-    ),
-    "rows that are no blocks": (
-        number(20, 12, 4),
-        "tensor_a has rows of 64 numbers, which is not a multiple of the block size, 256 as Q4_K",
-    ),
-    "more rows": (number(12, 9, 8), "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
-    "rows beyond the file": (number(12, 2**30, 8), "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust"),
+    "a type that nobody knows": (20, 99, 4, "is of the type 99, which the installed package gguf does not know"),
+    "rows that are no blocks": (20, 12, 4, "has rows of 64 numbers, which is not a multiple of the block size, 256 as"),
+    "more rows": (12, 9, 8, "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
+    "rows beyond the file": (12, 2**30, 8, "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
 }
+"""The offset behind the name of a tensor, a number, how many bytes it takes, and what is said of it."""
 
 
-@pytest.mark.parametrize(("change", "said"), LIES.values(), ids=LIES)
-def test_a_tensor_that_lies_about_itself_is_refused(change, said, tmp_path):
+@pytest.mark.parametrize(("offset", "number", "size", "said"), LIES.values(), ids=LIES)
+def test_a_tensor_that_lies_about_itself_is_refused(offset, number, size, said, tmp_path):
     plain = np.ones((4, 64), np.float32)
     repo = file(tmp_path, ("tensor_a", plain, KINDS.F32), ("tensor_b", plain, KINDS.F32))
+    path = repo.path("model.gguf")
+    before, name, behind = path.read_bytes().partition(b"tensor_a")
+    path.write_bytes(before + name + behind[:offset] + number.to_bytes(size, "little") + behind[offset + size :])
     with pytest.raises(CheckpointError) as caught:
-        open_checkpoint(changed(repo, "tensor_a", change))
+        open_checkpoint(repo)
     assert said in str(caught.value)
 
 
-def test_a_truncated_file_is_refused_before_anything_is_read(tmp_path):
-    repo = file(tmp_path, ("a", np.ones((4, 64), np.float32), KINDS.F32))
-    path = repo.path("model.gguf")
-    size = path.stat().st_size
-    with path.open("r+b") as stream:
-        stream.truncate(size - 40)
-    with pytest.raises(CheckpointError) as caught:
-        open_checkpoint(repo)
-    assert str(caught.value) == (
-        f"org/model: model.gguf is truncated: a ends at byte {size} of {size - 40}; download it again"
-    )
-
-
-def test_a_file_that_changes_after_it_was_opened_is_an_error(tmp_path):
+def test_a_file_that_changes_after_it_was_opened_or_is_cut_is_an_error(tmp_path):
     repo = file(tmp_path, ("a", np.ones((4, 64), np.float32), KINDS.F32))
     found = open_checkpoint(repo)
-    repo.path("model.gguf").write_bytes(repo.path("model.gguf").read_bytes() + b"\0")
+    path, content = repo.path("model.gguf"), repo.path("model.gguf").read_bytes()
+    path.write_bytes(content + b"\0")
     with pytest.raises(CheckpointError, match="the file changed after its header was read"):
         found.read("a")
+    path.write_bytes(content[:-40])
+    size = len(content)
+    said = f"model.gguf is truncated: a ends at byte {size} of {size - 40}; download it again"
+    with pytest.raises(CheckpointError, match=f"^org/model: {said}$"):
+        open_checkpoint(RepoRef("org/model", tmp_path))
 
 
 def test_parts_of_a_model_have_to_belong_together(tmp_path):
@@ -207,3 +177,85 @@ def test_on_the_hub_only_what_is_read_is_fetched(online, tmp_path):
     assert np.array_equal(found.read("blk.3.ffn_up.weight"), here.read("blk.3.ffn_up.weight"))
     assert online.moved("fern/gguf") - before == here.stored["blk.3.ffn_up.weight"].size
     assert found.bytes_read == online.moved("fern/gguf")
+
+
+WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
+
+
+def of(name):
+    kind = gguf.GGMLQuantizationType[name]
+    return kind, codes_of(name, lambda parts: gguf.dequantize(parts[0], kind))
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_number_that_gguf_decodes_is_on_the_grid_between_its_ends(name):
+    kind, codes = of(name)
+    blocks = drawn(kind, 8192, np.random.default_rng(0))
+    values, low, high = (codes.decode(fill([blocks])) for fill in (lambda parts: parts, codes.low, codes.high))
+    wide = np.abs(high - low) > np.maximum(1e-6, 0.05 * np.abs(low))
+    wide &= np.abs(values - low) <= 1.01 * np.abs(high - low)
+    at = ((values - low)[wide] / (high - low)[wide]).astype(np.float32)
+    nearest = np.abs(at[:, None] - codes.levels).min(axis=1)
+    assert wide.any()
+    assert nearest.max() < 1e-3, "but for codes that no quantizer writes"
+    assert (low.reshape(-1, codes.block[1]).std(axis=1) < 1e-6).all(), "a scale is for so many numbers"
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_step_of_the_scales_is_what_separates_neighbouring_scales(name):
+    kind, codes = of(name)
+    blocks = drawn(kind, 2048, np.random.default_rng(1))
+    for step in codes.steps:
+        one, other = (codes.decode(fill([blocks])) for fill in step.fills)
+        assert np.isfinite(one - other).all()
+        assert (one != other).any()
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("scale", [0.02, 1e-4])
+def test_what_a_quantizer_writes_is_right_and_fills_its_grids(name, scale):
+    kind, codes = of(name)
+    base = (scale * np.random.default_rng(2).standard_t(5, (16, 512))).astype(np.float32)
+    blocks = quantized(base, kind)
+    numbers, ends = codes.decode([blocks]), (codes.decode(codes.low([blocks])), codes.decode(codes.high([blocks])))
+    pairs = [[codes.decode(fill([blocks])) for fill in step.fills] for step in codes.steps]
+    free = np.sum([np.abs(one - other) for one, other in pairs], axis=0, dtype=np.float32)
+    steps, cut = excess(base, numbers, ends, codes, free)
+    assert steps[~cut].max() <= 0
+    assert not unreached(numbers, ends, codes, free)[1].any()
+
+
+def test_types_of_tabled_vectors_have_no_bound_and_say_why():
+    vectors = {kind.name for kind in QUANTIZED} - GRIDS.keys()
+    assert vectors
+    assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)
+    assert codes_of("I8", print) == ""
+
+
+def test_every_type_that_gguf_decodes_has_a_grid_or_a_reason():
+    assert all(isinstance(codes, Codes) or codes for codes in (codes_of(kind.name, print) for kind in QUANTIZED))
+
+
+def test_it_is_the_installed_package():
+    assert package() is gguf
+
+
+def test_without_it_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(NothingToCompare) as caught:
+        package()
+    assert str(caught.value) == (
+        "hf-lineage needs the package gguf to read a GGUF file; run `pip install 'hf-lineage[gguf] @ "
+        "git+https://github.com/hf-lineage/hf-lineage'`"
+    )
+
+
+def test_the_program_starts_and_judges_plain_models_without_it():
+    code = """
+import sys
+from hf_lineage import compare
+hub = "examples/hub"
+print(compare(f"{hub}/acme/llama-base", f"{hub}/fern/llama-finetune-a").rows[0].verdict.code, "gguf" in sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "inherited False\n"

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from hf_lineage import Options, compare
+from hf_lineage import Options
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows
@@ -25,6 +25,7 @@ from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
 from tests import onnx_models
+from tests.checkpoint.gguf.test_form import ALL, BASES, CHILDREN, scores, verdict
 from tests.checkpoint.onnx.test_weights import product
 from tests.conformance.models import tiny_model
 from tests.long import first_of
@@ -50,19 +51,14 @@ def test_what_wraps_the_model_is_taken_off_all_names(prefix):
 
 
 def test_names_that_onnx_runtime_shortens_are_whole_again():
-    stored = [
-        "model.layers.0.attn.q_proj.weight",
-        "model.layers.0.attn.o_proj.weight",
-        "model.layers.0.mlp.up_proj.weight",
-    ]
+    stored = [f"model.layers.0.{matrix}.weight" for matrix in ("attn.q_proj", "attn.o_proj", "mlp.up_proj")]
     assert names(LLAMA, *stored) == [name.replace(".attn.", ".self_attn.") for name in stored]
     assert names(GPT2, "transformer.h.0.attn.c_proj.weight") == ["transformer.h.0.attn.c_proj.weight"]
 
 
 def test_queries_keys_and_values_in_one_matrix_are_split_rows():
-    found = [*name_tensors(LLAMA, {"model.layers.1.attn.qkv_proj.weight": (16, 8)}, CONFIG)]
     stored = "model.layers.1.attn.qkv_proj.weight"
-    assert found == [
+    assert [*name_tensors(LLAMA, {stored: (16, 8)}, CONFIG)] == [
         Piece("model.layers.1.self_attn.q_proj.weight", stored, (0, 8)),
         Piece("model.layers.1.self_attn.k_proj.weight", stored, (8, 12)),
         Piece("model.layers.1.self_attn.v_proj.weight", stored, (12, 16)),
@@ -70,18 +66,13 @@ def test_queries_keys_and_values_in_one_matrix_are_split_rows():
     assert names(PHI3, stored) == ["model.layers.1.self_attn.qkv_proj.weight"]
 
 
-@pytest.mark.parametrize("config", [{}, {"num_attention_heads": "4"}, {"num_attention_heads": True}])
-def test_without_heads_nothing_is_split_rows(config):
-    with pytest.raises(NothingToCompare, match="counts the heads of attention as"):
-        names(LLAMA, "model.layers.1.attn.qkv_proj.weight", config=config)
-
-
-@pytest.mark.parametrize(
-    ("rows", "heads", "groups"), [(10, 4, 2), (8, 0, 0), (8, 2, 4), (8, -4, -2), (2**20, 2**19, 1)]
-)
-def test_rows_that_are_not_those_heads_are_refused(rows, heads, groups):
-    with pytest.raises(NothingToCompare):
-        list(split_rows(rows, heads, groups))
+def test_rows_that_do_not_make_the_heads_are_not_split():
+    for config in ({}, {"num_attention_heads": "4"}, {"num_attention_heads": True}):
+        with pytest.raises(NothingToCompare, match="counts the heads of attention as"):
+            names(LLAMA, "model.layers.1.attn.qkv_proj.weight", config=config)
+    for rows, heads, groups in ((10, 4, 2), (8, 0, 0), (8, 2, 4), (8, -4, -2), (2**20, 2**19, 1)):
+        with pytest.raises(NothingToCompare, match=f"{rows} rows do not make {heads} heads and 2 times {groups}"):
+            list(split_rows(rows, heads, groups))
 
 
 def test_what_transformers_stores_the_other_way_is_turned():
@@ -91,24 +82,10 @@ def test_what_transformers_stores_the_other_way_is_turned():
     assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
 
 
-ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
-
-BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
-
-CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
-
 OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
 
 LEAST = {4: 0.97, 8: 0.999}
 """Bits -> the score against what was quantized."""
-
-
-def verdict(base, candidate, options=ALL):
-    return compare(str(base), str(candidate), options).rows[0].verdict
-
-
-def scores(outcome):
-    return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +95,7 @@ def graphs(tmp_path_factory):
 
     def graph(name, dynamo=False):
         if (name, dynamo) not in made:
-            source = {"bert base": None, "independent": EXAMPLES / "otter/llama-independent", **CHILDREN}.get(name)
+            source = CHILDREN.get(name)
             folder = tmp_path_factory.mktemp("onnx")
             if name.startswith("bert"):
                 base = onnx_models.bert(folder / "base", seed=5 if "independent" in name else 0)
@@ -138,13 +115,7 @@ def again(file, target, how):
 
 
 @pytest.mark.parametrize(
-    ("name", "dynamo"),
-    first_of(
-        {
-            **{"llama, TorchScript": ("llama", False), "gpt2, dynamo": ("gpt2", True)},
-            **{"llama, dynamo": ("llama", True), "gpt2, TorchScript": ("gpt2", False)},
-        }
-    ),
+    ("name", "dynamo"), first_of([("llama", False), ("gpt2", True), ("llama", True), ("gpt2", False)])
 )
 def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
     source, file = graphs(name, dynamo)
@@ -169,9 +140,10 @@ def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tm
     assert min(itself.values()) > LEAST[bits], itself
 
 
-def test_an_independent_graph_is_unrelated(graphs):
-    _, file = graphs("independent")
-    assert verdict(BASES["llama"], file).code == "unrelated"
+def test_an_independent_graph_is_unrelated(tmp_path):
+    folder = EXAMPLES / "otter/llama-independent"
+    shutil.copy(folder / "config.json", tmp_path)
+    assert verdict(BASES["llama"], onnx_models.written(folder, tmp_path / "model.onnx")).code == "unrelated"
 
 
 @pytest.mark.parametrize("dynamo", first_of({"TorchScript": False, "dynamo": True}))
@@ -189,9 +161,7 @@ def test_matrices_without_any_name_are_found_through_their_biases(graphs, tmp_pa
     base, _ = graphs("bert base")
     for name, expected in (("bert child", "inherited"), ("bert independent", "unrelated")):
         _, file = graphs(name)
-        bare = again(
-            file, tmp_path / name, lambda source, target: onnx_models.changed(source, target, onnx_models.bare)
-        )
+        bare = again(file, tmp_path / name, partial(onnx_models.changed, change=onnx_models.bare))
         assert verdict(base, bare).code == expected
 
 
@@ -200,11 +170,9 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     _, file = graphs("bert child")
     alone = shutil.copy(file, tmp_path / "model.onnx")
     outcome = verdict(base, alone)
-    assert outcome.code == "unsupported"
-    assert "--as BertModel" in outcome.reason
-    assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
-        ("num_attention_heads", "n_head", "n_heads"), 4
-    )
+    assert (outcome.code, "--as BertModel" in outcome.reason) == ("unsupported", True)
+    heads = {"num_attention_heads": 4, "n_head": 4, "n_heads": 4}
+    assert foreign_model(RepoRef("x", tmp_path)).config() == heads
     assert verdict(base, alone, Options(paths=ALL.paths, seed=0, as_class="BertModel")).code == "inherited"
 
 
@@ -285,21 +253,10 @@ def test_numbers_beside_the_model_are_read_there(folder):
     assert weight_files(repo) == [FILE, f"{FILE}_data"]
 
 
-@pytest.mark.parametrize(
-    "location",
-    [
-        "../model.onnx_data",
-        "/etc/passwd",
-        "a/../../x",
-        "..\\x",
-        "C:\\x",
-        ".hidden",
-        "a//b",
-        "",
-        "x" * 300,
-        "a/b/c/d/e/f",
-    ],
-)
+OUTSIDE = ["../model.onnx_data", "/etc/passwd", "a/../../x", "..\\x", "C:\\x", ".hidden", "a//b", "", "a/b/c/d/e/f"]
+
+
+@pytest.mark.parametrize("location", [*OUTSIDE, "x" * 300])
 def test_numbers_never_lie_outside_the_repository(folder, location):
     repo, _ = beside(folder, location)
     with pytest.raises(CheckpointError, match=r"not a file beside it; do not trust it|does not say where"):
@@ -387,13 +344,13 @@ def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(onli
 
 
 HOSTILE = """
-import resource, sys
-from tests.models import open_checkpoint
+import pathlib, resource, sys
+from hf_lineage.checkpoint.onnx.form import Onnx
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import RepoRef
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 try:
-    open_checkpoint(RepoRef("org/model", __import__("pathlib").Path(sys.argv[1])))
+    Onnx(RepoRef("org/model", pathlib.Path(sys.argv[1])), ("onnx/model.onnx",)).open()
 except LineageError as error:
     print(type(error).__name__)
 """

@@ -52,17 +52,9 @@ def test_the_name_of_an_operation_tells_the_module(path, expected):
     assert names(graph([matmul(name=path)])) == [expected]
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        "h.0.mlp.weight",
-        "h.0.mlp.weight_quantized",
-        "h.0.mlp.MatMul.weight",
-        "h.0.mlp.weight_DQ_Q4",
-        "h.0.mlp.weight_Q4G32",
-    ],
-)
+@pytest.mark.parametrize("own", ["weight", "weight_quantized", "MatMul.weight", "weight_DQ_Q4", "weight_Q4G32"])
 def test_a_name_of_its_own_counts_first(own):
+    own = f"h.0.mlp.{own}"
     found = graph([matmul(own, "/another/module/MatMul")], **{own.replace(".", "__"): MATRIX})
     assert names(found) == ["h.0.mlp.weight"]
 
@@ -79,47 +71,28 @@ def test_the_bias_that_is_added_tells_the_module(order):
 
 
 def test_a_bias_may_follow_further_on_or_stand_in_the_operation():
-    cast = [
-        matmul(to="p"),
-        helper.make_node("Cast", ["p"], ["c"], to=1),
-        helper.make_node("Add", ["c", "up.bias"], ["y"]),
-    ]
-    gemm = [helper.make_node("Gemm", ["x", "w", "up.bias"], ["y"])]
-    gelu = [matmul(to="p"), helper.make_node("BiasGelu", ["p", "up.bias"], ["y"], domain="com.microsoft")]
-    norm = [
-        matmul(to="p"),
-        helper.make_node(
-            "SkipLayerNormalization", ["x", "p", "n.weight", "n.bias", "up.bias"], ["y"], domain="com.microsoft"
-        ),
-    ]
-    for nodes in (cast, gemm, gelu, norm):
-        held = {
-            "up__bias": np.ones(3, np.float32),
-            "n__weight": np.ones(3, np.float32),
-            "n__bias": np.zeros(3, np.float32),
-        }
-        assert names(graph(nodes, **held)) == ["up.weight"], nodes[-1].op_type
+    plain, ones = matmul(to="p"), np.ones(3, np.float32)
+    norm = ["x", "p", "n.weight", "n.bias", "up.bias"]
+    for nodes in (
+        [plain, helper.make_node("Cast", ["p"], ["c"], to=1), helper.make_node("Add", ["c", "up.bias"], ["y"])],
+        [helper.make_node("Gemm", ["x", "w", "up.bias"], ["y"])],
+        [plain, helper.make_node("BiasGelu", ["p", "up.bias"], ["y"], domain="com.microsoft")],
+        [plain, helper.make_node("SkipLayerNormalization", norm, ["y"], domain="com.microsoft")],
+    ):
+        found = graph(nodes, up__bias=ones, n__weight=ones, n__bias=ones)
+        assert names(found) == ["up.weight"], nodes[-1].op_type
 
 
-@pytest.mark.parametrize(
-    "after",
-    [
-        helper.make_node("Add", ["p", "other"], ["y"]),
-        helper.make_node("Add", ["p", "long.bias"], ["y"]),
-        helper.make_node("Relu", ["p"], ["y"]),
-    ],
-)
-def test_what_is_no_bias_tells_nothing(after):
-    found = collect_weights(
-        graph([matmul(to="p"), after], other=np.ones(3, np.float32), long__bias=np.ones(4, np.float32))
-    )
+@pytest.mark.parametrize(("kind", "inputs"), [("Add", ["p", "other"]), ("Add", ["p", "long.bias"]), ("Relu", ["p"])])
+def test_what_is_no_bias_tells_nothing(kind, inputs):
+    vectors = {"other": np.ones(3, np.float32), "long__bias": np.ones(4, np.float32)}
+    found = collect_weights(graph([matmul(to="p"), helper.make_node(kind, inputs, ["y"])], **vectors))
     assert (found.matrices, found.nameless) == ({}, 1)
 
 
 def test_what_leads_to_no_output_is_no_weight():
-    found = collect_weights(
-        graph([matmul("a.weight", to="dead"), matmul("b.weight")], a__weight=MATRIX, b__weight=MATRIX, c__weight=MATRIX)
-    )
+    nodes = [matmul("a.weight", to="dead"), matmul("b.weight")]
+    found = collect_weights(graph(nodes, a__weight=MATRIX, b__weight=MATRIX, c__weight=MATRIX))
     assert ([*found.matrices], [*found.others]) == (["b.weight"], [])
 
 
@@ -152,19 +125,11 @@ def test_gains_that_are_equal_and_stored_once_have_the_names_of_all_modules():
     }
 
 
-@pytest.mark.parametrize(
-    ("shape", "heads"),
-    [
-        ([1, 7, 3, 1], 3),
-        ([0, 0, -1, 1], 3),
-        ([0, 0, 1, 3], 1),
-        ([0, 0, 2, 2], None),
-        ([7, 3], None),
-        ([0, 0, 3, 0], None),
-        ([0, 0, 3, -1], 3),
-        ([0, 0, -1, -1], None),
-    ],
-)
+HEADS = {(1, 7, 3, 1): 3, (0, 0, -1, 1): 3, (0, 0, 3, -1): 3, (0, 0, 1, 3): 1}
+NO_HEADS = [(0, 0, 2, 2), (7, 3), (0, 0, 3, 0), (0, 0, -1, -1)]
+
+
+@pytest.mark.parametrize(("shape", "heads"), (HEADS | dict.fromkeys(NO_HEADS)).items())
 def test_a_reshape_tells_the_heads(shape, heads):
     nodes = [matmul("a.weight", to="p"), helper.make_node("Reshape", ["p", "s"], ["y"])]
     assert collect_weights(graph(nodes, a__weight=MATRIX, s=np.array(shape))).heads == heads
@@ -250,14 +215,12 @@ def test_a_float_matrix_is_turned_by_its_operation(kind, attributes, tmp_path):
     np.testing.assert_allclose(found, multiplied(model), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("bits", "symmetric", "size", "qdq"),
-    [
-        *itertools.product((4, 8), (True, False), (16, 32), (False,)),
-        (2, True, 32, False),
-        *itertools.product((4,), (True, False), (16, 32), (True,)),
-    ],
-)
+EITHER = (True, False)
+IN_BLOCKS = [(2, True, 32, False), *itertools.product((4, 8), EITHER, (16, 32), (False,))]
+IN_BLOCKS += itertools.product((4,), EITHER, (16, 32), (True,))
+
+
+@pytest.mark.parametrize(("bits", "symmetric", "size", "qdq"), IN_BLOCKS)
 def test_blocks_are_decoded_as_onnx_runtime_does(bits, symmetric, size, qdq, tmp_path):
     onnx.save(product(), tmp_path / "plain.onnx")
     file = onnx_models.blocks(tmp_path / "plain.onnx", tmp_path / "q.onnx", bits, symmetric, size, qdq)
@@ -286,9 +249,8 @@ def quantized(kind, inputs, domain="com.microsoft"):
     nodes = [helper.make_node(kind, inputs, ["y"], name="/up/MatMul", domain=domain)]
     if "xq" in inputs:
         nodes.insert(0, helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]))
-        held += [
-            numpy_helper.from_array(np.asarray(tensors[name]), name) for name in ("xs", "xz") if name not in inputs
-        ]
+        more = [name for name in ("xs", "xz") if name not in inputs]
+        held += [numpy_helper.from_array(np.asarray(tensors[name]), name) for name in more]
     shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", COLUMNS])
     graph = helper.make_graph(nodes, "g", [shape], [helper.make_empty_tensor_value_info("y")], held)
     versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
@@ -306,13 +268,6 @@ def quantized(kind, inputs, domain="com.microsoft"):
 def test_fused_products_of_integers_are_decoded(kind, inputs, domain, tmp_path):
     model, expected = quantized(kind, inputs, domain)
     np.testing.assert_array_equal(matrix(model, tmp_path), expected)
-
-
-def test_what_is_not_read_is_said():
-    model = product()
-    model.graph.node[0].op_type, model.graph.node[0].domain = "Attention", "com.microsoft"
-    with pytest.raises(NothingToCompare, match="the operation Attention, whose fused weights"):
-        collect_weights(graph_of(model))
 
 
 @pytest.mark.parametrize(
@@ -336,9 +291,12 @@ def test_a_product_that_cannot_be_is_refused(kind, attributes, message):
         collect_weights(graph_of(model))
 
 
-def test_columns_in_another_order_are_not_read():
+def test_fused_weights_and_columns_in_another_order_are_not_read():
     model = product()
     node = model.graph.node[0]
+    node.op_type, node.domain = "Attention", "com.microsoft"
+    with pytest.raises(NothingToCompare, match="the operation Attention, whose fused weights"):
+        collect_weights(graph_of(model))
     node.op_type = "MatMulNBits"
     node.input.extend(["up.weight", "", "up.weight"])
     with pytest.raises(NothingToCompare, match="orders columns by g_idx"):

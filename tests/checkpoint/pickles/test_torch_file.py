@@ -39,14 +39,10 @@ def refusal(file):
     return f"{type(caught.value).__name__}: {caught.value}"
 
 
-def entries(file):
-    with zipfile.ZipFile(file) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
 def rewritten(file, compression=zipfile.ZIP_STORED, **changed):
     """The same archive with other contents of the entries of these names, or without them."""
-    held = entries(file)
+    with zipfile.ZipFile(file) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
     folder = next(iter(held)).partition("/")[0]
     held |= {f"{folder}/{name.replace('_at_', '/').replace('_dot_', '.')}": value for name, value in changed.items()}
     with zipfile.ZipFile(file, "w", compression) as archive:
@@ -91,8 +87,9 @@ def test_the_state_of_a_module_in_every_protocol(file, protocol):
 def test_what_a_file_would_run_is_named_and_not_run(file, how, tmp_path):
     trap = tmp_path / "sprung"
     torch.save({"a": torch.ones(2), "b": Trap(trap)}, file, **how)
-    assert "NothingToCompare: it would call" in refusal(file)
-    assert "open; hf-lineage reads only named tensors from a pickle; save the `state_dict()`" in refusal(file)
+    said = "open; hf-lineage reads only named tensors from a pickle; save the `state_dict()`"
+    assert refusal(file).startswith("NothingToCompare: it would call")
+    assert said in refusal(file)
     assert not trap.exists()
 
 
@@ -131,7 +128,7 @@ HOSTILE = {
     "a storage larger than its entry": (pickled(held=b"K\x07"), "does not fit its storage of 24 bytes"),
     "an absurd shape": (
         pickled(shape=HUGE + b"K\x02\x86", stride=b"K\x02K\x01\x86"),
-        "does not fit its storage of 24 bytes",
+        "not fit its storage of 24 bytes",
     ),
     "a negative place": (pickled(offset=b"J\xff\xff\xff\xff"), "holds a tensor with an invalid shape or place"),
     "a shape that is no number": (pickled(shape=b"NN\x86"), "holds a tensor with an invalid shape or place"),
@@ -158,15 +155,14 @@ def test_an_archive_is_not_uncompressed(file):
 
 
 def test_an_archive_that_lacks_something_is_refused(file):
-    torch.save({"a": torch.ones(2, 3)}, file)
-    rewritten(file, data_at_0=None)
-    assert "the numbers of a are missing" in refusal(file)
-    torch.save({"a": torch.ones(2, 3)}, file)
-    rewritten(file, data_dot_pkl=None)
-    assert "an archive without data.pkl," in refusal(file)
-    torch.save({"a": torch.ones(2, 3)}, file)
-    rewritten(file, byteorder=b"big")
-    assert "not stored with the lowest byte first" in refusal(file)
+    for changed, said in (
+        ({"data_at_0": None}, "the numbers of a are missing"),
+        ({"data_dot_pkl": None}, "an archive without data.pkl,"),
+        ({"byteorder": b"big"}, "not stored with the lowest byte first"),
+    ):
+        torch.save({"a": torch.ones(2, 3)}, file)
+        rewritten(file, **changed)
+        assert said in refusal(file)
 
 
 def test_an_archive_that_two_readers_may_read_differently_is_refused(file):
@@ -219,10 +215,7 @@ def test_numbers_of_an_old_file_belong_to_its_tensors(file):
     [
         (b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of git-lfs, not the weights"),
         (pickle.dumps({"a": 1}, 2), "the end of its pickle cannot be read"),
-        (
-            pickle.dumps(1, 2) + pickle.dumps(2, 2) + 2 * pickle.dumps({}, 2) + pickle.dumps([], 2),
-            "that torch.save did not write",
-        ),
+        (b"".join(map(pickle.dumps, (1, 2, "3", "4", "5"))), "that torch.save did not write"),
     ],
     ids=["git-lfs", "one pickle", "several pickles"],
 )
@@ -241,13 +234,10 @@ def test_no_more_is_read_than_a_tensor(file):
     assert most < 2**19
 
 
-def test_names_that_cannot_be_printed_are_refused(file):
+def test_names_that_cannot_be_printed_are_refused_and_a_file_that_is_gone(file):
+    assert "it cannot be read: No such file" in refusal(file)
     torch.save({"a\n::error": torch.ones(1)}, file)
     assert "the name of a tensor cannot be printed" in refusal(file)
-
-
-def test_a_file_that_is_gone_is_an_error(file):
-    assert "it cannot be read: No such file" in refusal(file)
 
 
 def test_a_pickle_is_known_by_its_name_and_not_by_its_path(tmp_path):

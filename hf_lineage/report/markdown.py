@@ -1,0 +1,112 @@
+"""A report as Markdown with untrusted names escaped, and the outputs of the GitHub Action."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from hf_lineage import __version__
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Finding
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Word
+from hf_lineage.options import in_words, moment
+from hf_lineage.report import verdicts, wording
+from hf_lineage.report.command import of_report, public
+from hf_lineage.report.findings import describe_claim, describe_report, reasons, state_first, state_outcome, summarize
+from hf_lineage.report.json import encode
+from hf_lineage.report.wording import bar_cells, columns
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
+    repeat, report = of_report(report, "--format", "markdown"), public(report)
+    headline = "Compared with" if any(row.model for row in report.rows) else "Lineage of"
+    blocks = [f"### {headline} {escaped(report.model)}"]
+    if report.commit:
+        blocks.append(f"At commit {escaped(report.commit)}.")
+    if report.rows:
+        blocks.append(table(columns(report, explain), wording.rows(report, explain)))
+    blocks += [paragraph(sentence) for sentence in (reasons(report) if explain else summarize(report))]
+    if explain:
+        for row in report.rows:
+            blocks += [block for _, finding in describe_claim(report, row) for block in _markdown_blocks(finding)]
+            for path, evidence in row.verdict.evidence.items():
+                rows = map(verdicts.layer_cells, verdicts.layer_rows(evidence))
+                blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
+                blocks.append(table(verdicts.LAYER_COLUMNS, rows))
+                blocks += [paragraph(sentence) for sentence in verdicts.null_sentences(evidence)]
+        blocks += [block for _, finding in describe_report(report) for block in _markdown_blocks(finding)]
+        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := verdicts.describe_limits(report)) else []
+    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _made(report: Report, repeat: str) -> str:
+    """Return when and by what the report was made, of which commits, and what makes it again."""
+    bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
+    bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
+    commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
+    when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
+    return f"{when} Again: <code>{escaped(repeat)}</code>"
+
+
+def _markdown_blocks(finding: Finding) -> Iterator[str]:
+    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
+    if finding.tables or finding.details or finding.picture:
+        yield f"#### {escaped(finding.named(finding.title))}"
+    yield from (table(one.columns, one.rows) for one in finding.tables)
+    if finding.picture:
+        yield table(("", "Share", "From", "To"), map(bar_cells, finding.picture.bars))
+    yield from (paragraph(f"{detail}.") for detail in finding.details)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, every cell escaped."""
+    lines = [columns, ["---"] * len(columns), *([escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """Return text within a line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
+    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
+    return re.sub(r"(?i)\bwww\.", lambda match: f"{match[0][:-1]}&#46;", plain)
+
+
+def paragraph(text: str) -> str:
+    """Return text escaped as a block of its own or the beginning of one: no list, heading, rule or indented code."""
+    return re.sub(r"^(\d{1,9}(?=\.( |$))|(?=[-=:]))", r"\1\\", escaped(text.strip(" ")))
+
+
+def render_github(report: Report, _explain: bool = False) -> str:
+    """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
+    told = (*state_first(report), *map(state_outcome, report.rows))
+    message = "; ".join(told) or wording.NOTHING_DECLARED
+    return encode(
+        {
+            "exit_code": int(report.exit_code),
+            "unaccepted": int(report.unaccepted),
+            "unmet": report.unmet,
+            "undeclared_parent": report.counted,
+            "fail_on": report.policy and report.policy.fail_on,
+            "title": f"Lineage of {printable(report.model, 200)}",
+            "message": printable(message),
+            "summary": render(report),
+            "outputs": _outputs(report),
+        }
+    )
+
+
+def _outputs(report: Report) -> dict[str, str]:
+    """Return the outputs of the claim that decides: the first of the worst."""
+    row = report.worst
+    best = None if row is None else wording.best(row)
+    p_value = None if row is None else wording.p_value(row)
+    return {
+        "verdict": str(report.code.word),
+        "code": report.code,
+        "verified": "true" if report.code.word is Word.VERIFIED else "false",
+        "score": "" if best is None else f"{best.comparison.score:.4g}",
+        "p-value": "" if p_value is None else f"{p_value:.4g}",
+    }

@@ -1,0 +1,203 @@
+"""Stored JSON reports, held against a new check.
+
+A report decides with which settings it is checked again. It never makes the checker run code, read pickles, or read
+another file of this machine: what does is given on the command line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from hf_lineage.checking import check
+from hf_lineage.checking.result import NAMED
+from hf_lineage.errors import CardError, OptionError, printable
+from hf_lineage.files.paths import open_regular
+from hf_lineage.hub import client
+from hf_lineage.report import json
+from hf_lineage.signature.recipe import RECIPES, Recipe
+from hf_lineage.source.locate import is_here, located
+from hf_lineage.source.options import Options
+
+LARGEST = 2**26
+"""Bytes of a report that is read: a hundred claims of a hundred layers take 20 million."""
+ROUNDING, NEAR_ZERO = 2e-3, 1e-6
+"""Differences of a number between machines: relative to it, and of one near 0."""
+PRINTED = {"score": 1e-3, "inherited share": 1e-2}
+"""Numbers of a claim, and one unit of the last digit that reports print of each."""
+MOST, LONGEST = 2000, 300
+"""Claims of a report, and characters of a line."""
+VERDICT, COMMIT = "verdict", "commit"
+Read = TypeVar("Read")
+
+
+class StoredClaim(msgspec.Struct, frozen=True):
+    """The part of a claim that a new check is held against."""
+
+    base: str
+    base_commit: str | None
+    model: str
+    model_commit: str | None
+    part: str
+    sources: tuple[str, ...]
+    verdict: str
+    code: str
+    score: float | None
+    inherited: dict[str, float] | None
+
+    @property
+    def values(self) -> dict[str, str | float | None]:
+        """The values that a new check is held against."""
+        return {
+            VERDICT: f"{self.verdict} {self.code}",
+            "score": self.score,
+            "inherited share": (self.inherited or {}).get("share"),
+            COMMIT: self.base_commit,
+        }
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """The part of a JSON report by which it is made again."""
+
+    compared: bool
+    model: str
+    commit: str | None
+    recipe: Recipe
+    settings: dict[str, Any]
+    claims: Annotated[tuple[StoredClaim, ...], msgspec.Meta(max_length=MOST)]
+
+    def __str__(self) -> str:
+        checked = dict.fromkeys((claim.base, claim.base_commit) for claim in self.claims)
+        names = (f"{name.partition('@')[0]}@{commit}" if commit else name for name, commit in checked)
+        # Whoever wrote the report chose by how much it verifies.
+        usual = {"alpha": Options().alpha, "min_share": Options().min_share}
+        odd = (f"; {name} {self.settings.get(name)}" for name in usual if self.settings.get(name) != usual[name])
+        return f"{self.model} against {', '.join(names) or 'nothing'}{''.join(odd)}"
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+def is_older(content: bytes, name: str) -> bool:
+    """Return whether a report is of an earlier version; CardError for a later one, and for any other file."""
+    version = _decoded(content, name, _Version).schema_version
+    if version > json.SCHEMA_VERSION:
+        raise CardError(f"{name} was written by a later hf-lineage; update hf-lineage")
+    return version < json.SCHEMA_VERSION
+
+
+def decode(content: bytes, name: str) -> Stored:
+    """Return a report of this version; CardError for any other file."""
+    if is_older(content, name):
+        raise CardError(f"{name} was written by an earlier hf-lineage; check the model again")
+    return _decoded(content, name, Stored)
+
+
+def _decoded(content: bytes, name: str, kind: type[Read]) -> Read:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
+        raise CardError(f"{name} is not a file that hf-lineage wrote ({error}); move it away") from None
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Return whether plain values are the same, up to what the last digits of a number differ by between machines."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=NEAR_ZERO)
+    return type(one) is type(other) and bool(one == other)
+
+
+def read(file: Path) -> Stored:
+    """Return the report in a file; CardError for what is none of this version, or cannot be read."""
+    name = printable(file, 200)
+    try:
+        with open_regular(file) as stream:
+            content = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise CardError(f"{name} cannot be read: {error.strerror}; name another file") from None
+    if len(content) > LARGEST:
+        raise CardError(f"{name} is larger than {LARGEST >> 20} MiB, and no report; name another file")
+    return decode(content, name)
+
+
+def verify(
+    stored: Stored, model: str | None, bases: Sequence[str], options: Options
+) -> tuple[Stored, list[tuple[str, bool]]]:
+    """Return a new report and a line for each difference, with whether a claim's word or code differs.
+
+    A model and bases that are given stand for those of the report. Raise OptionError where it does not say what is
+    checked without a path, or where an option has to be given again; another LineageError as `check` does.
+    """
+    options = _settled(stored, options)
+    typed = dict.fromkeys((claim.base, claim.base_commit) for claim in stored.claims if claim.sources == NAMED)
+    if bases and len(bases) != len(typed):
+        raise OptionError(f"the report has {len(typed)} bases by --base, not {len(bases)}; give each of them, or none")
+    asked = tuple(bases) or tuple(_pinned(*base, "--base BASE") for base in typed)
+    if stored.compared:
+        models = dict.fromkeys((claim.model, claim.model_commit) for claim in stored.claims)
+        if len(asked) != 1 or (model and len(models) != 1):
+            raise OptionError("the report compares several models; leave MODEL out")
+        several = [model] if model else [_pinned(*one, "MODEL") for one in models]
+        report = check.compare(asked[0], several, options)
+    else:
+        name = model or _pinned(stored.model, stored.commit, "MODEL")
+        pairs = ((claim.base, claim.base_commit or "") for claim in stored.claims)
+        commits = {base: commit for base, commit in pairs if client.COMMIT.fullmatch(commit)}
+        report = check.check_source(name, located(name, options), asked, options, commits)
+    again = decode(json.render(report).encode(), "the new report")
+    return again, list(_differences(stored, again, dict(zip(bases, (base for base, _ in typed), strict=False))))
+
+
+def _settled(stored: Stored, options: Options) -> Options:
+    """Return the options with the settings of a report; OptionError for one that has to be given again, and is not."""
+    missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
+    if missing:
+        raise OptionError(f"the report was made with {', '.join(missing)}, which no file turns on; add it yourself")
+    known = RECIPES.get(stored.recipe.option)
+    if known is None or replace(known, probes=stored.recipe.probes) != stored.recipe:
+        raise OptionError("the report has a recipe that this hf-lineage does not know; check the model again")
+    taken: dict[str, Any] = {name: stored.settings[name] for name in json.TAKEN if name in stored.settings}
+    return replace(options, recipe=stored.recipe, **taken)
+
+
+def _pinned(name: str, commit: str | None, remedy: str) -> str:
+    """Return a name on the Hub at its commit; OptionError for a path, which is of another machine or chosen to harm."""
+    if is_here(name) or not client.COMMIT.fullmatch(commit or "0" * 40):
+        place = printable(name if commit is None else f"{name}@{commit}", 200)
+        raise OptionError(f"the report names {place}, which is not opened as it is no model on the Hub; add {remedy}")
+    return name if commit is None else f"{name.partition('@')[0]}@{commit}"
+
+
+def _differences(before: Stored, now: Stored, names: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    """Yield what differs between two reports; `names` has names of the first, by those that the second has instead."""
+    several = len({claim.model for claim in before.claims}) > 1
+
+    def values(report: Stored) -> dict[str, dict[str, str | float | None]]:
+        keys = ((names.get(one.base, one.base), one.part, one.model * several) for one in report.claims)
+        labels = (", ".join(word.partition("@")[0] for word in key if word) for key in keys)
+        claims = dict(zip(labels, (claim.values for claim in report.claims), strict=True))
+        return claims | {"the model": {COMMIT: report.commit}}
+
+    old, new = values(before), values(now)
+    for label in old | new:
+        one, other = (some.get(label, {VERDICT: "no claim"}) for some in (old, new))
+        for key in (key for key in one if key in other and not _same(key, one[key], other[key])):
+            shown = [f"{value:.3f}" if isinstance(value, float) else value for value in (one[key], other[key])]
+            yield printable(f"{label}: {key} {shown[0]} stored, {shown[1]} now", LONGEST), key == VERDICT
+
+
+def _same(key: str, one: str | float | None, other: str | float | None) -> bool:
+    """Return whether two values are the same: numbers but for rounding, and commits where both have one."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=0, abs_tol=PRINTED[key])
+    return one == other or (key == COMMIT and None in (one, other))

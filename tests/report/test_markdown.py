@@ -1,0 +1,94 @@
+"""Markdown in which untrusted text is text, and the outputs for the runner of the action."""
+
+import html
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from hf_lineage.errors import printable
+from hf_lineage.report import FORMATS
+from hf_lineage.report.markdown import escaped, paragraph, table
+from tests.pages import HOSTILE, hostile_report, measured, report, row
+from tests.properties import ANY_TEXT, cases
+
+BEGINNINGS = (
+    *("", " ", "\n", "-", "- x", "+ x", "* x", "1. x", "1) x", "12345678. x", "# x", "###### x", "> x", "    x", "---"),
+    *("- - -", "\tx", "===", ": x", "```", "~~~ x", "* * *", "___", "<b>", "<!-- x", "[x]: y", "| x |", "1.", "#", "+"),
+    "0)",
+)
+"""What would begin a list, a heading, a quotation, a rule or code if it stood at the beginning of a line."""
+TABLE = frozenset({"table_open", "thead_open", "tbody_open", "tr_open", "th_open", "td_open"})
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def shown(text):
+    """How a browser shows a text: spaces at its ends, and several in a row, are not seen."""
+    return " ".join(html.escape(printable(text), quote=False).replace('"', "&quot;").split())
+
+
+@cases(300)
+@given(ANY_TEXT)
+def test_any_text_within_a_line_is_shown_as_it_is_printed(text):
+    rendered = PARSER.render(f"Before {escaped(text)} after")
+    assert " ".join(rendered.split()) == " ".join(f"<p>Before {shown(text)} after</p>".split())
+
+
+@cases(200)
+@given(ANY_TEXT, ANY_TEXT)
+def test_any_text_in_a_table_is_one_cell(left, right):
+    rendered = PARSER.render(table(("a", "b"), [(left, right)]))
+    body = rendered[rendered.index("<tbody>") :]
+    cells = f"<td>{shown(left)}</td> <td>{shown(right)}</td>"
+    assert " ".join(body.split()) == f"<tbody> <tr> {cells} </tr> </tbody> </table>"
+
+
+@cases(200)
+@given(ANY_TEXT)
+def test_nobody_is_mentioned_and_no_address_becomes_a_link(text):
+    assert "@" not in escaped(text)
+    assert "://" not in escaped(text)
+    assert "www." not in escaped(text).lower()
+
+
+@cases(500)
+@given(st.tuples(st.sampled_from(BEGINNINGS), ANY_TEXT).map("".join) | ANY_TEXT)
+def test_any_text_is_one_paragraph_of_what_is_printed(text):
+    for before, after in (
+        ("", ""),
+        ("Above\n\n", "\n\nBelow"),
+        ("| a |\n| --- |\n| b |\n\n", ""),
+        ("- a\n\n# b\n\n", "\n\n---"),
+    ):
+        rendered = PARSER.render(f"{before}{paragraph(text)}{after}")
+        wanted = f"<p>{shown(text)}</p>" if shown(text) else ""
+        expected = f"{PARSER.render(before)}{wanted}{PARSER.render(after)}"
+        assert " ".join(rendered.split()) == " ".join(expected.replace("><", "> <").split())
+
+
+def rendered(*rows):
+    return json.loads(FORMATS["github"](report(*rows), False))
+
+
+def test_the_outputs_are_those_of_the_claim_that_decides():
+    related, unrelated = row(mlp=measured()), row(mlp=measured(score=0.01, p=0.4))
+    both = rendered(related, unrelated)
+    assert both["exit_code"] == 1
+    outputs = both["outputs"]
+    figures = [outputs[name] for name in ("verdict", "code", "verified", "score", "p-value")]
+    assert figures == ["UNRELATED", "unrelated", "false", "0.01", "0.4"]
+    alone = rendered(related)
+    assert (alone["exit_code"], alone["outputs"]["verified"]) == (0, "true")
+
+
+def test_nothing_declared_is_an_output_of_its_own_and_leaves_the_figures_empty():
+    empty = rendered()
+    assert (empty["exit_code"], empty["outputs"]["code"], empty["outputs"]["verified"]) == (3, "undeclared", "false")
+    assert {empty["outputs"][name] for name in ("score", "p-value")} == {""}
+
+
+def test_names_that_nobody_has_checked_reach_no_line_of_their_own():
+    found = json.loads(FORMATS["github"](hostile_report(HOSTILE), False))
+    assert HOSTILE not in found["message"]
+    assert "\n" not in found["title"] + found["message"]

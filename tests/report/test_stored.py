@@ -1,0 +1,151 @@
+"""A stored report is held against a new check: what differs is a line each, and it never chooses what is run."""
+
+import json
+
+import msgspec
+import pytest
+
+from hf_lineage import Options, check, compare
+from hf_lineage.errors import CardError, OptionError, RepositoryError
+from hf_lineage.report import json as form
+from hf_lineage.report import stored
+from hf_lineage.report.json import encode
+from tests import goldens
+
+COMMIT = "0" * 40
+DOCUMENT = json.loads(goldens.read(goldens.REPORT))
+
+
+def content(**changes):
+    return json.dumps(DOCUMENT | changes).encode()
+
+
+def claimed(**changes):
+    (claim,) = DOCUMENT["claims"]
+    return stored.decode(content(claims=[claim | changes]), "f")
+
+
+def again(document, **options):
+    options = {"local_hub": goldens.HUB, **options}
+    return stored.verify(document, None, (), Options(**options))[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "f is not a file that hf-lineage wrote"),
+        (b"[]", "f is not a file that hf-lineage wrote"),
+        (b"[" * 10**5, "f is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 5}', "f is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 5, "x": \xff}', "f is not a file that hf-lineage wrote"),
+        (content(schema_version=4), "f was written by an earlier hf-lineage; check the model again"),
+        (content(schema_version=6), "f was written by a later hf-lineage; update hf-lineage"),
+        (content(recipe=DOCUMENT["recipe"] | {"probes": 0}), "probes must be between 1 and 65536"),
+        (content(claims=DOCUMENT["claims"] * 2001), "length <= 2000"),
+    ],
+)
+def test_what_is_no_report_of_this_version_is_refused(text, message):
+    with pytest.raises(CardError, match=message):
+        stored.decode(text, "f")
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(stored.LARGEST + 1)
+    for name, why in (("none", "cannot be read"), ("large", "is larger than 64 MiB"), ("", "cannot be read")):
+        with pytest.raises(CardError, match=f"{name} {why}"):
+            stored.read(tmp_path / name)
+
+
+def test_what_a_check_says_today_is_what_it_said():
+    assert again(stored.decode(content(), "f")) == []
+    assert again(claimed(score=DOCUMENT["claims"][0]["score"] + 5e-4)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "grave"),
+    [
+        ({"code": "part"}, "acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True),
+        ({"score": 0.5}, "acme/llama-base: score 0.500 stored, ", False),
+        ({"inherited": None}, "acme/llama-base: inherited share None stored, 1.000 now", False),
+        ({"verdict": "\x1b[31m\n::x"}, r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True),
+    ],
+)
+def test_each_difference_is_one_line(changes, line, grave):
+    ((told, is_grave),) = again(claimed(**changes))
+    assert (told.startswith(line), told.isprintable(), is_grave) == (True, True, grave)
+
+
+def test_a_claim_that_only_one_of_both_has_differs():
+    assert again(claimed(base="acme/other")) == [
+        ("acme/other: verdict VERIFIED inherited stored, no claim now", True),
+        ("acme/llama-base: verdict no claim stored, VERIFIED inherited now", True),
+    ]
+
+
+@pytest.mark.parametrize("name", ["/etc", "../x", ".", "~/x", "a/b@refs/pr/1"])
+def test_what_is_no_model_on_the_hub_is_not_opened(name):
+    base, _, commit = name.partition("@")
+    with pytest.raises(OptionError, match=f"the report names {name}, which is not opened .*; add --base BASE"):
+        again(claimed(base=base, base_commit=commit or None, sources=["--base"]))
+    with pytest.raises(OptionError, match=f"the report names {name}, which is not opened .*; add MODEL"):
+        again(stored.decode(content(model=base, commit=commit or None), "f"))
+
+
+def test_a_folder_of_the_working_directory_is_not_taken_for_the_hub(hub, monkeypatch):
+    monkeypatch.chdir(hub)
+    with pytest.raises(RepositoryError, match="acme/base may be a name on the Hub, and there is a folder"):
+        stored.verify(stored.decode(content(model="acme/base", claims=[]), "f"), None, (), Options())
+
+
+@pytest.mark.parametrize(("name", "typed"), form.AGAIN.items())
+def test_no_report_makes_the_checker_run_code_or_read_further_files(name, typed):
+    report = stored.decode(content(settings=DOCUMENT["settings"] | {name: True}), "f")
+    with pytest.raises(OptionError, match=f"the report was made with {typed}, which no file turns on; add it yourself"):
+        again(report)
+    assert name not in form.TAKEN
+
+
+def test_settings_and_the_recipe_are_those_that_this_version_knows():
+    """The name of a recipe is a part of the names of files in the cache."""
+    with pytest.raises(OptionError, match="alpha must be a number, not 'x'"):
+        again(stored.decode(content(settings=DOCUMENT["settings"] | {"alpha": "x"}), "f"))
+    with pytest.raises(OptionError, match="has a recipe that this hf-lineage does not know"):
+        again(stored.decode(content(recipe=DOCUMENT["recipe"] | {"name": "../../x"}), "f"))
+
+
+def test_folders_that_are_given_stand_for_those_of_the_report(hub):
+    model, base = hub / "fern/child", hub / "acme/base"
+    report = check(str(model), str(base))
+    record = stored.decode(encode(form.published(report)).encode(), "f")
+    assert stored.verify(record, str(model), (str(base),), Options())[1] == []
+    with pytest.raises(OptionError, match="the report has 1 bases by --base, not 2"):
+        stored.verify(record, str(model), (str(base), "x/y"), Options())
+
+
+def test_several_that_were_compared_are_compared_again():
+    options = Options(local_hub=goldens.HUB, seed=0, permutations=99, paths=("mlp",))
+    report = compare("acme/llama-base", ("fern/llama-finetune-a", "otter/llama-independent"), options)
+    document = stored.decode(encode(form.document(report)).encode(), "f")
+    assert again(document) == []
+    with pytest.raises(OptionError, match="the report compares several models; leave MODEL out"):
+        stored.verify(document, "x/y", (), options)
+
+
+def test_on_the_hub_it_is_at_the_commits_of_the_report(online):
+    names = ("fern/llama-finetune-a", "acme/llama-base")
+    report = check(names[0], options=Options(seed=0, permutations=99, paths=("mlp",)))
+    document = stored.decode(encode(form.published(report)).encode(), "f")
+    checked, found = stored.verify(document, None, (), Options())
+    assert found == []
+    assert str(checked) == " against ".join(f"{name}@{online.commit(name, 'main')}" for name in names)
+    moved = msgspec.structs.replace(document, commit=COMMIT)
+    assert stored.verify(moved, names[0], (), Options())[1] == [
+        (f"the model: commit {COMMIT} stored, {online.commit(names[0], 'main')} now", False)
+    ]
+
+
+def test_the_last_line_says_by_which_unusual_settings_a_report_verifies():
+    lenient = content(settings=DOCUMENT["settings"] | {"alpha": 0.5, "min_share": 0.01})
+    assert str(stored.decode(lenient, "f")).endswith("; alpha 0.5; min_share 0.01")
+    assert ";" not in str(stored.decode(content(), "f"))
