@@ -206,6 +206,8 @@ def parts_of_class(config: Mapping[str, Any]) -> Mapping[str, Part]:
 
 def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
     """Return a part of a model as a model of its own class: that of the type in its settings, else the usual one."""
+    from hf_lineage.architecture.likeness import Within
+
     within = Within(part.prefixes, part.settings)
     settings = within.config(config)
     of_type = classes_of_type(settings.get("model_type"))
