@@ -32,7 +32,7 @@ def matrices(folder: Path) -> Tensors:
     }
 
 
-def repacked(source: Path, folder: Path, pack: Pack, layers: int = 99, **settings: Any) -> Path:
+def repacked(source: Path, folder: Path, pack: Pack, layers: Any = 99, **settings: Any) -> Path:
     """A copy of the first layers of a model, their matrices packed; `settings` are the quantization's."""
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("README.md"))
     stored = load_file(source / WEIGHTS)

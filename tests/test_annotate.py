@@ -1,4 +1,7 @@
-"""A check written into a folder: the card, the record beside it, and nothing else."""
+"""A check written into a folder: the card, the record beside it, and nothing else.
+
+The section of a card is a table of the claims, what measures them again, and nothing that a name could add.
+"""
 
 import contextlib
 import json
@@ -7,13 +10,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from markdown_it import MarkdownIt
 
 from hf_lineage import annotate as annotate_module
 from hf_lineage import errors
+from hf_lineage.annotate import render
 from hf_lineage.claims import card as card_module
 from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.files import atomic
 from hf_lineage.report.json import SCHEMA as schema
+from hf_lineage.report.wording import MEANING
+from tests import goldens
+from tests.hostile import NAMES
 from tests.invoking import lineage
 from tests.models import WEIGHTS, card, tiny_llama
 
@@ -230,3 +238,65 @@ def test_a_card_that_cannot_be_edited_is_refused_before_weights_are_read(hub):
     (hub / "fern/child/README.md").write_text(f"---\nbase_model: acme/base\n---\n{card_module.BEGIN}\n")
     (hub / "fern/child" / WEIGHTS).write_bytes(b"")
     assert "(begin in line 4); remove them and run again" in annotate(hub, "--write").error
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+GOLDEN = json.loads(goldens.read(goldens.REPORT)) | {"commit": COMMIT}
+
+
+def recorded(**changes):
+    """The committed report, with its one claim changed."""
+    (claim,) = GOLDEN["claims"]
+    return GOLDEN | {"claims": [claim | changes]}
+
+
+def rows(text):
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_section_of_the_committed_record():
+    lines = render(recorded(score=0.99459, p_value_adjusted=0.0051)).splitlines()
+    assert lines == [
+        "## Lineage",
+        "",
+        "| Base | Verdict | Score | Inherited | p |",
+        "| --- | --- | --- | --- | --- |",
+        "| acme/llama-base | VERIFIED inherited | 0.995 | 100% | 0.0051 |",
+        "",
+        f"Checked by hf-lineage {GOLDEN['tool']['version']} (fern/llama-finetune-a at {COMMIT}). "
+        f"Every number: [lineage/claims.json](lineage/claims.json). {MEANING}",
+        "",
+        "```console",
+        f"$ {GOLDEN['claims'][0]['command']}",
+        "```",
+    ]
+
+
+def test_what_was_not_measured_is_a_dash():
+    nothing = {"score": None, "p_value_adjusted": None, "inherited": None, "paths": ()}
+    text = render(recorded(verdict="UNDECIDED", code="no-weights", verified=False, **nothing), ("a parent",))
+    assert text.startswith("## Lineage\n\na parent\n\n| Base |")
+    assert "| acme/llama-base | UNDECIDED no-weights | – | – | – |" in rows(text)
+
+
+def test_a_reason_is_a_sentence_under_the_table_and_names_the_base_once():
+    for reason in ("no weights", "acme/llama-base: no weights"):
+        assert "\n\nacme/llama-base: no weights\n\n" in render(recorded(reason=reason, verified=False))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_name_adds_no_block_to_the_card_and_ends_no_section(name):
+    text = render(recorded(base=name, reason=name, verified=False, command=f"hf-lineage check '{name}'"))
+    blocks, plain = (
+        [token.type for token in MarkdownIt("commonmark").enable("table").parse(each) if token.level == 0]
+        for each in (text, render(recorded(reason="because", verified=False)))
+    )
+    assert blocks == plain
+    whole = card_module.with_section("# Title\n", text)
+    assert card_module.with_section(whole, "") == card_module.with_section("# Title\n", "")
+
+
+@pytest.mark.parametrize("base", ["- x", "1. x", "# x", "    x", "---"])
+def test_a_base_that_would_begin_a_block_begins_a_sentence(base):
+    text = render(recorded(base=base, reason="it is not a Hub name", verified=False))
+    assert f"<p>{base.strip()}: it is not a Hub name</p>" in MarkdownIt().render(text)

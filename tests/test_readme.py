@@ -44,8 +44,14 @@ def test_every_generated_block_is_up_to_date(name):
     assert shown == render().strip(), "run `make docs`"
 
 
-def test_every_marked_block_is_generated(text):
+def test_blocks_are_generated_and_links_lead_to_a_file_a_folder_or_a_heading(text):
     assert set(re.findall(r"^<!-- begin (.+) -->$", text, re.MULTILINE)) <= set(BLOCKS)
+    links = re.findall(rf"{re.escape(REPOSITORY)}(blob|tree)/main/([\w./-]+)", text)
+    for kind, path in links:
+        assert (ROOT / path).is_dir() if kind == "tree" else (ROOT / path).is_file(), path
+    for page, anchor in re.findall(rf"{re.escape(REPOSITORY)}blob/main/([\w./-]+\.md)#([\w-]+)", text):
+        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 def test_the_readme_is_short_and_tells_how_to_set_up():
@@ -72,26 +78,9 @@ def test_every_link_of_the_readme_works_on_the_package_index():
     assert [link for link in links if not link.startswith("https://")] == []
 
 
-def test_every_link_into_the_repository_leads_to_a_file_or_a_folder(text):
-    links = re.findall(rf"{re.escape(REPOSITORY)}(blob|tree)/main/([\w./-]+)", text)
-    assert [
-        path for kind, path in links if not (ROOT / path).exists() or (ROOT / path).is_dir() != (kind == "tree")
-    ] == []
-
-
-def test_every_link_to_a_heading_of_a_page_on_github_leads_to_one(text):
-    for page, anchor in re.findall(rf"{re.escape(REPOSITORY)}blob/main/([\w./-]+\.md)#([\w-]+)", text):
-        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
-        assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("file", [README, PAGES / "review.md"], ids=["README", "review"])
-def test_every_word_is_told(file):
-    heading = {README: "## Read the verdict", PAGES / "review.md": "## The verdicts"}[file]
-    assert [row[0] for row in rows(file, heading)] == list(verdict.Word)
-
-
-def test_every_code_is_told_under_its_word_and_so_is_every_exit_code():
+def test_every_word_code_and_exit_code_is_told():
+    for file, heading in ((README, "## Read the verdict"), (PAGES / "review.md", "## The verdicts")):
+        assert [row[0] for row in rows(file, heading)] == list(verdict.Word)
     told = {(row[0], row[1].strip("`")) for row in rows(PAGES / "review.md", "## Codes")}
     assert told == {(code.word, code.value) for code in verdict.Code}
     codes = [row[0] for row in rows(PAGES / "review.md", "## Exit codes")]

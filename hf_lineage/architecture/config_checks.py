@@ -27,7 +27,7 @@ QUANTIZED = ("quantization_config", "compression_config")
 """Keys at the top of `config.json` that say how all weights are stored."""
 
 
-class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One value of `model_type`."""
 
     classes: tuple[str, ...]
@@ -108,7 +108,7 @@ class Part(NamedTuple):
     config: Mapping[str, Any]
 
 
-_types = functools.partial(registry_table, MODEL_TYPES, dict[str, _Type])
+_types = functools.partial(registry_table, MODEL_TYPES, dict[str, ModelType])
 _multipliers = functools.partial(registry_table, MULTIPLIERS, _Multipliers)
 kinds = functools.partial(registry_table, SETTINGS, dict[str, Kind])
 
@@ -119,14 +119,9 @@ def held() -> frozenset[str]:
     return table.keys | table.limits | table.beside | table.epsilons | table.sparsities
 
 
-def classes_of_type(kind: Any) -> tuple[str, ...]:
-    """Return the listed classes of a `model_type`; none of one that is not known."""
-    return _types()[kind].classes if isinstance(kind, str) and kind in _types() else ()
-
-
-def default_depth(kind: Any) -> int | None:
-    """Return the number of layers of a type's models where `config.json` does not state it; None if unknown."""
-    return _types()[kind].depth if isinstance(kind, str) and kind in _types() else None
+def known_type(kind: Any) -> ModelType:
+    """Return what is known of a `model_type`: nothing, and no classes, of one that is not in the table."""
+    return _types().get(kind if isinstance(kind, str) else "", ModelType(classes=()))
 
 
 def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
@@ -184,7 +179,7 @@ def _own(architecture: str) -> list[str]:
 def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
     """Return whether every class of a type has its layers where this factorization says."""
     try:
-        names = {lookup({**config, "architectures": [name]})[1].name for name in classes_of_type(kind)}
+        names = {lookup({**config, "architectures": [name]})[1].name for name in known_type(kind).classes}
     except NothingToCompare:
         return False
     return names == {factorization.name}
@@ -301,7 +296,7 @@ def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
 
     Where transformers is given a type and no class, it takes the model without a head.
     """
-    if not config.get("architectures") and (classes := classes_of_type(config.get("model_type"))):
+    if not config.get("architectures") and (classes := known_type(config.get("model_type")).classes):
         return {**config, "architectures": [min(classes, key=lambda name: (not name.endswith("Model"), len(name)))]}
     if "architectures" in config or "model_type" in config:
         return dict(config)

@@ -1,6 +1,6 @@
 """Guess: the layers of a header by their numbers alone, and tensors of a layer that may be a branch.
 
-Every set of a registry file is a pattern that is searched under every module of a layer, so names from the registry
+Every set of a registry file is a pattern that is searched under every module of a layer. So names from the registry
 match in new combinations. What no pattern fits is guessed by letters and sizes.
 """
 

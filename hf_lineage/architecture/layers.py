@@ -269,7 +269,10 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
         if absent and any(map(layer.find, names)):
             raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, although others of its branch are there")
         if not absent:
-            by_role = {role: _on_disk(slot, layer) for role, slot in wanted.items()}
+            by_role = {}
+            for role, slot in wanted.items():
+                tensor, *latent = (layer.find(name) or name for name in slot.tensors)
+                by_role[role] = replace(slot, tensor=tensor, latent=tuple(latent))
             norm, output_norm, inner_norm = (_first(names, layer) for names in matrices.norms)
             between = (slot.latent[1] for slot in by_role.values() if slot.latent)
             norms = [name for name in (norm, output_norm, inner_norm, *between) if name and name.endswith(".weight")]
@@ -283,11 +286,6 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 expert=expert,
                 biases=dict(_biases((*(slot.tensor for slot in by_role.values()), norm), layer)),
             )
-
-
-def _on_disk(slot: Slot, layer: Layer) -> Slot:
-    tensor, *latent = (layer.find(name) or name for name in slot.tensors)
-    return replace(slot, tensor=tensor, latent=tuple(latent))
 
 
 def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from hf_lineage.architecture.layers import KERNEL, Heads, Layer, LayerSet, Shape, Stack, find_layers, find_sets
+from hf_lineage.architecture.layers import KERNEL, Heads, LayerSet, Shape, Stack, find_layers, find_sets
 from hf_lineage.architecture.registry import Slot, setting
 from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, PATHS, Factorization
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -129,7 +129,6 @@ class Fit:
         return replace(layer_set, heads=heads, stacked=tuple(experts), width=self.width)
 
 
-T = TypeVar("T")
 Sets = tuple[tuple[LayerSet, ...], ...]
 
 
@@ -199,51 +198,33 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
     Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`,
     NothingToCompare for more layers than can be compared.
     """
-    everything = find_layers(factorization, shapes)
-    if len(everything) > MOST_LAYERS:
-        raise NothingToCompare(f"the weights have {len(everything)} layers; at most {MOST_LAYERS} are compared")
-    layers = itertools.groupby(everything, key=lambda layer: layer.stack)
-    stacks = [_bound(factorization, shapes, config, stack, list(own)) for stack, own in layers]
-    if not any(layout.width for layout in stacks):
+    layers = find_layers(factorization, shapes)
+    if len(layers) > MOST_LAYERS:
+        raise NothingToCompare(f"the weights have {len(layers)} layers; at most {MOST_LAYERS} are compared")
+    fits, unclaimed = list[Fit](), list[str]()
+    bound: dict[str, list[tuple[LayerSet, ...]]] = {branch: [] for branch in BRANCH_ROLES}
+    for stack, own in itertools.groupby(layers, key=lambda layer: layer.stack):
+        here = list(own)
+        sets = {
+            branch: [find_sets(factorization.branches.sets(branch), layer) for layer in here] for branch in BRANCH_ROLES
+        }
+        heads = _heads(factorization, stack, config) if any(sets["attention"]) else 0
+        fit = Fit(factorization, shapes, heads)
+        # The width is that of the stream which the first branch writes into; 0 if there is no branch.
+        if first := next(itertools.chain.from_iterable(itertools.chain(*sets.values())), None):
+            fit = replace(fit, width=fit.matrix(first.slots.get("down") or first.slots["output"])[-2])
+        fits += [fit] * len(here)
+        mlps = [tuple(map(fit.mlp, layer_sets)) for layer_sets in sets["mlp"]]
+        attentions = [tuple(map(fit.attention, layer_sets)) for layer_sets in sets["attention"]]
+        bound["mlp"] += mlps
+        bound["attention"] += attentions
+        claimed = {name for layer_set in itertools.chain(*mlps, *attentions) for name in layer_set.tensors}
+        unclaimed += [name for each in here for name in each.unclaimed(fit.width, claimed, factorization.ignores)]
+    if not any(fit.width for fit in fits):
         raise CheckpointError(f"no layer has a branch that factorization {factorization.name} knows")
-    return Layout(
-        factorization,
-        widths=_joined(layout.widths for layout in stacks),
-        heads=max(layout.heads for layout in stacks),
-        branches={branch: _joined(layout.branches[branch] for layout in stacks) for branch in BRANCH_ROLES},
-        unclaimed=_joined(layout.unclaimed for layout in stacks),
-    )
-
-
-def _joined(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    return tuple(itertools.chain.from_iterable(parts))
-
-
-def _bound(
-    factorization: Factorization,
-    shapes: Mapping[str, Shape],
-    config: Mapping[str, Any],
-    stack: Stack,
-    layers: list[Layer],
-) -> Layout:
-    """Return the layout of one stack of layers."""
-    sets_by_branch = {
-        branch: [find_sets(factorization.branches.sets(branch), layer) for layer in layers] for branch in BRANCH_ROLES
-    }
-    heads = _heads(factorization, stack, config) if any(sets_by_branch["attention"]) else 0
-    first = next((layer_set for sets in sets_by_branch.values() for here in sets for layer_set in here), None)
-    fit = Fit(factorization, shapes)
-    # The width is that of the stream which the first branch writes into; 0 if there is no branch.
-    width = fit.matrix(first.slots.get("down") or first.slots["output"])[-2] if first else 0
-    fit = replace(fit, heads=heads, width=width)
-    of_branch = {"mlp": fit.mlp, "attention": fit.attention}
-    bound = {
-        branch: tuple(tuple(map(of_branch[branch], sets)) for sets in here) for branch, here in sets_by_branch.items()
-    }
-    layout = Layout(factorization, (fit.width,) * len(layers), heads, bound, unclaimed=())
-    claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
-    unclaimed = (name for layer in layers for name in layer.unclaimed(fit.width, claimed, factorization.ignores))
-    return replace(layout, unclaimed=tuple(unclaimed))
+    branches = {branch: tuple(of_layers) for branch, of_layers in bound.items()}
+    widths, most_heads = tuple(fit.width for fit in fits), max(fit.heads for fit in fits)
+    return Layout(factorization, widths, most_heads, branches, tuple(unclaimed))
 
 
 def _heads(factorization: Factorization, stack: Stack, config: Mapping[str, Any]) -> int:

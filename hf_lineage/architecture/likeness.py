@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hf_lineage.architecture import guess
 from hf_lineage.architecture.class_tensors import exact_classes
-from hf_lineage.architecture.config_checks import QUANTIZED, classes_of_type, usual_activations
+from hf_lineage.architecture.config_checks import QUANTIZED, known_type, usual_activations
 from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import Layout, bind
@@ -186,9 +186,18 @@ def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: s
     languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
     likes = next((likes for likes in (*languages, *by_group[:1]) if likes), list[Like]())
     # Those with a class of the model's type count if there are any, else those with its usual activation.
-    of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
+    typed = [it for it in likes if {*known_type(it.settings.get("model_type")).classes} & {*it.factorization.classes}]
     usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
-    return tuple(_named(ways, named, asked) for ways in _ways(of_type or usual or likes))
+    # Those that compute the same, whatever their settings, are one way, the plainest factorization first.
+    ways: dict[str, list[Like]] = {}
+    for like in sorted(
+        typed or usual or likes, key=lambda it: (len(it.factorization.requires), -len(it.factorization.classes))
+    ):
+        one = like.factorization
+        about = (one.normalization, one.gain, one.stored, one.exchangeable)
+        sets = [as_sets(one.branches.sets(kind)) for kind in KINDS]
+        ways.setdefault(repr((like.within.prefixes, about, sets)), []).append(like)
+    return tuple(_named(alike, named, asked) for alike in ways.values())
 
 
 def _of_group(
@@ -253,21 +262,10 @@ def _renamed(
     return renamed if len(set(renamed.values())) == len(renamed) else {}
 
 
-def _ways(likes: Sequence[Like]) -> list[list[Like]]:
-    """Return the likes in groups that compute the same, whatever their settings, the plainest factorization first."""
-    ways: dict[str, list[Like]] = {}
-    for like in sorted(likes, key=lambda one: (len(one.factorization.requires), -len(one.factorization.classes))):
-        one = like.factorization
-        about = (one.normalization, one.gain, one.stored, one.exchangeable)
-        sets = [as_sets(one.branches.sets(kind)) for kind in KINDS]
-        ways.setdefault(repr((like.within.prefixes, about, sets)), []).append(like)
-    return list(ways.values())
-
-
 def _named(ways: Sequence[Like], named: Sequence[str], asked: str | None) -> Like:
     """Return the first of some likes under one class: that of its own settings, else the usual one."""
     like = ways[0]
     own = [name for name in classes_named(like.settings) if name in like.classes]
-    own = own or [name for name in classes_of_type(like.settings.get("model_type")) if name in like.classes]
+    own = own or [name for name in known_type(like.settings.get("model_type")).classes if name in like.classes]
     name = asked or usual_class(like.factorization, own or like.classes, named)
     return replace(like, classes=(name,))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.config_checks import Outside, Part, default_depth
+from hf_lineage.architecture.config_checks import Outside, Part, known_type
 from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.registry import setting
@@ -101,7 +101,7 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
             f"config.json counts the layers twice, {' and '.join(f'{key}: {count}' for key, count in depths.items())}: "
             "loaders disagree on which count to use; make them agree"
         )
-    defaults = (default_depth(setting(config, f"{outer_key}model_type")) for outer_key in outer_keys)
+    defaults = (known_type(setting(config, f"{outer_key}model_type")).depth for outer_key in outer_keys)
     return next(itertools.chain(depths.values(), filter(None, defaults)), None)
 
 

@@ -13,7 +13,7 @@ from hf_lineage.checking.result import VERDICTS, Row, attempt, error_as_verdict
 from hf_lineage.claims.sources import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
-from hf_lineage.evidence.evaluate import as_read
+from hf_lineage.evidence.evaluate import mark_unlisted_class
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.lora import adjacent_matrices as partners
@@ -153,7 +153,7 @@ def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: 
     except VERDICTS as error:
         return Row(claim, error_as_verdict(error), source.commit, notes=(adapter.described,))
     places = placement.find_places(base, adapter.lora)
-    outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
+    outcome = mark_unlisted_class(_judged(adapter, base, places, options), (base.described.read_as,))
     repo, done = base.described.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     return Row(
         claim,

@@ -126,12 +126,12 @@ class ModelPair:
         sizes = _sizes(base, options)
         return (base, candidate) if sizes and sizes == _sizes(candidate, options) else ()
 
-    def sample(self, layers: Collection[int], all_units: bool = False) -> tuple[Signature, Signature]:
-        """Return the signatures of a sample of these layers, of some or all of their units.
+    def sample(self, layers: Collection[int], all_units: bool = False, look: int = 0) -> tuple[Signature, Signature]:
+        """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew.
 
         Raise LineageError if they cannot be read.
         """
-        sample = Sample(self.options.seed or 0, all_units=all_units)
+        sample = Sample(self.options.seed or 0, all_units, look)
         base, candidate = (model.reading.sampled(self.options.paths, layers, sample) for model in self.sampled)
         return base, candidate
 
@@ -194,7 +194,7 @@ def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> V
     heads = options.paths in NAMED or HEADS in options.paths
     analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
     framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
-    return unit_comparison.judge_framed(framed, criteria)
+    return unit_comparison.judge_units(framed, criteria)
 
 
 def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:

@@ -16,7 +16,7 @@ from hf_lineage.architecture.schema import as_names
 from hf_lineage.checkpoint.vocabulary import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.inherited import HALF, inherited_heads
-from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
+from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, UnitComparison, compare_units
 from hf_lineage.signature import fitted_coordinates as procrustes
 from hf_lineage.signature.devices import return_freed_memory
 from hf_lineage.signature.recipe import Array
@@ -114,7 +114,7 @@ Analyses = Sequence[Collection[int]]
 def compare_by_units(
     base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
     known: tuple[Known, Known] = (Known(), Known()), heads: bool = True,
-) -> Framed:  # fmt: skip
+) -> UnitComparison:  # fmt: skip
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
     Without `fit`, coordinates are only fitted to the units where the two share no tokens. `known` is what the units of
@@ -125,7 +125,7 @@ def compare_by_units(
     units = [_Units(model, analyses[-1], test.seed, own) for model, own in models]
     depth, few = len(candidate.layout.numbers(PATH)), replace(test, permuted=FEW_PERMUTED)
 
-    def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
+    def seen(frame: Frame, through: tuple[Array, Array]) -> UnitComparison:
         for number, layers in enumerate(analyses, 1):
             return_freed_memory()
             coarse = number < len(analyses)
@@ -139,12 +139,12 @@ def compare_by_units(
                 break
         return _with_heads(framed, base, candidate, through) if heads and framed.least > HALF else framed
 
-    def by_known_coordinates() -> Framed:
+    def by_known_coordinates() -> UnitComparison:
         if at_first == TOKEN:
             return seen(*by_tokens(base, candidate))
         return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
 
-    def fitted() -> Framed:
+    def fitted() -> UnitComparison:
         if min(one.width for one in units) > procrustes.DIRECTIONS:
             procrustes.screen(*(one.heaviest(analyses[0], procrustes.SCREENED) for one in units))
         return seen(Frame(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
@@ -152,7 +152,9 @@ def compare_by_units(
     return _better(by_known_coordinates, fitted, fit or at_first != TOKEN)
 
 
-def _with_heads(framed: Framed, base: Opened, candidate: Opened, through: tuple[Array, Array]) -> Framed:
+def _with_heads(
+    framed: UnitComparison, base: Opened, candidate: Opened, through: tuple[Array, Array]
+) -> UnitComparison:
     """Return the comparison with the share of heads, read one layer after the other."""
     both = (
         (
@@ -165,7 +167,7 @@ def _with_heads(framed: Framed, base: Opened, candidate: Opened, through: tuple[
     return replace(framed, heads=inherited_heads(found)) if found else framed
 
 
-def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
+def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitComparison], fit: bool) -> UnitComparison:
     """Return the coordinates that show more inherited units; fitted ones are tried if known ones show less than half.
 
     Raise NothingToCompare, with the reason of the first, if neither exists.

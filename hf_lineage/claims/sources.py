@@ -248,7 +248,7 @@ def parted(text: str) -> tuple[str, list[str]]:
 
 
 def front_matter(lines: Sequence[str]) -> tuple[int, int | None]:
-    """Return the first line of the YAML at the top of a card, 0 if there is none, and the line of its end, if any."""
+    """Return the first line of the YAML at the top of a card and the line of its end, if any; 0 and 0 without YAML."""
     first = next((number for number, line in enumerate(lines) if line.strip()), None)
     if first is None or lines[first].strip() != "---":
         return 0, 0

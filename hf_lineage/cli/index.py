@@ -175,7 +175,6 @@ def identify(model: str, top: int, index: str | None, form: str, output: Path | 
 
 
 def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    """Return what is identified of a model."""
     from hf_lineage.cli.identified import FORMATS as IDENTIFIED_FORMATS
     from hf_lineage.evidence.criteria import Criteria
     from hf_lineage.hub.repo import RepoRef
@@ -202,7 +201,6 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
 
 
 def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    """Return what is identified of a repository of adapters."""
     from hf_lineage.cli.identified import BASES_FORMATS
     from hf_lineage.index.identify import identify_adapters
     from hf_lineage.report.command import against as command_against

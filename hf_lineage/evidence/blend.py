@@ -95,7 +95,7 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
         shares = replace(some.shares, parents=tuple(parents.get(one, DEPENDENT) for one in range(count)))
         every = tuple(made.get(one, Made.NONE) for one in range(count))
         return replace(some, shares=shares, by_branch=branches, made=every)
-    shares = shares_of(matrices, count, depth)
+    shares = next(iter(branches.values())) if len(branches) == 1 else shares_of(matrices, count, depth)
     weighed = [(one, solved(one.gram)) for one in matrices]
     remains = sum(residual(one.gram, weights) for one, weights in weighed)
     known = all(one.rounding is not None for one in matrices)

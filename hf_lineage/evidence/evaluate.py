@@ -41,7 +41,7 @@ def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdi
     return judge(measure([Pair.align(path, base, candidate) for path in criteria.paths], criteria), criteria)
 
 
-def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
+def reserve(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     """Return a verdict on two models, inconclusive if a reservation forbids to verify or contradict a claim."""
     reasons = tuple(dict.fromkeys(reservations))
     if not reasons or not (outcome.is_related or outcome.code is Code.UNRELATED):
@@ -49,7 +49,7 @@ def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     return Verdict(Code.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
 
 
-def as_read(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
+def mark_unlisted_class(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
     """Return a verdict on two models that were read as these classes, not verified if there are any, or doubts."""
     reasons = [f"read as {name}; its own code decides what it computes" for name in dict.fromkeys(classes) if name]
     code, everything = Code.UNLISTED_CLASS if reasons else Code.UNUSED, [*reasons, *doubts]
@@ -80,8 +80,8 @@ def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
 
 def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
     """Return the verdict on two signatures of all layers, with what they leave open by how they were read."""
-    outcome = reserved(evaluate(base, candidate, criteria), (*base.reservations, *candidate.reservations))
-    return as_read(outcome, (base.read_as, candidate.read_as), unaccounted(candidate.unaccounted))
+    outcome = reserve(evaluate(base, candidate, criteria), (*base.reservations, *candidate.reservations))
+    return mark_unlisted_class(outcome, (base.read_as, candidate.read_as), unaccounted(candidate.unaccounted))
 
 
 def with_strict(outcome: Verdict, strict: Strict) -> Verdict:

@@ -55,7 +55,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Framed:
+class UnitComparison:
     """Two models compared unit by unit."""
 
     frame: Frame
@@ -125,7 +125,7 @@ class Test:
     """Units of a layer that are permuted at most."""
 
 
-def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, test: Test) -> Framed:
+def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, test: Test) -> UnitComparison:
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
@@ -141,7 +141,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     for column, row in sorted(zip(columns.tolist(), rows.tolist(), strict=True)):
         weight = float(weights[column])
         experts += by_expert(bases[row], others[column], groups[column], weight, test.seed, test.permuted)
-    return Framed(
+    return UnitComparison(
         frame,
         numbers,
         depth,
@@ -189,14 +189,14 @@ THROUGH = {
 """Frame -> how units are compared in it, as a phrase."""
 
 
-def judge_framed(framed: Framed, criteria: Criteria) -> Verdict:
+def judge_units(framed: UnitComparison, criteria: Criteria) -> Verdict:
     """Return the verdict on what two models show unit by unit."""
     significant = framed.p_value is not None and framed.p_value <= criteria.alpha
     code, reason = _exact(framed, criteria) if significant else _by_share(framed, criteria)
     return replace(as_related(code, reason, criteria), framed=framed)
 
 
-def _by_share(framed: Framed, criteria: Criteria) -> tuple[Code, str]:
+def _by_share(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     """Return the verdict where the order of the units is not significant, by how many of them are inherited."""
     share = framed.inherited.share
     if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
@@ -219,7 +219,7 @@ def _by_share(framed: Framed, criteria: Criteria) -> tuple[Code, str]:
     return Code.UNRELATED, ""
 
 
-def _exact(framed: Framed, criteria: Criteria) -> tuple[Code, str]:
+def _exact(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
     undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
@@ -236,12 +236,12 @@ def _exact(framed: Framed, criteria: Criteria) -> tuple[Code, str]:
     )
 
 
-def _few_heads(framed: Framed, criteria: Criteria) -> str:
+def _few_heads(framed: UnitComparison, criteria: Criteria) -> str:
     """Say how little of its heads is inherited, where that is too little to verify it."""
     heads = framed.heads
     return f"only {heads.share:.0%} of what its heads write" if heads and heads.least <= criteria.min_share else ""
 
 
-def through(framed: Framed) -> str:
+def through(framed: UnitComparison) -> str:
     """Return how the units were compared, as a phrase."""
     return THROUGH[framed.frame.name].format(framed.frame)

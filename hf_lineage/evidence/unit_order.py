@@ -56,12 +56,12 @@ def strata_of(sizes: Vector) -> list[Numbers]:
     while waiting:
         some = waiting.pop()
         mine = logarithms[:, some]
-        widest = mine[np.ptp(mine, axis=1).argmax()]
-        low = widest < np.median(widest)
-        if len(some) < 2 * LEAST or not low.any() or np.ptp(widest) < np.log(RATIO):
-            done.append(some)
-        else:
+        spans = np.ptp(mine, axis=1)
+        widest = mine[spans.argmax()]
+        if len(some) >= 2 * LEAST and spans.max() >= np.log(RATIO) and (low := widest < np.median(widest)).any():
             waiting += [some[low], some[~low]]
+        else:
+            done.append(some)
     return done
 
 

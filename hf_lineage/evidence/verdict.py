@@ -187,7 +187,7 @@ class Verdict:
     """The verdict of each path by itself."""
     trace: gradient_alignment.Trace | None = None
     """Measurements of an adapter that was not merged; `evidence` and `by_path` are empty then."""
-    framed: unit_comparison.Framed | None = None
+    framed: unit_comparison.UnitComparison | None = None
     """Comparison unit by unit, where the paths do not decide; None if it was not made."""
     equal: EqualNumbers | None = None
     """Numbers that are the base's, bit for bit; None where they were not compared, or show nothing."""

@@ -15,14 +15,10 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfFileMetadata
-
 
 SOURCES = ("_snapshot_download", "file_download", "hf_api", "utils._http")
 """The modules of the client that we call, each with a logger of its name."""
@@ -165,13 +161,6 @@ def digests(name: str, commit: str | None) -> dict[str, str]:
         return {file.path: text(file.lfs.sha256) for file in entries if isinstance(file, RepoFile) and file.lfs}
 
     return ask(name, tree)
-
-
-def locate(name: str, commit: str, file: str) -> HfFileMetadata:
-    """Return the address, the size and the tag of a file of a repository; raise as `snapshot` does."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
-    return ask(name, lambda: get_hf_file_metadata(hf_hub_url(name, file, revision=commit)))
 
 
 def current_name(name: str, commit: str) -> str:

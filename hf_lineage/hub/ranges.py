@@ -158,10 +158,12 @@ class RangedFile:
             raise client.Unfinished(f"{self.file}: the server sent another part than the one requested")
 
     def _locate(self) -> HfFileMetadata:
+        from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
         self._downloads.count(requests=1)
-        repo = self.repo
-        metadata = client.locate(repo.remote or repo.name, repo.commit or "main", repo.within(self.file))
-        if metadata.commit_hash != repo.commit:
+        name, file, commit = self.repo.remote or self.repo.name, self.repo.within(self.file), self.repo.commit or "main"
+        metadata = client.ask(name, lambda: get_hf_file_metadata(hf_hub_url(name, file, revision=commit)))
+        if metadata.commit_hash != self.repo.commit:
             raise self._changed()
         if not metadata.size:
             raise NetworkError(f"{self}: the Hub does not give its size; try again later")

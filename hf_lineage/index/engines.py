@@ -24,40 +24,30 @@ from urllib.parse import urlsplit
 from hf_lineage.errors import OptionError, installation
 
 
-class Pace:
-    """Lets requests pass at equal intervals; whoever comes too early waits."""
-
-    def __init__(self, a_minute: float, sleep: Callable[[float], None] = time.sleep) -> None:
-        self.interval = 60 / a_minute
-        self._next, self._lock, self._sleep = 0.0, threading.Lock(), sleep
-
-    def __call__(self, request: Any) -> None:
-        """Wait until a request may be sent, unless it goes to another place than the Hub."""
-        from huggingface_hub import constants
-
-        if urlsplit(str(request.url))[:2] != urlsplit(constants.ENDPOINT)[:2]:
-            return
-        with self._lock:
-            now = time.monotonic()
-            wait = max(0.0, self._next - now)
-            self._next = max(now, self._next) + self.interval
-        if wait:
-            self._sleep(wait)
-
-
 @functools.cache
 def limit(a_minute: float | None) -> None:
-    """Let the Hub's client send at most so many requests a minute from this process, or as many as the Hub allows."""
+    """Let this process send the Hub at most so many requests a minute, at equal intervals, or as many as it allows."""
     if not a_minute:
         return
-    from huggingface_hub import set_client_factory
+    from huggingface_hub import constants, set_client_factory
     from huggingface_hub.utils._http import default_client_factory
 
-    pace = Pace(a_minute)
+    interval, free, lock = 60 / a_minute, 0.0, threading.Lock()
+
+    def wait(request: Any) -> None:
+        nonlocal free
+        if urlsplit(str(request.url))[:2] != urlsplit(constants.ENDPOINT)[:2]:  # to another place than the Hub
+            return
+        with lock:
+            now = time.monotonic()
+            delay = max(0.0, free - now)
+            free = max(now, free) + interval
+        if delay:
+            time.sleep(delay)
 
     def paced() -> Any:
         client = default_client_factory()
-        client.event_hooks["request"].append(pace)
+        client.event_hooks["request"].append(wait)
         return client
 
     set_client_factory(paced)

@@ -270,11 +270,6 @@ def entries_at(shards: Sequence[Shard], rows: Sequence[int]) -> list[Entry]:
     return [found[row] for row in rows]
 
 
-def digest(entries: Sequence[Entry]) -> str:
-    """Return a name for a shard of these models, which no shard of others has."""
-    return hashlib.sha256("".join(entry.identity for entry in entries).encode()).hexdigest()[:32]
-
-
 def why_unnameable(model: str) -> str:
     """Return why a name can stand in no line of an index; empty if it can."""
     if not model.isprintable():

@@ -7,6 +7,7 @@ several may write at once. Many small shards are joined into one for each group;
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,7 +159,8 @@ class Catalogue:
 
     def replace(self, old: Sequence[Shard], entries: Sequence[Entry], keys: Key) -> None:
         """Write models with their keys in place of some shards: as one, or as none where there are no models."""
-        new = shard_file.write(self.folder / KEYS, shard_file.digest(entries), entries, keys) if entries else None
+        name = hashlib.sha256("".join(entry.identity for entry in entries).encode()).hexdigest()[:32]
+        new = shard_file.write(self.folder / KEYS, name, entries, keys) if entries else None
         for one in old:
             if one.file != new:
                 one.remove()

@@ -34,20 +34,17 @@ MATRIX = 2
 def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
     """Yield the pairs that are in the layers of a base, each with the number of its layer."""
     lora = base.layout.factorization.lora
-    counted_by = lora.value_heads
-    for layer, reader, writer in _pairs(base, lora.values):
-        rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
-        size = _part_of_heads(base, counted_by, rows)
+    for layer, reader, writer, rows, width in _pairs(base, lora.values):
+        size = _part_of_heads(base, lora.value_heads, rows)
         if size > 1:
             heads = Heads(rows // size, size)
             yield layer, _set({"value": reader, "output": writer}, {"value": heads, "query": heads}, width)
-    for layer, reader, writer in _pairs(base, lora.units):
-        rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
+    for layer, reader, writer, rows, width in _pairs(base, lora.units):
         yield layer, _set({"up": reader, "down": writer}, {"up": Heads(rows, 1)}, width)
 
 
-def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
-    """Yield both names of each complete pair, whose rows and columns belong together, in a layer that is known."""
+def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, str, int, int]]:
+    """Yield layer, names, rows and width of each complete pair, whose rows and columns belong together."""
     layers = _layers(base) if names else {}
     for reader, writer in names.items():
         for name in base.checkpoint.tensors:
@@ -55,9 +52,9 @@ def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, s
             other = f"{prefix}.{writer}.weight"
             if prefix == name or prefix not in layers or other not in base.checkpoint.tensors:
                 continue
-            read, written = _shape(base, name), _shape(base, other)
+            read, written = (base.checkpoint.tensors[one].shape for one in (name, other))
             if len(read) == len(written) == MATRIX and read[0] == written[1]:
-                yield layers[prefix], name, other
+                yield layers[prefix], name, other, read[0], written[0]
 
 
 def _layers(base: Opened) -> Mapping[str, int]:
@@ -70,10 +67,6 @@ def _layers(base: Opened) -> Mapping[str, int]:
                 for end in range(1, len(words)):
                     numbers.setdefault(".".join(words[:end]), set()).add(layer)
     return {prefix: next(iter(layers)) for prefix, layers in numbers.items() if len(layers) == 1}
-
-
-def _shape(base: Opened, name: str) -> tuple[int, ...]:
-    return base.checkpoint.tensors[name].shape
 
 
 def _part_of_heads(base: Opened, key: str, rows: int) -> int:

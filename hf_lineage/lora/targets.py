@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -26,60 +25,37 @@ EXPERTS, WEIGHT = "experts", "weight"
 Names = frozenset[str]
 
 
-@dataclass(frozen=True)
-class _Targets:
-    """The modules, layers and parameters that an adapter's configuration names."""
-
-    modules: Names | None
-    """Modules that are adapted; None where all of them are, or where a pattern chooses them."""
-    excluded: Names
-    saved: Names
-    """Modules that are stored whole, with all that is in them."""
-    layers: frozenset[int] | None
-    """Numbers of the layers that are adapted; None where all of them are."""
-    holders: Names
-    """Modules of which a parameter is adapted by itself."""
-    bare: Names
-    """Parameters that are adapted wherever they are."""
-
-
 def find_idle(config: Mapping[str, Any], modules: Collection[str]) -> Names:
     """Return those of some modules, by their names, whose factors peft passes over under an adapter's configuration."""
     keys = ("exclude_modules", "modules_to_save", "target_parameters")
     excluded, saved, parameters = (_names(config.get(key)) or Names() for key in keys)
-    named = config.get("target_modules")
-    bare = Names(name for name in parameters if "." not in name)
-    targets = _Targets(
-        modules=Names() if named is None and parameters else _names(named),
-        excluded=excluded,
-        saved=saved,
-        layers=_layers(config),
-        holders=Names(name.rpartition(".")[0] for name in parameters - bare),
-        bare=bare,
-    )
+    named, layers = config.get("target_modules"), _layers(config)
+    # None where all modules are adapted, or where a pattern chooses them.
+    adapted = Names() if named is None and parameters else _names(named)
+    bare = Names(name for name in parameters if "." not in name)  # adapted wherever they are
+    holders = Names(name.rpartition(".")[0] for name in parameters - bare)
+
+    def is_adapted(module: str) -> bool:
+        """Return whether a module is adapted as a whole."""
+        words = module.split(".")
+        within = {".".join(words[start:stop]) for start, stop in combinations(range(len(words) + 1), 2)}
+        ends = _ends(words)
+        if ends & excluded or within & saved:
+            return False
+        if adapted is None or module in adapted:
+            return True
+        layer = LAYER.match(module)
+        here = layers is None or (layer is not None and int(layer["number"]) in layers)
+        return here and bool(ends & adapted)
+
+    def holds_adapted(module: str) -> bool:
+        """Return whether parameters of a module may be adapted; its name does not tell the parameters that it holds."""
+        words = module.replace(WRAPPED, "").split(".")
+        anywhere = WEIGHT in bare or (words[-1] == EXPERTS and bool(bare))
+        return anywhere or bool(_ends(words) & holders)
+
     shallow = [name for name in modules if name.count(".") < DEEPEST]
-    return Names(modules) - {one for one in shallow if _is_adapted(one, targets) or _holds_adapted(one, targets)}
-
-
-def _is_adapted(module: str, targets: _Targets) -> bool:
-    """Return whether a module is adapted as a whole."""
-    words = module.split(".")
-    within = {".".join(words[start:stop]) for start, stop in combinations(range(len(words) + 1), 2)}
-    ends = _ends(words)
-    if ends & targets.excluded or within & targets.saved:
-        return False
-    if targets.modules is None or module in targets.modules:
-        return True
-    layer = LAYER.match(module)
-    here = targets.layers is None or (layer is not None and int(layer["number"]) in targets.layers)
-    return here and bool(ends & targets.modules)
-
-
-def _holds_adapted(module: str, targets: _Targets) -> bool:
-    """Return whether parameters of a module may be adapted; its name does not tell the parameters that it holds."""
-    words = module.replace(WRAPPED, "").split(".")
-    anywhere = WEIGHT in targets.bare or (words[-1] == EXPERTS and bool(targets.bare))
-    return anywhere or bool(_ends(words) & targets.holders)
+    return Names(modules) - {name for name in shallow if is_adapted(name) or holds_adapted(name)}
 
 
 def _ends(words: Sequence[str]) -> set[str]:

@@ -98,22 +98,21 @@ def shortened(name: str) -> str:
 
 
 def written(name: str, start: Path | None) -> str:
-    """Return a name as a command has it that is run in the folder `start`, or anywhere: a path is `reachable`."""
-    return reachable(name, start) if is_here(name) else name
+    """Return a name as a command has it that is run in the folder `start`, or anywhere.
 
+    Of a path the last part is left alone where the way leads far, or over /.
 
-def reachable(path: str, start: Path | None) -> str:
-    """Return a path as it is written in the folder `start`; its last part alone where the way leads far, or over /.
-
-    >>> reachable("/home/me/base", Path("/home/me/model")), reachable("/data/base", Path("/home/me/model"))
+    >>> written("/home/me/base", Path("/home/me/model")), written("/data/base", Path("/home/me/model"))
     ('../base', '/path/to/base')
     """
+    if not is_here(name):
+        return name
     if start is not None:
-        relative = os.path.relpath(path, start)
+        relative = os.path.relpath(name, start)
         up, depth = PurePath(relative).parts.count(".."), len(start.absolute().parts) - 1
         if up <= NEAR and (up < depth or not depth):
             return relative if relative.startswith(".") else f"./{relative}"
-    return f"{TO_FILL_IN}/{Path(path).absolute().name or Path(path).resolve().name}"
+    return f"{TO_FILL_IN}/{Path(name).absolute().name or Path(name).resolve().name}"
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence.equal_numbers import EqualNumbers
-from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, Executed, Loss, Ran, Strict, amount
+from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, Executed, Strict, amount
 from hf_lineage.evidence.relation import Means
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.policy import Policy, Waiver
@@ -33,12 +33,20 @@ UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 def describe_executed(executed: Executed, row: Row, _report: Report) -> Finding:
     """Return what was seen when the model ran."""
-    sentences, ablation = tuple(_run_sentences(row, executed)), executed.ablation
+    sentences, ablation, ran = tuple(_run_sentences(row, executed)), executed.ablation, executed.ran
     values = {
         "verified": row.verdict.is_executed,
         "problem": executed.problem or None,
         "seed": executed.seed,
-        "ran": executed.ran and _ran(executed.ran),
+        "ran": ran
+        and {
+            "model": ran.model,
+            "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
+            "tokens_of": ran.tokens_of,
+            "parameters": ran.numbers,
+            "dtype": ran.dtype,
+            "bytes_from_disk": ran.on_disk,
+        },
         "ablation": ablation and _ablation(ablation),
     }
     return Finding(
@@ -91,17 +99,6 @@ def _table(ablation: Ablation) -> Table:
     return Table(title, ("What is held", "Parts", "Lost", "From", "To"), rows, (1, 2, 3, 4))
 
 
-def _ran(ran: Ran) -> dict[str, Any]:
-    return {
-        "model": ran.model,
-        "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
-        "tokens_of": ran.tokens_of,
-        "parameters": ran.numbers,
-        "dtype": ran.dtype,
-        "bytes_from_disk": ran.on_disk,
-    }
-
-
 def _ablation(ablation: Ablation) -> dict[str, Any]:
     losses = {"inherited": ablation.inherited, "equal": ablation.equal, "others": ablation.others}
     return {
@@ -110,13 +107,11 @@ def _ablation(ablation: Ablation) -> dict[str, Any]:
         "says": ablation.says,
         "used": ablation.is_used,
         "carries": ablation.carries,
-        **{name: loss and _loss(loss) for name, loss in losses.items()},
+        **{
+            name: loss and {"mean": loss.mean, "low": loss.interval[0], "high": loss.interval[1], "parts": loss.parts}
+            for name, loss in losses.items()
+        },
     }
-
-
-def _loss(loss: Loss) -> dict[str, Any]:
-    low, high = loss.interval
-    return {"mean": loss.mean, "low": low, "high": high, "parts": loss.parts}
 
 
 SHOWN, MOST, NAMED = 20, 1000, 3
@@ -138,7 +133,7 @@ def describe_strict(strict: Strict, row: Row, _report: Report) -> Finding:
         "Every number",
         wording.about(row),
         sentences,
-        tuple(_strict_details(strict)),
+        (*(f"{count:,} tensors {_how(how)}" for how, count in strict.stored.items()), *strict.copies),
         (table,) if strict.beyond else (),
         values=_strict_values(row, strict, sentences[0]),
         in_verdict=True,
@@ -196,10 +191,8 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown
 
 
-def _strict_details(strict: Strict) -> Iterator[str]:
-    for how, count in strict.stored.items():
-        yield f"{count:,} tensors {f'stored as {how}' if how else 'hold the same numbers'}"
-    yield from strict.copies
+def _how(stored: str) -> str:
+    return f"stored as {stored}" if stored else "hold the same numbers"
 
 
 def _rows(beyond: Sequence[Beyond]) -> Iterator[tuple[str, ...]]:
@@ -219,24 +212,23 @@ def _strict_values(row: Row, strict: Strict, sentence: str) -> Mapping[str, Any]
         "right": strict.right,
         "tensors": strict.tensors,
         "stored": {how or "equal": count for how, count in strict.stored.items()},
-        "beyond": list(map(_one, strict.beyond[:MOST])),
+        "beyond": [
+            {
+                "tensor": one.name,
+                "numbers": one.numbers,
+                "beyond": one.beyond,
+                "excess": one.excess if math.isfinite(one.excess) else None,
+                "place": list(one.place),
+                "coarse": one.coarse,
+                "why": one.why,
+            }
+            for one in strict.beyond[:MOST]
+        ],
         "unbound": dict(strict.unbound),
         "added": list(strict.added),
         "lacking": list(strict.lacking),
         "copies": list(strict.copies),
         "settings": list(strict.settings),
-    }
-
-
-def _one(one: Beyond) -> Mapping[str, Any]:
-    return {
-        "tensor": one.name,
-        "numbers": one.numbers,
-        "beyond": one.beyond,
-        "excess": one.excess if math.isfinite(one.excess) else None,
-        "place": list(one.place),
-        "coarse": one.coarse,
-        "why": one.why,
     }
 
 

@@ -16,7 +16,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Word
 from hf_lineage.index.tree import Edge, Mark, Tree
 from hf_lineage.report import wording
-from hf_lineage.report.page import draw, fill, shortened
+from hf_lineage.report.page import draw, fill
 from hf_lineage.report.verdicts import sentences
 
 TONES = {
@@ -134,7 +134,6 @@ def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
     places = {node.name: (LEFT + STEP * min(node.depth, DEEPEST), TOP + LINE * at) for at, node in enumerate(nodes)}
     return draw(
         "tree",
-        {},
         title=title,
         described=described,
         size=(WIDTH, TOP + LINE * len(nodes) - LINE // 3),
@@ -167,6 +166,16 @@ def _bypass(start: tuple[int, int], end: tuple[int, int]) -> str:
     (x, top), (right, y) = start, end
     lane, bend = min(x, right) - BESIDE, BEND if top < y else -BEND
     return f"M{x} {top}Q{lane} {top} {lane} {top + bend}V{y - bend}Q{lane} {y} {right} {y}"
+
+
+def shortened(words: str, room: int) -> str:
+    """Return words in so many letters.
+
+    >>> shortened("org/model", 9), shortened("org/models", 9)
+    ('org/model', 'org/mode…')
+    """
+    line = printable(words, 200)
+    return line if len(line) <= room else f"{line[: room - 1]}…"
 
 
 def _shown(node: Node, x: int, y: int) -> dict[str, object]:

@@ -16,7 +16,7 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.relation import Derivation
-from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import advise, texts_of
 from hf_lineage.report.wording import whole
@@ -24,20 +24,17 @@ from hf_lineage.report.wording import whole
 
 def describe_descent(_related: bool, row: Row, _report: Report) -> Finding | None:
     """Return which layers come from the base that was compared; None if nobody knows."""
-    details = tuple(_descent(row))
-    brief = details[0] if details and row.verdict.verified else ""
-    return Finding("Descent", wording.about(row), details=details, in_verdict=True, brief=brief) if details else None
-
-
-def _descent(row: Row) -> Iterator[str]:
     evidence, framed = wording.best(row), row.verdict.framed
     if evidence is None and framed:
-        yield _counted(framed.layers[1], framed.inherited.layers, framed.depth)
+        details = [_counted(framed.layers[1], framed.inherited.layers, framed.depth)]
     elif evidence and evidence.inherited:
         depth = row.layers if evidence.analyses > 1 and row.layers else evidence.read
-        yield _counted(evidence.layers[1], evidence.inherited.layers, depth)
-        for layers in wording.came_from(evidence):
-            yield f"Counted in the model, then in the base: {layers}"
+        details = [_counted(evidence.layers[1], evidence.inherited.layers, depth)]
+        details += [f"Counted in the model, then in the base: {layers}" for layers in wording.came_from(evidence)]
+    else:
+        return None
+    brief = details[0] if row.verdict.verified else ""
+    return Finding("Descent", wording.about(row), details=tuple(details), in_verdict=True, brief=brief)
 
 
 def list_layers(layers: Sequence[int]) -> str:
@@ -80,12 +77,7 @@ def describe_relation(derivation: Derivation, row: Row, _report: Report) -> Find
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
     made = f"{where}{derivation.words}"
     seen, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
-    return Finding("Relation", wording.about(row), (seen,), values=_values(derivation), brief=brief)
-
-
-def _values(derivation: Derivation) -> dict[str, Any]:
-    """Return the same for machines; null if it is not known."""
-    return {
+    values = {
         "means": [means.value for means in derivation.means],
         "words": derivation.words,
         "bits": derivation.bits or derivation.stored_bits or None,
@@ -94,6 +86,7 @@ def _values(derivation: Derivation) -> dict[str, Any]:
         "matrices": len(derivation.changes),
         "changed": len(derivation.changed),
     }
+    return Finding("Relation", wording.about(row), (seen,), values=values, brief=brief)
 
 
 @dataclass(frozen=True)
@@ -214,6 +207,16 @@ def state_all(report: Report) -> Iterator[str]:
         yield from () if finding.first else finding.statements
 
 
+def explained(report: Report) -> Iterator[tuple[str, Finding | Evidence]]:
+    """Yield what `--explain` adds for people, with its title: findings with more than sentences, and every path."""
+    for row in (*report.rows, None):
+        for _, finding in describe_claim(report, row) if row else describe_report(report):
+            if finding.tables or finding.details or finding.picture:
+                yield finding.named(finding.title), finding
+        if row:
+            yield from ((f"{wording.about(row)}, {path}", evidence) for path, evidence in row.verdict.evidence.items())
+
+
 DETAILS, NEXT = "Details: --explain", "Next: "
 MOST = 2
 """Sentences of what is in doubt, or was not looked at."""
@@ -241,21 +244,17 @@ def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     text, reason = texts_of(row.verdict), wording.reason(row)
     briefs = [finding.brief for _, finding in describe_claim(report, row) if finding.brief]
     head = briefs or [reason if row.verdict.verified and row.verdict.by_units else text.title]
-    yield " ".join(map(whole, [*head, *_by_chance(row.verdict)]))
+    evidence = row.verdict.evidence.get(row.verdict.decisive or "")
+    if evidence and row.verdict.is_related and not row.verdict.by_units:
+        empirical = evidence.empirical
+        highest = empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
+        head.append(f"Unrelated models of this size score at most {highest:.3f}")
+    yield " ".join(map(whole, head))
     doubts = list(_doubts(report, row))
     doubts = [*doubts[:MOST], *([f"{len(doubts) - MOST} more: --explain"] if len(doubts) > MOST else [])]
     if doubts:
         yield " ".join(map(whole, doubts))
     yield f"{NEXT}{advise(report, row)[0]}"
-
-
-def _by_chance(verdict: Verdict) -> Iterator[str]:
-    """Yield the highest score of independent models, where a path decided."""
-    evidence = verdict.evidence.get(verdict.decisive or "")
-    if evidence and verdict.is_related and not verdict.by_units:
-        empirical = evidence.empirical
-        highest = empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
-        yield f"Unrelated models of this size score at most {highest:.3f}"
 
 
 def _doubts(report: Report, row: Row) -> Iterator[str]:

@@ -6,21 +6,20 @@ Several claims are shown at a glance: one line for each parent, with a bar for w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Bar, Finding, Row
+from hf_lineage.checking.result import NAMED, Bars, Finding, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub import repo
 from hf_lineage.hub.repo import hub_name
-from hf_lineage.lora.gradient_alignment import Trace
 from hf_lineage.options import moment
-from hf_lineage.report import charts, page, verdicts, wording
+from hf_lineage.report import page, verdicts, wording
 from hf_lineage.report.command import of_claim, of_report, public
 from hf_lineage.report.family import figure
 from hf_lineage.report.findings import describe_claim, describe_report
@@ -41,8 +40,12 @@ class Tile(NamedTuple):
 
 def tiles(report: Report, row: Row) -> Iterator[Tile]:
     """Yield the numbers that decided, each with what it means."""
-    if row.verdict.trace:
-        yield from _of_trace(row, row.verdict.trace)
+    if trace := row.verdict.trace:
+        by_chance = "How often the adapter of an independent model would fit the base as well by chance."
+        yield Tile("p-value", f"{trace.p_value:.3g}", "", by_chance)
+        read = len({*trace.layers})
+        layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
+        yield Tile("Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}.")
     elif (evidence := wording.best(row)) is not None:
         yield from _of_path(report, row, evidence)
 
@@ -55,21 +58,13 @@ def _of_path(report: Report, row: Row, evidence: Evidence) -> Iterator[Tile]:
         f"1 means the same weights. On the {null.coordinates} test coordinates alone this pair scores "
         f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
     )
-    yield Tile("Score", score, charts.score_bar(null), around)
-    bar = charts.share_bar(inherited.share, inherited.interval) if inherited else ""
+    yield Tile("Score", score, page.score_bar(null), around)
+    bar = page.share_bar(inherited.share, inherited.interval) if inherited else ""
     yield Tile("Inherited", share, bar, _share_means(report, evidence))
     by_chance = f"How often independent models would score as high by chance.{verdicts.p_explained(evidence)}"
     yield Tile("p-value", p_value, "", by_chance)
     layers = f"{len(evidence.comparison.by_layer)}{f' of {row.layers}' if _unread(evidence, row.layers) else ''}"
     yield Tile("Layers", layers, "", f"Compared along the path {row.verdict.decisive}, each with its best partner.")
-
-
-def _of_trace(row: Row, trace: Trace) -> Iterator[Tile]:
-    by_chance = "How often the adapter of an independent model would fit the base as well by chance."
-    yield Tile("p-value", f"{trace.p_value:.3g}", "", by_chance)
-    read = len({*trace.layers})
-    layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
-    yield Tile("Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}.")
 
 
 def _share_means(report: Report, evidence: Evidence) -> str:
@@ -95,6 +90,24 @@ def figures(row: Row) -> tuple[str, str, str]:
     return score, share, p_value
 
 
+HINTS = (
+    "; --budget full reads all layers",
+    "; --no-cache reads the weights again",
+    "; --no-cache reads the weights",
+    "; if you are the publisher, add --policy own",
+)
+"""Ends of sentences that tell those who run the command something, which a page leaves out."""
+
+
+def without_hint(sentence: str) -> str:
+    """Return a sentence without what it tells those who run the command.
+
+    >>> without_hint("the signature comes from the cache; --no-cache reads the weights again")
+    'the signature comes from the cache'
+    """
+    return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)
+
+
 def is_shown_apart(finding: Finding) -> bool:
     """Return whether a finding has more than sentences, and a part of the page for it."""
     return bool(finding.tables or finding.picture or (finding.details and not finding.in_verdict))
@@ -107,16 +120,17 @@ def show(finding: Finding, named: str = "", explain: bool = False) -> Markup:
         finding=finding,
         named=named,
         explain=explain,
-        bars=[(bar.label, draw(bar)) for bar in finding.picture.bars] if finding.picture else (),
-        sentences=[page.without_hint(one) for one in (*finding.sentences, *finding.details)],
+        bars=list(_drawn(finding.picture)) if finding.picture else (),
+        sentences=[without_hint(one) for one in (*finding.sentences, *finding.details)],
     )
 
 
-def draw(bar: Bar) -> Markup:
-    """Return a bar from nothing to a share of the whole, with its interval; no bar where that is too wide."""
-    label = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})"
-    fill = "share pale" if bar.pale else "share"
-    return charts.interval_bar(label, bar.value if bar.clear else None, (bar.low, bar.high), "line", fill)
+def _drawn(picture: Bars) -> Iterator[tuple[str, Markup]]:
+    """Yield each bar with its label: from nothing to a share of the whole; no bar where its interval is too wide."""
+    for bar in picture.bars:
+        label, fill = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})", "share pale" if bar.pale else "share"
+        value = bar.value if bar.clear else None
+        yield bar.label, page.interval_bar(label, value, (bar.low, bar.high), "line", fill)
 
 
 FOLDER, STORED, NEITHER = "read from a folder", "given as a stored signature", "nothing of it was read"
@@ -163,29 +177,24 @@ UNREAD = " Layers without a column were not read: the others had made the verdic
 def describe_paths(row: Row, number: int, captions: bool) -> Iterator[dict[str, Any]]:
     """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means.
 
-    Where there are several claims the page says that once for all of them.
+    Where there are several claims the page says that once for all of them. A figure has a title, a picture, a caption
+    and a class.
     """
-    verdict = row.verdict
+    verdict, caption = row.verdict, CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
     for path, evidence in verdict.evidence.items():
+        name = f"claim-{number}-{path}"
+        figures = [(ALIKE, page.heat_map(evidence, f"{name}-heat"), caption[ALIKE], "map")]
+        if evidence.inherited:
+            remark = f"{caption[INHERITED]}{UNREAD if _unread(evidence, row.layers) else ''}".strip()
+            figures.append((INHERITED, page.inheritance(evidence, row.layers, f"{name}-share"), remark, ""))
+        figures.append((CHANCE, page.histogram(evidence.permutation, f"{name}-null"), caption[CHANCE], ""))
         yield {
             "path": path,
             "words": f": {verdict.by_path[path].label}" if len(verdict.evidence) > 1 else "",
-            "figures": list(_figures(evidence, f"claim-{number}-{path}", row.layers, captions)),
+            "figures": figures,
             "sentences": list(verdicts.null_sentences(evidence)),
             "rows": [verdicts.layer_cells(layer) for layer in verdicts.layer_rows(evidence)],
         }
-
-
-def _figures(
-    evidence: Evidence, name: str, layers: int | None, captions: bool
-) -> Iterator[tuple[str, Markup, str, str]]:
-    """Yield the title, the picture, the caption and the class of each figure."""
-    caption = CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
-    yield ALIKE, charts.heat_map(evidence, f"{name}-heat"), caption[ALIKE], "map"
-    if evidence.inherited:
-        remark = f"{caption[INHERITED]}{UNREAD if _unread(evidence, layers) else ''}".strip()
-        yield INHERITED, charts.inheritance(evidence, layers, f"{name}-share"), remark, ""
-    yield CHANCE, charts.histogram(evidence.permutation, f"{name}-null"), caption[CHANCE], ""
 
 
 def view_claim(report: Report, number: int, captions: bool, explain: bool) -> dict[str, Any]:
@@ -194,21 +203,20 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
     `explain` unfolds the tables of its findings.
     """
     row = report.rows[number]
+    findings = [one for _, one in describe_claim(report, row)]
     return {
         "number": number,
         "row": row,
         "text": texts_of(row.verdict),
         "reason": "" if row.verdict.code is Code.ADAPTER else wording.reason(row),
         "advice": advise(report, row),
-        "beside": list(state_beside(report, row)),
+        "beside": [words for one in findings if one.in_verdict for words in (*one.sentences, *one.details)],
         "tiles": list(tiles(report, row)),
         "evidence": list(describe_paths(row, number, captions)),
         "findings": [
-            (one.title, show(one, f"claim {number + 1}, ", explain))
-            for _, one in describe_claim(report, row)
-            if is_shown_apart(one)
+            (one.title, show(one, f"claim {number + 1}, ", explain)) for one in findings if is_shown_apart(one)
         ],
-        "remarks": list(dict.fromkeys(_remarks(report, row))),
+        "remarks": list(dict.fromkeys(_remarks(report, row, findings))),
         "of_model": commit_of_model(report, row),
         "of_base": commit_of_base(row),
         "sources": () if row.claim.sources == NAMED else row.claim.sources,
@@ -216,46 +224,38 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
     }
 
 
-def state_beside(report: Report, row: Row) -> Iterator[str]:
-    """Yield what findings say that belongs beside the verdict."""
-    for _, finding in describe_claim(report, row):
-        if finding.in_verdict:
-            yield from (*finding.sentences, *finding.details)
-
-
-def _remarks(report: Report, row: Row) -> Iterator[str]:
+def _remarks(report: Report, row: Row, findings: Sequence[Finding]) -> Iterator[str]:
     """Yield what was seen besides, without the name of the model or of the base in front, which the headlines have."""
     about, model = wording.about(row), printable(report.model, 200)
-    findings = (one for _, one in describe_claim(report, row) if not (is_shown_apart(one) or one.in_verdict))
+    besides = (one for one in findings if not (is_shown_apart(one) or one.in_verdict))
     sentences = (
-        *(sentence for one in findings for sentence in one.sentences),
+        *(sentence for one in besides for sentence in one.sentences),
         *map(printable, row.notes),
         *wording.origins(row),
         *wording.reading(row),
     )
     for sentence in sentences:
-        yield page.without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
+        yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
 
 
-def overview_line(report: Report, row: Row) -> tuple[Row, list[tuple[Markup | str, str]], str]:
-    """Return one claim of several: its row, bars with their figures, and layers from the base or why it is open."""
-    reason = wording.reason(row)
+def overview_line(row: Row, beside: Sequence[str]) -> tuple[Row, list[tuple[Markup | str, str]], str]:
+    """Return one claim of several: its row, bars with their figures, and layers from the base or why it is open.
+
+    Where there are figures alone the picture of a bar is empty. `beside` is what stands beside its verdict.
+    """
+    reason, evidence, (score, share, p_value) = wording.reason(row), wording.best(row), figures(row)
     short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
-    about = next(state_beside(report, row), short)
-    return row, list(_bars(row)), whole(about) if about else ""
-
-
-def _bars(row: Row) -> Iterator[tuple[Markup | str, str]]:
-    """Yield pictures, each with its figures; where there are figures alone the picture is empty."""
-    evidence, (score, share, p_value) = wording.best(row), figures(row)
+    bars: list[tuple[Markup | str, str]] = []
     if measured := wording.measured_share(row):
-        yield charts.share_bar(measured.share, measured.interval), f"{share} inherited"
+        bars.append((page.share_bar(measured.share, measured.interval), f"{share} inherited"))
     if evidence is not None:
         low, high = evidence.permutation.range
         words = f"Score {score}, p = {p_value}; by chance {low:.3f} to {high:.3f}."
-        yield charts.score_bar(evidence.permutation), words
+        bars.append((page.score_bar(evidence.permutation), words))
     elif p_value != "–":
-        yield "", f"p = {p_value}"
+        bars.append(("", f"p = {p_value}"))
+    about = next(iter(beside), short)
+    return row, bars, whole(about) if about else ""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -270,6 +270,7 @@ def render(report: Report, explain: bool = False) -> str:
     besides = (one for one in findings if one not in apart and not one.first)
     remarks = (*(sentence for one in besides for sentence in one.statements), *wording.remarks(report))
     compared = {row.model or report.model: commit_of_model(report, row) for row in rows}
+    claims = [view_claim(report, number, not several, explain) for number in range(len(rows))]
     models = [("Model", model, commit) for model, commit in compared.items()]
     models += [("Base", row.claim.base, commit_of_base(row)) for row in reversed(bases.values())]
     return page.fill(
@@ -282,14 +283,14 @@ def render(report: Report, explain: bool = False) -> str:
         several=several,
         explain=explain,
         family=figure(report),
-        lines=[overview_line(report, row) for row in rows] if several else (),
+        lines=[overview_line(claim["row"], claim["beside"]) for claim in claims] if several else (),
         shares_measured=any(wording.inherited_share(row) is not None for row in rows),
         first=[(one.title, show(one, explain=explain)) for one in findings if one.first],
         findings=[(one.title, show(one, explain=explain)) for one in apart],
-        claims=[view_claim(report, number, not several, explain) for number in range(len(rows))],
+        claims=claims,
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
         undeclared=texts()[Code.UNDECLARED],
-        remarks=[page.without_hint(remark) for remark in remarks],
+        remarks=[without_hint(remark) for remark in remarks],
         limits=verdicts.describe_limits(report),
         models=models if several else (),
         command=repeat,

@@ -20,12 +20,13 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import moment, stamp
-from hf_lineage.report import command, verdicts
+from hf_lineage.report import command, verdicts, wording
 from hf_lineage.report.command import Write, beside, publish
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
 from hf_lineage.report.verdicts import advise, texts
@@ -151,21 +152,14 @@ def _placed(makers: Sequence[Maker], described: Iterator[tuple[Maker, Finding]])
         if maker.key:
             own[maker.key] = finding.values
         else:
-            others[maker.name] = _finding(finding)
+            plain = loads(dumps(asdict(finding), allow_nan=False))
+            sentences = plain["sentences"] + plain["details"]
+            shown = {key: plain[key] for key in ("tables", "picture", "values")}
+            others[maker.name] = {"title": finding.title, "sentences": sentences, **shown}
     return own | {"findings": others}
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    """Return everything that a finding tells, under one key."""
-    plain = loads(dumps(asdict(finding), allow_nan=False))
-    sentences = plain["sentences"] + plain["details"]
-    return {"title": finding.title, "sentences": sentences} | {
-        key: plain[key] for key in ("tables", "picture", "values")
-    }
-
-
 def _claim(report: Report, row: Row) -> dict[str, Any]:
-    paths = [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()]
     return {
         "base": row.claim.base,
         "base_commit": row.base_commit,
@@ -177,7 +171,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         **_outcome(row.verdict.code, advise(report, row)),
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
-        **_decisive(row.verdict, paths),
+        **_decisive(row),
         "layers": row.layers,
         "notes": list(row.notes),
         "base_license": row.licence or None,
@@ -186,27 +180,25 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
             "model": row.model_origin and asdict(row.model_origin),
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
-        "paths": paths,
+        "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
         **_placed(OF_CLAIM, describe_claim(report, row)),
     }
 
 
-def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _decisive(row: Row) -> dict[str, Any]:
     """Return score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
-    if verdict.framed and verdict.by_units:
-        share, (low, high) = verdict.framed.inherited.share, verdict.framed.inherited.interval
-        inherited = {"share": share, "low": low, "high": high}
-        return {"score": None, "p_value_adjusted": verdict.framed.p_value, "inherited": inherited}
-    trace: dict[str, Any] = {
-        "score": None,
-        "p_value_adjusted": verdict.trace and verdict.trace.p_value,
-        "inherited": None,
-    }
-    path = next((path for path in paths if path["path"] == verdict.decisive), trace)
-    measured = path["inherited"] and {key: path["inherited"][key] for key in ("share", "low", "high")}
+    verdict, best, share = row.verdict, wording.best(row), wording.measured_share(row)
     by_path = any(single.code is verdict.code for single in verdict.by_path.values())
-    p_value = verdict.equal.p_value if verdict.equal and not by_path else path["p_value_adjusted"]
-    return {"score": path["score"], "p_value_adjusted": p_value, "inherited": measured}
+    return {
+        "score": best and best.comparison.score,
+        "p_value_adjusted": best.p_value if best and (by_path or not verdict.equal) else wording.p_value(row),
+        "inherited": share and _interval(share),
+    }
+
+
+def _interval(inherited: Inherited) -> dict[str, Any]:
+    low, high = inherited.interval
+    return {"share": inherited.share, "low": low, "high": high}
 
 
 def _outcome(code: Code, advice: Sequence[str]) -> dict[str, Any]:
@@ -224,10 +216,9 @@ def _inherited(evidence: Evidence) -> dict[str, Any] | None:
     inherited = evidence.inherited
     if inherited is None:
         return None
-    low, high = inherited.interval
     shares = dict(zip(map(str, evidence.layers[1]), map(float, inherited.by_layer), strict=True))
     origins = {str(layer): origin for layer, origin in evidence.origins.items()}
-    return {"share": inherited.share, "low": low, "high": high, "layers": shares, "origins": origins}
+    return {**_interval(inherited), "layers": shares, "origins": origins}
 
 
 def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from hf_lineage import __version__
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding
 from hf_lineage.errors import printable
-from hf_lineage.evidence.verdict import Word
+from hf_lineage.evidence.verdict import Evidence, Word
 from hf_lineage.options import in_words, moment
 from hf_lineage.report import verdicts, wording
 from hf_lineage.report.command import of_report, public
-from hf_lineage.report.findings import describe_claim, describe_report, reasons, state_first, state_outcome, summarize
+from hf_lineage.report.findings import explained, reasons, state_first, state_outcome, summarize
 from hf_lineage.report.json import encode
 from hf_lineage.report.wording import bar_cells, columns
 
@@ -29,15 +29,9 @@ def render(report: Report, explain: bool = False) -> str:
         blocks.append(table(columns(report, explain), wording.rows(report, explain)))
     blocks += [paragraph(sentence) for sentence in (reasons(report) if explain else summarize(report))]
     if explain:
-        for row in report.rows:
-            blocks += [block for _, finding in describe_claim(report, row) for block in _markdown_blocks(finding)]
-            for path, evidence in row.verdict.evidence.items():
-                rows = map(verdicts.layer_cells, verdicts.layer_rows(evidence))
-                blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
-                blocks.append(table(verdicts.LAYER_COLUMNS, rows))
-                blocks += [paragraph(sentence) for sentence in verdicts.null_sentences(evidence)]
-        blocks += [block for _, finding in describe_report(report) for block in _markdown_blocks(finding)]
-        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := verdicts.describe_limits(report)) else []
+        for title, shown in explained(report):
+            blocks += [f"#### {escaped(title)}", *_blocks(shown)]
+        blocks += ["\n".join(f"- {limit}" for limit in limits)] if (limits := verdicts.describe_limits(report)) else []
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
     return "\n\n".join(blocks) + "\n"
 
@@ -51,14 +45,16 @@ def _made(report: Report, repeat: str) -> str:
     return f"{when} Again: <code>{escaped(repeat)}</code>"
 
 
-def _markdown_blocks(finding: Finding) -> Iterator[str]:
-    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
-    if finding.tables or finding.details or finding.picture:
-        yield f"#### {escaped(finding.named(finding.title))}"
-    yield from (table(one.columns, one.rows) for one in finding.tables)
-    if finding.picture:
-        yield table(("", "Share", "From", "To"), map(bar_cells, finding.picture.bars))
-    yield from (paragraph(f"{detail}.") for detail in finding.details)
+def _blocks(shown: Finding | Evidence) -> Iterator[str]:
+    """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
+    if isinstance(shown, Evidence):
+        yield table(verdicts.LAYER_COLUMNS, map(verdicts.layer_cells, verdicts.layer_rows(shown)))
+        yield from map(paragraph, verdicts.null_sentences(shown))
+        return
+    yield from (table(one.columns, one.rows) for one in shown.tables)
+    if shown.picture:
+        yield table(("", "Share", "From", "To"), map(bar_cells, shown.picture.bars))
+    yield from (paragraph(f"{detail}.") for detail in shown.details)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

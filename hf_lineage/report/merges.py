@@ -126,15 +126,10 @@ def _values(parent: Parent) -> dict[str, Any]:
         "reason": parent.reason,
         "shares": {
             path: {
-                "share": share.value,
-                "low": share.low,
-                "high": share.high,
-                "detected": share.detected,
+                **_share_values(share),
                 "declared": parent.declared.get(path),
                 "remainder": parent.remainders[path],
-                "layers": {
-                    str(number): {"share": one, "error": error} for number, (one, error) in share.layers.items()
-                },
+                "layers": {str(layer): {"share": one, "error": error} for layer, (one, error) in share.layers.items()},
             }
             for path, share in parent.shares.items()
         },

@@ -50,11 +50,6 @@ class Place:
 
 def render(report: Report, _explain: bool = False) -> str:
     """Return the report as SARIF; `explain` adds nothing."""
-    return encode(document(report))
-
-
-def document(report: Report) -> dict[str, Any]:
-    """Return the log as plain values."""
     driver = {
         "name": "hf-lineage",
         "version": __version__,
@@ -69,7 +64,7 @@ def document(report: Report) -> dict[str, Any]:
         "results": [_result(report, row, found_at) for row, found_at in zip(report.rows, places(report), strict=True)],
         "properties": {"model": printable(report.model, 200), "commit": report.commit},
     }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return encode({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _rule(code: Code) -> dict[str, Any]:
@@ -88,7 +83,7 @@ def _rule(code: Code) -> dict[str, Any]:
 
 def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
     verdict, best, p_value, code = row.verdict, wording.best(row), wording.p_value(row), row.verdict.code
-    passed = holds(row)
+    passed = row.verdict.exit_code is ExitCode.VERIFIED and not row.unmet
     level = texts()[code].level.replace("none", "warning")
     first, *others = map(_location, found_at)
     why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""
@@ -152,11 +147,6 @@ def fingerprint(report: Report, row: Row) -> str:
     """Return what stays the same when the model, or the line that makes the claim, moves: who claims what."""
     words = "\n".join((report.model.partition("@")[0], row.claim.base, *filter(None, (row.part,))))
     return hashlib.sha256(words.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
-
-
-def holds(row: Row) -> bool:
-    """Return whether a claim is no finding: it is RELATED as it has to be, and lacks nothing that a policy asks for."""
-    return row.verdict.exit_code is ExitCode.VERIFIED and not row.unmet
 
 
 def _uri(source: RepoRef | None, file: str) -> str:

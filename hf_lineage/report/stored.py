@@ -103,7 +103,8 @@ def _decoded(content: bytes, name: str, kind: type[Read]) -> Read:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
-        raise CardError(f"{name} is not a file that hf-lineage wrote ({error}); move it away") from None
+        instead = "move it away" if name == json.RECORD else "name another file"
+        raise CardError(f"{name} is not a file that hf-lineage wrote ({error}); {instead}") from None
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -19,7 +19,7 @@ from hf_lineage.checking.result import Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Word
 from hf_lineage.report import verdicts, wording
-from hf_lineage.report.findings import DETAILS, describe_claim, describe_report, reasons, summarize
+from hf_lineage.report.findings import DETAILS, explained, reasons, summarize
 from hf_lineage.report.wording import bar_cells, columns
 
 WIDTH = 80
@@ -39,11 +39,8 @@ def render(report: Report, explain: bool = False) -> str:
         lines.append(claims(report, explain))
     paragraphs = list(reasons(report) if explain else summarize(report))
     if explain:
-        for row in report.rows:
-            lines += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
-            for path, evidence in row.verdict.evidence.items():
-                lines.append(_layers(f"{wording.about(row)}, {path}", evidence))
-        lines += [block for _, finding in describe_report(report) for block in _explained(finding)]
+        for title, shown in explained(report):
+            lines += [f"\n{wrapped(title)}", *_blocks(shown)]
         paragraphs += [wording.settings(report), wording.MEANING, *verdicts.describe_limits(report)]
     elif report.rows:
         paragraphs[-1] = f"{wording.whole(paragraphs[-1])} {DETAILS}"
@@ -119,19 +116,16 @@ def bar(value: float, top: float) -> str:
     return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
 
 
-def _explained(finding: Finding) -> Iterator[str]:
-    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
-    if finding.tables or finding.details or finding.picture:
-        yield f"\n{wrapped(finding.named(finding.title))}"
-    yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in finding.tables)
-    if finding.picture:
-        bars = [(*bar_cells(one), bar(one.value, 1.0) if one.clear else "") for one in finding.picture.bars]
+def _blocks(shown: Finding | Evidence) -> Iterator[str]:
+    """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
+    if isinstance(shown, Evidence):
+        rows = [(*verdicts.layer_cells(line), bar(line[2], 1.0)) for line in verdicts.layer_rows(shown)]
+        columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
+        yield table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))
+        yield "\n".join(map(wrapped, verdicts.null_sentences(shown))) + "\n"
+        return
+    yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in shown.tables)
+    if shown.picture:
+        bars = [(*bar_cells(one), bar(one.value, 1.0) if one.clear else "") for one in shown.picture.bars]
         yield f"{table(('', 'Share', 'From', 'To', ''), bars, numeric=(1, 2, 3))}\n"
-    yield from (wrapped(f"{detail}.") for detail in finding.details)
-
-
-def _layers(title: str, evidence: Evidence) -> str:
-    rows = [(*verdicts.layer_cells(line), bar(line[2], 1.0)) for line in verdicts.layer_rows(evidence)]
-    columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
-    sentences = "\n".join(wrapped(sentence) for sentence in verdicts.null_sentences(evidence))
-    return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))}\n{sentences}\n"
+    yield from (wrapped(f"{detail}.") for detail in shown.details)

@@ -19,7 +19,7 @@ from hf_lineage.evidence.unit_comparison import (
     PROCRUSTES,
     RESIDUAL,
     TOKEN,
-    Framed,
+    UnitComparison,
     through,
 )
 from hf_lineage.evidence.unit_order import PLACES
@@ -38,7 +38,7 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 """Statistic -> what it tests."""
 
 
-def describe_units(framed: Framed, row: Row, _report: Report) -> Finding:
+def describe_units(framed: UnitComparison, row: Row, _report: Report) -> Finding:
     """Return what was seen unit by unit."""
     seen = SEEN[framed.frame.name].format(framed.frame)
     order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
@@ -46,7 +46,7 @@ def describe_units(framed: Framed, row: Row, _report: Report) -> Finding:
     return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_unit_values(framed))
 
 
-def _details(framed: Framed) -> Iterator[str]:
+def _details(framed: UnitComparison) -> Iterator[str]:
     """Yield how the two models were seen unit by unit, and what their order shows."""
     read = len(framed.layers[1])
     some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
@@ -60,7 +60,7 @@ def _details(framed: Framed) -> Iterator[str]:
         yield f"order of units: {by}; p = {framed.p_value:.3g} from {drawn}{tests}"
 
 
-def _unit_values(framed: Framed) -> dict[str, Any]:
+def _unit_values(framed: UnitComparison) -> dict[str, Any]:
     """Return the measurements as plain values."""
     low, high = framed.inherited.interval
     order = framed.order
@@ -89,45 +89,24 @@ ITSELF = "the model itself"
 
 def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
     """Return the rows of all parts beside each other."""
-    bars = tuple(_bars(report.rows))
+    lines, bars, values = list[tuple[str, ...]](), list[Bar](), list[dict[str, object]]()
+    for row in report.rows:
+        part, base, verdict = printable(row.part, 100), printable(row.claim.base, 200), row.verdict
+        measured = wording.measured_share(row)
+        share = measured.share if measured else None
+        lines.append((part or ITSELF, base, verdict.label, "" if share is None else f"{share:.0%}"))
+        if measured:
+            label = f"{part or ITSELF}: {base}"
+            bars.append(Bar(label, measured.share, *measured.interval, pale=not verdict.is_related))
+        judged = {"verdict": verdict.word, "code": verdict.code, "verified": verdict.verified}
+        values.append({"part": part, "base": base, **judged, "inherited": share})
     return Finding(
         "The parts side by side",
         details=("Nothing about one part follows from another: each is compared with its own counterpart.",),
-        tables=(
-            Table(
-                "part by part", ("Part", "Base", "Verdict", "Inherited"), tuple(map(_line, report.rows)), numeric=(3,)
-            ),
-        ),
-        picture=Bars(bars, "How much of what each part writes is inherited.") if bars else None,
-        values=[_part_values(row) for row in report.rows],
+        tables=(Table("part by part", ("Part", "Base", "Verdict", "Inherited"), tuple(lines), numeric=(3,)),),
+        picture=Bars(tuple(bars), "How much of what each part writes is inherited.") if bars else None,
+        values=values,
     )
-
-
-def _name(row: Row) -> str:
-    return printable(row.part, 100) or ITSELF
-
-
-def _line(row: Row) -> tuple[str, ...]:
-    share = wording.inherited_share(row)
-    return _name(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
-
-
-def _bars(rows: Sequence[Row]) -> Iterator[Bar]:
-    for row in rows:
-        if measured := wording.measured_share(row):
-            label = f"{_name(row)}: {printable(row.claim.base, 200)}"
-            yield Bar(label, measured.share, *measured.interval, pale=not row.verdict.is_related)
-
-
-def _part_values(row: Row) -> dict[str, object]:
-    return {
-        "part": printable(row.part, 100),
-        "base": printable(row.claim.base, 200),
-        "verdict": row.verdict.word,
-        "code": row.verdict.code,
-        "verified": row.verdict.verified,
-        "inherited": wording.inherited_share(row),
-    }
 
 
 MEANING = sentences("trace")["meaning"]
@@ -190,24 +169,23 @@ def _adapter_values(trace: Trace, alpha: float) -> dict[str, Any]:
         "permutations": trace.permutations,
         "seed": trace.seed,
         "analyses": trace.analyses,
-        "projections": [_projection(trace, role) for role in trace.by_role],
-    }
-
-
-def _projection(trace: Trace, role: str) -> dict[str, Any]:
-    rows = [number for number, other in enumerate(trace.roles) if other == role]
-    return {
-        "projection": role,
-        "permuted": ROWS[role],
-        "z": trace.z_of(role),
-        "p_value": trace.p_of(role),
-        "layers": [
+        "projections": [
             {
-                "layer": trace.layers[row],
-                "z": float(trace.z_of_blocks[row]),
-                "directions": float(trace.directions[row]),
-                "size": float(trace.sizes[row]) if np.isfinite(trace.sizes[row]) else None,
+                "projection": role,
+                "permuted": ROWS[role],
+                "z": trace.z_of(role),
+                "p_value": trace.p_of(role),
+                "layers": [
+                    {
+                        "layer": layer,
+                        "z": float(trace.z_of_blocks[row]),
+                        "directions": float(trace.directions[row]),
+                        "size": float(trace.sizes[row]) if np.isfinite(trace.sizes[row]) else None,
+                    }
+                    for row, (other, layer) in enumerate(zip(trace.roles, trace.layers, strict=True))
+                    if other == role
+                ],
             }
-            for row in rows
+            for role in trace.by_role
         ],
     }

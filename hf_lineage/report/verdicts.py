@@ -124,22 +124,17 @@ def p_explained(evidence: Evidence) -> str:
     if evidence.first is not null:
         return ""
     least = f"the smallest value that {tries} permutations can show" if null.p_value * (tries + 1) < 2 else ""
-    why = " and ".join(_further_tests(evidence))
+    reasons = {
+        "several paths are tested": null.p_over_paths != null.p_value,
+        f"reading may stop after each of {evidence.analyses} tests": evidence.analyses > 1,
+        "a second test, of the hidden units, may follow": evidence.further,
+    }
+    why = " and ".join(reason for reason, applies in reasons.items() if applies)
     if not why or evidence.p_value == 1:
         return f" It is {least}." if least else ""
     times = f"{evidence.p_value / null.p_value:.3g}"
     grown = "doubled" if times == "2" else f"multiplied by {times}"
     return f" This test alone gives {null.p_value:.3g}{least and f', {least}'}; p is {grown}, because {why}."
-
-
-def _further_tests(evidence: Evidence) -> Iterator[str]:
-    """Yield why p is larger than that of one test, in plain words."""
-    if evidence.permutation.p_over_paths != evidence.permutation.p_value:
-        yield "several paths are tested"
-    if evidence.analyses > 1:
-        yield f"reading may stop after each of {evidence.analyses} tests"
-    if evidence.further:
-        yield "a second test, of the hidden units, may follow"
 
 
 def layer_rows(evidence: Evidence) -> Iterator[tuple[int, int, float, float | None, float, float]]:

@@ -99,12 +99,12 @@ def score(evidence: Evidence) -> str:
     return f"{evidence.comparison.score:.3f}"
 
 
-def inherited(measured: Evidence | unit_comparison.Framed) -> str:
+def inherited(measured: Evidence | unit_comparison.UnitComparison) -> str:
     """Return the share of what the model's units write that is inherited, as it is printed."""
     return "-" if measured.inherited is None else f"{measured.inherited.share:.0%}"
 
 
-def share(measured: Evidence | unit_comparison.Framed) -> str:
+def share(measured: Evidence | unit_comparison.UnitComparison) -> str:
     """Return that share with its 99 % interval, where that is wider than what is printed; empty if not measured."""
     if measured.inherited is None:
         return ""
@@ -112,7 +112,7 @@ def share(measured: Evidence | unit_comparison.Framed) -> str:
     return inherited(measured) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
 
 
-def order_p(framed: unit_comparison.Framed) -> str:
+def order_p(framed: unit_comparison.UnitComparison) -> str:
     """Return the p-value of the order of units, as it is printed; a dash where nothing is tested."""
     return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
 

@@ -56,11 +56,13 @@ class Sample:
     seed: int
     all_units: bool = False
     """Whether no units are drawn, but all of a layer are read."""
+    look: int = 0
+    """Number of the draw of coordinates."""
 
     def coordinates_of(self, width: int) -> Runs:
         """Return the residual coordinates that are read, the same in all layers."""
         wanted, run = (OF_ALL_UNITS, SIDE_BY_SIDE) if self.all_units else (COORDINATES, NEIGHBOURS)
-        return runs(width, wanted, run, f"sample {self.seed} coordinates")
+        return runs(width, wanted, run, f"sample {self.seed} coordinates{self.look or ''}")
 
     def units_of(self, layer_set: LayerSet, layer: int) -> Runs:
         """Return the hidden units of one layer that are read, or its heads of values."""

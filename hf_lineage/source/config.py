@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, classes_of_type
+from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, known_type
 from hf_lineage.architecture.registry import LISTED, Choice, choose, listing, lookup, registry_table
 from hf_lineage.architecture.schema import Factorization, as_names, prefixes
 from hf_lineage.checkpoint.foreign import foreign_model
@@ -169,7 +169,7 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
     try:
         return foreign.rename(lookup(config)[1], config, checkpoint).shapes, config
     except UnlistedClass:
-        from hf_lineage.checkpoint.foreign_tensors import strip_common_prefix
+        from hf_lineage.checkpoint.foreign_form import strip_common_prefix
 
         return strip_common_prefix(checkpoint.shapes), config
 
@@ -210,7 +210,7 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
 
     within = Within(part.prefixes, part.settings)
     settings = within.config(config)
-    of_type = classes_of_type(settings.get("model_type"))
+    of_type = known_type(settings.get("model_type")).classes
     kinds = [name for name in of_type if not parts_of_class({"architectures": [name]})]
     name = (
         part.usual

@@ -4,27 +4,34 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.likeness import OWN_CODE, Within, find_likes, fitting_class, unread
-from hf_lineage.architecture.registry import factorizations, listing, lookup, registry_table
+from hf_lineage.architecture.registry import factorizations, listing, registry_table
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.config import PARTS, Parts
 from tests.conformance.models import tiny_model
 from tests.invoking import lineage
-from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
+from tests.models import edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
 
 READ = ["RELATED", "unlisted-class"]
 
 AUTO = {"AutoModelForCausalLM": "modeling.Theirs"}
 
 
-def likes(folder, **config):
-    shapes = {name: tuple(tensor.shape) for name, tensor in load_file(folder / WEIGHTS).items()}
-    said = json.loads((folder / "config.json").read_text()) | {"architectures": ["TheirsForCausalLM"]} | config
-    return [(like.architecture, *like.within.prefixes) for like in find_likes(shapes, said)]
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    """The shapes of a Llama, and a `config.json` that names no class of transformers."""
+    repo = resolve(str(tiny_llama(tmp_path_factory.mktemp("llama"), model_type="theirs")))
+    return open_checkpoint(repo).shapes, repo.config() | {"architectures": ["TheirsForCausalLM"]}
+
+
+def likes(llama, added=(), **config):
+    """The likes of the Llama with other shapes of some tensors, None for none at all, and other settings."""
+    shapes, said = llama
+    changed = {name: shape for name, shape in (shapes | dict(added)).items() if shape}
+    return [(like.architecture, *like.within.prefixes) for like in find_likes(changed, said | config)]
 
 
 def random_weights(name, folder, seed):
@@ -89,40 +96,38 @@ def test_mixtures_with_the_names_of_published_code_are_judged_at_the_first_comma
 
 
 @pytest.mark.long
-def test_classes_that_compute_the_same_are_one_and_others_are_told_apart_by_type_and_activation(tmp_path):
-    llama = tiny_llama(tmp_path / "llama", model_type="theirs")
+def test_classes_that_compute_the_same_are_one_and_others_are_told_apart_by_type_and_activation(llama):
     assert [name for name, _ in likes(llama)] == ["LlamaForCausalLM", "GemmaForCausalLM"]
     assert likes(llama, hidden_act="silu") == [("LlamaForCausalLM", "")]
     assert likes(llama, hidden_act="gelu_pytorch_tanh") == [("GemmaForCausalLM", "")]
     assert likes(llama, model_type="gemma", hidden_act="silu") == [("GemmaForCausalLM", "")]
 
 
-def test_a_tensor_more_or_less_in_a_layer_is_no_likeness(tmp_path):
-    for number, change in enumerate(
-        [
-            lambda tensors: tensors.pop("model.layers.0.self_attn.k_proj.weight"),
-            lambda tensors: tensors.update({"model.layers.1.mlp.more.weight": torch.ones(32, 32)}),
-            lambda tensors: tensors.update({"model.layers.1.self_attn.scale": torch.ones(1)}),
-            lambda tensors: tensors.update({"model.layers.0.mlp.up_proj.weight": torch.ones(47, 32)}),
-        ]
-    ):
-        folder = spoil(tiny_llama(tmp_path / str(number), hidden_act="silu", model_type="theirs"), change)
-        assert likes(folder) == []
+@pytest.mark.parametrize(
+    ("added", "config"),
+    [
+        ({"model.layers.0.self_attn.k_proj.weight": None}, {}),
+        ({"model.layers.1.mlp.more.weight": (32, 32)}, {}),
+        ({"model.layers.1.self_attn.scale": (1,)}, {}),
+        ({"model.layers.0.mlp.up_proj.weight": (47, 32)}, {}),
+        ({}, {"num_hidden_layers": 3}),
+        ({}, {"hidden_size": 64}),
+        ({}, {"num_attention_heads": "four"}),
+    ],
+)
+def test_a_tensor_more_or_less_or_settings_of_another_depth_or_width_are_no_likeness(llama, added, config):
+    assert likes(llama, added, hidden_act="silu", **config) == []
 
 
-def test_settings_of_another_depth_or_width_do_not_fit(tmp_path):
-    folder = tiny_llama(tmp_path / "llama", hidden_act="silu", model_type="theirs")
-    assert likes(folder, num_hidden_layers=3) == []
-    assert likes(folder, hidden_size=64) == []
-    assert likes(folder, num_attention_heads="four") == []
+@pytest.mark.parametrize(
+    "config", [{"architectures": 7}, {"architectures": [7]}, {"architectures": None}, {"model_type": ["llama"]}]
+)
+def test_hostile_settings_are_no_likeness(llama, config):
+    assert likes(llama, **{"hidden_act": "silu"} | config) == [("LlamaForCausalLM", "")]
 
 
-def test_hostile_settings_are_no_likeness(tmp_path):
-    folder = tiny_llama(tmp_path / "llama", hidden_act="silu", model_type="theirs")
-    for config in ({"architectures": 7}, {"architectures": [7]}, {"architectures": None}):
-        assert likes(folder, **config) == [("LlamaForCausalLM", "")]
-    assert likes(folder, model_type=["llama"]) == [("LlamaForCausalLM", "")]
-    assert len(likes(folder, hidden_act=["silu"])) == 2
+def test_a_hostile_activation_tells_no_likeness_from_another(llama):
+    assert len(likes(llama, hidden_act=["silu"])) == 2
 
 
 def test_every_class_of_own_code_is_read_as_one_that_is_listed_and_is_not_listed_itself():
@@ -146,29 +151,19 @@ def test_what_is_read_so_verifies_nothing_wherever_it_goes(tmp_path):
     assert (ran.code, "VERIFIED" in ran.sentences) == (3, False)
 
 
-def opened(folder):
-    repo = resolve(str(folder))
-    return open_checkpoint(repo).shapes, repo.config()
-
-
-def test_unread_are_matrices_and_gains_of_the_layers_alone(tmp_path):
-    shapes, config = opened(tiny_llama(tmp_path / "model"))
-    olmo = next(found for found in factorizations() if found.name == "olmo")
-    assert unread(bind(lookup(config)[1], shapes, config), shapes) == ()
+def test_unread_are_matrices_and_gains_of_the_layers_alone(llama):
+    shapes, config = llama
+    own, olmo = (next(found for found in factorizations() if found.name == name) for name in ("llama", "olmo"))
+    assert unread(bind(own, shapes, config), shapes) == ()
     assert unread(bind(olmo, shapes, config), shapes) == (
         "model.layers.*.input_layernorm",
         "model.layers.*.post_attention_layernorm",
     )
 
 
-def test_a_class_fits_that_reads_all_matrices_though_a_small_tensor_is_its_own(tmp_path):
-    folder = tiny_llama(tmp_path / "model", architectures=["TheirForCausalLM"])
-    spoil(folder, lambda tensors: tensors.update({"model.layers.0.mlp.scale": torch.ones(3)}))
-    assert fitting_class(*opened(folder)) == "LlamaForCausalLM"
-
-
-def test_no_class_fits_where_a_matrix_is_missing_unread_or_a_setting_forbids_it(tmp_path):
-    shapes, config = opened(tiny_llama(tmp_path / "model", architectures=["TheirForCausalLM"]))
+def test_a_class_fits_that_reads_all_matrices_though_a_small_tensor_is_its_own(llama):
+    shapes, config = llama
+    assert fitting_class(shapes | {"model.layers.0.mlp.scale": (3,)}, config) == "LlamaForCausalLM"
     assert fitting_class({name: shape for name, shape in shapes.items() if "down_proj" not in name}, config) is None
     assert fitting_class(shapes | {"model.layers.0.own.weight": (32, 32)}, config) is None
     assert fitting_class({}, config) is None

@@ -135,6 +135,17 @@ def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that
     assert "by a sample that can only say UNRELATED, beside 4 interim analyses; p is corrected for them" in sentence
 
 
+def test_in_doubt_all_units_are_seen_on_other_coordinates_before_whole_layers(base, tmp_path, monkeypatch):
+    looks, clear = [], stages._clear
+    monkeypatch.setattr(sample, "OF_ALL_UNITS", WIDTH // 2)
+    monkeypatch.setattr(stages, "_clear", lambda *parts: looks.append(parts[0]) or (len(looks) > 1 and clear(*parts)))
+    row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    assert (row.verdict.label, sampled(row), len(looks)) == ("UNRELATED", True, 2)
+    first, second = (look.evidence["mlp"].comparison.similarity for look in looks)
+    assert first.shape == second.shape
+    assert not np.allclose(first, second)
+
+
 @pytest.mark.long
 def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_path, monkeypatch):
     monkeypatch.setattr(stages, "DOUBTFUL", 1.0)

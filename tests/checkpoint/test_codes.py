@@ -124,7 +124,7 @@ def test_what_is_not_finite_is_never_right(value):
 
 
 def test_a_search_for_scales_may_cut_some_numbers_but_not_to_nothing():
-    searched = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, (1, 32), searched=True)
+    searched = replace(FOUR, searched=True)
     base, numbers = np.array([[2.0, 9.0]], np.float32), np.array([[1.0, 1.0]], np.float32)
     ends = np.full((1, 2), -1, np.float32), np.full((1, 2), 1, np.float32)
     steps, cut = excess(base, numbers, ends, searched)
@@ -142,31 +142,26 @@ def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base
     assert np.argwhere(short).tolist() == np.argwhere(far).tolist() == [[1, 0]]
 
 
-def test_where_a_grid_is_made_of_both_ends_both_are_to_be_reached():
-    both = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, (1, 32), both=True)
-    numbers = np.linspace(0, 0.4, 32, dtype=np.float32)[None]
+@pytest.mark.parametrize(
+    ("rules", "least", "most", "short"),
+    [({}, 0, 0.4, False), ({"both": True}, 0, 0.4, True), ({"both": True, "zero": True}, 0.8, 1, False)],
+)
+def test_one_end_is_reached_or_both_but_where_a_grid_always_reaches_to_zero(rules, least, most, short):
+    numbers = np.linspace(least, most, 32, dtype=np.float32)[None]
     ends = np.zeros((1, 32), np.float32), np.ones((1, 32), np.float32)
-    assert unreached(numbers, ends, both)[0].all()
-    assert not unreached(numbers, ends, FOUR)[0].any()
-
-
-def test_a_grid_that_always_reaches_to_zero_may_leave_the_values_below_its_numbers():
-    zero = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, (1, 32), both=True, zero=True)
-    numbers = np.linspace(0.8, 1, 32, dtype=np.float32)[None]
-    ends = np.zeros((1, 32), np.float32), np.ones((1, 32), np.float32)
-    assert not unreached(numbers, ends, zero)[0].any()
+    assert unreached(numbers, ends, replace(FOUR, **rules))[0].all() == short
 
 
 @pytest.mark.parametrize("block", [(1, 32), (2, 2), (3, 5), (4, 64)])
 def test_blocks_of_any_shape_are_looked_at_those_at_the_edges_too(base, block):
-    codes = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, block)
+    codes = replace(FOUR, block=block)
     numbers, ends = np.zeros_like(base), (np.full_like(base, -1), np.full_like(base, 1))
     rows, columns = -(-4 // block[0]), -(-64 // block[1])
     assert unreached(numbers, ends, codes)[0].shape == (rows, columns)
     assert unreached(numbers, ends, codes)[0].all()
     numbers[3, 63] = 1
     assert unreached(numbers, ends, codes)[0].sum() == rows * columns - 1
-    stacked = unreached(*(np.stack([numbers, numbers]),), tuple(np.stack([end, end]) for end in ends), codes)[0]
+    stacked = unreached(np.stack([numbers, numbers]), tuple(np.stack([end, end]) for end in ends), codes)[0]
     assert stacked.shape == (2, rows, columns)
 
 

@@ -5,12 +5,25 @@ A header is read part by part, and never beyond its file or its bound.
 
 import io
 
+import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError, decode_text, parse_once
+from hf_lineage.checkpoint.foreign_form import (
+    BoundedReader,
+    HeaderError,
+    Heads,
+    Piece,
+    by_pieces,
+    decode_text,
+    parse_once,
+    revert,
+)
+from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx import header as onnx_header
+from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.repo import RepoRef
+from tests.gguf_models import by_role, permuted
 
 
 def test_a_file_that_is_none_is_one_clear_line_with_its_name(tmp_path):
@@ -59,3 +72,76 @@ def test_a_file_that_became_shorter_is_an_error():
 
 def test_what_is_no_text_is_replaced():
     assert decode_text(b"a\xff") == "a\ufffd"
+
+
+MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
+
+
+EIGHT_AND_TWO = Heads(8, 2)
+JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+
+def undone(undo, name, stored, heads=EIGHT_AND_TWO):
+    info = revert(undo, name, TensorInfo(stored.shape, ("part",)), heads)
+    decoded = info.decode([stored])
+    assert decoded.shape == info.shape
+    return decoded
+
+
+@pytest.mark.parametrize(("name", "heads"), [("blk.0.attn_q.weight", 8), ("blk.0.attn_k.weight", 2)])
+@pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
+def test_rows_that_were_permuted_are_in_order_again(name, heads, matrix):
+    assert not np.array_equal(permuted(matrix, heads), matrix)
+    assert np.array_equal(undone("rotated", name, permuted(matrix, heads)), matrix)
+
+
+@pytest.mark.parametrize("heads", [Heads(4, 2), Heads(4, 4), Heads(8, 2), Heads(14, 1)])
+@pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
+def test_queries_keys_and_values_stand_by_head_again(heads, matrix):
+    stored = by_role(matrix, heads.query, heads.key_value)
+    assert np.array_equal(undone("by_role", "blk.0.attn_qkv.weight", stored, heads), matrix)
+
+
+def test_gains_are_less_one_again_and_biases_are_left_alone():
+    gain = MATRIX[0]
+    assert np.allclose(undone("plus_one", "blk.0.attn_norm.weight", gain + 1), gain, atol=1e-6)
+    assert np.array_equal(undone("plus_one", "blk.0.attn_norm.bias", gain), gain)
+
+
+def test_matrices_are_transposed_and_vectors_are_not():
+    assert np.array_equal(undone("transposed", "blk.0.ffn_up.weight", MATRIX), MATRIX.T)
+    assert np.array_equal(undone("transposed", "blk.0.ffn_up.bias", MATRIX[0]), MATRIX[0])
+
+
+@pytest.mark.parametrize(
+    ("undo", "name", "heads"),
+    [
+        ("rotated", "blk.0.attn_q.weight", Heads(7, 7)),
+        ("rotated", "blk.0.attn_q.weight", Heads(96, 96)),
+        ("by_role", "blk.0.attn_qkv.weight", Heads(5, 2)),
+        ("by_role", "blk.0.attn_qkv.weight", Heads(97, 97)),
+    ],
+)
+def test_heads_that_do_not_fit_are_refused(undo, name, heads):
+    with pytest.raises(CheckpointError, match=r"blk.0.attn_q.* has 96 rows, which do not (fit|make) .*; do not trust"):
+        undone(undo, name, MATRIX, heads)
+
+
+def plain():
+    return Checkpoint({}, {"joined": TensorInfo((6, 2), (), decode=lambda parts: JOINED)})
+
+
+def test_pieces_are_the_rows_they_name():
+    found = by_pieces(
+        plain(),
+        [Piece("a", "joined", rows=(0, 4)), Piece("b", "joined", rows=(4, 6), turned=True), Piece("c", "joined")],
+    )
+    assert found.shapes == {"a": (4, 2), "b": (2, 2), "c": (6, 2)}
+    for name, expected in {"a": JOINED[:4], "b": JOINED[4:].T, "c": JOINED}.items():
+        np.testing.assert_array_equal(found.read(name), expected)
+    assert found.decoded == {"a", "b"}
+
+
+def test_two_pieces_of_one_name_are_refused():
+    with pytest.raises(CheckpointError, match="two tensors of the file are a; do not trust it"):
+        by_pieces(plain(), [Piece("a", "joined"), Piece("a", "joined", turned=True)])

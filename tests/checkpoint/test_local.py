@@ -12,46 +12,34 @@ from tests.checkpoint.conftest import opened
 from tests.models import spoil, tiny_llama
 
 
-def test_shapes_and_values_are_those_on_disk(tmp_path):
-    tiny_llama(tmp_path)
-    found = opened(tmp_path)
+def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(tmp_path):
+    found = opened(tiny_llama(tmp_path))
     assert found.shapes["model.layers.1.mlp.down_proj.weight"] == (32, 48)
     assert found.stored["model.norm.weight"].size == 32 * 4
     np.testing.assert_array_equal(found.read("model.norm.weight"), np.ones(32, np.float32), strict=True)
+    assert list(found.parts(["model.norm.weight", "model.norm.weight"])) == ["model.norm.weight"]
+    found.release()
+    assert (found.requests, found.bytes_read) == (0, 0)
+
+
+def cast(dtype):
+    return lambda tensors: tensors.update({name: tensor.to(dtype) for name, tensor in tensors.items()})
 
 
 def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(tmp_path):
-    def round_all(tensors):
-        tensors.update({name: tensor.to(torch.int8) for name, tensor in tensors.items()})
-
-    found = opened(spoil(tiny_llama(tmp_path), round_all))
+    found = opened(spoil(tiny_llama(tmp_path), cast(torch.int8)))
     with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json does not say"):
         found.read("model.norm.weight")
     assert found.decoded == frozenset()
 
 
 def test_eight_bit_floats_without_scales_are_read_as_they_are(tmp_path):
-    def round_all(tensors):
-        tensors.update({name: tensor.to(torch.float8_e5m2) for name, tensor in tensors.items()})
-
     folder = tiny_llama(tmp_path)
     name = "model.layers.0.mlp.up_proj.weight"
     expected = opened(folder).read(name).astype(ml_dtypes.float8_e5m2)
-    stored = opened(spoil(folder, round_all)).read(name)
+    stored = opened(spoil(folder, cast(torch.float8_e5m2))).read(name)
     assert stored.dtype == expected.dtype
     np.testing.assert_array_equal(single(stored), single(expected))
-
-
-def test_a_checkpoint_of_a_folder_moves_nothing_over_a_network(tmp_path):
-    found = opened(tiny_llama(tmp_path))
-    found.read("model.norm.weight")
-    found.release()
-    assert (found.requests, found.bytes_read) == (0, 0)
-
-
-def test_parts_that_several_tensors_share_are_named_once(tmp_path):
-    found = opened(tiny_llama(tmp_path))
-    assert list(found.parts(["model.norm.weight", "model.norm.weight"])) == ["model.norm.weight"]
 
 
 def test_a_tensor_with_the_name_of_some_rows_of_another_is_not_taken_for_them(tmp_path):

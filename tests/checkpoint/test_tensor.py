@@ -52,6 +52,8 @@ def test_every_finite_half_is_widened_where_nothing_else_is_beside_it():
     """With an infinity or what is no number beside them, all of them are converted by NumPy."""
     assert len(FINITE) == 2**16 - 2**11
     same(single(FINITE), FINITE)
+    stored = np.ones(3, np.float32)
+    assert single(stored) is stored
 
 
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
@@ -86,11 +88,6 @@ def test_what_is_too_large_for_float32_is_infinite_without_a_warning():
         assert np.isnan(single(np.array([np.nan]))).all()
 
 
-def test_numbers_in_float32_are_returned_themselves():
-    stored = np.ones(3, np.float32)
-    assert single(stored) is stored
-
-
 @pytest.mark.parametrize("name", ["BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"])
 def test_numbers_in_a_format_that_numpy_lacks_are_those_that_torch_reads(name):
     stored = everything(DTYPES[name])
@@ -115,15 +112,12 @@ def stored(tmp_path):
     return dict(header(tiny_llama(tmp_path) / WEIGHTS, "model"))
 
 
-def test_of_one_part_the_tensor_is_that_part():
+def test_of_one_part_the_tensor_is_that_part_and_of_several_nothing_is_known():
     part = np.ones(3)
     assert as_stored([part]) is part
-
-
-@pytest.mark.parametrize("parts", [[], [np.ones(1), np.ones(1)]])
-def test_several_parts_need_somebody_who_knows_how_to_put_them_together(parts):
-    with pytest.raises(ValueError, match="unpack"):
-        as_stored(parts)
+    for parts in ([], [part, part]):
+        with pytest.raises(ValueError, match="unpack"):
+            as_stored(parts)
 
 
 @pytest.mark.parametrize(("shape", "numbers"), [((), 1), ((0,), 0), ((3, 4), 12), ((2**40, 2**40), 2**80)])

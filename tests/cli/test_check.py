@@ -201,6 +201,7 @@ def test_what_is_no_report_is_an_error(hub):
     refused = lineage("check", "--verify", hub / "fern/child/config.json")
     assert (refused.code, refused.out) == (2, "")
     assert "config.json is not a file that hf-lineage wrote" in refused.error
+    assert refused.error.endswith("; name another file")
 
 
 @pytest.mark.parametrize("option", [("--paths", "mlp"), ("--strict",), ("--explain",), ("--fail-on", "never")])

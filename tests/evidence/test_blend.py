@@ -62,9 +62,20 @@ def test_of_three_parents_each_shows_and_two_of_them_do_not():
     assert shows([BASE, B], model) == ["aside"] * 2
 
 
-def test_a_parent_that_was_computed_from_the_model_by_going_further_is_no_parent():
-    beyond = stored(BASE + (B - BASE) / 0.57)
-    assert shows([BASE, beyond], B)[1] == "from_model"
+PLACES = {
+    "computed from the model by going further": ([BASE, stored(BASE + (B - BASE) / 0.57)], B, {"from_model"}),
+    "a descendant": ([BASE, child(drawn(0.05), of=B)], B, {"aside"}),
+    "a model that this one was trained on from": ([BASE, B], child(drawn(0.05), of=B), {"aside", "none"}),
+    "a checkpoint on a straight way": ([BASE, child(STEP, drawn(0.004), of=child(STEP))], B, {"near"}),
+    "a model of which whole matrices were taken": ([BASE, B], np.concatenate([B[:1], BASE[1:]]), {"pieces"}),
+    "a copy of the model": ([BASE, RIO], RIO, {"none"}),
+    "a relative without a share": ([B, child(drawn(0.1))], B, {"none"}),
+}
+
+
+@pytest.mark.parametrize(("parents", "model", "places"), PLACES.values(), ids=PLACES)
+def test_what_is_no_parent_has_a_place_of_its_own(parents, model, places):
+    assert shows(parents, model)[1] in places
 
 
 def test_siblings_that_learned_from_the_same_text_show_no_parent():
@@ -75,17 +86,6 @@ def test_siblings_that_learned_from_the_same_text_show_no_parent():
     assert found.made[1] is Made.ASIDE
 
 
-def test_neither_a_descendant_nor_a_model_that_was_trained_on_from_another_shows_a_parent():
-    descendant = child(drawn(0.05), of=B)
-    assert shows([BASE, descendant], B)[1] == "aside"
-    assert shows([BASE, B], descendant)[1] in ("aside", "none")
-
-
-def test_a_checkpoint_on_a_straight_way_is_near_and_no_parent():
-    later = child(STEP, drawn(0.004), of=child(STEP))
-    assert shows([BASE, later], B)[1] == "near"
-
-
 def test_what_was_trained_after_the_blend_is_left_and_an_untouched_layer_still_shows():
     tuned = child(drawn(0.02), of=RIO)
     assert not blend([BASE, B], tuned).pure
@@ -94,22 +94,12 @@ def test_what_was_trained_after_the_blend_is_left_and_an_untouched_layer_still_s
     assert shows([BASE, B], untouched) == ["blend"] * 2
 
 
-def test_whole_matrices_of_another_model_are_pieces_and_tell_nobodys_descent():
-    pieces = np.concatenate([B[:1], BASE[1:]])
-    assert shows([BASE, B], pieces)[1] == "pieces"
-
-
 def test_rounding_that_is_coarser_than_the_way_between_the_parents_hides_where_a_model_lies():
     step = np.float32(0.5)
     coarse = (np.rint((0.57 * B + 0.43 * BASE) / step) * step).astype(np.float32)
     found = blend([BASE, B], coarse, step=step)
     assert found.made[1] is Made.HIDDEN
     assert found.shares.parents[1].low <= 0.57 <= found.shares.parents[1].high
-
-
-def test_a_copy_of_the_model_and_a_relative_without_a_share_are_none():
-    assert shows([BASE, RIO], RIO) == ["none"] * 2
-    assert shows([B, child(drawn(0.1))], B)[1] == "none"
 
 
 def test_a_quantized_model_whose_grid_is_not_known_has_a_share_and_no_remainder():

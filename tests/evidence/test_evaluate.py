@@ -5,17 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hf_lineage.evidence import evaluate
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
-from hf_lineage.evidence.evaluate import (
-    ALIKE_IN_ALL,
-    SHARED_BASIS,
-    judge,
-    judge_equal,
-    judge_merge,
-    judge_path,
-    reserved,
-)
+from hf_lineage.evidence.evaluate import ALIKE_IN_ALL, SHARED_BASIS, judge, judge_equal, judge_merge, judge_path
 from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.inherited import Drawn
 from hf_lineage.evidence.permutation import NOT_EXCHANGEABLE, Tried
@@ -25,38 +18,28 @@ from tests.example_evidence import evidence, independent, inheriting, permuted
 USUAL = Criteria()
 
 
-@pytest.mark.parametrize(
-    ("measured", "kind"),
-    [
-        pytest.param(evidence(), Code.INHERITED, id="significant and high"),
-        pytest.param(evidence(p=0.0100001), Code.UNRELATED, id="not significant, however high"),
-        pytest.param(evidence(p=0.01), Code.INHERITED, id="exactly alpha"),
-        pytest.param(evidence(score=0.0199), Code.INCONCLUSIVE, id="significant under the minimum effect"),
-        pytest.param(evidence(score=0.02), Code.INHERITED, id="exactly the minimum effect"),
-        pytest.param(
-            evidence(score=0.03, permutation=permuted(0.03, 0.011)), Code.INCONCLUSIVE, id="a third of it chance"
-        ),
-        pytest.param(
-            evidence(score=0.04, permutation=permuted(0.04, 0.011)), Code.INHERITED, id="the least of it chance"
-        ),
-        pytest.param(
-            evidence(score=0.019, permutation=permuted(0.9)), Code.INCONCLUSIVE, id="high on the test coordinates"
-        ),
-        pytest.param(evidence(permutation=permuted(0.019)), Code.INCONCLUSIVE, id="low on the test coordinates"),
-        pytest.param(evidence(usable=2), Code.INCONCLUSIVE, id="half of the layers usable"),
-        pytest.param(evidence(usable=3), Code.INHERITED, id="most of the layers usable"),
-        pytest.param(evidence(permutation=permuted(0.9, coordinates=7)), Code.INCONCLUSIVE, id="too narrow to permute"),
-        pytest.param(
-            evidence(permutation=permuted(0.9, coordinates=8)), Code.INHERITED, id="just wide enough to permute"
-        ),
-        pytest.param(evidence(empirical=0.95), Code.UNRELATED, id="under the empirical threshold"),
-        pytest.param(evidence(empirical=0.5), Code.INHERITED, id="over the empirical threshold"),
-        pytest.param(
-            evidence(empirical=0.5, p=0.5), Code.UNRELATED, id="over the empirical threshold, not significant"
-        ),
-        pytest.param(evidence(not_finite=((), (2,))), Code.INCONCLUSIVE, id="a layer that is not finite"),
-    ],
-)
+PATHS = {
+    "significant and high": (evidence(), Code.INHERITED),
+    "not significant, however high": (evidence(p=0.0100001), Code.UNRELATED),
+    "exactly alpha": (evidence(p=0.01), Code.INHERITED),
+    "significant under the minimum effect": (evidence(score=0.0199), Code.INCONCLUSIVE),
+    "exactly the minimum effect": (evidence(score=0.02), Code.INHERITED),
+    "a third of it chance": (evidence(score=0.03, permutation=permuted(0.03, 0.011)), Code.INCONCLUSIVE),
+    "the least of it chance": (evidence(score=0.04, permutation=permuted(0.04, 0.011)), Code.INHERITED),
+    "high on the test coordinates": (evidence(score=0.019, permutation=permuted(0.9)), Code.INCONCLUSIVE),
+    "low on the test coordinates": (evidence(permutation=permuted(0.019)), Code.INCONCLUSIVE),
+    "half of the layers usable": (evidence(usable=2), Code.INCONCLUSIVE),
+    "most of the layers usable": (evidence(usable=3), Code.INHERITED),
+    "too narrow to permute": (evidence(permutation=permuted(0.9, coordinates=7)), Code.INCONCLUSIVE),
+    "just wide enough to permute": (evidence(permutation=permuted(0.9, coordinates=8)), Code.INHERITED),
+    "under the empirical threshold": (evidence(empirical=0.95), Code.UNRELATED),
+    "over the empirical threshold": (evidence(empirical=0.5), Code.INHERITED),
+    "over the empirical threshold, not significant": (evidence(empirical=0.5, p=0.5), Code.UNRELATED),
+    "a layer that is not finite": (evidence(not_finite=((), (2,))), Code.INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("measured", "kind"), PATHS.values(), ids=PATHS)
 def test_one_path(measured, kind):
     assert judge({"mlp": measured}, USUAL).code is kind
 
@@ -138,12 +121,8 @@ def test_the_exit_code_of_every_kind(kind, shares, codes):
 
 def test_the_share_that_verifies_is_the_users():
     three = evidence(shares=(1.0, 1.0, 1.0, 0.0))
-    assert [judge({"mlp": three}, Criteria(min_share=share)).verified for share in (0.5, 0.74, 0.75, 0.9)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    verified = [judge({"mlp": three}, Criteria(min_share=share)).verified for share in (0.5, 0.74, 0.75, 0.9)]
+    assert verified == [True, True, False, False]
 
 
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
@@ -237,9 +216,9 @@ def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
 
 @pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
 def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
-    undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
+    undecided = evaluate.reserve(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
     assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
-    assert reserved(outcome, ()) is outcome
+    assert evaluate.reserve(outcome, ()) is outcome
 
 
 ACCEPTING = Criteria(accept=("part",))

@@ -40,10 +40,11 @@ def outcomes(first, one):
         up = going * (np.arange(len(going)) + 1) / (drawn + 1)
         going = np.append(going - up, 0 * one) + np.append(0 * one, up)
         alive = np.flatnonzero(going)
-        for reached in alive[ends(drawn, alive, first)].tolist():
+        over = ends(drawn, alive, first)
+        for reached in alive[over].tolist():
             ended[drawn, reached] = going[reached]
             going[reached] = 0 * one
-        going = np.trim_zeros(going, "b")
+        going = going[: alive[~over].max(initial=-1) + 1]
     assert not len(going)
     return ended
 

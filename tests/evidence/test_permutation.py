@@ -39,24 +39,22 @@ def many():
     return signatures(NETWORKS, RECIPES["robust"])
 
 
-@pytest.mark.parametrize("recipe", ["robust", "paper"])
+ARRANGED = {
+    "robust": ("robust", lambda a, b: (a, b), permutation_null),
+    "paper": ("paper", lambda a, b: (a, b), permutation_null),
+    "a shallow base": ("robust", lambda a, b: (a.select([0, LAYERS - 1]), b), permutation_null),
+    "a shallow candidate": ("robust", lambda a, b: (a, b.select([0, LAYERS - 1])), permutation_null),
+    "in sequence": ("robust", lambda a, b: (a, b), sequential_null),
+}
+
+
 @pytest.mark.long
-def test_p_values_of_independent_pairs_are_uniform(recipe):
-    many = signatures(NETWORKS, RECIPES[recipe])
-    pairs = [(many[number], many[number + 1]) for number in range(0, NETWORKS, 2)]
-    p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
+@pytest.mark.parametrize(("recipe", "arrange", "test"), ARRANGED.values(), ids=ARRANGED)
+def test_p_values_of_independent_pairs_are_uniform(recipe, arrange, test):
+    models = signatures(NETWORKS, RECIPES[recipe])
+    pairs = zip(models[::2], models[1::2], strict=True)
+    p_values = [test(*arrange(*pair), 199, seed).p_value for seed, pair in enumerate(pairs)]
     assert len(p_values) >= 100
-    assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
-    assert 0.4 < np.mean(p_values) < 0.6
-
-
-@pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.long
-def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(many, which):
-    pairs = [[many[number], many[number + 1]] for number in range(0, NETWORKS, 2)]
-    for pair in pairs:
-        pair[which] = pair[which].select([0, LAYERS - 1])
-    p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
     assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
     assert 0.4 < np.mean(p_values) < 0.6
 
@@ -132,14 +130,6 @@ def test_what_is_tried_at_a_time_does_not_move_the_end(independent, monkeypatch,
         assert null.p_value == whole.p_value
         np.testing.assert_array_equal(null.scores, whole.scores)
         np.testing.assert_array_equal(null.flipped.scores, whole.flipped.scores)
-
-
-@pytest.mark.long
-def test_p_values_in_sequence_of_independent_pairs_are_uniform(many):
-    pairs = [(many[number], many[number + 1]) for number in range(0, NETWORKS, 2)]
-    p_values = [sequential_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
-    assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
-    assert 0.4 < np.mean(p_values) < 0.6
 
 
 def beside(a, b):

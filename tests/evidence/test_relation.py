@@ -81,13 +81,8 @@ def test_pruning_does_not_look_like_rescaling(rows):
     assert not align(rows, np.where(np.abs(rows) < 0.7, 0, rows)).rescaled
 
 
-def test_units_of_another_model_are_not_found(rows):
-    assert align(rows, np.random.default_rng(2).normal(size=(30, 40)).astype(np.float32), range(30)) is None
-
-
-def test_copies_of_one_unit_are_not_taken_for_a_reordered_layer(rows):
+def test_units_of_another_model_copies_of_one_unit_and_rows_of_zeros_are_not_found(rows):
+    other = np.random.default_rng(2).normal(size=(30, 40)).astype(np.float32)
+    assert align(rows, other, range(30)) is None
     assert align(rows, np.repeat(rows[:1], 30, axis=0), range(30)) is None
-
-
-def test_rows_of_zeros_are_no_error(rows):
     assert align(np.zeros_like(rows), rows) is None

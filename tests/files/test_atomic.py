@@ -54,7 +54,7 @@ class TestTemporaries:
         write_atomically(folder / "README.md", b"new")
         assert (folder / name).exists() is stays
 
-    def test_what_is_no_plain_file_stays(self, folder, tmp_path_factory):
+    def test_what_is_no_plain_file_stays_and_a_pipe_of_that_name_is_replaced(self, folder, tmp_path_factory):
         elsewhere = tmp_path_factory.mktemp("elsewhere") / "theirs"
         self.aged(elsewhere, 10 * STALE)
         (folder / self.LEFT).symlink_to(elsewhere)
@@ -62,6 +62,9 @@ class TestTemporaries:
         write_atomically(folder / "README.md", b"new")
         assert len(list(folder.iterdir())) == 3
         assert elsewhere.read_bytes() == b"half"
+        os.mkfifo(folder / "pipe")
+        write_atomically(folder / "pipe", b"new")
+        assert (folder / "pipe").read_bytes() == b"new"
 
     def test_killed_in_the_middle_it_leaves_the_old_content_and_one_such_file(self, folder):
         script = (
@@ -114,12 +117,6 @@ def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, write, ta
     assert not (tmp_path / "link").is_symlink()
     assert (tmp_path / "there").read_bytes() == b"old"
     assert not (tmp_path / "missing").exists()
-
-
-def test_a_pipe_of_that_name_is_replaced_and_never_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    write_atomically(tmp_path / "pipe", b"new")
-    assert (tmp_path / "pipe").read_bytes() == b"new"
 
 
 def test_permissions_that_are_asked_for_are_there_with_the_name(tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ from hf_lineage.architecture.registry import listing
 from hf_lineage.architecture.schema import Factorization
 from tests.forging.formats import FORMATS
 from tests.forging.kinds import TURNS
-from tests.forging.search import Outcome, classes, searched, subject
+from tests.forging.search import classes, searched, subject
 
 LONGEST = 120
 """Seconds of the processor that the cases of a class take at most, however busy the machine is."""
@@ -40,8 +40,6 @@ def main() -> int:
     parser.add_argument("--classes", type=int, default=None, help="so many of them; all by default")
     parser.add_argument("--first", type=int, default=0, help="leave out so many of them")
     parser.add_argument("--cases", type=int, default=60, help="of each class")
-    parser.add_argument("--form", type=int, default=0, help="of the forms in which a class is proved the one to forge")
-    parser.add_argument("--kinds", nargs="*", default=TURNS, help="some kinds of cases instead of all")
     parser.add_argument("--stored", choices=FORMATS, default="plain", help="the format that folders are judged in")
     parser.add_argument("--out", type=Path, default=None, help="write what came out as JSON")
     parser.add_argument("named", nargs="*", metavar="CLASS", help="some classes instead of all")
@@ -54,16 +52,18 @@ def main() -> int:
     torch.set_num_threads(1)
     begun, counts, left_out, fooled = time.monotonic(), Counter[tuple[str, str]](), dict[str, str](), list[Any]()
     done, said, command = 0, dict[str, Any](), shlex.join(["python", "-m", "tests.forging", *sys.argv[1:]])
+    able = tuple(kind for kind in TURNS if kind in (FORMATS[asked.stored].kinds or TURNS))
     for listed, name in _asked(asked):
         if time.monotonic() - begun > asked.seconds:
             break
         try:
             signal.setitimer(signal.ITIMER_PROF, LONGEST)
-            for kind, outcome in _of_class(name, listed, asked):
-                counts[kind, outcome.came] += 1
-                if outcome.fooled:
-                    fooled.append({"class": name, "kind": kind, "case": outcome.said, "came": outcome.came})
-                    print(f"FOOLED {name} {kind}: {outcome.said}: {outcome.came}", flush=True)
+            with subject(name, listed, stored=asked.stored) as one:
+                for kind, outcome in searched(one, asked.seed, asked.cases, able):
+                    counts[kind, outcome.came] += 1
+                    if outcome.fooled:
+                        fooled.append({"class": name, "kind": kind, "case": outcome.said, "came": outcome.came})
+                        print(f"FOOLED {name} {kind}: {outcome.said}: {outcome.came}", flush=True)
             done += 1
         except Exception as error:  # a class that cannot be had as a tiny model
             left_out[name] = f"{type(error).__name__}: {str(error)[:200]}"
@@ -88,12 +88,6 @@ def _asked(asked: argparse.Namespace) -> Iterator[tuple[Factorization, str]]:
     known = FORMATS[asked.stored].classes
     able = ((listed, name) for listed, name in classes() if known is None or name in known)
     return itertools.islice(able, asked.first, None if asked.classes is None else asked.first + asked.classes)
-
-
-def _of_class(name: str, listed: Factorization, asked: argparse.Namespace) -> Iterator[tuple[str, Outcome]]:
-    kinds = tuple(kind for kind in asked.kinds if kind in (FORMATS[asked.stored].kinds or TURNS))
-    with subject(name, listed, asked.form, asked.stored) as one:
-        yield from searched(one, asked.seed, asked.cases, kinds)
 
 
 def _said(counts: Counter[tuple[str, str]], fooled: list[Any]) -> dict[str, Any]:

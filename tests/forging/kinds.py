@@ -24,10 +24,9 @@ from hf_lineage.architecture.schema import MatrixSet, as_sets
 from hf_lineage.signature.factors import matrix_products
 from tests.conformance.tiny import PLAIN
 from tests.decoys import Tensors
-from tests.forging.case import DECADES, Case, mixed
 from tests.forging.outputs import run
 from tests.forging.settings import set_to
-from tests.forging.subject import LOUD, WHOLE, Part, Subject
+from tests.forging.subject import DECADES, LOUD, WHOLE, Case, Part, Subject, mixed
 
 SMALL = 512
 """Entries of a tensor that is no matrix of weights."""

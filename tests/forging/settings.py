@@ -10,8 +10,7 @@ from random import Random
 from typing import Any
 
 from tests.conformance.models import TINY
-from tests.forging.case import DECADES, Case, mixed
-from tests.forging.subject import Subject
+from tests.forging.subject import DECADES, Case, Subject, mixed
 
 LARGEST = 256
 """Of a number that may count something."""

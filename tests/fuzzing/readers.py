@@ -13,7 +13,9 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
+from onnx import helper
 from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.likeness import find_likes, fitting_class
@@ -22,6 +24,8 @@ from hf_lineage.checking.check import extract
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims, stated
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
+from hf_lineage.index.shard import Entry, Shard
+from hf_lineage.index.shard import write as write_shard
 from hf_lineage.lora.single_file import open_lora_file
 from hf_lineage.report import stored
 from hf_lineage.signature.recipe import RECIPES
@@ -29,10 +33,8 @@ from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.source.contents import LORA_FILE
 from hf_lineage.source.headers import headers
 from hf_lineage.source.options import Options
-from tests import goldens
+from tests import goldens, onnx_models
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
-from tests.fuzzing.converted import onnx_files
-from tests.fuzzing.shards import key_files, keys_read, line_files, lines_read
 from tests.gguf_models import write
 from tests.models import WEIGHTS, open_checkpoint, shard, tiny_llama
 
@@ -236,6 +238,110 @@ def _card_read(repo: RepoRef) -> None:
     """What is read of a card: its licence, then its claims."""
     stated(repo)
     read_claims(repo)
+
+
+KINDS = ("MatMulNBits", "MatMulInteger", "Gemm", "Mul", "If", "DequantizeLinear", "Transpose", "QLinearMatMul", "")
+PATHS = (
+    "",
+    "/",
+    "/model/layers.0/mlp/up_proj/MatMul",
+    "/a/b" * 300,
+    "../..",
+    "/model/layers.999999/x/MatMul",
+    "::error::",
+)
+KEYS = ("K", "N", "bits", "block_size", "transB", "alpha", "axis", "perm")
+NUMBERS = (-1, 0, 1, 2, 4, 16, 2**31, 2**62, -(2**63))
+SIZES = (0, 1, 2, 2**20, 2**40, 2**62)
+CHANGES: tuple[Callable[[Random, onnx.NodeProto, onnx.TensorProto], Any], ...] = (
+    lambda random, node, tensor: node.input.append(tensor.name),
+    lambda random, node, tensor: node.input.pop() if node.input else None,
+    lambda random, node, tensor: node.output.append("y"),
+    lambda random, node, tensor: setattr(node, "op_type", random.choice(KINDS)),
+    lambda random, node, tensor: setattr(node, "name", random.choice(PATHS)),
+    lambda random, node, tensor: node.attribute.append(
+        helper.make_attribute(random.choice(KEYS), random.choice((*NUMBERS, [1, 0], 0.5)))
+    ),
+    lambda random, node, tensor: setattr(tensor, "data_type", random.randrange(30)),
+    lambda random, node, tensor: setattr(tensor, "data_location", 1),
+    lambda random, node, tensor: setattr(tensor, "name", random.choice(PATHS)),
+    lambda random, node, tensor: tensor.dims.append(random.choice(SIZES)),
+    lambda random, node, tensor: tensor.dims.pop() if tensor.dims else None,
+    lambda random, node, tensor: tensor.dims.reverse(),
+)
+
+
+def onnx_files(room: Path, model: Path) -> Callable[[Random], bytes]:
+    """ONNX files with bytes changed, or with a node or a tensor that says something else."""
+    plain = onnx_models.written(model, room / "plain.onnx")
+    files = [plain, onnx_models.dynamic(plain, room / "q8.onnx"), onnx_models.blocks(plain, room / "q4.onnx", size=16)]
+    files.append(onnx_models.blocks(plain, room / "qdq.onnx", size=16, qdq=True))
+    valid = [file.read_bytes() for file in files]
+
+    def case(random: Random) -> bytes:
+        content = random.choice(valid)
+        if random.randrange(2):
+            return spliced(random, content)
+        message = onnx.load_model_from_string(content)
+        for _ in range(random.randrange(1, 4)):
+            change = random.choice(CHANGES)
+            change(random, random.choice(message.graph.node), random.choice(message.graph.initializer))
+        return message.SerializeToString()
+
+    return case
+
+
+ENTRIES = [Entry(f"org/{row}", "c" * 40, "mlp", 64, 2, "mlp-robust-64") for row in range(40)]
+
+
+def key_files(room: Path) -> Callable[[Random], bytes]:
+    """Keys of some models, with another header or metadata, or other bytes."""
+    content = write_shard(room, "valid", ENTRIES, np.zeros((len(ENTRIES), 256), np.uint8)).read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    inner = json.loads(header["__metadata__"]["index"])
+
+    def case(random: Random) -> bytes:
+        how = random.randrange(3)
+        if how == 0:
+            return spliced(random, content)
+        if how == 1:
+            return safetensors_file(random, header, content[begin:])
+        changed = header | {"__metadata__": {"index": json_file(random, inner).decode(errors="replace")}}
+        text = json.dumps(changed).encode()
+        return len(text).to_bytes(8, "little") + text + content[begin:]
+
+    return case
+
+
+def line_files(room: Path) -> Callable[[Random], bytes]:
+    """Lines of some models, of which one is another, or with other bytes."""
+    lines = Shard.open(room / "valid.safetensors").models.read_bytes().splitlines()
+
+    def case(random: Random) -> bytes:
+        some = list(lines)
+        at = random.randrange(len(some))
+        some[at] = json_file(random, json.loads(some[at])).replace(b"\n", b" ")
+        content = b"\n".join(some) + b"\n"
+        return content if random.randrange(2) else spliced(random, content)
+
+    return case
+
+
+def keys_read(file: Path) -> Any:
+    """Every key of a shard."""
+    return [len(some) for some in Shard.open(file).pieces()]
+
+
+def lines_read(room: Path) -> Callable[[bytes], Any]:
+    """Every model of a shard with these lines."""
+    shard = Shard.open(room / "valid.safetensors")
+
+    def read(content: bytes) -> Any:
+        shard.models.write_bytes(content)
+        return shard.entries()
+
+    return read
 
 
 _POLICY = {

@@ -1,132 +1,244 @@
-"""Commits and pull requests: what is sent once, what is found again, and what a Hub that refuses becomes."""
+"""Commits and pull requests, what is sent once and found again; files at a commit, and the models of an author."""
 
 import sys
 from io import StringIO
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from huggingface_hub import constants
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 
 from hf_lineage.errors import NetworkError, RepositoryError
 from hf_lineage.hub import commits
-from tests.server import faults
+from tests.server import faults, serving
+from tests.server.answers import Answer
+from tests.server.client import connect
 from tests.server.commits import Commits
+from tests.server.hub import Hub
 
 MODEL, CARD, CONFIG, WEIGHTS = "fern/child", "README.md", "config.json", "model.safetensors"
-TITLE, DESCRIPTION, ALWAYS = "A title", "A description.", 10**6
+BASE, TITLE, DESCRIPTION, ALWAYS = "acme/base", "A title", "A description.", 10**6
+
+
+@pytest.fixture(autouse=True)
+def nothing_listed():
+    """No list of files is known from another test."""
+    commits.tree.cache_clear()
 
 
 @pytest.fixture
-def server(online, tmp_path, monkeypatch):
+def writable(online, tmp_path, monkeypatch):
     """A Hub with one model, which takes commits of wren's."""
     for folder in ("child", "commits"):
         (tmp_path / folder).mkdir()
     (tmp_path / "child" / CONFIG).write_bytes(b"{}")
     online.publish(MODEL, tmp_path / "child")
     monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-    commits.tree.cache_clear()
     return Commits(online, tmp_path / "commits").attach()
 
 
-def head(server, revision="main"):
-    return server.hub.commit(MODEL, revision)
+def head(writable, revision="main"):
+    return writable.hub.commit(MODEL, revision)
 
 
-def commit(server, files=None, **where):
-    return commits.commit(MODEL, files or {CARD: b"A card."}, head(server), "A change", **where)
+def commit(writable, files=None, **where):
+    return commits.commit(MODEL, files or {CARD: b"A card."}, head(writable), "A change", **where)
 
 
-def propose(server, files):
+def propose(writable, files):
     """Propose whatever of these files a commit does not have."""
 
     def missing(at):
-        folder = server.hub.published[MODEL][at]
+        folder = writable.hub.published[MODEL][at]
         there = {path: (folder / path).read_bytes() for path in files if (folder / path).exists()}
         return {path: content for path, content in files.items() if there.get(path) != content}
 
-    return commits.propose(MODEL, TITLE, DESCRIPTION, head(server), missing)
+    return commits.propose(MODEL, TITLE, DESCRIPTION, head(writable), missing)
 
 
 class TestCommit:
-    def test_it_has_all_files_small_and_large_and_its_address_is_returned(self, server):
-        url = commit(server, {CARD: b"A card.", WEIGHTS: b"weights"})
-        assert url == f"{server.hub.url}/{MODEL}/commit/{head(server)}"
-        assert server.made == [(MODEL, "main", [CARD, WEIGHTS])]
-        assert server.file(MODEL, "main", WEIGHTS) == b"weights"
+    def test_it_has_all_files_small_and_large_and_its_address_is_returned(self, writable):
+        url = commit(writable, {CARD: b"A card.", WEIGHTS: b"weights"})
+        assert url == f"{writable.hub.url}/{MODEL}/commit/{head(writable)}"
+        assert writable.made == [(MODEL, "main", [CARD, WEIGHTS])]
+        assert writable.file(MODEL, "main", WEIGHTS) == b"weights"
 
-    def test_it_goes_to_the_branch_that_is_named(self, server, tmp_path):
-        server.hub.publish(MODEL, tmp_path / "child", revision="v2")
-        commits.commit(MODEL, {CARD: b"x"}, head(server, "v2"), "A change", revision="v2")
-        assert server.made == [(MODEL, "v2", [CARD])]
+    def test_it_goes_to_the_branch_that_is_named(self, writable, tmp_path):
+        writable.hub.publish(MODEL, tmp_path / "child", revision="v2")
+        commits.commit(MODEL, {CARD: b"x"}, head(writable, "v2"), "A change", revision="v2")
+        assert writable.made == [(MODEL, "v2", [CARD])]
 
-    def test_a_branch_that_moved_is_left_as_it_is(self, server):
-        parent = head(server)
-        server.push(MODEL, "main", {CARD: b"Theirs."})
+    def test_a_branch_that_moved_is_left_as_it_is(self, writable):
+        parent = head(writable)
+        writable.push(MODEL, "main", {CARD: b"Theirs."})
         with pytest.raises(RepositoryError, match="fern/child: the branch changed during the check; run again"):
             commits.commit(MODEL, {CARD: b"Ours."}, parent, "A change")
-        assert server.file(MODEL, "main", CARD) == b"Theirs."
+        assert writable.file(MODEL, "main", CARD) == b"Theirs."
 
-    def test_a_card_in_another_encoding_is_not_even_sent(self, server):
+    def test_a_card_in_another_encoding_is_not_even_sent(self, writable):
         with pytest.raises(RepositoryError, match=r"the Hub accepts README\.md in UTF-8 only; save it as UTF-8"):
-            commit(server, {CARD: b"M\xfcller"})
-        assert server.hub.requests == []
+            commit(writable, {CARD: b"M\xfcller"})
+        assert writable.hub.requests == []
 
     @pytest.mark.parametrize("fault", [faults.unavailable, faults.hung_up], ids=["503", "hung up"])
-    def test_it_is_sent_once_even_if_no_answer_comes(self, server, fault):
-        server.hub.plan(fault, "/commit/", times=ALWAYS)
+    def test_it_is_sent_once_even_if_no_answer_comes(self, writable, fault):
+        writable.hub.plan(fault, "/commit/", times=ALWAYS)
         with pytest.raises(NetworkError):
-            commit(server)
-        assert len([request for request in server.hub.requests if "/commit/" in request]) == 1
+            commit(writable)
+        assert len([request for request in writable.hub.requests if "/commit/" in request]) == 1
 
-    def test_its_progress_is_shown_on_a_terminal_only_and_bars_are_as_before(self, server, monkeypatch):
+    def test_its_progress_is_shown_on_a_terminal_only_and_bars_are_as_before(self, writable, monkeypatch):
         error = StringIO()
         monkeypatch.setattr(sys, "stderr", error)
         before = are_progress_bars_disabled()
-        commit(server, {WEIGHTS: b"weights"})
+        commit(writable, {WEIGHTS: b"weights"})
         assert error.getvalue() == ""
         assert are_progress_bars_disabled() is before
 
 
 class TestPropose:
-    def test_it_is_opened_then_updated_then_left_as_it_is(self, server):
-        assert propose(server, {CARD: b"One."}) == f"Opened a pull request: {server.hub.url}/{MODEL}/discussions/1"
-        tip = f"{server.hub.url}/{MODEL}/commit/"
-        assert propose(server, {CARD: b"Two."}).startswith(f"Updated pull request 1: {tip}")
-        assert propose(server, {CARD: b"Two."}) == "Pull request 1 is already up to date; nothing was written."
-        assert [made[:2] for made in server.made] == [(MODEL, "refs/pr/1")] * 2
-        assert head(server) != head(server, "refs/pr/1")
+    def test_it_is_opened_then_updated_then_left_as_it_is(self, writable):
+        assert propose(writable, {CARD: b"One."}) == f"Opened a pull request: {writable.hub.url}/{MODEL}/discussions/1"
+        tip = f"{writable.hub.url}/{MODEL}/commit/"
+        assert propose(writable, {CARD: b"Two."}).startswith(f"Updated pull request 1: {tip}")
+        assert propose(writable, {CARD: b"Two."}) == "Pull request 1 is already up to date; nothing was written."
+        assert [made[:2] for made in writable.made] == [(MODEL, "refs/pr/1")] * 2
+        assert head(writable) != head(writable, "refs/pr/1")
 
-    def test_where_nothing_would_change_nobody_is_asked_who_writes(self, server):
-        assert propose(server, {CONFIG: b"{}"}) == commits.SAME
-        assert server.hub.requests == []
+    def test_where_nothing_would_change_nobody_is_asked_who_writes(self, writable):
+        assert propose(writable, {CONFIG: b"{}"}) == commits.SAME
+        assert writable.hub.requests == []
 
-    def test_of_several_open_ones_the_latest_is_meant(self, server):
+    def test_of_several_open_ones_the_latest_is_meant(self, writable):
         for title in (TITLE, TITLE, "Something else"):
-            server.propose(MODEL, "wren", title)
-        server.propose(MODEL, "robin", TITLE)
-        server.propose(MODEL, "wren", TITLE, status="closed")
-        server.propose(MODEL, "wren", TITLE, pull_request=False)
+            writable.propose(MODEL, "wren", title)
+        writable.propose(MODEL, "robin", TITLE)
+        writable.propose(MODEL, "wren", TITLE, status="closed")
+        writable.propose(MODEL, "wren", TITLE, pull_request=False)
         assert commits.open_proposal(MODEL, TITLE) == 2
         assert commits.open_proposal(MODEL, "Nothing of the kind") is None
 
-    def test_without_an_account_it_says_how_to_get_one(self, server, monkeypatch):
+    def test_without_an_account_it_says_how_to_get_one(self, writable, monkeypatch):
         monkeypatch.delenv("HF_TOKEN")
         with pytest.raises(RepositoryError, match="writing needs an account; run `hf auth login` or set HF_TOKEN"):
-            propose(server, {CARD: b"One."})
+            propose(writable, {CARD: b"One."})
 
 
 class TestSameFiles:
-    def test_files_are_compared_by_content_and_some_may_differ(self, server):
-        first = head(server)
-        second = server.push(MODEL, "main", {CARD: b"A card."})
-        third = server.push(MODEL, "main", {WEIGHTS: b"weights"})
+    def test_files_are_compared_by_content_and_some_may_differ(self, writable):
+        first = head(writable)
+        second = writable.push(MODEL, "main", {CARD: b"A card."})
+        third = writable.push(MODEL, "main", {WEIGHTS: b"weights"})
         assert commits.same_files(MODEL, first, second, besides=[CARD])
         assert not commits.same_files(MODEL, first, second, besides=[])
         assert not commits.same_files(MODEL, second, third, besides=[CARD])
 
-    def test_a_commit_that_is_gone_has_not_the_same_files(self, server):
-        assert not commits.same_files(MODEL, "f" * 40, head(server), besides=[])
+    def test_a_commit_that_is_gone_has_not_the_same_files(self, writable):
+        assert not commits.same_files(MODEL, "f" * 40, head(writable), besides=[])
 
-    def test_a_network_that_fails_is_not_the_answer_no(self, server):
-        server.hub.plan(faults.unavailable, "/tree/", times=ALWAYS)
+    def test_a_network_that_fails_is_not_the_answer_no(self, writable):
+        writable.hub.plan(faults.unavailable, "/tree/", times=ALWAYS)
         with pytest.raises(NetworkError):
-            commits.same_files(MODEL, head(server), server.push(MODEL, "main", {CARD: b"x"}), besides=[])
+            commits.same_files(MODEL, head(writable), writable.push(MODEL, "main", {CARD: b"x"}), besides=[])
+
+
+def test_a_commit_is_listed_once_with_the_sha256_of_large_files(server):
+    commit = server.hub.commit(BASE, "main")
+    found = commits.tree(BASE, commit)
+    sizes = {file: (entry.size > 1000, len(entry.content)) for file, entry in found.items()}
+    assert sizes == {WEIGHTS: (True, 64), "config.json": (False, 40)}
+    assert commits.tree(BASE, commit) == found
+    assert len([request for request in server.hub.requests if "/tree/" in request]) == 1
+
+
+def test_a_branch_is_where_it_stands(server):
+    assert commits.head(BASE) == server.hub.commit(BASE, "main")
+    with pytest.raises(RepositoryError, match="has no such revision"):
+        commits.head(BASE, "gone")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A Hub on which fern has published six models, an hour apart, two on a page of a list."""
+    with serving() as running:
+        running.page = 2
+        for number in range(1, 7):
+            (tmp_path / str(number)).mkdir()
+            running.publish(f"fern/m{number}", tmp_path / str(number))
+        running.publish("acme/base", tmp_path / "1")
+        connect(running, tmp_path / "cache", monkeypatch)
+        yield running
+
+
+def pages(hub):
+    return hub.requests.count("GET /api/models")
+
+
+def test_all_models_of_an_author_come_the_latest_first_with_their_commits(hub):
+    names = [f"fern/m{number}" for number in (6, 5, 4, 3, 2, 1)]
+    assert commits.published("fern") == [f"{name}@{hub.commit(name, 'main')}" for name in names]
+    assert pages(hub) == 3
+
+
+def test_a_page_without_models_is_the_last_whatever_it_names_as_the_next(hub):
+    endless = Answer(200, b"[]", {"Content-Type": "application/json", "Link": f'<{hub.url}/api/models>; rel="next"'})
+    hub.plan(lambda right: endless, "/api/models", times=1000)
+    with pytest.raises(RepositoryError, match="fern has no public models on the Hub"):
+        commits.published("fern")
+    assert pages(hub) == 1
+
+
+@pytest.mark.parametrize(
+    ("token", "remedy"), [("", "set HF_TOKEN"), ("hf_x", "whether the account of your token may read it")]
+)
+def test_who_has_a_token_is_not_told_to_set_one_for_an_account_without_models(hub, monkeypatch, token, remedy):
+    monkeypatch.setattr("hf_lineage.hub.errors.get_token", lambda: token or None)
+    with pytest.raises(RepositoryError, match=rf"has no public models on the Hub; check the name, or {remedy}$"):
+        commits.published("nobody")
+
+
+def test_a_page_that_is_put_off_is_asked_for_again(hub):
+    hub.plan(faults.too_many(retry_after=7), "GET hub/api/models", skip=1)
+    assert len(commits.published("fern")) == 6
+    assert pages(hub) == 4
+
+
+def test_a_hub_that_is_gone_is_the_networks_fault(hub):
+    hub.plan(faults.hung_up, times=ALWAYS)
+    with pytest.raises(NetworkError, match="cannot be fetched from the Hub"):
+        commits.published("fern")
+
+
+def test_without_a_network_the_list_is_given_up_at_once(tmp_path, monkeypatch):
+    waited = connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), tmp_path, monkeypatch)
+    with pytest.raises(NetworkError, match="fern cannot be fetched from the Hub by HF_ENDPOINT"):
+        commits.published("fern")
+    assert waited == []
+
+
+def test_offline_nothing_is_listed_and_nobody_is_told_to_download_an_author(hub, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(RepositoryError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
+        commits.published("fern")
+
+
+def test_more_models_than_can_be_true_are_not_listed(hub, monkeypatch):
+    monkeypatch.setattr(commits, "MOST_LISTED", 5)
+    with pytest.raises(RepositoryError, match="fern has more than 5 models; name those to read"):
+        commits.published("fern")
+
+
+def test_what_can_be_no_model_is_left_out(hub):
+    names = ("fern/x\n::error::owned\u202e", "fern/" + "x" * 300, "fern/../../etc", "fern/<script>`|", "x")
+    hub.odd = [{"id": name, "sha": "0" * 40} for name in names]
+    hub.odd += [{"id": "fern/x", "sha": "../../etc/passwd"}, {"id": ["fern/x"], "sha": 7}]
+    hub.page = 1000
+    assert commits.published("fern") == [f"fern/m{n}@{hub.commit(f'fern/m{n}', 'main')}" for n in (6, 5, 4, 3, 2, 1)]
+
+
+@pytest.mark.parametrize("odd", [{}, "x", []], ids=str)
+def test_an_answer_that_the_hub_would_not_give_is_the_networks_fault(hub, odd):
+    hub.odd = [odd]
+    with pytest.raises(NetworkError, match=r"fern: this answer did not come from a Hub \(.*\); check HF_ENDPOINT"):
+        commits.published("fern")

@@ -111,36 +111,27 @@ def opened(online, tmp_path, monkeypatch):
     return RangedFile(resolve("acme/tiny"), WEIGHTS, Downloads()), folder / WEIGHTS
 
 
-def test_what_is_fetched_lies_where_it_belongs_and_the_rest_is_empty(opened):
+def test_what_is_fetched_is_counted_and_lies_where_it_belongs_and_the_rest_is_empty(opened):
     file, real = opened
+    before = file._downloads.requests
     file.fetch(100, 140)
+    file.fetch(50, 50)
+    assert (file._downloads.requests - before, file._downloads.downloaded) == (1, 40)
     content = file.path.read_bytes()
     assert len(content) == file.size == real.stat().st_size
     assert content[100:140] == real.read_bytes()[100:140]
     assert not any(content[:100] + content[140:])
 
 
-def test_the_header_is_read_on_as_far_as_it_says(opened):
+def test_the_header_is_read_on_as_far_as_it_says_unless_it_is_longer_than_the_limit(opened):
     file, real = opened
+    file.read_head(100)
+    assert file.head == 16
     file.read_head(2**20)
     length = int.from_bytes(real.read_bytes()[:8], "little")
     assert file.head == 8 + length
     assert file.path.read_bytes()[: file.head] == real.read_bytes()[: file.head]
     assert not any(file.path.read_bytes()[file.head :])
-
-
-def test_a_header_that_is_longer_than_the_limit_is_not_read_on(opened):
-    file, _ = opened
-    file.read_head(100)
-    assert file.head == 16
-
-
-def test_what_is_fetched_is_counted(opened):
-    file, _ = opened
-    before = file._downloads.requests
-    file.fetch(0, 100)
-    file.fetch(50, 50)
-    assert (file._downloads.requests - before, file._downloads.downloaded) == (1, 100)
 
 
 def test_a_file_that_was_replaced_meanwhile_is_an_error(opened):

@@ -9,16 +9,8 @@ import pytest
 
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.index.relatives import (
-    Member,
-    PairTests,
-    crossed,
-    declarations,
-    families_of,
-    in_folders,
-    oriented,
-    root_of,
-)
+from hf_lineage.index import relatives
+from hf_lineage.index.relatives import Member, PairTests, crossed, declarations, families_of
 
 NAMES = ("acme/gpt2-base", "fern/gpt2-finetune-a", "acme/llama-base", "otter/llama-independent")
 
@@ -50,7 +42,7 @@ def test_a_declared_name_is_joined_to_the_folder_of_that_name_only_where_the_wei
     folders = ("/base", "/child", "/elsewhere", "/other")
     members = [replace(one, folder=folder) for one, folder in zip(tests.members, folders, strict=True)]
     members[1] = replace(members[1], claims=claims)
-    joined = in_folders(replace(tests, members=members), list(declarations(members)))
+    joined = relatives.in_folders(replace(tests, members=members), list(declarations(members)))
     assert [(one.claim.base, one.base) for one in joined] == [
         ("base", 0), ("./other", None), ("child", None), ("org/gone", None)
     ]  # fmt: skip
@@ -60,8 +52,8 @@ CHAIN = {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0, 3: 2.0}, 2: {1: 1.0}, 3: {1: 2.0}}
 
 
 def test_the_root_is_the_model_that_others_declare():
-    assert root_of(CHAIN, [(0, 2), (0, 1)], 4) == 0
-    assert list(oriented(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
+    assert relatives.root_of(CHAIN, [(0, 2), (0, 1)], 4) == 0
+    assert list(relatives.oriented(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
 
 
 def test_a_claim_gives_direction_to_the_edges_it_leads_along_and_to_no_others():

@@ -11,24 +11,11 @@ from safetensors.numpy import save
 from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.index import shard as module
-from hf_lineage.index.shard import (
-    Entry,
-    Group,
-    Shard,
-    ShardGoneError,
-    halves,
-    joined,
-    key_of,
-    similarities,
-    write,
-)
+from hf_lineage.index.shard import Entry, Group, Shard, ShardGoneError, halves, joined, key_of, similarities, write
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
-
 HEADER = {"version": 1, "path": "mlp", "width": 64, "recipe": "mlp-robust-64"}
-
 LINE = {"model": "org/model", "commit": "c" * 40, "layers": 2}
-
 KEYS = np.random.default_rng(0).integers(0, 256, (9000, 256), np.uint8)
 
 

@@ -180,16 +180,17 @@ def test_numbers_that_are_not_finite_are_seen():
 
 @pytest.mark.parametrize(
     ("settings", "scale"),
-    [({}, 4.0), ({"lora_alpha": 3}, 1.5), ({"use_rslora": True, "lora_alpha": 2}, 2**0.5), ({"lora_alpha": -3}, 1.5)],
+    [
+        ({}, 4.0),
+        ({"lora_alpha": 3}, 1.5),
+        ({"use_rslora": True, "lora_alpha": 2}, 2**0.5),
+        ({"lora_alpha": -3}, 1.5),
+        ({"alpha_pattern": {"(a+)+$": 12, "up_proj": 2}}, 6),
+    ],
 )
-def test_the_scale_is_that_of_peft(tmp_path, settings, scale):
+def test_the_scale_is_that_of_peft_and_the_largest_of_several(tmp_path, settings, scale):
     folder = written(tmp_path, pair(UP, 48, 32), **settings)
     assert open_lora(repo(folder)).modules[UP].scale == pytest.approx(scale)
-
-
-def test_of_several_scales_the_largest_counts(tmp_path):
-    folder = written(tmp_path, pair(UP, 48, 32), alpha_pattern={"(a+)+$": 12, "up_proj": 2})
-    assert open_lora(repo(folder)).modules[UP].scale == 6
 
 
 @pytest.mark.parametrize(

@@ -210,22 +210,19 @@ def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
     assert least_effect(hardly, 0.0001) > least_effect(hardly, 0.001) == least_effect(hardly, 0.01)
 
 
-def test_no_trace_is_unrelated_where_the_power_is_predicted_to_be_large():
-    outcome = judge_trace(measured(0.5), Criteria())
-    assert (outcome.word, outcome.verified) == ("UNRELATED", False)
-    assert "one trained on it would show it with a predicted probability above 0.99" in outcome.reason
-
-
-def test_no_trace_is_inconclusive_where_the_power_is_small_and_says_how_small():
-    outcome = judge_trace(measured(0.5, directions=4.0), Criteria())
-    assert outcome.word == "UNDECIDED"
-    assert f"only with a predicted probability of {outcome.trace.power(0.01):.2f}" in outcome.reason
-
-
-def test_a_start_that_depends_on_the_order_of_rows_decides_nothing():
-    outcome = judge_trace(measured(CLEAR), Criteria(), "loftq")
-    assert outcome.word == "UNDECIDED"
-    assert outcome.reason.startswith("the adapter started from loftq")
+@pytest.mark.parametrize(
+    ("trace", "start", "word", "reason"),
+    [
+        (measured(0.5), "", "UNRELATED", "one trained on it would show it with a predicted probability above 0.99"),
+        (measured(0.5, directions=4.0), "", "UNDECIDED", "only with a predicted probability of 0.53"),
+        (measured(CLEAR), "loftq", "UNDECIDED", "the adapter started from loftq"),
+    ],
+    ids=["large power", "small power", "a start that depends on the order of rows"],
+)
+def test_no_trace_is_unrelated_only_where_the_test_has_power_and_holds(trace, start, word, reason):
+    outcome = judge_trace(trace, Criteria(), start)
+    assert (outcome.word, outcome.verified) == (word, False)
+    assert reason in outcome.reason
 
 
 @pytest.mark.parametrize(

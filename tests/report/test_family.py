@@ -69,25 +69,19 @@ def test_of_many_bases_those_that_the_weights_contradict_are_drawn_and_the_other
     assert "4 more are not drawn; the list below has all of them." in figure(families.crowd())
 
 
-def test_one_claim_has_no_picture_whatever_its_verdict():
-    for one in (families.related("org/base"), families.unrelated("org/base"), families.unread("org/base")):
-        assert figure(report(one)) == ""
-
-
-def test_a_model_that_declares_itself_has_no_line_to_itself():
-    assert lines(report(families.unread("ORG/model"), families.related("org/base"))) == [
-        ("org/base", "org/model", "verified", "97% inherited")
-    ]
+def test_there_is_no_picture_of_one_claim_nor_a_line_from_a_model_to_itself():
+    one, other = families.related("org/base"), families.related("Org/Base")
+    for alone in (one, families.unrelated("org/base"), families.unread("org/base")):
+        assert figure(report(alone)) == ""
+    drawn = lines(report(families.unread("ORG/model"), one))
+    assert drawn == [("org/base", "org/model", "verified", "97% inherited")]
+    assert len(family_of(report(one, other)).nodes) == 2, "names that differ in case alone are one model"
 
 
 def test_what_is_verified_does_not_stand_for_what_else_is_said_of_the_same_base():
     rows = (families.related("org/base"), families.unread("org/base"), families.related("org/other"))
     for one in (rows, rows[::-1]):
         assert ("org/base", "org/model", "not judged", "") in lines(report(*one))
-
-
-def test_names_that_differ_in_case_alone_are_one_model():
-    assert len(family_of(report(families.related("org/base"), families.related("Org/Base"))).nodes) == 2
 
 
 def test_no_code_that_verifies_nothing_is_marked_as_verified():
@@ -118,14 +112,10 @@ def test_names_in_the_picture_are_text(window, tmp_path):
     assert window.run("return document.querySelectorAll('svg.tree circle').length") == 6
 
 
-def test_every_model_has_one_row_and_families_come_first():
-    names = [row.name for row in rows(tree())]
-    assert names == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
-    assert [row.depth for row in rows(tree())] == [0, 1, 2, 1, 0]
-
-
-def test_what_no_weights_bear_out_is_said_of_the_model_that_declares_it():
-    *_, liar = rows(tree())
+def test_every_model_has_one_row_and_what_no_weights_bear_out_is_said_of_it():
+    *_, liar = drawn = list(rows(tree()))
+    assert [row.name for row in drawn] == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
+    assert [row.depth for row in drawn] == [0, 1, 2, 1, 0]
     assert [besides(edge) for edge in liar.further] == [
         "declares org/base: contradicted",
         "declares gone/base: declared only",

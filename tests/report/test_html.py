@@ -17,16 +17,17 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS
 from hf_lineage.report.html import (
+    HINTS,
     Commit,
     commit_of_base,
     commit_of_model,
-    draw,
     is_shown_apart,
     show,
     tiles,
     view_claim,
+    without_hint,
 )
-from hf_lineage.report.page import HINTS, fill
+from hf_lineage.report.page import fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
 from tests.pages import HOSTILE, hostile_report, measured, report, row
@@ -201,7 +202,7 @@ def test_layers_are_counted_out_of_all_only_where_more_could_have_been_read():
 
 
 def test_a_bar_has_its_interval_and_nothing_else_where_that_is_too_wide():
-    clear, unclear = (draw(Bar("<b>", 0.5, -3.0, 4.0, told)) for told in (True, False))
+    clear, unclear = (show(Finding("Toy", picture=Bars((Bar("<b>", 0.5, -3.0, 4.0, told),)))) for told in (True, False))
     assert 'class="share"' in clear
     assert 'class="share"' not in unclear
     assert "M0 7H200" in unclear
@@ -275,3 +276,9 @@ def test_the_commit_that_a_stored_signature_names_is_not_linked():
     assert commit_of_model(replace(report(commit=A), source=None)).address is None
     stored = replace(row("base.lineage.safetensors", commit=B), base_origin=FILE)
     assert (commit_of_base(stored).name, commit_of_base(stored).address) == (B, None)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_what_only_the_command_line_can_do_is_left_out_at_the_end_alone(hint):
+    assert without_hint(f"it was read{hint}") == "it was read"
+    assert without_hint(f"it was read{hint}, or not") == f"it was read{hint}, or not"

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageColor
 
 from hf_lineage.report import FORMATS
-from hf_lineage.report.charts import VIRIDIS
+from hf_lineage.report.page import VIRIDIS
 from tests import axe, example_pages
 from tests.long import first_of
 from tests.pages import hostile_report

@@ -1,5 +1,10 @@
 """Whatever is not markup already is text in a page: it leaves neither its element nor its attribute, and is escaped."""
 
+import itertools
+import re
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from jinja2 import UndefinedError
@@ -8,9 +13,27 @@ from markupsafe import Markup
 
 from hf_lineage.errors import printable
 from hf_lineage.report import page as page_module
-from hf_lineage.report.charts import interval_bar
 from hf_lineage.report.family import picture
-from hf_lineage.report.page import HINTS, LONGEST, escaped, identifier, without_hint
+from hf_lineage.report.page import (
+    BAR,
+    BOTTOM,
+    LEFT,
+    LONGEST,
+    RIGHT,
+    THIN,
+    TOP,
+    escaped,
+    heat_map,
+    histogram,
+    identifier,
+    inheritance,
+    interval_bar,
+    round_steps,
+    score_bar,
+    share_bar,
+)
+from tests.example_evidence import null
+from tests.pages import measured
 from tests.properties import ANY_TEXT, cases
 
 
@@ -60,12 +83,6 @@ def test_a_value_that_is_missing_is_an_error():
         part("{{ given.missing }}", given=1)
 
 
-@pytest.mark.parametrize("hint", HINTS)
-def test_what_only_the_command_line_can_do_is_left_out_at_the_end_alone(hint):
-    assert without_hint(f"it was read{hint}") == "it was read"
-    assert without_hint(f"it was read{hint}, or not") == f"it was read{hint}, or not"
-
-
 @cases(100)
 @given(ANY_TEXT)
 def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as_in_a_picture(text):
@@ -75,3 +92,116 @@ def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as_in_a_pictur
         f"{whole}.",
     ]
     assert etree.fromstring(interval_bar(text, None, (0.0, 0.0))).get("aria-label") == whole
+
+
+def bars(picture):
+    """Left edge and height of every bar."""
+    matches = re.findall(r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="bar">', picture)
+    return [(float(x), float(height)) for x, height in matches]
+
+
+def mark(picture):
+    return float(re.search(rf'd="M(\S+) {BOTTOM}V{TOP}" class="mark"', picture)[1])
+
+
+def test_bars_are_as_high_as_they_are_frequent():
+    drawn = bars(histogram(null(0.5, [0.1] * 30 + [0.4] * 10 + [0.9] * 20), "a"))
+    heights = np.array([height for _, height in drawn])
+    assert heights / heights.max() == pytest.approx([1, 1 / 3, 2 / 3], abs=1e-4)
+
+
+def test_a_score_far_off_stands_behind_a_break_of_the_axis():
+    picture = histogram(null(0.98, np.linspace(-0.01, 0.01, 999)), "a")
+    assert max(x for x, _ in bars(picture)) < mark(picture) - 50
+    assert "gap" in picture
+    assert "this pair: 0.980" in picture
+
+
+@pytest.mark.parametrize("observed", [-0.9, 0.0, 0.0205, 1.0])
+@pytest.mark.parametrize("scores", [[0.0] * 99, [0.01, 0.02], np.linspace(-0.05, 0.05, 999)])
+def test_nothing_is_drawn_outside_the_frame(observed, scores):
+    picture = histogram(null(observed, scores), "a")
+    assert LEFT - 1 <= mark(picture) <= RIGHT + 1
+    assert all(LEFT - 1 <= x <= RIGHT + 1 and 0 < height <= BOTTOM - TOP for x, height in bars(picture))
+
+
+def columns(picture):
+    """Left edge and height of every column."""
+    column = r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share(?: pale)?">'
+    matches = re.findall(column, picture)
+    return [(float(x), float(height)) for x, height in matches]
+
+
+def test_every_layer_has_a_column_as_high_as_what_it_inherits_pale_where_that_is_half_or_less():
+    shares = np.array([1.0, 0.5, 0.0])
+    evidence = measured(3, 3)
+    picture = inheritance(replace(evidence, inherited=replace(evidence.inherited, by_layer=shares)), 3, "a")
+    heights = np.array([height for _, height in columns(picture)])
+    assert (heights - 1) / (BOTTOM - TOP - 2) == pytest.approx(shares, abs=1e-3)
+    assert re.findall('class="(share[^"]*)"', picture) == ["share", "share pale", "share pale"]
+    assert "from 0% to 100%; 1 of them come from the base" in picture
+
+
+def test_layers_that_were_not_read_leave_their_place_empty():
+    evidence = measured(2, 2, analyses=3, layers=((1, 31), (1, 31)))
+    (first, _), (last, _) = columns(inheritance(evidence, 32, "a"))
+    assert LEFT < first < LEFT + 2 * (RIGHT - LEFT) / 32
+    assert RIGHT - (RIGHT - LEFT) / 32 < last < RIGHT
+
+
+def widths(picture, kind):
+    return [float(width) for width in re.findall(rf'width="([\d.]+)" height="\d+" class="{kind}"', picture)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.27, 1.0])
+def test_a_share_is_as_long_as_its_part_of_the_whole(share):
+    picture = share_bar(share, (share, share))
+    assert widths(picture, "track") == [BAR]
+    assert widths(picture, "share") == [pytest.approx(BAR * share)]
+    assert f'aria-label="{share:.0%} inherited"' in picture
+
+
+def test_an_interval_is_drawn_and_told_where_there_is_one():
+    picture = share_bar(0.5, (0.4, 0.6))
+    assert f'd="M{0.4 * BAR:g} 7H{0.6 * BAR:g}"' in picture
+    assert "between 40% and 60%" in picture
+
+
+def test_the_range_of_independent_models_is_where_they_score():
+    wide = null(0.8, np.linspace(0.2, 0.4, 999))
+    low, high = wide.range
+    assert f'<rect x="{low * BAR:.6g}"' in score_bar(wide)
+    assert widths(score_bar(wide), "chance") == [pytest.approx((high - low) * BAR, rel=1e-4)]
+    assert f"independent models score {low:.3f} to {high:.3f}, this pair 0.800" in score_bar(wide)
+
+
+@pytest.mark.parametrize("score", [-0.3, 0.0, 1.0])
+def test_whatever_the_score_everything_stays_in_the_picture(score):
+    picture = score_bar(null(score, np.full(9, score)))
+    (x,) = map(float, re.findall(r'<rect x="([^"]*)" y="1"', picture))
+    (at,) = map(float, re.findall(r'd="M([\d.]+) 14V4', picture))
+    assert widths(picture, "chance") == [THIN]
+    assert 0 <= x <= BAR - THIN
+    assert 5 <= at <= BAR - 5
+
+
+def test_a_laundered_order_is_outlined_where_the_layers_went():
+    evidence = measured()
+    turned = np.roll(evidence.comparison.similarity, 2, axis=1)
+    pairs = (np.arange(6), (np.arange(6) + 2) % 6)
+    drawn = heat_map(replace(evidence, comparison=replace(evidence.comparison, similarity=turned, pairs=pairs)), "a")
+    assert "layer 5 of the base, layer 1 of the model: 0.970" in drawn
+
+
+@pytest.mark.parametrize(("layers", "numbers"), [(12, 144), (13, 0)])
+def test_numbers_are_written_where_there_is_room(layers, numbers):
+    assert len(re.findall(r'<text [^>]*class="(?:light|dark)"', heat_map(measured(layers, layers), "a"))) == numbers
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.013, 0.021), (0, 1e-9), (-40, 3e5), (0.97, 0.9701)])
+def test_steps_are_even_lie_within_and_are_neither_few_nor_many(low, high):
+    steps = round_steps(low, high, 4)
+    assert 1 < len(steps) <= 5
+    assert all(low <= step <= high for step in steps)
+    widths = [after - before for before, after in itertools.pairwise(steps)]
+    assert widths == pytest.approx([widths[0]] * len(widths))

@@ -8,7 +8,7 @@ from hf_lineage.checking.result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
-from hf_lineage.evidence.unit_comparison import judge_framed
+from hf_lineage.evidence.unit_comparison import judge_units
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.lora.gradient_alignment import judge_trace
 from hf_lineage.report import FORMATS, units, wording
@@ -22,7 +22,7 @@ UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Crite
 
 
 def row(framed, first=UNRELATED):
-    verdict = judge_framed(framed, Criteria())
+    verdict = judge_units(framed, Criteria())
     verdict = replace(verdict, evidence=first.evidence, by_path=first.by_path) if first else verdict
     return Row(Claim("org/base", "finetune", ("README.md",)), verdict)
 
@@ -65,10 +65,6 @@ WEAK = 2.0
 """A statistic that no permutation reaches, and yet less than is predicted of such an adapter."""
 
 
-def shown(name, *traces, explain=False):
-    return FORMATS[name](report_adapter(*traces), explain)
-
-
 def report_adapter(*traces, layers=2):
     """A report on an adapter with a row for each of these tests."""
     rows = tuple(
@@ -96,7 +92,7 @@ def test_the_values_are_those_of_the_schema():
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html"])
 def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
-    text = " ".join(shown(name, trace(), explain=True).split())
+    text = " ".join(FORMATS[name](report_adapter(trace()), True).split())
     assert "VERIFIED adapter" in text
     assert "0.001" in text
     assert "value z 12.1" in text.lower()

@@ -12,8 +12,7 @@ import msgspec
 from hf_lineage.architecture import registry, schema
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.checkpoint.foreign_form import ForeignForm
-from hf_lineage.checkpoint.foreign_tensors import MOST_HEADS, Heads, Piece, Undo, by_pieces
+from hf_lineage.checkpoint.foreign_form import MOST_HEADS, ForeignForm, Heads, Piece, Undo, by_pieces
 from hf_lineage.checkpoint.gguf.files import choose_files, read_head, read_tokens
 from hf_lineage.checkpoint.gguf.tensors import apply_factors, gguf, open_gguf
 from hf_lineage.checkpoint.local import Checkpoint

@@ -17,12 +17,15 @@ from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks, pr
 from hf_lineage.checkpoint.foreign_form import (
     PREFERRED,
     ForeignForm,
+    Piece,
+    by_pieces,
     list_files,
+    name_in_out,
     parse_once,
     require_file,
+    split_rows,
     unreadable_file,
 )
-from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces, name_in_out, split_rows
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import stored as stored_tensor
@@ -93,13 +96,14 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
                 constants[own] = _place(repo, file, graph.tensors[part]), graph.tensors[part]
     outside = {place for place, tensor in constants.values() if tensor.file}
     opened = ranged(repo, sorted(outside))
-    places = {file: (repo.located(file), stamp) for file, _, _, stamp in graphs.values()}
+    places = {}
     for name, path in opened.paths(repo, outside).items():
         try:
             with open_regular(path) as stream:
                 places[name] = path, Stamp.take(stream)
         except OSError as error:
             raise unreadable_file(repo, name, error) from None
+    places |= {file: (repo.located(file), stamp) for file, _, _, stamp in graphs.values()}
     stored = {}
     for own, (file, tensor) in constants.items():
         path, stamp = places[file]
@@ -147,26 +151,21 @@ def name_tensors(
     wrapping = _wrapping(shapes, layers)
     known = {name for name in named_tensors(factorization) if "{" not in name}
     turned = name_in_out(factorization)
+    (*_, attention) = (None, *as_sets(factorization.branches.attention))
+    matrices = (attention.query, attention.key, attention.value) if attention else ()
+    roles = [matrix for matrix in matrices if matrix] if all(matrices) else []
     for stored in shapes:
         name = stored.removeprefix(wrapping)
         match = layers.match(name)
         before, rest = (name[: match.end()], name[match.end() :]) if match else ("", name)
         bare, dot, kind = rest.rpartition(".")
         bare = next((bare.replace(a, b) for a, b in SHORTENED.items() if bare.replace(a, b) in known), bare)
-        roles = _roles(factorization) if match and bare.endswith(JOINED) and bare not in known else ()
-        if roles:
+        if match and roles and bare.endswith(JOINED) and bare not in known:
             heads = _heads(factorization, config)
             for role, rows in zip(roles, split_rows(shapes[stored][0], *heads), strict=True):
                 yield Piece(f"{before}{role}.{kind}", stored, rows)
         else:
             yield Piece(f"{before}{bare}{dot}{kind}", stored, turned=bare in turned and len(shapes[stored]) == 2)
-
-
-def _roles(factorization: Factorization) -> tuple[str, ...]:
-    """Return the names of the matrices of queries, keys and values; none where they are not three matrices."""
-    (*_, attention) = (None, *as_sets(factorization.branches.attention))
-    named = (attention.query, attention.key, attention.value) if attention else ()
-    return tuple(name for name in named if name) if all(named) else ()
 
 
 def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
@@ -279,8 +278,8 @@ class Onnx(ForeignForm):
         """Return the names of the files that are read, and of those beside each that hold its numbers."""
         names: list[str] = []
         for file, graph, *_ in self.graphs().values():
-            places = {_place(self.repo, file, tensor) for tensor in graph.tensors.values()}
-            names += (file, *sorted(places - {file}))
+            beside = {_place(self.repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}
+            names += (file, *sorted(beside))
         return names
 
 

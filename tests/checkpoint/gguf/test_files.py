@@ -77,13 +77,13 @@ def test_a_file_that_is_not_there_is_an_error_of_the_option(folder, tmp_path, na
     assert str(caught.value) == f"org/model has no GGUF file {named} (it has a-Q8_0.gguf); name another"
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            b"version https://git-lfs.github.com/spec/v1\n",
-            "is a pointer of git-lfs, not the weights; run `git lfs pull`",
-        ),
+        (POINTER, "is a pointer of git-lfs, not the weights; run `git lfs pull`"),
         (b"GGUF\3\0", "is truncated: it ends within its header; download it again"),
     ],
 )
@@ -246,38 +246,27 @@ def test_another_alignment_moves_the_numbers(tmp_path):
 
 
 SHORT = "is truncated: it ends within its header; download it again"
+READ, NO = "only little-endian versions 2 and 3 are read; convert the model again", "do not trust it"
 BEYOND = "is truncated or damaged: its t does not begin within the file; download it again"
 HOSTILE = {
     "not a GGUF file;": (b"version https://git-lfs", "is not a GGUF file; have it saved again"),
     "nothing at all": (b"", SHORT),
-    "the first version": (
-        header(version=1),
-        "is of version 1; only little-endian versions 2 and 3 are read; convert the model again",
-    ),
-    "another byte order": (
-        header(version=3 << 24),
-        "is written for big-endian machines; only little-endian versions 2 and 3 are read; convert the model again",
-    ),
-    "a million keys": (
-        header(counts=(0, 1_000_000)),
-        f"claims 1000000 keys; hf-lineage reads at most {MOST_KEYS}; do not trust it",
-    ),
+    "the first version": (header(version=1), f"is of version 1; {READ}"),
+    "another byte order": (header(version=3 << 24), f"is written for big-endian machines; {READ}"),
+    "a million keys": (header(counts=(0, 10**6)), f"claims 1000000 keys; hf-lineage reads at most {MOST_KEYS}; {NO}"),
     "a million tensors": (
-        header(counts=(1_000_000, 0)),
-        f"claims 1000000 tensors; hf-lineage reads at most {MOST_TENSORS}; do not trust it",
+        header(counts=(10**6, 0)),
+        f"claims 1000000 tensors; hf-lineage reads at most {MOST_TENSORS}; {NO}",
     ),
     "keys that are not there": (header(counts=(0, 5))[:24], SHORT),
     "a key twice": (header(keys=[key("a", 0, b"\0")] * 2), "has the key 'a' twice; do not trust it"),
     "a long name": (header(keys=[struct.pack("<Q", 2**40)]), "has a name of 1099511627776 bytes; do not trust it"),
     "a long text": (header(keys=[key("a", 8, struct.pack("<Q", 2**60))]), SHORT),
-    "a long list": (
-        header(keys=[key("a", 9, struct.pack("<IQ", 8, 2**60))]),
-        "has a list of 1152921504606846976 items; do not trust it",
-    ),
+    "a long list": (header(keys=[key("a", 9, struct.pack("<IQ", 8, 2**60))]), f"has a list of {2**60} items; {NO}"),
     "a list of many numbers": (header(keys=[key("a", 9, struct.pack("<IQ", 12, 2**22))]), SHORT),
     "a list of lists": (
         header(keys=[key("a", 9, struct.pack("<IQ", 9, 1))]),
-        "has a list of the unknown type 9; do not trust it",
+        f"has a list of the unknown type 9; {NO}",
     ),
     "an unknown type": (header(keys=[key("a", 77, b"")]), "has a value of the unknown type 77; do not trust it"),
     "an alignment of three": (
@@ -288,12 +277,9 @@ HOSTILE = {
     "many dimensions": (header(tensors=[tensor(shape=(1,) * 5)]), "says that its t has 5 dimensions; do not trust it"),
     "an absurd shape": (
         header(tensors=[tensor(shape=(2**40, 2**40))]),
-        "says that its t has the shape (1099511627776, 1099511627776); do not trust it",
+        f"says that its t has the shape (1099511627776, 1099511627776); {NO}",
     ),
-    "an empty dimension": (
-        header(tensors=[tensor(shape=(0, 4))]),
-        "says that its t has the shape (4, 0); do not trust it",
-    ),
+    "an empty dimension": (header(tensors=[tensor(shape=(0, 4))]), f"says that its t has the shape (4, 0); {NO}"),
     "a tensor beyond the file": (header(tensors=[tensor(start=2**40)]), BEYOND),
     "a tensor that is not aligned": (header(tensors=[tensor(start=7)]), BEYOND),
     "a tensor twice": (header(tensors=[tensor()] * 2), "has two tensors of one name; do not trust it"),

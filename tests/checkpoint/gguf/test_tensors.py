@@ -10,7 +10,7 @@ import torch
 from transformers.integrations.gguf import dequant
 
 from hf_lineage.checkpoint.codes import Codes, excess, unreached
-from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
+from hf_lineage.checkpoint.foreign_form import Piece, by_pieces
 from hf_lineage.checkpoint.gguf.tensors import KINDS as GRIDS
 from hf_lineage.checkpoint.gguf.tensors import apply_factors, codes_of
 from hf_lineage.checkpoint.gguf.tensors import gguf as package

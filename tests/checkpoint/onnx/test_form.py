@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from hf_lineage import Options
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
-from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows
+from hf_lineage.checkpoint.foreign_form import Piece, name_in_out, split_rows
 from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors, read_graph
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -239,15 +239,12 @@ def beside(folder, location="model.onnx_data"):
     return RepoRef("org/model", folder), expected
 
 
-def test_matrices_are_read_as_out_in(folder):
+def test_matrices_are_read_as_out_in_and_numbers_beside_the_model_are_read_there(folder):
     model = product(bias=True)
     checkpoint = open_checkpoint(saved(folder, model))
     assert checkpoint.shapes == {"up.weight": (24, 40), "up.bias": (24,)}
     np.testing.assert_array_equal(checkpoint.read("up.weight"), matrix(model))
     assert weight_files(RepoRef("org/model", folder)) == [FILE]
-
-
-def test_numbers_beside_the_model_are_read_there(folder):
     repo, expected = beside(folder)
     np.testing.assert_array_equal(open_checkpoint(repo).read("up.weight"), expected)
     assert weight_files(repo) == [FILE, f"{FILE}_data"]
@@ -263,23 +260,18 @@ def test_numbers_never_lie_outside_the_repository(folder, location):
         open_checkpoint(repo)
 
 
-def test_a_link_to_numbers_outside_is_not_followed(folder, tmp_path_factory):
+def test_numbers_that_are_missing_or_cut_or_behind_a_link_are_one_clear_line(folder, tmp_path_factory):
     repo, _ = beside(folder)
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
-    shutil.move(folder / f"{FILE}_data", elsewhere)
-    (folder / f"{FILE}_data").symlink_to(elsewhere)
-    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
-        open_checkpoint(repo)
-
-
-def test_numbers_that_are_missing_or_cut_are_one_clear_line(folder):
-    repo, _ = beside(folder)
-    data = folder / f"{FILE}_data"
+    data, elsewhere = folder / f"{FILE}_data", tmp_path_factory.mktemp("elsewhere") / "secret"
+    shutil.copy(data, elsewhere)
     data.write_bytes(data.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match=r"model\.onnx_data is truncated: up\.weight ends at byte 3840 of 3839"):
         open_checkpoint(repo)
     data.unlink()
     with pytest.raises(CheckpointError, match=r"onnx/model\.onnx_data is missing; download it too"):
+        open_checkpoint(RepoRef("org/model", folder))
+    data.symlink_to(elsewhere)
+    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
         open_checkpoint(RepoRef("org/model", folder))
 
 

@@ -174,9 +174,6 @@ def test_an_archive_that_two_readers_may_read_differently_is_refused(file):
     with zipfile.ZipFile(file, "a") as archive:
         archive.comment = b"more"
     assert "with a comment" in refusal(file)
-
-
-def test_the_name_of_an_entry_that_is_no_text_is_refused(file):
     torch.save({"a": torch.ones(2, 3)}, file)
     file.write_bytes(file.read_bytes().replace(b"/data/0", b"/data/\xff"))
     assert refusal(file).startswith("CheckpointError: it is damaged: ")
