@@ -15,5 +15,6 @@ from hf_lineage.source import headers as headers_module
 def turn_off(monkeypatch: Any) -> None:
     """Turn off, in this process, each rule by which a switch is known."""
     monkeypatch.setattr(headers_module, "world", lambda *_: World())
-    monkeypatch.setattr(headers_module, "_reservations", lambda headers: iter(()))
+    monkeypatch.setattr(headers_module, "settings_reservations", lambda *_: ())
+    monkeypatch.setattr(headers_module, "scalar_reservations", lambda *_: ())
     monkeypatch.setattr(config_checks, "_refuse_dead", lambda *_: None)

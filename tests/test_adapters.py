@@ -72,8 +72,7 @@ def test_factors_of_a_square_matrix_that_are_swapped_lose_the_trace(tmp_path):
 def test_the_owner_of_the_weights_can_forge_a_trace_and_security_says_so(tmp_path):
     """B made of the base's own W_down, on directions of the input that do nothing: nothing was trained."""
     weights = load_file(HUB / "otter/llama-independent/model.safetensors")
-    random = torch.Generator().manual_seed(0)
-    factors = {}
+    random, factors = torch.Generator().manual_seed(0), {}
     for layer in range(6):
         down = weights[f"model.layers.{layer}.mlp.down_proj.weight"].float()
         width, hidden = down.shape
@@ -110,8 +109,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
     folder = shutil.copytree(weak, tmp_path / "x")
     assert lineage("annotate", folder, "--local-hub", HUB, "--write", "--accept", "weak").code == 0
     card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "RELATED weak" in card
-    assert "VERIFIED adapter" not in card
+    assert ("RELATED weak" in card, "VERIFIED adapter" in card) == (True, False)
     (claim,) = json.loads((folder / "lineage" / "claims.json").read_text(encoding="utf-8"))["claims"]
     assert (claim["code"], claim["verified"]) == ("weak", False)
     assert claim["command"].endswith("--accept weak")

@@ -213,7 +213,6 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
 
 
 def _opened(model: OpenedModel) -> Opened:
-    """Return a model by its weights; NothingToCompare if they are not read."""
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     return model.reopen()

@@ -148,7 +148,6 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
 
 
 def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Options) -> Report:
-    """Return several models compared with A: the rows of each, which name it."""
     began, compared, rows, notes = now(), comparing(a, base, options), list[Row](), list[str]()
     if not models:
         raise OptionError("name at least one model that is compared with A")

@@ -174,7 +174,6 @@ def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
 
 
 def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
-    """Return a verdict whose reason holds these sentences."""
     missing = (sentence for sentence in sentences if sentence not in outcome.reason)
     return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *missing))))
 
@@ -263,7 +262,6 @@ def is_copy(part: RepoRef, base: RepoRef) -> bool:
 
 
 def _adapters_in_folders(source: Source) -> Iterator[str]:
-    """Yield a sentence about adapters in folders beside a model."""
     folders = adapter_folders(source) if isinstance(source, RepoRef) and not source.subfolder else []
     if len(folders) == 1:
         yield f"{folders[0]}/ holds an adapter that was not judged: check it by itself"

@@ -110,7 +110,6 @@ def _contradictions(
 
 
 def _has_weights(repo: RepoRef) -> bool:
-    """Return whether there are weights besides those of an adapter."""
     weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
     return any(not name.startswith(("adapter_model.", "adapters.")) for name in weights)
 

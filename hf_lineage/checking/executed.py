@@ -98,7 +98,6 @@ def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np
 
 
 def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
-    """Return so many of the parts that are meant, drawn at random."""
     sizes, meant = [len(each) for each in flags], np.flatnonzero(np.concatenate(flags))
     order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
     few = np.zeros(sum(sizes), np.bool_)

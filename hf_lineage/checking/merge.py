@@ -79,7 +79,6 @@ def _layer(
     sample: Sample,
     sampled: bool,
 ) -> Iterator[Products]:
-    """Yield the matrices of one layer of the model beside those of its parents."""
     for branch, sets in model.opened.layout.branches.items():
         if not sets[layer]:
             continue
@@ -170,8 +169,12 @@ def with_shares(
         many = f"the contributions of at most {MOST} parents are measured"
         reasons |= dict.fromkeys(left, "no other parent can be compared" if len(left) == 1 else many)
         left = []
-    declared = [place for place, row in enumerate(left) if is_named(rows[row].claim.base, names)]
-    blend = _measured([rows[place] for place in left], model, options, declared) if left else None
+    declared, blend = [place for place, row in enumerate(left) if is_named(rows[row].claim.base, names)], None
+    if left:
+        some = [rows[place] for place in left]
+        models = [model, *(row.opened for row in some)]
+        own, *parents = (one for each in models if (one := weights_of(each, options)))
+        blend = blend_of(read_beside(own, parents, some, options, models), len(parents), own.layers, declared)
     if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
         rows = _as_merge(source, rows, model, reasons, left, blend)
     if blend is None:
@@ -188,15 +191,6 @@ def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
     if not row.verdict.evidence:
         return NOT_COMPARED
     return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ
-
-
-def _measured(
-    rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options, first: Sequence[int]
-) -> Blend | None:
-    """Return the model as a combination of the bases of these rows, by the layers compared with all of them."""
-    models = [candidate, *(row.opened for row in rows)]
-    model, *parents = (one for each in models if (one := weights_of(each, options)))
-    return blend_of(read_beside(model, parents, rows, options, models), len(parents), model.layers, first)
 
 
 def read_beside(

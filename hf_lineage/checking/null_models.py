@@ -91,7 +91,6 @@ def _refuse_named(
 
 
 def _names(model: OpenedModel) -> set[str]:
-    """Return the names of a model, without its revision."""
     return {plain_name(name) for name in (model.name, *(model.identity or ())[:1])}
 
 

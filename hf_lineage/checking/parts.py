@@ -68,7 +68,6 @@ def _judge(
 
 
 def _has(base: object, part: str) -> bool:
-    """Return whether a base has a folder of its own for a part."""
     return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
 
 

@@ -82,8 +82,7 @@ def derived(
     if not compared and verdict.equal is None:
         return None
     part = measured.origins if 0 < len(measured.origins) < measured.read else None
-    fetch = local or all(one.change.equal for one in compared)
-    beside = rows_beside(base, candidate, seed, part, fetch=fetch)
+    beside = rows_beside(base, candidate, seed, part, fetch=local or all(one.change.equal for one in compared))
     shares = (EqualShare.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in beside)
     return Derivation(
         tuple(one.change for one in compared),

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,11 +92,11 @@ class Tally:
         flat, of_base = np.atleast_1d(numbers), np.atleast_1d(base)
         height = max(1, AT_ONCE // max(1, flat[0].size))
         for at in range(0, len(flat), height):
-            some, wanted = flat[at : at + height], of_base[at : at + height]
-            rounded = cast(wanted, some.dtype)
-            wrong = ~((some == rounded) | (np.isnan(single(some)) & np.isnan(single(wanted))))
+            some, single_base = flat[at : at + height], single(of_base[at : at + height])
+            rounded = cast(of_base[at : at + height], some.dtype)
+            wrong = ~((some == rounded) | (np.isnan(single(some)) & np.isnan(single_base)))
             if free:
-                wrong &= ~(np.abs(single(some) - single(wanted)) <= free * (1 + np.abs(single(wanted))))
+                wrong &= ~(np.abs(single(some) - single_base) <= free * (1 + np.abs(single_base)))
             if not wrong.any():
                 continue
             with np.errstate(all="ignore"):
@@ -176,8 +176,8 @@ def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, 
     """
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return outcome
-    named = f"{base.name} at commit {base.commit}" if base.commit else base.name
     first, second = (_weights(model) for model in (base, candidate))
+    named = f"{base.name} at commit {base.commit}" if base.commit else base.name
     return with_strict(outcome, _compared(named, pair_tensors(first, second)))
 
 
@@ -215,8 +215,7 @@ def _compared(named: str, pairing: Pairing) -> Strict:
     return Strict(named, stored, tuple(beyond), unbound, *of_one, settings=pairing.settings)
 
 
-@dataclass(frozen=True)
-class _Unbound:
+class _Unbound(NamedTuple):
     """Why a tensor cannot be held against the base's number by number."""
 
     reason: str
@@ -229,22 +228,22 @@ def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
         return Beyond(name, info.numbers, 0, 0.0, why=f"has shape {info.shape}, and {of_base.shape} in the base")
     if info.refusal or of_base.refusal:
         return _as_stored(pairing, name, other)
-    bound = isinstance(info.codes, Codes)
-    tally = Tally(name, info.numbers)
+    tally, codes = Tally(name, info.numbers), info.codes
     first = BEFORE if _dtype(pairing.base, of_base) in LONG else 0.0
     for start, parts, numbers, base in _chunks(pairing, name, other):
         if np.array_equal(numbers, base):
             continue
         tally.equal = False
-        if isinstance(info.codes, Codes):
-            tally.add_coded(Coded(info, info.codes, parts, single(numbers), single(base), start), first)
+        if isinstance(codes, Codes):
+            tally.add_coded(Coded(info, codes, parts, single(numbers), single(base), start), first)
         else:
             tally.add_cast(numbers, base, start, UNDONE if info.itemsize else 0.0)
     if tally.equal:
         return ""
-    if not bound and _dtype(pairing.candidate, info) not in CASTS:
-        return _Unbound(info.codes if isinstance(info.codes, str) and info.codes else UNKNOWN)
-    return tally.result() or (info.codes.name if isinstance(info.codes, Codes) else _dtype(pairing.candidate, info))
+    if isinstance(codes, Codes):
+        return tally.result() or codes.name
+    dtype = _dtype(pairing.candidate, info)
+    return (tally.result() or dtype) if dtype in CASTS else _Unbound(codes or UNKNOWN)
 
 
 def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:

@@ -48,7 +48,8 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
 
     Raise NothingToCompare where there is none.
     """
-    shared, names = _shared(base, candidate)
+    names = _embedding(base), _embedding(candidate)
+    shared = _shared(base, candidate, names)
     widths = base.layout.width, candidate.layout.width
     chosen = drawn_tokens(len(shared.base), widths)
     numbers = shared.base[chosen], shared.candidate[chosen]
@@ -62,9 +63,8 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     return Frame(TOKEN, len(chosen), shared.by), (seen, through) if order == 1 else (through, seen)
 
 
-def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
-    """Return the tokens that both know, and the tensor with a row for each in either model."""
-    names = _embedding(base), _embedding(candidate)
+def _shared(base: Opened, candidate: Opened, names: tuple[str, str]) -> SharedTokens:
+    """Return the tokens that both know; `names` are the tensors with a row for each."""
     rows = base.checkpoint.tensors[names[0]].shape[0], candidate.checkpoint.tensors[names[1]].shape[0]
     try:
         shared = shared_tokens(base.described.repo, candidate.described.repo, rows)
@@ -75,7 +75,7 @@ def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, s
             f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than the "
             "coordinates of their streams"
         )
-    return shared, names
+    return shared
 
 
 def _embedding(model: Opened) -> str:
@@ -89,7 +89,6 @@ def _embedding(model: Opened) -> str:
 
 
 def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
-    """Return the rows of some tokens of a model, prepared for the fit."""
     rows = read_token_rows(model.checkpoint, name, numbers)
     prepare_rows(rows)
     return rows
@@ -97,7 +96,6 @@ def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
 
 @contextmanager
 def _named(model: Opened) -> Iterator[None]:
-    """Name the model whose rows cannot be used."""
     try:
         yield
     except NothingToCompare as error:

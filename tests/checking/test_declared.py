@@ -37,18 +37,17 @@ def test_a_contradiction_is_a_note(child, relation, contradiction):
 
 def test_every_format_that_has_sentences_says_it(child):
     found = report(card(child, "acme/base", "quantized"))
+    named = check("fern/child", [str(child.parents[1] / "acme/base")], Options(local_hub=child.parents[1]))
+    assert named.notes == (), "a base that the user names declares nothing"
     for form in ("text", "json", "markdown", "html", "sarif"):
         assert "relation quantized" in " ".join(renderer(form)(found, False).split())
     assert set(FORMATS) >= {"text", "json", "markdown", "html", "sarif"}
     assert json.loads(renderer("json")(found, False))["notes"] == list(found.notes)
 
 
-def test_a_merge_of_several_parents_is_one(child):
+def test_a_merge_of_several_parents_is_one_also_where_only_a_file_of_mergekit_names_them(child):
     fine_tuned(child.parents[1] / "acme/base", child.parents[1] / "acme/second", seed=3)
     assert report(card(child, ["acme/base", "acme/second"], "merge")).notes == ()
-
-
-def test_a_merge_whose_parents_a_file_of_mergekit_names_is_one(child):
     (child / "mergekit_config.yml").write_text("models: [{model: acme/base}]")
     assert report(card(child, "acme/base", "merge")).notes == ()
 
@@ -68,12 +67,6 @@ def test_an_adapter_alone_is_no_finetune(child):
     )
 
 
-def test_a_base_that_the_user_names_declares_nothing(child):
-    card(child, "acme/base", "quantized")
-    hub = child.parents[1]
-    assert check("fern/child", [str(hub / "acme/base")], Options(local_hub=hub)).notes == ()
-
-
 def test_what_concerns_several_claims_is_said_once(child):
     tiny_llama(child.parents[1] / "acme/second", seed=3)
     unknown = {"architectures": ["NobodyForCausalLM"], "model_type": "nobody"}
@@ -85,11 +78,10 @@ def test_what_concerns_several_claims_is_said_once(child):
 
 def test_the_parts_of_a_repository_are_held_against_it_too(child):
     card(child, "acme/base", "quantized")
-    for name in ("first", "second"):
-        (child / name).mkdir()
-        for file in (WEIGHTS, "config.json"):
-            (child / name / file).write_bytes((child / file).read_bytes())
     for file in (WEIGHTS, "config.json"):
+        for name in ("first", "second"):
+            (child / name).mkdir(exist_ok=True)
+            (child / name / file).write_bytes((child / file).read_bytes())
         (child / file).unlink()
     assert report(child).notes == (
         "README.md declares the relation quantized, but no tensor is quantized and config.json has no "
