@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hf_lineage import stored
 from hf_lineage.checking.check import check_source
 from hf_lineage.checking.report import Report
 from hf_lineage.claims import card
@@ -26,7 +27,7 @@ from hf_lineage.hub.commits import SAME, same_files
 from hf_lineage.hub.commits import commit as commit_files
 from hf_lineage.hub.commits import propose as propose_files
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.report import json, stored, wording
+from hf_lineage.report import json, wording
 from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_first
 from hf_lineage.report.json import RECORD, encode

@@ -40,8 +40,8 @@ BESIDE = AGAIN | {"verify", "outputs", "recompute"}
 
 def verified(file: Path, models: Sequence[str], bases: Sequence[str], options: Options) -> tuple[str, int]:
     """Return what differs, a line each, and the exit code: 0 where nothing does, 1 where a word or code does."""
+    from hf_lineage import stored
     from hf_lineage.evidence.verdict import ExitCode
-    from hf_lineage.report import stored
 
     context = click.get_current_context()
     for option in context.command.params:

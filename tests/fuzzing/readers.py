@@ -18,6 +18,7 @@ import torch
 from onnx import helper
 from safetensors.numpy import load_file, save
 
+from hf_lineage import stored
 from hf_lineage.architecture.likeness import find_likes, fitting_class
 from hf_lineage.checking import report
 from hf_lineage.checking.check import extract
@@ -27,7 +28,6 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.index.shard import Entry, Shard
 from hf_lineage.index.shard import write as write_shard
 from hf_lineage.lora.single_file import open_lora_file
-from hf_lineage.report import stored
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.source.contents import LORA_FILE

@@ -5,10 +5,9 @@ import json
 import msgspec
 import pytest
 
-from hf_lineage import Options, check, compare
+from hf_lineage import Options, check, compare, stored
 from hf_lineage.errors import CardError, OptionError, RepositoryError
 from hf_lineage.report import json as form
-from hf_lineage.report import stored
 from hf_lineage.report.json import encode
 from tests import goldens
 
