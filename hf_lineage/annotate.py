@@ -50,7 +50,7 @@ def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
             base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
             blocks.append(paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}"))
     commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in claims)
-    made = f"{_made(document)} Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
+    made = f"{_provenance(document)} Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
     return "\n\n".join([*blocks, made, "\n".join(("```console", *commands, "```"))])
 
 
@@ -65,7 +65,7 @@ def _cells(claim: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _made(document: Mapping[str, Any]) -> str:
+def _provenance(document: Mapping[str, Any]) -> str:
     """Return what checked which commits, as a sentence."""
     commits = {document["model"]: document["commit"]}
     commits |= {claim["base"]: claim["base_commit"] for claim in document["claims"]}

@@ -11,7 +11,7 @@ from _pytest.doctest import DoctestModule
 
 from hf_lineage import Options, check
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence import measure
 from hf_lineage.evidence.criteria import Criteria
@@ -109,7 +109,7 @@ def every_kind(folder):
     """A report with a row for each verdict."""
 
     def row(verdict, base="org/base", relation=None, sources=("README.md",), commit=None):
-        return Row(Claim(base, relation, sources), verdict, commit)
+        return ClaimResult(Claim(base, relation, sources), verdict, commit)
 
     rows = (
         row(judge({"mlp": evidence(score=0.973)}, Criteria()), relation="finetune", commit="0" * 40),
@@ -137,7 +137,9 @@ def hostile_report(tmp_path, monkeypatch):
     found = check(str(model))
     short = tuple(name for name in hostile.NAMES if len(name) < 200)
     verdicts = (Verdict(Code.UNRELATED, short[0]), Verdict(Code.INCONCLUSIVE, "\n".join(short)))
-    more = tuple(Row(Claim(name, name[:40], ("README.md",)), verdict) for name in hostile.NAMES for verdict in verdicts)
+    more = tuple(
+        ClaimResult(Claim(name, name[:40], ("README.md",)), verdict) for name in hostile.NAMES for verdict in verdicts
+    )
     return Report(found.model, None, found.rows + more, short, found.options, found.source)
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.comparison import Comparison, assign
 from hf_lineage.evidence.criteria import Criteria
@@ -52,7 +52,7 @@ def row(
     base="org/base", relation="finetune", sources=("README.md",), commit=None, criteria=None, layers=None, **evidence
 ):
     """A claim judged on its evidence, by path."""
-    return Row(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), commit, layers)
+    return ClaimResult(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), commit, layers)
 
 
 def report(*rows, model="org/model", commit=None, conflicts=(), options=None):
@@ -78,6 +78,6 @@ def hostile_report(name):
     null = EmpiricalNull({name: 0.01}, name)
     claims = (
         row(name, name, (name, name), name, mlp=measured(), value_output=measured(empirical=null)),
-        Row(Claim(name, name, (name,)), Verdict(Code.NO_WEIGHTS, f"a reason: {name}"), name),
+        ClaimResult(Claim(name, name, (name,)), Verdict(Code.NO_WEIGHTS, f"a reason: {name}"), name),
     )
     return report(*claims, model=name, commit=name, conflicts=(name,), options=Options(nulls=(name,)))

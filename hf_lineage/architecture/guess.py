@@ -65,7 +65,7 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
     [('h.{layer}', 2, ['mlp.{expert}.up', 'mlp.{expert}.down'])]
     """
     plain = {name: shape for name, shape in shapes.items() if _PLAIN.fullmatch(name)}
-    under = _under(plain)
+    under = _numbered_names(plain)
     gapless = {start for start, numbered in under.items() if len(numbered) == max(numbered) + 1}
     repeated = {start for start in gapless if len(under[start]) > 1} or gapless
     layers: dict[str, dict[int, dict[str, Shape]]] = defaultdict(lambda: defaultdict(dict))
@@ -90,7 +90,7 @@ def _numbers(name: str) -> Iterator[tuple[str, int, str]]:
         yield bare[: match.start()], int(match[0]), bare[match.end() + 1 :]
 
 
-def _under(tensors: Mapping[str, Shape]) -> Mapping[str, Mapping[int, Mapping[str, Shape]]]:
+def _numbered_names(tensors: Mapping[str, Shape]) -> Mapping[str, Mapping[int, Mapping[str, Shape]]]:
     """Return text before a number -> the number -> text after it -> shape, for every number of every name."""
     under: dict[str, dict[int, dict[str, Shape]]] = defaultdict(lambda: defaultdict(dict))
     for name, shape in tensors.items():
@@ -103,7 +103,7 @@ def _experts_as_one(layer: Mapping[str, Shape]) -> dict[str, Shape]:
     """Return the tensors of a layer, with `{expert}` for numbers under which all siblings have the same shapes."""
     alike = {
         start
-        for start, numbered in _under(layer).items()
+        for start, numbered in _numbered_names(layer).items()
         if len(numbered) > 1 and len({frozenset(entry.items()) for entry in numbered.values()}) == 1
     }
     spelled = {}

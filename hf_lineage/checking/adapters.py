@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.checking.claims import RepositoryResult, Request, Source
 from hf_lineage.checking.declared import relation_notes
-from hf_lineage.checking.result import VERDICTS, Row, attempt, error_as_verdict
+from hf_lineage.checking.result import VERDICTS, ClaimResult, attempt, error_as_verdict
 from hf_lineage.claims.sources import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
@@ -95,11 +95,11 @@ def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
     if adapters.left_out:
         what = "may come from elsewhere" if request.open_base is None else "were not read"
         left = Verdict(Code.UNSUPPORTED, f"other weights of the repository {what}: {adapters.left_out}")
-        rows += (Row(claim, left) for claim in request.claims)
+        rows += (ClaimResult(claim, left) for claim in request.claims)
     return RepositoryResult(tuple(rows), (*notes, *adapters.notes))
 
 
-def _judge_each(adapters: Adapters, request: Request, alone: bool) -> Iterator[Row]:
+def _judge_each(adapters: Adapters, request: Request, alone: bool) -> Iterator[ClaimResult]:
     by_place = {
         place: request.claims if request.by_user else _claims(place, request.claims) for place in adapters.places
     }
@@ -119,7 +119,7 @@ def _judge_each(adapters: Adapters, request: Request, alone: bool) -> Iterator[R
                 except CheckpointError as error:
                     if alone:
                         raise
-                    row = Row(claim, error_as_verdict(error))
+                    row = ClaimResult(claim, error_as_verdict(error))
                 yield replace(row, part=part)
 
 
@@ -132,30 +132,30 @@ def _claims(place: Place, declared: Sequence[Claim]) -> Sequence[Claim]:
     return own or declared
 
 
-def _judge_claim(adapter: Found, claim: Claim, request: Request) -> Row:
+def _judge_claim(adapter: Found, claim: Claim, request: Request) -> ClaimResult:
     if claim.problem:
-        return Row(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"))
+        return ClaimResult(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"))
     if isinstance(adapter, Verdict):
-        return Row(claim, adapter)
+        return ClaimResult(claim, adapter)
     return judge_on(adapter, claim, request.base_of(claim), request.options)
 
 
-def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: Options) -> Row:
+def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: Options) -> ClaimResult:
     """Return the row of an adapter and a base that was located before, or could not be."""
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
         source = Verdict(Code.UNSUPPORTED, why)
     if isinstance(source, Verdict):
-        return Row(claim, source, notes=(adapter.described,))
+        return ClaimResult(claim, source, notes=(adapter.described,))
     try:
         repo = options.allowed(_component_of(source, adapter.component))
         base = opened(described(repo, options.choice))
     except VERDICTS as error:
-        return Row(claim, error_as_verdict(error), source.commit, notes=(adapter.described,))
+        return ClaimResult(claim, error_as_verdict(error), source.commit, notes=(adapter.described,))
     places = placement.find_places(base, adapter.lora)
-    outcome = mark_unlisted_class(_judged(adapter, base, places, options), (base.described.read_as,))
+    outcome = mark_unlisted_class(_verdict_of(adapter, base, places, options), (base.described.read_as,))
     repo, done = base.described.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
-    return Row(
+    return ClaimResult(
         claim,
         outcome,
         base_commit=source.commit,
@@ -185,7 +185,7 @@ def _component_of(base: RepoRef, component: str) -> RepoRef:
     return base if whole else counterpart(base, "")
 
 
-def _judged(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:
+def _verdict_of(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:
     if obstacle := _obstacle(adapter, places, base):
         return Verdict(*obstacle)
     testable = placement.testable(places, base)

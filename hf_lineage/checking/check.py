@@ -15,7 +15,7 @@ from hf_lineage.checking.claims import RepositoryResult, Request, judge_model
 from hf_lineage.checking.declared import declared_in
 from hf_lineage.checking.parts import judge_components, judge_folders, judge_named
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, VERDICTS, Row, attempt, error_as_verdict
+from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, attempt, error_as_verdict
 from hf_lineage.claims.sources import Claim, Claims, stated
 from hf_lineage.errors import LineageError, NothingToCompare, OptionError
 from hf_lineage.evidence import measure as interim
@@ -148,14 +148,14 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
 
 
 def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Options) -> Report:
-    began, compared, rows, notes = now(), comparing(a, base, options), list[Row](), list[str]()
+    began, compared, rows, notes = now(), comparing(a, base, options), list[ClaimResult](), list[str]()
     if not models:
         raise OptionError("name at least one model that is compared with A")
     for name in models:
         try:
             one = compared(name, located(name, options))
         except VERDICTS as error:
-            rows.append(Row(Claim(a, None, NAMED), error_as_verdict(error), model=name))
+            rows.append(ClaimResult(Claim(a, None, NAMED), error_as_verdict(error), model=name))
         else:
             rows += (replace(row, model=name, model_commit=one.commit) for row in one.rows)
             notes += (f"{name}: {note}" for note in one.notes)

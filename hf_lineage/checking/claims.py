@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import derived
-from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, Row, attempt, error_as_verdict
+from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, ClaimResult, attempt, error_as_verdict
 from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.claims.sources import Claim, read_claims, stated
@@ -74,7 +74,7 @@ class Request:
 class RepositoryResult:
     """Judgement of a repository, or of one thing in it: a row for each claim, and sentences about the repository."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ClaimResult, ...] = ()
     notes: tuple[str, ...] = ()
     blended: Blended | None = None
     """The model beside the bases that are claimed, if there are several whose weights are at hand."""
@@ -91,7 +91,7 @@ def judge_model(source: Source, request: Request) -> RepositoryResult:
         row = judge_pair(request.claims[0], base, opened_candidate(source, options), options, part)
         return RepositoryResult((row,), tuple(_adapters_in_folders(source)))
     candidate = opened_candidate(source, options)
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ClaimResult, ...] = ()
     for claim in request.claims:
         rows += (judge_claim(candidate, claim, request, part),)
     rows = as_merge(rows, options.min_share)
@@ -119,23 +119,23 @@ def judge_claim(
     request: Request,
     part: str = "",
     whole: Source | Verdict | None = None,
-) -> Row:
+) -> ClaimResult:
     """Return the row of one claim: an error of the base becomes its verdict.
 
     `part` is the folder in which the candidate is; `whole` is the repository of a base that was found before.
     """
     if claim.problem:
-        return Row(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
+        return ClaimResult(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
     if isinstance(candidate, Verdict):
-        return Row(claim, candidate, part=part)
+        return ClaimResult(claim, candidate, part=part)
     found = whole or request.base_of(claim)
     source = found if isinstance(found, Verdict) else attempt(lambda: counterpart(found, part), *VERDICTS)
     if isinstance(source, Verdict):
-        return Row(claim, source, part=part)
+        return ClaimResult(claim, source, part=part)
     model = _open_base(source, request.options)
     if isinstance(model, OpenedModel) and model.identity == candidate.identity is not None and claim.sources != NAMED:
         itself = Verdict(Code.NO_BASE, "the model declares itself, and a model cannot be its own base")
-        return Row(claim, itself, source.commit, part=part)
+        return ClaimResult(claim, itself, source.commit, part=part)
     row = judge_pair(claim, model, candidate, request.options, part, source.commit)
     if isinstance(source, Signature) or source.renamed is None:
         return row
@@ -163,7 +163,7 @@ def _declared(source: RepoRef) -> str:
     return f"; name its base: --base {shlex.quote(printable(claims[0].base, 200))}"
 
 
-def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
+def as_merge(rows: Sequence[ClaimResult], min_share: float) -> tuple[ClaimResult, ...]:
     """Return all rows, in which the parents that a merge declares are judged together."""
     merged = [row.verdict for row in rows if row.claim.relation == MERGE]
     outcomes = iter(judge_merge(merged, min_share))
@@ -185,7 +185,7 @@ def judge_pair(
     options: Options,
     part: str = "",
     commit: str | None = None,
-) -> Row:
+) -> ClaimResult:
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
     outcome = judge_models(base, candidate, options, claim.sources != NAMED)
     if options.run:
@@ -200,7 +200,7 @@ def judge_pair(
     both = [model for model in (opened_base, opened) if model]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model.own_code)
     unread = (f"{model.name}: {note}" for model in both if opened for note in model.notes)
-    return Row(
+    return ClaimResult(
         claim,
         _saying(outcome, brought),
         own_code=brought,
@@ -238,7 +238,7 @@ def whole_base(claim: Claim, local_hub: Path | None) -> Source:
         raise type(error)(f"{error}{claim.remedy}") from None
 
 
-def _same_bytes(row: Row, repo: RepoRef, request: Request) -> Row:
+def _same_bytes(row: ClaimResult, repo: RepoRef, request: Request) -> ClaimResult:
     """Return a row, RELATED where nobody listed the model's class, and its files are those of the base."""
     name = named_class(repo.config()) if repo.has(CONFIG) else None
     if row.claim.problem or not row.verdict.code.is_unjudged or not name or any(listing(name)):

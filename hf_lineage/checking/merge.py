@@ -19,7 +19,7 @@ from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import PATHS
 from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Blended
-from hf_lineage.checking.result import MERGE, Row
+from hf_lineage.checking.result import MERGE, ClaimResult
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
 from hf_lineage.claims.merges import MergeRecipe
 from hf_lineage.claims.sources import merge_recipe
@@ -153,8 +153,8 @@ NOT_READ = (
 
 
 def with_shares(
-    source: RepoRef, rows: Sequence[Row], model: OpenedModel | Verdict, names: Sequence[str], options: Options
-) -> tuple[tuple[Row, ...], Blended | None]:
+    source: RepoRef, rows: Sequence[ClaimResult], model: OpenedModel | Verdict, names: Sequence[str], options: Options
+) -> tuple[tuple[ClaimResult, ...], Blended | None]:
     """Return the rows of a model, those of the parents of a merge with what each of them gave; and all of it together.
 
     `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
@@ -184,7 +184,7 @@ def with_shares(
     return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, known) for base in bases))
 
 
-def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
+def _obstacle(row: ClaimResult, model: OpenedModel | Verdict, options: Options) -> str:
     """Return why nothing can be measured of one parent; empty if it can."""
     if not row.verdict.is_related:
         return f"it is {row.verdict.label}"
@@ -196,7 +196,7 @@ def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
 def read_beside(
     model: FromWeights,
     parents: Sequence[FromWeights],
-    rows: Sequence[Row],
+    rows: Sequence[ClaimResult],
     options: Options,
     judged: Sequence[OpenedModel | Verdict | None] = (None,),
 ) -> list[Products]:
@@ -221,7 +221,7 @@ def find_blend(
     model: FromWeights,
     bases: Sequence[FromWeights],
     others: Sequence[FromWeights],
-    rows: Sequence[Row],
+    rows: Sequence[ClaimResult],
     options: Options,
 ) -> tuple[tuple[int, ...], Blend] | None:
     """Return a model as a combination of all bases with those others that show, few before many; None if none does.
@@ -248,12 +248,12 @@ def find_blend(
 
 def _as_merge(
     source: RepoRef,
-    rows: Sequence[Row],
+    rows: Sequence[ClaimResult],
     model: OpenedModel | Verdict,
     reasons: Mapping[int, str],
     left: Sequence[int],
     blend: Blend | None,
-) -> tuple[Row, ...]:
+) -> tuple[ClaimResult, ...]:
     """Return the rows with what is declared and measured of each parent of a merge."""
     recipe, parents = merge_recipe(source), dict[int, Parent]()
     for place, row in enumerate(rows):
@@ -268,7 +268,7 @@ def _as_merge(
     return tuple(replace(row, parent=parents.get(place)) for place, row in enumerate(rows))
 
 
-def _declared(row: Row, recipe: MergeRecipe | None, model: OpenedModel | Verdict) -> Parent:
+def _declared(row: ClaimResult, recipe: MergeRecipe | None, model: OpenedModel | Verdict) -> Parent:
     """Return what a merge declares of one parent, by the first tensor of each path where the weights are at hand."""
     if recipe is None:
         return Parent()
@@ -281,7 +281,7 @@ def _declared(row: Row, recipe: MergeRecipe | None, model: OpenedModel | Verdict
     return Parent(declared=known, method=recipe.method, is_base=bool(recipe.base) and recipe.base == name)
 
 
-def _with_own(parent: Parent, row: Row, blend: Blend | None, place: int, based: bool) -> Parent:
+def _with_own(parent: Parent, row: ClaimResult, blend: Blend | None, place: int, based: bool) -> Parent:
     """Return one parent with its shares along every path on which it was compared."""
     if blend is None:
         return replace(parent, reason=NOT_COMPARED)

@@ -18,7 +18,7 @@ from hf_lineage.checking.claims import (
     opened_candidate,
 )
 from hf_lineage.checking.declared import notes_of_all
-from hf_lineage.checking.result import VERDICTS, Row, attempt
+from hf_lineage.checking.result import VERDICTS, ClaimResult, attempt
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -32,7 +32,7 @@ NOT_JUDGED = "its use by the rest of the model was not judged"
 
 def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
     """Return whether the models in folders come from the bases that are claimed."""
-    rows = list[Row]()
+    rows = list[ClaimResult]()
     if request.open_base:
         for model in folders.models:
             base, candidate = request.open_base(model.subfolder), opened_candidate(model, request.options)
@@ -48,7 +48,7 @@ def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
 
 def _judge(
     folders: Folders, candidates: Sequence[tuple[RepoRef, OpenedModel | Verdict]], claim: Claim, request: Request
-) -> Iterator[Row]:
+) -> Iterator[ClaimResult]:
     """Yield the rows of a claim on the folders of a repository, given the candidate in each.
 
     A folder that cannot be judged and that the base does not have is a note if another folder can be judged. All parts
@@ -64,7 +64,7 @@ def _judge(
     yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
     if names := [f"{part} ({name})" for part, name in folders.others.items() if not _is_of(base, folders, part)]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
-        yield Row(claim, Verdict(Code.UNSUPPORTED, reason))
+        yield ClaimResult(claim, Verdict(Code.UNSUPPORTED, reason))
 
 
 def _has(base: object, part: str) -> bool:
@@ -80,7 +80,7 @@ def _is_of(base: object, folders: Folders, part: str) -> bool:
 
 def judge_components(parts: Sequence[RepoRef], request: Request) -> RepositoryResult:
     """Return a row for each part of a model and each base, and a sentence for each part that a base does not have."""
-    rows, notes = list[Row](), dict[str, None]()
+    rows, notes = list[ClaimResult](), dict[str, None]()
     claims = [claim for claim in request.claims if not claim.problem]
     for part in parts:
         for claim in claims:
@@ -105,6 +105,6 @@ def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
     return base if isinstance(base, Verdict) else attempt(lambda: fitting_part(base, part), *VERDICTS)
 
 
-def _judge_part(part: RepoRef, claim: Claim, base: Source | Verdict, request: Request) -> Row:
+def _judge_part(part: RepoRef, claim: Claim, base: Source | Verdict, request: Request) -> ClaimResult:
     row = judge_claim(opened_candidate(part, request.options), claim, request, part.part, base)
     return replace(row, notes=(*row.notes, f"{part.part}: {NOT_JUDGED}"))

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.checking.result import NAMED, Row, worst
+from hf_lineage.checking.result import NAMED, ClaimResult, worst
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence.relation import Means
@@ -75,7 +75,7 @@ class Report:
 
     model: str
     commit: str | None
-    rows: tuple[Row, ...]
+    rows: tuple[ClaimResult, ...]
     conflicts: tuple[str, ...]
     options: Options
     source: RepoRef | None = None
@@ -111,7 +111,7 @@ class Report:
         return row.verdict.code
 
     @property
-    def worst(self) -> Row | None:
+    def worst(self) -> ClaimResult | None:
         """The first of the worst claims, None without one; an accepted code is worse than one that verifies."""
         rank = SEVERITY.index
         return max(self.rows, key=lambda row: (rank(row.verdict.exit_code), not row.verdict.verified), default=None)
@@ -269,7 +269,7 @@ def under(report: Report, policy: Policy | None, today: datetime.date) -> Report
     return replace(report, rows=rows, notes=tuple(notes), policy=policy)
 
 
-def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row:
+def _governed(model: str, row: ClaimResult, policy: Policy, today: datetime.date) -> ClaimResult:
     finding = model, row.claim.base, row.verdict.code, row.part
     if row.verdict.exit_code is not ExitCode.VERIFIED:
         waiver = policy.waiver(*finding, today)
@@ -279,7 +279,7 @@ def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row
     return replace(row, unmet=tuple(_unmet(row, policy)))
 
 
-def _unmet(row: Row, policy: Policy) -> Iterator[str]:
+def _unmet(row: ClaimResult, policy: Policy) -> Iterator[str]:
     """Yield the requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(relation, declared, row.own_code)
@@ -296,7 +296,7 @@ def _unmet(row: Row, policy: Policy) -> Iterator[str]:
         yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"
 
 
-def _idle(model: str, rows: Sequence[Row], policy: Policy, today: datetime.date) -> Iterator[str]:
+def _idle(model: str, rows: Sequence[ClaimResult], policy: Policy, today: datetime.date) -> Iterator[str]:
     """Yield a sentence for everything accepted that does not count: it has expired, or there is no such finding."""
     for waiver in policy.accepted:
         if not waiver.concerns(model):

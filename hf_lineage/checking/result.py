@@ -94,7 +94,7 @@ MERGE = "merge"
 
 
 @dataclass(frozen=True, repr=False)
-class Row:
+class ClaimResult:
     """One claim and its verdict."""
 
     claim: Claim
@@ -140,10 +140,10 @@ class Row:
         return f"{printable(self.claim.base, 200)}{part} is {self.verdict.label}"
 
     def __repr__(self) -> str:
-        return f"<Row: {self}>"
+        return f"<ClaimResult: {self}>"
 
 
-def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:
+def worst(rows: Sequence[ClaimResult], accepted: bool = False) -> ExitCode:
     """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
     codes = [ExitCode.VERIFIED if accepted and row.waiver else row.verdict.exit_code for row in rows]
     return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)

@@ -202,7 +202,7 @@ def _compared(named: str, pairing: Pairing) -> Strict:
             if following:
                 pairing.candidate.prefetch(following[0])
                 pairing.base.prefetch(following[1])
-            result = _held(pairing, name, other)
+            result = _compare_storage(pairing, name, other)
             if isinstance(result, Beyond):
                 beyond.append(result)
             elif isinstance(result, str):
@@ -221,7 +221,7 @@ class _Unbound(NamedTuple):
     reason: str
 
 
-def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
+def _compare_storage(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
     """Return the storage of one tensor if it is the base's, what is wrong with it, or why that cannot be told."""
     info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
     if info.shape != of_base.shape and not info.numbers == of_base.numbers == 1:

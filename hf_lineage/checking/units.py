@@ -55,10 +55,10 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     numbers = shared.base[chosen], shared.candidate[chosen]
     order = 1 if widths[0] >= widths[1] else -1
     wide, narrow = list(zip((base, candidate), names, numbers, strict=True))[::order]
-    with _named(narrow[0]):
+    with _name_in_errors(narrow[0]):
         narrow_rows = _prepared(*narrow)
         check_span(narrow_rows, min(widths))
-    with _named(wide[0]):
+    with _name_in_errors(wide[0]):
         seen, through = fit_tokens(_prepared(*wide), narrow_rows)
     return Frame(TOKEN, len(chosen), shared.by), (seen, through) if order == 1 else (through, seen)
 
@@ -95,7 +95,7 @@ def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
 
 
 @contextmanager
-def _named(model: Opened) -> Iterator[None]:
+def _name_in_errors(model: Opened) -> Iterator[None]:
     try:
         yield
     except NothingToCompare as error:

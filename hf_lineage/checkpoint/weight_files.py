@@ -104,7 +104,7 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
     before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
     single, index_file = before + SINGLE, before + INDEX
     if (named := (repo.read_json("config.json") or {}).get(NAMED)) is not None:
-        return *_named(repo, named, (single, index_file)), None
+        return *_files_of_index(repo, named, (single, index_file)), None
     index = repo.read_json(index_file) if repo.offers(index_file) else None
     if not repo.offers(single):
         if index is not None:
@@ -133,7 +133,7 @@ def _without_safetensors(repo: RepoRef, usual: str) -> tuple[dict[str, str], lis
     raise NoWeights(f"{repo} holds no weights ({usual})")
 
 
-def _named(repo: RepoRef, named: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
+def _files_of_index(repo: RepoRef, named: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the map of the index, and the files, where config.json names one; raise for one that is not loaded."""
     shown = printable(str(named), 200)
     if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):

@@ -158,7 +158,7 @@ def _sentences(result: Identification) -> Iterator[str]:
     searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
     if result.ancestor is not None:
         yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
-        yield from _found(result, result.ancestor)
+        yield from _describe_ancestor(result, result.ancestor)
     else:
         tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
@@ -170,7 +170,7 @@ def _sentences(result: Identification) -> Iterator[str]:
         )
 
 
-def _found(result: Identification, ancestor: Relative) -> Iterator[str]:
+def _describe_ancestor(result: Identification, ancestor: Relative) -> Iterator[str]:
     nearest = min(result.related, key=lambda one: one.distance)
     yield f"Nearest known relative: {named(nearest.entry)} (distance {nearest.distance:.3f})"
     through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]

@@ -105,11 +105,11 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
         raise click.UsageError("name a MODEL, or an account with --author")
     options, catalogue = make_options(**values), Catalogue(folder or default_folder())
     everything = every(models, authors)
-    counted = _shown(build_index(everything, catalogue, options), everything, "Adding", "already in the index")
+    counted = _print_outcomes(build_index(everything, catalogue, options), everything, "Adding", "already in the index")
     return ERROR if counted["failed"] else 0
 
 
-def _shown(results: Iterator[Outcome], models: Sequence[str], doing: str, known: str = "") -> Counter[str]:
+def _print_outcomes(results: Iterator[Outcome], models: Sequence[str], doing: str, known: str = "") -> Counter[str]:
     """Print what became of each model, `known` of one that was there, and return how many were of each kind."""
     counted: Counter[str] = Counter()
     for _ in progress(doing, models):
@@ -263,7 +263,7 @@ def build(models: TextIO, engine: str, workers: int, rate: float | None, folder:
     names = listed(models.read(LARGEST_LIST + 1))
     options, catalogue = make_options(**values), Catalogue(folder or default_folder())
     results = build_index(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
-    counted = _shown(results, names, "Building")
+    counted = _print_outcomes(results, names, "Building")
     click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0
 

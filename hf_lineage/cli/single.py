@@ -161,10 +161,10 @@ def _quoted(name: str) -> str:
 
 def svg(tree: Tree) -> str:
     """Return the picture as a file of its own."""
-    return f"{_drawn(tree)}\n"
+    return f"{_tree_rows(tree)}\n"
 
 
-def _drawn(tree: Tree) -> Markup:
+def _tree_rows(tree: Tree) -> Markup:
     """Return the picture of a tree: one row for each model, below the one that it comes from."""
     title = f"Family tree of {len(tree.models)} models"
     edges = [f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges]
@@ -190,7 +190,7 @@ def html(tree: Tree) -> str:
         "tree.html.j2",
         number=len(tree.models),
         moment=moment(now()),
-        picture=_drawn(tree),
+        picture=_tree_rows(tree),
         meaning_of_marks=MEANING,
         columns=("Model", "Comes from", "Shown by", "Declared", "Seen in the weights", "Length"),
         rows=map(_cells, tree.edges),

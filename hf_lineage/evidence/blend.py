@@ -108,7 +108,7 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
         branches,
         1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest),
         remainder,
-        tuple(_made(weighed, parent, share, pure, known) for parent, share in enumerate(shares.parents)),
+        tuple(_place_of_blend(weighed, parent, share, pure, known) for parent, share in enumerate(shares.parents)),
     )
 
 
@@ -119,7 +119,9 @@ def _from(matrices: Sequence[Products], parent: int) -> float:
     return apart if len(alike) == len(matrices) else math.inf
 
 
-def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share | str, pure: bool, known: bool) -> Made:
+def _place_of_blend(
+    weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share | str, pure: bool, known: bool
+) -> Made:
     """Return the place of the model beside one parent, from matrices with the weights of their parents.
 
     `pure` says that rounding may be all that is left, `known` that its size is known.

@@ -18,7 +18,7 @@ import numpy as np
 
 from hf_lineage.checking.adapters import Adapter, judge_on, open_place
 from hf_lineage.checking.report import Blended
-from hf_lineage.checking.result import NAMED, VERDICTS, Row, attempt
+from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, attempt
 from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence.criteria import Criteria
@@ -180,7 +180,7 @@ class Judged:
     """A group, and the verdict on a model or an adapter and the member of the group that was read."""
 
     group: Group
-    row: Row
+    row: ClaimResult
     """The row of that member: its p-value is corrected for nothing, its verdict for all that were tested."""
 
     @property
@@ -288,7 +288,7 @@ def _tested(adapter: Adapter, group: Group, tests: int, options: Options) -> Jud
     claim = Claim(group.entry.model, None, NAMED)
     stricter = replace(options, alpha=options.alpha / tests)
     outcome = attempt(lambda: judge_on(adapter, claim, located(group.entry, options.local_hub), stricter), *VERDICTS)
-    return Judged(group, outcome if isinstance(outcome, Row) else Row(claim, outcome))
+    return Judged(group, outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome))
 
 
 def located(entry: Entry, local_hub: Path | None) -> RepoRef:

@@ -9,7 +9,7 @@ from hf_lineage.checking.claims import whole_base
 from hf_lineage.checking.declared import is_named, names_in
 from hf_lineage.checking.merge import find_blend
 from hf_lineage.checking.report import Blended, Relative, Report
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
@@ -185,7 +185,7 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
     return replace(report, notes=notes, relatives=tuple(near))
 
 
-def _relatives(report: Report, row: Row, path: str, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
+def _relatives(report: Report, row: ClaimResult, path: str, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
     options = report.options
     base = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
     model = open_model(report.source or located(report.model, options), options).signature()

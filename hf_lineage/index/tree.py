@@ -122,7 +122,7 @@ def _family(
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
         length, told = links[arc[0]][arc[1]], relations.get(arc)
-        made = within.get(arc, _made(tests, places[arc[0]], places[arc[1]], told) if told else "")
+        made = within.get(arc, _describe_change(tests, places[arc[0]], places[arc[1]], told) if told else "")
         edges.append(
             replace(edge, length=length * (length >= SELF), directed=relatives.crossed(links, arcs, arc), seen=made)
         )
@@ -130,7 +130,7 @@ def _family(
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
 
-def _made(tests: PairTests, parent: int, child: int, how: Derivation) -> str:
+def _describe_change(tests: PairTests, parent: int, child: int, how: Derivation) -> str:
     """Return how a model was made from another in words, with the layers that this holds for unless they are all."""
     evidence = tests.done[parent, child].evidence[tests.path]
     some = sorted(evidence.origins) if len(evidence.origins) < evidence.read else ()

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.hub.repo import RepoRef
@@ -34,7 +34,7 @@ TO_FILL_IN = "/path/to"
 """Placeholder in a command for a place that only this machine knows."""
 _WITH_TEXTS = ("rows", "relatives", "blended", "conflicts", "notes")
 """Fields of a report that hold texts besides its name."""
-_PARTS = {"Row", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
+_PARTS = {"ClaimResult", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
 """Names of classes that hold texts, themselves or further in; none is imported for that."""
 
 
@@ -157,7 +157,7 @@ def against(model: RepoRef, options: Options, base: str) -> str:
     return printable(f"hf-lineage check {model.typed} {shlex.join(words)}")
 
 
-def of_claim(report: Report, row: Row, write: Write | None = None) -> str:
+def of_claim(report: Report, row: ClaimResult, write: Write | None = None) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
     write = write or _here
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)

@@ -29,7 +29,7 @@ from packageurl import PackageURL
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.errors import printable
 from hf_lineage.hub.repo import hub_name
 from hf_lineage.options import moment
@@ -52,7 +52,7 @@ def render(report: Report, _explain: bool = False) -> str:
     return encode(_ordered(loads(JsonV1Dot6(bom).output_as_string()), ancestors(report)))
 
 
-def _ordered(document: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+def _ordered(document: dict[str, Any], rows: Sequence[ClaimResult]) -> dict[str, Any]:
     """Return the document with its ancestors in the order of their rows, which the library sorts by name."""
     order = [_reference(_about(row)) for row in rows]
     pedigree = document["metadata"]["component"].get("pedigree", {})
@@ -81,7 +81,7 @@ def _model(report: Report) -> Component:
     return component
 
 
-def _ancestor(row: Row, part: str = "") -> Component:
+def _ancestor(row: ClaimResult, part: str = "") -> Component:
     """Return a base, identified by the weights at the level at which the test rejects independence."""
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
@@ -95,7 +95,7 @@ def _ancestor(row: Row, part: str = "") -> Component:
     return component
 
 
-def _about(row: Row, part: str = "") -> str:
+def _about(row: ClaimResult, part: str = "") -> str:
     return f"base {row.claim.base} {part}".rstrip()
 
 
@@ -157,14 +157,14 @@ def _properties(report: Report) -> Iterator[Property]:
                 yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
 
 
-def ancestors(report: Report, part: str = "") -> list[Row]:
+def ancestors(report: Report, part: str = "") -> list[ClaimResult]:
     """Return a row for each verified base, the nearest first and the one of which the model has least last.
 
     What comes from elsewhere in a part of a model is told of that part, and not of the model.
     CycloneDX does not say in which order ancestors stand; who reads them (Trustify) takes the last as the upstream of
     all. So the base of a merge, from which its parents come as well, is the last.
     """
-    verified: dict[str, Row] = {}
+    verified: dict[str, ClaimResult] = {}
     apart = report.parts
     for row in report.rows:
         if row.verdict.verified and (row.part == part or not apart):
@@ -172,7 +172,7 @@ def ancestors(report: Report, part: str = "") -> list[Row]:
     return sorted(verified.values(), key=_distance)
 
 
-def confidence(row: Row) -> Decimal | None:
+def confidence(row: ClaimResult) -> Decimal | None:
     """Return 1 - p: the level at which the test rejects that the two are independent; None where nothing was tested.
 
     It is what the evidence is worth, and neither how alike the two are nor how much of the base is in the model. It
@@ -182,7 +182,7 @@ def confidence(row: Row) -> Decimal | None:
     return None if p_value is None else (1 - Decimal(f"{p_value:.6g}")).quantize(DIGITS, ROUND_DOWN).normalize()
 
 
-def _distance(row: Row) -> tuple[bool, float, float]:
+def _distance(row: ClaimResult) -> tuple[bool, float, float]:
     best, share = wording.best(row), wording.inherited_share(row)
     is_base = row.parent is not None and row.parent.is_base
     return is_base, -(share or 0.0), -(best.comparison.score if best else 0.0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Finding, Row, Table
+from hf_lineage.checking.result import ClaimResult, Finding, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, Executed, Strict, amount
@@ -17,7 +17,7 @@ from hf_lineage.policy import Policy, Waiver
 from hf_lineage.report import wording
 
 
-def describe_equal(equal: EqualNumbers, row: Row, _report: Report) -> Finding:
+def describe_equal(equal: EqualNumbers, row: ClaimResult, _report: Report) -> Finding:
     """Return how much of each layer is inherited at least."""
     columns = {"equal": equal.equal, "energy": equal.energy, "inherited_at_least": equal.at_least}
     values = {key: dict(zip(map(str, equal.layers), map(float, one), strict=True)) for key, one in columns.items()}
@@ -31,7 +31,7 @@ def describe_equal(equal: EqualNumbers, row: Row, _report: Report) -> Finding:
 UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
-def describe_executed(executed: Executed, row: Row, _report: Report) -> Finding:
+def describe_executed(executed: Executed, row: ClaimResult, _report: Report) -> Finding:
     """Return what was seen when the model ran."""
     sentences, ablation, ran = tuple(_run_sentences(row, executed)), executed.ablation, executed.ran
     values = {
@@ -60,7 +60,7 @@ def describe_executed(executed: Executed, row: Row, _report: Report) -> Finding:
     )
 
 
-def _run_sentences(row: Row, executed: Executed) -> Iterator[str]:
+def _run_sentences(row: ClaimResult, executed: Executed) -> Iterator[str]:
     if executed.problem:
         yield f"not verified by running: {executed.problem}"
         return
@@ -120,7 +120,7 @@ FOUND = {Means.PRUNED, Means.REORDERED}
 """Ways in which a model was made that leave no question how its numbers came to differ."""
 
 
-def describe_strict(strict: Strict, row: Row, _report: Report) -> Finding:
+def describe_strict(strict: Strict, row: ClaimResult, _report: Report) -> Finding:
     """Return how the numbers compare with the base's."""
     sentences = tuple(_strict_sentences(strict, row))
     table = Table(
@@ -141,7 +141,7 @@ def describe_strict(strict: Strict, row: Row, _report: Report) -> Finding:
     )
 
 
-def _strict_sentences(strict: Strict, row: Row) -> Iterator[str]:
+def _strict_sentences(strict: Strict, row: ClaimResult) -> Iterator[str]:
     if strict.problem:
         yield f"its numbers were not compared: {printable(strict.problem, 500)}"
         return
@@ -161,7 +161,7 @@ def _strict_sentences(strict: Strict, row: Row) -> Iterator[str]:
         yield f"config.json says something else than the base's: {'; '.join(strict.settings[:NAMED])}"
 
 
-def _beyond(strict: Strict, row: Row) -> Iterator[str]:
+def _beyond(strict: Strict, row: ClaimResult) -> Iterator[str]:
     """Yield the number furthest off and, of models that share ancestry, how the difference may have come about."""
     if not strict.beyond:
         return
@@ -202,7 +202,7 @@ def _rows(beyond: Sequence[Beyond]) -> Iterator[tuple[str, ...]]:
         yield (printable(one.name, 200), *counts, one.why or place, f"{one.coarse:,}")
 
 
-def _strict_values(row: Row, strict: Strict, sentence: str) -> Mapping[str, Any]:
+def _strict_values(row: ClaimResult, strict: Strict, sentence: str) -> Mapping[str, Any]:
     return {
         "holds": strict.holds,
         "verified": row.verdict.is_strict,
@@ -232,14 +232,14 @@ def _strict_values(row: Row, strict: Strict, sentence: str) -> Mapping[str, Any]
     }
 
 
-def describe_waiver(waiver: Waiver, row: Row, _report: Report) -> Finding:
+def describe_waiver(waiver: Waiver, row: ClaimResult, _report: Report) -> Finding:
     """Return what accepts the verdict on a claim."""
     accepted = f"{row.verdict.label} is accepted until {waiver.expires}: {waiver.reason}"
     values = {"reason": waiver.reason, "expires": waiver.expires.isoformat()}
     return Finding("Accepted", wording.about(row), sentences=(accepted,), values=values)
 
 
-def describe_unmet(unmet: tuple[str, ...], row: Row, _report: Report) -> Finding:
+def describe_unmet(unmet: tuple[str, ...], row: ClaimResult, _report: Report) -> Finding:
     """Return what the policy requires and a claim lacks."""
     return Finding("Policy not met", wording.about(row), sentences=unmet, values=list(unmet))
 

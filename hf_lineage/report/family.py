@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Word
 from hf_lineage.index.tree import Edge, Mark, Tree
@@ -139,7 +139,7 @@ def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
         size=(WIDTH, TOP + LINE * len(nodes) - LINE // 3),
         font=FONT,
         lines=[line for node in reversed(nodes) for line in _lines(node, places)],
-        nodes=[_shown(node, *places[node.name]) for node in nodes],
+        nodes=[_node_to_draw(node, *places[node.name]) for node in nodes],
     )
 
 
@@ -178,7 +178,7 @@ def shortened(words: str, room: int) -> str:
     return line if len(line) <= room else f"{line[: room - 1]}…"
 
 
-def _shown(node: Node, x: int, y: int) -> dict[str, object]:
+def _node_to_draw(node: Node, x: int, y: int) -> dict[str, object]:
     """Return a node as it is drawn: names are cut to the room that is left."""
     room = LETTERS - 2 * min(node.depth, DEEPEST)
     whole = ": ".join(filter(None, (printable(node.name, 200), printable(node.words, 200))))
@@ -238,7 +238,9 @@ def family_of(report: Report) -> Family:
     by_weight = sorted(rows, key=lambda row: FIRST.index(mark_of(row)))
     bases = list(dict.fromkeys(row.claim.base.casefold() for row in by_weight))[:MOST]
     edges = [
-        Edge(row.claim.base, subjects[row.part], mark_of(row), relation=row.claim.relation or "", seen=_seen(row))
+        Edge(
+            row.claim.base, subjects[row.part], mark_of(row), relation=row.claim.relation or "", seen=_main_figure(row)
+        )
         for row in rows
         if row.claim.base.casefold() in bases
     ]
@@ -250,13 +252,13 @@ def family_of(report: Report) -> Family:
     return Family(tuple(_nodes(edges, list(subjects.values()))), left_out)
 
 
-def mark_of(row: Row) -> Mark:
+def mark_of(row: ClaimResult) -> Mark:
     """Return what the edge of a claim rests on."""
     mark = MARKS.get(row.verdict.code, Mark.NOT_JUDGED)
     return Mark.NO_TRACE if mark is Mark.CONTRADICTED and row.claim.sources == NAMED else mark
 
 
-def _seen(row: Row) -> str:
+def _main_figure(row: ClaimResult) -> str:
     """Return the figure that says most: what a parent gave to a merge, else what is inherited."""
     share = row.parent.shares.get(row.verdict.decisive or "") if row.parent else None
     if share is not None and share.clear:

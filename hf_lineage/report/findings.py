@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Finding, Row
+from hf_lineage.checking.result import ClaimResult, Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.relation import Derivation
 from hf_lineage.evidence.verdict import Evidence
@@ -22,7 +22,7 @@ from hf_lineage.report.verdicts import advise, texts_of
 from hf_lineage.report.wording import whole
 
 
-def describe_descent(_related: bool, row: Row, _report: Report) -> Finding | None:
+def describe_descent(_related: bool, row: ClaimResult, _report: Report) -> Finding | None:
     """Return which layers come from the base that was compared; None if nobody knows."""
     evidence, framed = wording.best(row), row.verdict.framed
     if evidence is None and framed:
@@ -70,7 +70,7 @@ def _counted(layers: Sequence[int], rows: Sequence[int], depth: int) -> str:
     return f"{words[0].upper()}{words[1:]} of {depth} {verb} from it; {others}"
 
 
-def describe_relation(derivation: Derivation, row: Row, _report: Report) -> Finding:
+def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report) -> Finding:
     """Return how a model was made from its base."""
     evidence = wording.best(row)
     where = "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.read else ""
@@ -130,7 +130,7 @@ OF_REPORT = (
 """Both in the order in which reports print findings."""
 
 
-def describe_claim(report: Report, row: Row) -> Iterator[tuple[Maker, Finding]]:
+def describe_claim(report: Report, row: ClaimResult) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of one claim of a report, with what made it."""
     return _described(OF_CLAIM, row, report)
 
@@ -146,7 +146,7 @@ def _described(makers: Sequence[Maker], *about: Any) -> Iterator[tuple[Maker, Fi
             yield maker, finding
 
 
-def accepted(row: Row) -> Iterator[str]:
+def accepted(row: ClaimResult) -> Iterator[str]:
     """Yield until which day a policy accepts a verdict, or accepted it."""
     if row.waiver:
         yield f"accepted until {row.waiver.expires}: {row.waiver.reason}"
@@ -154,7 +154,7 @@ def accepted(row: Row) -> Iterator[str]:
         yield f"accepted only until {row.expired.expires}, and that day has passed"
 
 
-def state_outcome(row: Row) -> str:
+def state_outcome(row: ClaimResult) -> str:
     """Return what became of one claim in one sentence on one line."""
     evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.framed
     measured = f" ({wording.figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
@@ -239,7 +239,7 @@ def summarize(report: Report) -> Iterator[str]:
     yield from map(whole, wording.remarks(report))
 
 
-def summarize_claim(report: Report, row: Row) -> Iterator[str]:
+def summarize_claim(report: Report, row: ClaimResult) -> Iterator[str]:
     """Yield what comes from the base and how the model was made, what is in doubt, and what to do next."""
     text, reason = texts_of(row.verdict), wording.reason(row)
     briefs = [finding.brief for _, finding in describe_claim(report, row) if finding.brief]
@@ -257,7 +257,7 @@ def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     yield f"{NEXT}{advise(report, row)[0]}"
 
 
-def _doubts(report: Report, row: Row) -> Iterator[str]:
+def _doubts(report: Report, row: ClaimResult) -> Iterator[str]:
     """Yield the reason of a verdict, the part of a policy that is not met, and files that were not looked at."""
     if (reason := wording.reason(row)) and not row.verdict.verified:
         yield reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Bars, Finding, Row
+from hf_lineage.checking.result import NAMED, Bars, ClaimResult, Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub import repo
@@ -38,7 +38,7 @@ class Tile(NamedTuple):
     meaning: str
 
 
-def tiles(report: Report, row: Row) -> Iterator[Tile]:
+def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
     """Yield the numbers that decided, each with what it means."""
     if trace := row.verdict.trace:
         by_chance = "How often the adapter of an independent model would fit the base as well by chance."
@@ -50,7 +50,7 @@ def tiles(report: Report, row: Row) -> Iterator[Tile]:
         yield from _of_path(report, row, evidence)
 
 
-def _of_path(report: Report, row: Row, evidence: Evidence) -> Iterator[Tile]:
+def _of_path(report: Report, row: ClaimResult, evidence: Evidence) -> Iterator[Tile]:
     score, share, p_value = figures(row)
     null, inherited = evidence.permutation, evidence.inherited
     low, high = null.range
@@ -83,7 +83,7 @@ def _unread(evidence: Evidence, layers: int | None) -> bool:
     return evidence.analyses > 1 and layers is not None and evidence.read < layers
 
 
-def figures(row: Row) -> tuple[str, str, str]:
+def figures(row: ClaimResult) -> tuple[str, str, str]:
     """Return score, share and p-value of the path that decided."""
     _, *cells, _ = wording.line(row)
     score, share, p_value = ("–" if cell == "-" else cell for cell in cells)
@@ -120,12 +120,12 @@ def show(finding: Finding, named: str = "", explain: bool = False) -> Markup:
         finding=finding,
         named=named,
         explain=explain,
-        bars=list(_drawn(finding.picture)) if finding.picture else (),
+        bars=list(_labelled_bars(finding.picture)) if finding.picture else (),
         sentences=[without_hint(one) for one in (*finding.sentences, *finding.details)],
     )
 
 
-def _drawn(picture: Bars) -> Iterator[tuple[str, Markup]]:
+def _labelled_bars(picture: Bars) -> Iterator[tuple[str, Markup]]:
     """Yield each bar with its label: from nothing to a share of the whole; no bar where its interval is too wide."""
     for bar in picture.bars:
         label, fill = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})", "share pale" if bar.pale else "share"
@@ -147,7 +147,7 @@ class Commit:
     """Why it has no name."""
 
 
-def commit_of_model(report: Report, row: Row | None = None) -> Commit:
+def commit_of_model(report: Report, row: ClaimResult | None = None) -> Commit:
     """Return the commit of the model that was checked, or of the one that a row of several is about."""
     if row and row.model:
         return _commit(row.model, row.model_commit, row.model_origin)
@@ -156,7 +156,7 @@ def commit_of_model(report: Report, row: Row | None = None) -> Commit:
     return Commit(report.commit, address, STORED if report.source is None else FOLDER)
 
 
-def commit_of_base(row: Row) -> Commit:
+def commit_of_base(row: ClaimResult) -> Commit:
     """Return the commit of the base; one that a stored signature names is not linked, nobody fetched it."""
     return _commit(row.claim.base, row.base_commit, row.base_origin)
 
@@ -174,7 +174,7 @@ CAPTIONS = sentences("captions")
 UNREAD = " Layers without a column were not read: the others had made the verdict clear."
 
 
-def describe_paths(row: Row, number: int, captions: bool) -> Iterator[dict[str, Any]]:
+def describe_paths(row: ClaimResult, number: int, captions: bool) -> Iterator[dict[str, Any]]:
     """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means.
 
     Where there are several claims the page says that once for all of them. A figure has a title, a picture, a caption
@@ -224,7 +224,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
     }
 
 
-def _remarks(report: Report, row: Row, findings: Sequence[Finding]) -> Iterator[str]:
+def _remarks(report: Report, row: ClaimResult, findings: Sequence[Finding]) -> Iterator[str]:
     """Yield what was seen besides, without the name of the model or of the base in front, which the headlines have."""
     about, model = wording.about(row), printable(report.model, 200)
     besides = (one for one in findings if not (is_shown_apart(one) or one.in_verdict))
@@ -238,7 +238,7 @@ def _remarks(report: Report, row: Row, findings: Sequence[Finding]) -> Iterator[
         yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
 
 
-def overview_line(row: Row, beside: Sequence[str]) -> tuple[Row, list[tuple[Markup | str, str]], str]:
+def overview_line(row: ClaimResult, beside: Sequence[str]) -> tuple[ClaimResult, list[tuple[Markup | str, str]], str]:
     """Return one claim of several: its row, bars with their figures, and layers from the base or why it is open.
 
     Where there are figures alone the picture of a bar is empty. `beside` is what stands beside its verdict.

@@ -17,7 +17,7 @@ import msgspec
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Finding, Row
+from hf_lineage.checking.result import ClaimResult, Finding
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence.inherited import Inherited
@@ -92,7 +92,7 @@ def published(report: Report) -> dict[str, Any]:
     return shown
 
 
-def _pinned(row: Row) -> Row:
+def _pinned(row: ClaimResult) -> ClaimResult:
     return replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
 
 
@@ -159,7 +159,7 @@ def _placed(makers: Sequence[Maker], described: Iterator[tuple[Maker, Finding]])
     return own | {"findings": others}
 
 
-def _claim(report: Report, row: Row) -> dict[str, Any]:
+def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
     return {
         "base": row.claim.base,
         "base_commit": row.base_commit,
@@ -185,7 +185,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
     }
 
 
-def _decisive(row: Row) -> dict[str, Any]:
+def _decisive(row: ClaimResult) -> dict[str, Any]:
     """Return score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
     best, share = wording.best(row), wording.measured_share(row)
     return {

@@ -32,11 +32,11 @@ def render(report: Report, explain: bool = False) -> str:
         for title, shown in explained(report):
             blocks += [f"#### {escaped(title)}", *_blocks(shown)]
         blocks += ["\n".join(f"- {limit}" for limit in limits)] if (limits := verdicts.describe_limits(report)) else []
-    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
+    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_provenance(report, repeat)}</sub>")
     return "\n\n".join(blocks) + "\n"
 
 
-def _made(report: Report, repeat: str) -> str:
+def _provenance(report: Report, repeat: str) -> str:
     """Return when and by what the report was made, of which commits, and what makes it again."""
     bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
     bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hf_lineage.checking.report import Blended, Report
-from hf_lineage.checking.result import Bar, Bars, Finding, Row, Table
+from hf_lineage.checking.result import Bar, Bars, ClaimResult, Finding, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence import merge
 from hf_lineage.evidence.blend import Blend, Made
@@ -22,7 +22,7 @@ MOST_SPANS = 8
 """Groups of layers that are named."""
 
 
-def describe_parent(parent: Parent, row: Row, _report: Report) -> Finding:
+def describe_parent(parent: Parent, row: ClaimResult, _report: Report) -> Finding:
     """Return what one parent gave, a sentence for each path."""
     base = printable(row.claim.base, 200)
     sentences = tuple(_sentences(parent))
@@ -31,7 +31,7 @@ def describe_parent(parent: Parent, row: Row, _report: Report) -> Finding:
     return Finding("Merge contribution", base, sentences, values=_values(parent), brief=brief)
 
 
-def describe_merge(rows: Sequence[Row], _report: Report) -> Finding:
+def describe_merge(rows: Sequence[ClaimResult], _report: Report) -> Finding:
     """Return the shares of all parents side by side, and what concerns them all."""
     parents = [(printable(row.claim.base, 200), row.parent) for row in rows if row.parent]
     lines = tuple(line for base, parent in parents for line in _lines(base, parent))

@@ -18,7 +18,7 @@ import yaml
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.claims.names import understood
 from hf_lineage.claims.sources import CARD, CONFIG, ORIGIN
 from hf_lineage.errors import LineageError, printable
@@ -81,7 +81,7 @@ def _rule(code: Code) -> dict[str, Any]:
     }
 
 
-def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
+def _result(report: Report, row: ClaimResult, found_at: Sequence[Place]) -> dict[str, Any]:
     verdict, best, p_value, code = row.verdict, wording.best(row), wording.p_value(row), row.verdict.code
     passed = row.verdict.exit_code is ExitCode.VERIFIED and not row.unmet
     level = texts()[code].level.replace("none", "warning")
@@ -143,7 +143,7 @@ def places(report: Report) -> list[list[Place]]:
     ]
 
 
-def fingerprint(report: Report, row: Row) -> str:
+def fingerprint(report: Report, row: ClaimResult) -> str:
     """Return what stays the same when the model, or the line that makes the claim, moves: who claims what."""
     words = "\n".join((report.model.partition("@")[0], row.claim.base, *filter(None, (row.part,))))
     return hashlib.sha256(words.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]

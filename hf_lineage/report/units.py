@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Bar, Bars, Finding, Row, Table
+from hf_lineage.checking.result import Bar, Bars, ClaimResult, Finding, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named
 from hf_lineage.evidence.unit_comparison import (
@@ -38,7 +38,7 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 """Statistic -> what it tests."""
 
 
-def describe_units(framed: UnitComparison, row: Row, _report: Report) -> Finding:
+def describe_units(framed: UnitComparison, row: ClaimResult, _report: Report) -> Finding:
     """Return what was seen unit by unit."""
     seen = SEEN[framed.frame.name].format(framed.frame)
     order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
@@ -112,7 +112,7 @@ def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
 MEANING = sentences("trace")["meaning"]
 
 
-def describe_adapter(trace: Trace, row: Row, report: Report) -> Finding:
+def describe_adapter(trace: Trace, row: ClaimResult, report: Report) -> Finding:
     """Return what the adapter shows of its base."""
     columns = ("Layer", *(f"z of {role}" for role in trace.by_role))
     first = ("Projection", "Rows permuted", "Layers", "z", "p")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.files import safe_yaml
 from hf_lineage.report.wording import whole
@@ -72,7 +72,7 @@ def texts_of(verdict: Verdict) -> Texts:
     return text
 
 
-def advise(report: Report, row: Row) -> tuple[str, ...]:
+def advise(report: Report, row: ClaimResult) -> tuple[str, ...]:
     """Return what to do about a claim, the most important sentence first; of one that fails all the same, on what."""
     advice, unmet, verified = texts_of(row.verdict).next, tuple(map(whole, row.unmet)), row.verdict.verified
     if unmet:

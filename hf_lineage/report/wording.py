@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Bar, Row
+from hf_lineage.checking.result import NAMED, Bar, ClaimResult
 from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import moved, runs
 from hf_lineage.evidence.evaluate import spans
@@ -48,7 +48,7 @@ MEANING = (
 )
 
 
-def line(row: Row) -> tuple[str, ...]:
+def line(row: ClaimResult) -> tuple[str, ...]:
     """Return the cells of one claim in one line: the figures of what decided, and the verdict."""
     evidence, p = best(row), p_value(row)
     share = inherited_share(row)
@@ -66,7 +66,7 @@ def rows(report: Report, explain: bool = False) -> list[tuple[str, ...]]:
     return [one for row in report.rows for one in (cells(row) if explain else [line(row)])]
 
 
-def cells(row: Row) -> Iterator[tuple[str, ...]]:
+def cells(row: ClaimResult) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim with relation and path: a line for each path, or one where nothing was measured."""
     base, declared = about(row), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence and not row.verdict.framed:
@@ -89,7 +89,7 @@ def bar_cells(bar: Bar) -> tuple[str, ...]:
     return bar.label, *(f"{value:.2f}" for value in (bar.value, bar.low, bar.high))
 
 
-def about(row: Row) -> str:
+def about(row: ClaimResult) -> str:
     """Return the base of a row, or its model where several are compared with one, and the folder that it is about."""
     return printable(row.model or row.claim.base, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
 
@@ -117,7 +117,7 @@ def order_p(framed: unit_comparison.UnitComparison) -> str:
     return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
 
 
-def p_value(row: Row) -> float | None:
+def p_value(row: ClaimResult) -> float | None:
     """Return the p-value that decided, None where nothing was measured."""
     verdict, evidence = row.verdict, best(row)
     if verdict.trace:
@@ -130,7 +130,7 @@ def p_value(row: Row) -> float | None:
     return None if evidence is None else evidence.p_value
 
 
-def best(row: Row) -> Evidence | None:
+def best(row: ClaimResult) -> Evidence | None:
     """Return the evidence of the path that decided, None where nothing was measured, or the hidden units decide."""
     if row.verdict.by_units:
         return None
@@ -138,13 +138,13 @@ def best(row: Row) -> Evidence | None:
     return None if path is None else row.verdict.evidence[path]
 
 
-def measured_share(row: Row) -> Inherited | None:
+def measured_share(row: ClaimResult) -> Inherited | None:
     """Return what decided on the share of the model's units that is inherited; None where it was not measured."""
     measured = row.verdict.framed if row.verdict.by_units else best(row)
     return measured.inherited if measured else None
 
 
-def inherited_share(row: Row) -> float | None:
+def inherited_share(row: ClaimResult) -> float | None:
     """Return the share of what the model's units write that is inherited; None where it was not measured."""
     measured = measured_share(row)
     return measured.share if measured else None
@@ -163,7 +163,7 @@ def remarks(report: Report) -> Iterator[str]:
     yield from map(printable, report.notes)
 
 
-def corrected(row: Row) -> Iterator[str]:
+def corrected(row: ClaimResult) -> Iterator[str]:
     """Yield what several paths say together, and how their p-values were corrected; nothing for a single path."""
     if len(row.verdict.evidence) > 1:
         several = row.verdict.evidence.values()
@@ -172,7 +172,7 @@ def corrected(row: Row) -> Iterator[str]:
         yield f"{about(row)}: {verdict}, p-values corrected for all of them ({by})"
 
 
-def measured(row: Row) -> Iterator[str]:
+def measured(row: ClaimResult) -> Iterator[str]:
     """Yield how much is inherited, and what the score would be without any ancestry, along the path that decided."""
     evidence = best(row)
     if evidence is None or any(evidence.not_finite):
@@ -186,7 +186,7 @@ def measured(row: Row) -> Iterator[str]:
     yield from (f"{about(row)}: {layers} of the base" for layers in came_from(evidence))
 
 
-def origins(row: Row) -> Iterator[str]:
+def origins(row: ClaimResult) -> Iterator[str]:
     """Yield where a signature came from whose weights were not read in this run."""
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
         start = f"{about(row)}: the signature of {who}"
@@ -196,7 +196,7 @@ def origins(row: Row) -> Iterator[str]:
             yield f"{start} was given as a file; its weights were not read"
 
 
-def reading(row: Row) -> Iterator[str]:
+def reading(row: ClaimResult) -> Iterator[str]:
     """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
     for path, evidence in row.verdict.evidence.items():
         depths = [len(layers) for layers in evidence.layers]
@@ -215,7 +215,7 @@ def reading(row: Row) -> Iterator[str]:
         )
 
 
-def _decided_early(row: Row, depth: int, paths: Sequence[Evidence]) -> str:
+def _decided_early(row: ClaimResult, depth: int, paths: Sequence[Evidence]) -> str:
     """Return after which layers a verdict was clear, how much of them was read, and what an UNRELATED leaves open."""
     numbers = spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
     read, part = max(evidence.read for evidence in paths), paths[0].sampled
@@ -233,7 +233,7 @@ def _decided_early(row: Row, depth: int, paths: Sequence[Evidence]) -> str:
     return f"{drawn}; p is corrected for them (Bonferroni){missed}"
 
 
-def reason(row: Row) -> str:
+def reason(row: ClaimResult) -> str:
     """Return why a row is undecided, without the name of the base in front; empty if the evidence speaks for itself."""
     return printable(row.verdict.reason).removeprefix(f"{printable(row.claim.base, 200)}: ")
 

@@ -205,7 +205,7 @@ def _layer(
     for term, own in zip(branch, experts, strict=True):
         starts = accumulate(own[:-1], initial=0)
         places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
-        seen.append(_seen(term, np.concatenate(places), view, share))
+        seen.append(_project_units(term, np.concatenate(places), view, share))
         first += len(own)
     inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
     norms = np.concatenate([one[3] for one in seen], axis=1)
@@ -214,7 +214,7 @@ def _layer(
     return UnitRows(inner, outer, gate, chosen, norms, counts, len(chosen) / max(sum(map(len, parts)), 1))
 
 
-def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
+def _project_units(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
     """Return readers, writers and gates of the kept units, (u, s) each, and the norms of readers and writers (2, u)."""
     if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
         term = replace(

@@ -57,7 +57,7 @@ def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
     if _is_metadata(base) or _is_metadata(candidate):
         compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
     is_known = compare is not differing and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
-    if _stated(first) == _stated(second) or (is_known and not [*compare(first, second)]):
+    if _stated_settings(first) == _stated_settings(second) or (is_known and not [*compare(first, second)]):
         return other
     if not all(map(find_spec, ("torch", "transformers"))):
         unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
@@ -78,7 +78,7 @@ def _completed(config: dict[str, Any], model: Opened) -> dict[str, Any]:
     return config if _is_metadata(model) or not kind else complete(kind, config) or config
 
 
-def _stated(settings: Settings) -> Settings:
+def _stated_settings(settings: Settings) -> Settings:
     return {key: value for key, value in settings.items() if key not in STORAGE}
 
 
@@ -122,13 +122,13 @@ def _alike(one: Any, other: Any) -> bool:
 def _phrase(key: str, one: Any, other: Any) -> str:
     name = printable(key, 100)
     if one is NOTHING:
-        return f"{name} is {_shown(other)}, and the base has no such setting"
+        return f"{name} is {_print_value(other)}, and the base has no such setting"
     if other is NOTHING:
-        return f"{name} is only in the base, as {_shown(one)}"
-    return f"{name} is {_shown(other)}, and {_shown(one)} in the base"
+        return f"{name} is only in the base, as {_print_value(one)}"
+    return f"{name} is {_print_value(other)}, and {_print_value(one)} in the base"
 
 
-def _shown(value: Any) -> str:
+def _print_value(value: Any) -> str:
     return printable(json.dumps(value, default=str), 100)
 
 

@@ -75,7 +75,7 @@ def locate(
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     if not subfolder and is_path(model):
         model, subfolder = _above(model)
-    return _named(resolve(model, local_hub), subfolder, file)
+    return _folder_and_file(resolve(model, local_hub), subfolder, file)
 
 
 def _above(model: str) -> tuple[str, str]:
@@ -85,7 +85,7 @@ def _above(model: str) -> tuple[str, str]:
     return (named(above), name) if is_part else (model, "")
 
 
-def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
+def _folder_and_file(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
     """Return the folder and the file of a repository that are meant."""
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo

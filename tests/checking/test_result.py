@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from hf_lineage.checking.result import NAMED, VERDICTS, Finding, Row, attempt, worst
+from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, Finding, attempt, worst
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError, NetworkError, NoWeights, RepositoryError
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
@@ -13,12 +13,12 @@ from tests.pages import measured, row
 
 
 def result(kind, base="acme/base", **changes):
-    return Row(Claim(base, None, NAMED), Verdict(kind), **changes)
+    return ClaimResult(Claim(base, None, NAMED), Verdict(kind), **changes)
 
 
 def test_a_row_says_base_part_and_verdict_in_one_line():
     assert str(result(Code.UNRELATED)) == "acme/base is UNRELATED"
-    assert repr(result(Code.UNRELATED, part="vision")) == "<Row: acme/base (vision) is UNRELATED>"
+    assert repr(result(Code.UNRELATED, part="vision")) == "<ClaimResult: acme/base (vision) is UNRELATED>"
     assert str(row(mlp=measured())).endswith("is VERIFIED inherited")
 
 

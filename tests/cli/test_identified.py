@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options, extract
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.cli import identified as identification
 from hf_lineage.cli.identified import BASES_FORMATS, untested
@@ -110,8 +110,8 @@ def entry(name):
 def bases(name="org/base", near=2, observed=4.0):
     tested = (
         Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
-               Row(CLAIM, judge_trace(trace(observed), Criteria()))),
-        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Verdict(Code.NO_BASE, f"{name} is gone"))),
+               ClaimResult(CLAIM, judge_trace(trace(observed), Criteria()))),
+        Judged(Group(entry(f"x/{name}"), ()), ClaimResult(CLAIM, Verdict(Code.NO_BASE, f"{name} is gone"))),
     )  # fmt: skip
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hf_lineage.checking.report import Relative
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -19,7 +19,7 @@ def unrelated(base, sources=("README.md",)):
 
 
 def unread(base, sources=("README.md",)):
-    return Row(Claim(base, "merge", sources), Verdict(Code.NO_WEIGHTS, "no weights"))
+    return ClaimResult(Claim(base, "merge", sources), Verdict(Code.NO_WEIGHTS, "no weights"))
 
 
 def gave(base, value):

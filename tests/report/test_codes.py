@@ -9,7 +9,7 @@ import pytest
 
 from hf_lineage import Options
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.evaluate import with_run, with_strict
 from hf_lineage.evidence.executed import Executed, Strict
@@ -26,7 +26,7 @@ STRICT = (None, HELD, MISSED)
 
 
 def report(folder, *verdicts, **more):
-    rows = tuple(Row(Claim("org/base", "finetune", ("README.md",)), verdict) for verdict in verdicts)
+    rows = tuple(ClaimResult(Claim("org/base", "finetune", ("README.md",)), verdict) for verdict in verdicts)
     return Report("model", None, rows, (), Options(), resolve(str(folder)), **more)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.executed import Strict
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -59,7 +59,9 @@ def test_bases_that_were_named_are_named_again_each_once():
 
 
 def test_a_claim_that_names_no_model_names_none_in_its_command():
-    broken = Row(Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Code.NO_BASE, "it is no name"))
+    broken = ClaimResult(
+        Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Code.NO_BASE, "it is no name")
+    )
     assert of_claim(report(broken), broken) == "hf-lineage check org/model"
 
 
@@ -126,7 +128,7 @@ def at_home(monkeypatch, tmp_path):
 def folder_report(**settings):
     strict = Strict("/home/alice/bases/base", stored={"Q8_0": 1})
     unread = Verdict(Code.NO_WEIGHTS, "/home/alice/bases/base: no weights", strict=strict)
-    base = Row(Claim("/home/alice/bases/base", None, NAMED), unread,
+    base = ClaimResult(Claim("/home/alice/bases/base", None, NAMED), unread,
                notes=("see /home/alice/.cache/huggingface/x", f"{FOLDER}/config.json is odd"))  # fmt: skip
     found = report(base, row(mlp=measured()), model=FOLDER, **settings)
     return replace(found, source=RepoRef(FOLDER, Path(FOLDER)), notes=(f"{FOLDER}: a note",))
@@ -154,7 +156,7 @@ def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():
 
 
 def test_what_a_card_declares_is_shown_as_it_is_declared():
-    declared = Row(Claim("/scratch/bob/base", None, ("README.md",)), Verdict(Code.NO_BASE, "no name"))
+    declared = ClaimResult(Claim("/scratch/bob/base", None, ("README.md",)), Verdict(Code.NO_BASE, "no name"))
     assert public(report(declared)).rows[0].claim.base == "/scratch/bob/base"
 
 

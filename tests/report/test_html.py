@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checking.result import Bar, Bars, Finding, Row, Table
+from hf_lineage.checking.result import Bar, Bars, ClaimResult, Finding, Table
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -98,7 +98,7 @@ def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
 
 @pytest.mark.parametrize("code", [Code.INCONCLUSIVE, Code.INCOMPATIBLE, Code.NO_WEIGHTS, Code.DAMAGED])
 def test_what_is_undecided_shows_its_reason_and_claims_no_finding(code):
-    shown = page(Row(Claim("org/base", None, ("README.md",)), Verdict(code, "org/base: no weights")))
+    shown = page(ClaimResult(Claim("org/base", None, ("README.md",)), Verdict(code, "org/base: no weights")))
     assert f"{code.label} {texts()[code].headline} org/base" in shown.text
     assert "Reason: No weights." in shown.text
     assert "Relation not stated" in shown.text

@@ -12,7 +12,7 @@ import pytest
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
@@ -30,7 +30,7 @@ HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
 
 
 def row(verdict, base="org/base", relation="finetune"):
-    return Row(Claim(base, relation, ("README.md",)), verdict)
+    return ClaimResult(Claim(base, relation, ("README.md",)), verdict)
 
 
 def report(*rows, conflicts=(), options=None):

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.checking.report import Blended
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.blend import Blend, Made
 from hf_lineage.evidence.merge import Parent, Share, Shares
@@ -113,7 +113,7 @@ PARENT = Parent({"mlp": SHARE}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
 
 
 def parent_row(parent, base="org/a"):
-    return Row(Claim(base, "merge", ("README.md",)), Verdict(Code.INHERITED), parent=parent)
+    return ClaimResult(Claim(base, "merge", ("README.md",)), Verdict(Code.INHERITED), parent=parent)
 
 
 def parent_of(share=SHARE, **changes):

@@ -4,7 +4,7 @@ import pytest
 
 from hf_lineage import Options
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Row
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
@@ -24,7 +24,7 @@ UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Crite
 def row(framed, first=UNRELATED):
     verdict = judge_units(framed, Criteria())
     verdict = replace(verdict, evidence=first.evidence, by_path=first.by_path) if first else verdict
-    return Row(Claim("org/base", "finetune", ("README.md",)), verdict)
+    return ClaimResult(Claim("org/base", "finetune", ("README.md",)), verdict)
 
 
 def report(*rows):
@@ -68,7 +68,9 @@ WEAK = 2.0
 def report_adapter(*traces, layers=2):
     """A report on an adapter with a row for each of these tests."""
     rows = tuple(
-        Row(Claim("acme/base", "adapter", ("adapter_config.json",)), judge_trace(one, Criteria()), layers=layers)
+        ClaimResult(
+            Claim("acme/base", "adapter", ("adapter_config.json",)), judge_trace(one, Criteria()), layers=layers
+        )
         for one in traces
     )
     return Report("fern/lora", None, rows, (), Options(seed=3))

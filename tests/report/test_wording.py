@@ -9,7 +9,7 @@ import pytest
 
 from hf_lineage import Options
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge, judge_equal
@@ -33,7 +33,7 @@ def test_a_base_that_the_user_named_is_not_called_declared():
 
 
 def row(verdict, base="org/base", **others):
-    return Row(Claim(base, "finetune", ("README.md",)), verdict, **others)
+    return ClaimResult(Claim(base, "finetune", ("README.md",)), verdict, **others)
 
 
 def report(*rows, conflicts=(), options=None):
