@@ -135,7 +135,7 @@ class TestWrite:
     @pytest.mark.parametrize(
         ("trouble", "message"),
         [
-            ({"refusal": 403}, "the Hub refuses the change (403): the branch does not exist, pull requests are disabl"),
+            ({"refusal": 403}, "the Hub refuses the change (403): the branch does not exist, pull requests are"),
             ({"refusal": 500}, "the Hub answers 500 by HF_ENDPOINT http"),
             ({"invalid": '"base_model" is odd'}, 'the Hub refuses README.md: Invalid metadata in README.md. - "base_'),
         ],
