@@ -32,11 +32,12 @@ DEEPSEEK = {
     "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "kv_lora_rank": 16, "q_lora_rank": None,
     "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16, "num_key_value_heads": 4,
 }  # fmt: skip
+GPT_OSS = {"intermediate_size": HIDDEN, "num_local_experts": EXPERTS, "head_dim": 16}
 GRANITE = {"intermediate_size": HIDDEN, "num_local_experts": EXPERTS}
 DENSE = {"intermediate_size": HIDDEN}
 KINDS = {
     "Mixtral": MIXTRAL, "Qwen2Moe": QWEN, "Qwen3Moe": QWEN, "Olmoe": OLMOE, "DeepseekV2": DEEPSEEK, "Glm4Moe": GLM,
-    "GraniteMoe": GRANITE, "Mistral": DENSE, "Bert": DENSE,
+    "GraniteMoe": GRANITE, "GptOss": GPT_OSS, "Mistral": DENSE, "Bert": DENSE,
 }  # fmt: skip
 WRITERS = ("o_proj", "down_proj", "w2", "output_linear")
 NO_READERS = ("kv_b_proj", "norm", "bias")

@@ -9,11 +9,14 @@ import pytest
 
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.signature.factors import matrix_products
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature.factors import Read, matrix_products, terms_by_expert
 from hf_lineage.signature.matrix_product import MatrixProduct
 from hf_lineage.signature.recipe import RECIPES, Array
+from hf_lineage.source.headers import headers
+from tests import experts
 
-PAPER = RECIPES["paper"]
+PAPER, ROBUST = RECIPES["paper"], RECIPES["robust"]
 WIDTH, HEADS, SIZE = 6, 4, 3
 
 MLP = {"up": "up", "down": "down"}
@@ -131,6 +134,26 @@ def test_experts_by_number_and_stacked_experts_give_the_sum_over_the_experts():
     stacked = weights(ups=up, downs=down)
     assert equal(product(model({"up": "ups", "down": "downs"}), stacked, "mlp"), by_hand)
     assert len(branch(model({"up": "ups", "down": "downs"}), stacked, "mlp")) == 1
+
+
+def test_of_a_stack_one_expert_is_read_at_a_time(tmp_path):
+    """Both readers lie in one tensor, which is stored the other way round."""
+    experts.made(tmp_path / "model", "GptOss")
+    found = headers(resolve(str(tmp_path / "model")))
+    (whole,) = matrix_products(found.layout, "mlp", 0, ROBUST, found.checkpoint.read)
+    opened, read = [], found.checkpoint.read
+
+    def by_expert(names: tuple[str, ...]) -> Read:
+        opened.append(names)
+        return lambda name: found.checkpoint.experts(name) or read(name)
+
+    several = list(terms_by_expert(found.layout, "mlp", 0, ROBUST, by_expert))
+    assert (len(several), len(opened)) == (experts.EXPERTS, 1)
+    assert all(isinstance(each.reader, np.ndarray) and len(each.reader) == experts.HIDDEN for each in several)
+    np.testing.assert_array_equal(np.concatenate([each.inn for each in several]), whole.inn)
+    np.testing.assert_array_equal(np.hstack([each.out for each in several]), whole.out)
+    gates = np.concatenate([np.asarray(each.gate.stored) for each in several if each.gate])
+    np.testing.assert_array_equal(gates, np.asarray(whole.gate.stored))
 
 
 def test_gains_are_folded_into_what_reads_the_norm():
