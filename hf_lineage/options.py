@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.architecture.schema import PATHS
+from hf_lineage.architecture.paths import PATHS
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence.criteria import ACCEPTABLE, BUDGETS
 from hf_lineage.signature.recipe_table import PARAMETERS

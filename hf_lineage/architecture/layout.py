@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.architecture.layers import KERNEL, Heads, LayerSet, Shape, Stack, find_layers, find_sets
+from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot, setting
-from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, PATHS, Factorization
+from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
 QUERIES = ("query", "gate")

@@ -7,9 +7,7 @@ Models are compared along paths through a layer. Every path has the same form, M
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Literal, TypeVar
 
 import msgspec
@@ -194,42 +192,3 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return sorted((key, _plain(item)) for key, item in value.items()) if isinstance(value, dict) else value
-
-
-@dataclass(frozen=True)
-class Path:
-    """One path through a layer."""
-
-    branch: str
-    """The branch of a registry file whose matrix sets it goes through."""
-    writer: str
-    """The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well."""
-    reader: str
-    """The role that makes `inn`."""
-    bilinear: bool = False
-    """Whether both matrices read the stream."""
-
-    @property
-    def roles(self) -> tuple[str, str]:
-        """The roles of the writer and of the reader."""
-        return self.writer, self.reader
-
-
-PATHS = {
-    "mlp": Path("mlp", writer="down", reader="up"),
-    "mlp_gate": Path("mlp", writer="down", reader="gate"),
-    "value_output": Path("attention", writer="output", reader="value"),
-    "query_key": Path("attention", writer="query", reader="key", bilinear=True),
-}
-"""Every path by its name, the canonical one first."""
-ALL, USUAL = ("all",), ("usual",)
-NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
-"""Name of several paths -> these paths; those that both models have count."""
-
-
-def resolve_paths(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
-    """Return the paths that are compared: the paths asked for or, under a name of several, those available."""
-    if asked not in NAMED:
-        return asked
-    canonical = (path for path in PATHS if path in available)
-    return tuple(path for path in NAMED[asked] if path in available) or tuple(itertools.islice(canonical, 1))

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.schema import NAMED, PATHS, resolve_paths
+from hf_lineage.architecture.paths import NAMED, PATHS, resolve_paths
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import evaluate
 from hf_lineage.evidence import measure as interim

@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from hf_lineage.architecture.layers import LayerSet
+from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.architecture.schema import PATHS
 from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Blended
 from hf_lineage.checking.result import MERGE, ClaimResult

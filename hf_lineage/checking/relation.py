@@ -12,8 +12,9 @@ import numpy as np
 from numpy.linalg import norm
 
 from hf_lineage.architecture.layers import LayerSet
+from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.architecture.schema import MLP_READERS, PATHS
+from hf_lineage.architecture.schema import MLP_READERS
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare, measure_change
 from hf_lineage.evidence.relation import Aligned, Derivation, align

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from hf_lineage.architecture.schema import PATHS, USUAL
+from hf_lineage.architecture.paths import PATHS, USUAL
 from hf_lineage.errors import LineageError, NetworkError, RepositoryError, printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.files.paths import link_on_the_way

@@ -24,7 +24,8 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from hf_lineage.architecture.schema import MOST_LAYERS, PATHS
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.schema import MOST_LAYERS
 from hf_lineage.errors import SignatureError, printable
 from hf_lineage.files.atomic import make_folder, remove_file, write_atomically
 from hf_lineage.files.paths import open_regular

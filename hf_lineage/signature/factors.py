@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import KERNEL, STACKED, LayerSet
 from hf_lineage.architecture.layout import Layout, is_transposed
+from hf_lineage.architecture.paths import PATHS, Path
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.architecture.schema import PATHS, Path
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory, StoredRows
 from hf_lineage.checkpoint.tensor import single

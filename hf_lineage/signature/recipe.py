@@ -16,7 +16,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.schema import NAMED, PATHS, USUAL
+from hf_lineage.architecture.paths import NAMED, PATHS, USUAL
 from hf_lineage.errors import OptionError
 from hf_lineage.signature.recipe_table import PARAMETERS
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.schema import PATHS
+from hf_lineage.architecture.paths import PATHS
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import single

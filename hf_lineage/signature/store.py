@@ -14,7 +14,8 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save
 
-from hf_lineage.architecture.schema import MOST_LAYERS, PATHS
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.schema import MOST_LAYERS
 from hf_lineage.errors import OptionError, SignatureError, printable, remedy
 from hf_lineage.files.atomic import write_output
 from hf_lineage.files.safetensors import Stamp, opened_header, read_into

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.schema import NAMED, Factorization, prefixes, resolve_paths
+from hf_lineage.architecture.paths import NAMED, resolve_paths
+from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.errors import Ambiguous, SignatureError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.extract import extract_paths

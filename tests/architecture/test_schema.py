@@ -13,12 +13,8 @@ import yaml
 from msgspec.structs import replace
 
 import hf_lineage
-from hf_lineage import Options, compare, extract
-from hf_lineage.architecture import schema
 from hf_lineage.architecture.registry import factorizations, registry_root
-from hf_lineage.architecture.schema import BRANCH_ROLES, PATHS, Branches, Factorization, Lora, MatrixSet, fingerprint
-from hf_lineage.errors import NothingToCompare
-from tests.models import tiny_gpt2, tiny_llama
+from hf_lineage.architecture.schema import BRANCH_ROLES, Branches, Factorization, Lora, MatrixSet, fingerprint
 
 STRUCTS = (MatrixSet, Branches, Lora, Factorization)
 
@@ -88,31 +84,6 @@ def test_every_key_is_read_somewhere(struct):
     roles = {role for of_branch in BRANCH_ROLES.values() for role in of_branch}
     unread = [key for key in keys(struct) if key not in roles | BRANCH_ROLES.keys() and f".{key}" not in sources]
     assert unread == []
-
-
-@pytest.fixture
-def toy(monkeypatch):
-    """The product of what a gated MLP's two readers see."""
-    monkeypatch.setitem(PATHS, "gate_up", schema.Path("mlp", writer="gate", reader="up", bilinear=True))
-    return Options(paths=("gate_up",))
-
-
-def test_roles_are_roles_of_the_branch():
-    assert all(set(path.roles) <= set(BRANCH_ROLES[path.branch]) for path in PATHS.values())
-
-
-def test_a_path_that_is_added_to_the_table_is_extracted_and_compared(toy, tmp_path):
-    base, other = tiny_llama(tmp_path / "base", seed=1), tiny_llama(tmp_path / "other", seed=2)
-    assert extract(str(base), toy).paths["gate_up"].sketch.shape[0] == 2
-    same, apart = (compare(str(base), str(model), toy).rows[0].verdict for model in (base, other))
-    assert (same.code, same.evidence["gate_up"].comparison.score) == ("inherited", pytest.approx(1, abs=1e-5))
-    assert apart.evidence["gate_up"].comparison.score < 0.5
-
-
-def test_a_model_without_its_roles_does_not_have_the_path(toy, tmp_path):
-    model = tiny_gpt2(tmp_path / "model")
-    with pytest.raises(NothingToCompare, match="gpt2 has no path gate_up; it has mlp, value_output, query_key"):
-        extract(str(model), toy)
 
 
 README = (Path(__file__).parents[2] / "registry" / "README.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage import Options, check, compare
-from hf_lineage.architecture.schema import USUAL
+from hf_lineage.architecture.paths import USUAL
 from hf_lineage.checking import stages
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence.measure import analyses, enough

@@ -15,7 +15,7 @@ MOST_OPENED, MOST_LISTED = 8, 2
 """Of a file with weights, and of a folder."""
 MOST_IMPORTED = 90
 """Modules of the package, without the files that make a folder a package."""
-MOST_FILES, MOST_DEEP = 69, 24
+MOST_FILES, MOST_DEEP = 70, 24
 """Files of the package whose functions run, and calls of named functions of ours within each other in one thread."""
 PROGRAM = """
 import collections, inspect, json, os, sys, threading

@@ -1,0 +1,50 @@
+"""Paths: the ways through a layer along which models are compared, each as the roles of the two matrices it multiplies.
+
+Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (h, width). Another path is another
+entry of the table, and nothing else. Only the standard library is imported, since the command line names the paths.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Path:
+    """One path through a layer."""
+
+    branch: str
+    """The branch of a registry file whose matrix sets it goes through."""
+    writer: str
+    """The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well."""
+    reader: str
+    """The role that makes `inn`."""
+    bilinear: bool = False
+    """Whether both matrices read the stream."""
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The roles of the writer and of the reader."""
+        return self.writer, self.reader
+
+
+PATHS = {
+    "mlp": Path("mlp", writer="down", reader="up"),
+    "mlp_gate": Path("mlp", writer="down", reader="gate"),
+    "value_output": Path("attention", writer="output", reader="value"),
+    "query_key": Path("attention", writer="query", reader="key", bilinear=True),
+}
+"""Every path by its name, the canonical one first."""
+ALL, USUAL = ("all",), ("usual",)
+NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
+"""Name of several paths -> these paths; those that both models have count."""
+
+
+def resolve_paths(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
+    """Return the paths that are compared: the paths asked for or, under a name of several, those available."""
+    if asked not in NAMED:
+        return asked
+    canonical = (path for path in PATHS if path in available)
+    return tuple(path for path in NAMED[asked] if path in available) or tuple(itertools.islice(canonical, 1))
