@@ -104,7 +104,7 @@ class Annotation:
         current = self._record(before.get(RECORD))
         text = render(current, tuple(state_first(public(self.report))))
         text = card.with_section(card.read(before.get(CARD)), text)
-        after = {RECORD: encode(current).encode(), CARD: card.written(text)}
+        after = {RECORD: encode(current).encode(), CARD: card.encode_card(text)}
         return {file: content for file, content in after.items() if before.get(file) != content}
 
     def _record(self, content: bytes | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from transformers.activations import ACT2CLS
 
-from hf_lineage.architecture.config_checks import held
+from hf_lineage.architecture.config_checks import bounded_keys
 from hf_lineage.architecture.loaded_layers import ALIASES
 from hf_lineage.architecture.registry import factorizations
 from hf_lineage.architecture.schema import Factorization
@@ -210,11 +210,11 @@ def table(found: Iterable[Mapping[str, Any]]) -> str:
         kind = getattr(transformers, row["class"]).config_class
         entry = types.setdefault(row["type"], {"settings": digest(kind), "held": set(), "rest": {}, "small": {}})
         code = sources(getattr(transformers, row["class"]))
-        entry["held"] |= {key for key in held() if re.search(rf"\b{key}\b", code)}
+        entry["held"] |= {key for key in bounded_keys() if re.search(rf"\b{key}\b", code)}
         inner = {key: sub().model_type for key, sub in kind.sub_configs.items() if hasattr(sub, "model_type")}
         entry["inner"] = {key: name for key, name in sorted(inner.items()) if name}
         for key, (value, outcomes) in row["keys"].items():
-            if key.rpartition(".")[2] not in held() and (fine := allowed(value, outcomes)) is not None:
+            if key.rpartition(".")[2] not in bounded_keys() and (fine := allowed(value, outcomes)) is not None:
                 entry["rest"] |= dict.fromkeys(spellings(kind, key), fine)
         entry["small"] |= dict(scales(row["tensors"]))
     for entry in types.values():

@@ -113,7 +113,7 @@ _multipliers = functools.partial(registry_table, MULTIPLIERS, _Multipliers)
 kinds = functools.partial(registry_table, SETTINGS, dict[str, Kind])
 
 
-def held() -> frozenset[str]:
+def bounded_keys() -> frozenset[str]:
     """Return the keys of `config.json` whose values must lie in a range."""
     table = _multipliers()
     return table.keys | table.limits | table.beside | table.epsilons | table.sparsities
@@ -230,7 +230,7 @@ def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
     """Raise NothingToCompare for a number with which the layers have hardly any effect, under a key that is read."""
     known = {id(part.config): part.kind.held for part in parts(config, usual)}
-    for key, value in _entries(config, known, held()):
+    for key, value in _entries(config, known, bounded_keys()):
         for number in map(_number, value if isinstance(value, list) else [value]):
             if number is not None and (why := _dead(key, number)) is not None:
                 raise NothingToCompare(f"config.json says `{key}: {number!r}`, {why}; correct it")
@@ -260,7 +260,7 @@ def _entries(
     while waiting:
         value, counting = waiting.pop()
         if isinstance(value, Mapping):
-            counting = known.get(id(value), held() if "model_type" in value and known else counting)
+            counting = known.get(id(value), bounded_keys() if "model_type" in value and known else counting)
             yield from ((key, each) for key, each in value.items() if key in counting)
             waiting += ((each, counting) for each in value.values())
         elif isinstance(value, list):

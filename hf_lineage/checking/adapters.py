@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hf_lineage.checking.claims import RepositoryResult, Request, Source
 from hf_lineage.checking.declared import relation_notes
 from hf_lineage.checking.result import VERDICTS, ClaimResult, attempt, error_as_verdict
-from hf_lineage.claims.sources import Claim, read_claims, stated
+from hf_lineage.claims.sources import Claim, read_claims, stated_licence
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import mark_unlisted_class
@@ -164,7 +164,7 @@ def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: 
         base_origin=WEIGHTS,
         model_origin=WEIGHTS,
         base_folder=repo if repo.remote is None else None,
-        licence=stated(source),
+        licence=stated_licence(source),
         notes=(
             adapter.described,
             *_untested(adapter, base, places),

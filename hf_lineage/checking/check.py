@@ -16,7 +16,7 @@ from hf_lineage.checking.declared import declared_in
 from hf_lineage.checking.parts import judge_components, judge_folders, judge_named
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, attempt, error_as_verdict
-from hf_lineage.claims.sources import Claim, Claims, stated
+from hf_lineage.claims.sources import Claim, Claims, stated_licence
 from hf_lineage.errors import LineageError, NothingToCompare, OptionError
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import with_strict
@@ -37,7 +37,7 @@ from hf_lineage.source.contents import (
     only,
 )
 from hf_lineage.source.headers import headers
-from hf_lineage.source.locate import Model, locate, located, named, one, several, unambiguous
+from hf_lineage.source.locate import Model, locate, located, model_name, one, several, unambiguous
 from hf_lineage.source.model import OpenedModel, open_model
 from hf_lineage.source.options import Options, takes_options
 
@@ -63,7 +63,7 @@ def check(model: Model, bases: Model | Sequence[Model] = (), options: Options | 
     >>> check("examples/hub/fern/llama-finetune-a", "examples/hub/otter/llama-independent")
     <Report on examples/hub/fern/llama-finetune-a: examples/hub/otter/llama-independent is UNRELATED>
     """
-    options, model, bases = options or Options(), named(model), several(bases)
+    options, model, bases = options or Options(), model_name(model), several(bases)
     return check_source(model, located(model, options), bases, options)
 
 
@@ -120,7 +120,7 @@ def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None
     ('UNRELATED', True)
     """
     options = with_seed(options or Options())
-    a, models = named(a), several(b)
+    a, models = model_name(a), several(b)
     base = locate(a, options.local_hub)
     if len(models) != 1:
         return _each(a, base, models, options)
@@ -173,7 +173,7 @@ def extract(model: Model, options: Options | None = None) -> Signature:
     {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
     """
     options = options or Options()
-    return open_model(only(located(named(model), options)), options).signature()
+    return open_model(only(located(model_name(model), options)), options).signature()
 
 
 @takes_options
@@ -187,7 +187,7 @@ def inspect(model: Model, options: Options | None = None) -> Inspection:
     from hf_lineage.checking.inspect import inspect_model
 
     options = options or Options()
-    return inspect_model(headers(one(named(model), options), options.choice))
+    return inspect_model(headers(one(model_name(model), options), options.choice))
 
 
 def with_seed(options: Options) -> Options:
@@ -221,7 +221,7 @@ def _report(
         source if isinstance(source, RepoRef) else None,
         result.notes,
         began,
-        licence=stated(source),
+        licence=stated_licence(source),
         blended=result.blended,
     )
 

@@ -14,7 +14,7 @@ from hf_lineage.checking.relation import derived
 from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, ClaimResult, attempt, error_as_verdict
 from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.claims.sources import Claim, read_claims, stated
+from hf_lineage.claims.sources import Claim, read_claims, stated_licence
 from hf_lineage.errors import (
     CheckpointError,
     NetworkError,
@@ -213,7 +213,7 @@ def judge_pair(
         part=part,
         derivation=derived(base, candidate, outcome, options.seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
-        licence=stated(opened_base.repo) if opened_base else "",
+        licence=stated_licence(opened_base.repo) if opened_base else "",
         opened=opened_base,
     )
 

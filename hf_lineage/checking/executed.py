@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.evaluate import named, with_run
+from hf_lineage.evidence.evaluate import name_layers, with_run
 from hf_lineage.evidence.executed import Ablation, Executed, Loss
 from hf_lineage.evidence.inherited import have_counterparts
 from hf_lineage.evidence.measure import Pair
@@ -124,7 +124,7 @@ def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: 
     both = (one.signature(sorted(layers)) for one, layers in zip(models, evidence.layers, strict=True))
     pair = Pair.align(path, *both)
     if pair.layers != evidence.layers:
-        raise NothingToCompare(f"{named(evidence.layers[1])} could not be read again")
+        raise NothingToCompare(f"{name_layers(evidence.layers[1])} could not be read again")
     (bases, others), partners = (one.units for one in pair.signatures), evidence.inherited.partners  # type: ignore[union-attr]
     numbers = tuple(np.arange(len(one.weight)) for one in others)
     matched = zip(others, partners, numbers, strict=True)

@@ -197,7 +197,7 @@ CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUN
 """Relation that a claim declares -> what the weights must not show."""
 
 
-def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
+def find_policy(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
     """Return the policy that a user names by its file, or as that of the folder that is checked; None without one.
 
     What fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for
@@ -239,7 +239,7 @@ def _parsed(content: bytes, source: str) -> Policy:
         raise OptionError(f"{source} is not UTF-8 text; save it as UTF-8") from None
 
 
-def under(report: Report, policy: Policy | None, today: datetime.date) -> Report:
+def apply_policy(report: Report, policy: Policy | None, today: datetime.date) -> Report:
     """Return a report under a policy: verdicts stay as they are, and rows say what accepts them or what they lack.
 
     Without one the report says that the policy beside the model was not asked for.

@@ -31,9 +31,9 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
         repo.fetch(*pickles)  # the list of an archive is at its end
     note = ""
     if any("quant" in name for name in repo.files()):
-        from hf_lineage.checkpoint.formats.table import beside
+        from hf_lineage.checkpoint.formats.table import with_file_beside
 
-        config, note = beside(repo, config)
+        config, note = with_file_beside(repo, config)
     checkpoint = without_wrapper(_opened(repo, weights.files, config))
     known = checkpoint.tensors
     renamed = {name if (new := older(name)) in known else new: known[name] for name in known}

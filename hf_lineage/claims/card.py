@@ -43,7 +43,7 @@ def read(content: bytes | None) -> str:
     return content.decode("utf-8", errors="surrogateescape")
 
 
-def written(text: str) -> bytes:
+def encode_card(text: str) -> bytes:
     """Return the bytes of a card."""
     return text.encode("utf-8", errors="surrogateescape")
 

@@ -269,7 +269,7 @@ LONGEST, MOST_LICENCES = 200, 10
 """Characters of one value, and licences of one card, that are shown."""
 
 
-def stated(source: object) -> str:
+def stated_licence(source: object) -> str:
     """Return the licence that the card of a repository states, on one printable line; empty where it states none.
 
     Only the file that is here already is read: nothing is fetched for it.

@@ -28,7 +28,7 @@ from hf_lineage.files.paths import is_file, open_regular
 from hf_lineage.hub.repo import RepoRef, hub_name
 from hf_lineage.report import names, renderer
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.locate import locate, named
+from hf_lineage.source.locate import locate, model_name
 
 LARGEST = 2**24
 """Bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller."""
@@ -184,14 +184,14 @@ def _model(given: Mapping[str, str]) -> str:
     if name and hub_name(model) is None:
         shown = printable(model, 200)
         raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
-    return named(Path(folder)) if folder else model
+    return model_name(Path(folder)) if folder else model
 
 
 def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return the policy: the one that the workflow names, else that of the folder where it is the repository's own."""
     asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
     if folder and asked in ("", OWN):
-        return OWN if is_own(lambda: locate(named(Path(folder))), environ) else ""
+        return OWN if is_own(lambda: locate(model_name(Path(folder))), environ) else ""
     return "" if asked == NO_POLICY else asked
 
 

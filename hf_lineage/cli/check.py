@@ -102,7 +102,7 @@ def check(
 ) -> int:
     """Verify what MODEL declares about its base: one row for each claim. Several models make one table."""
     from hf_lineage.checking.check import check as check_model
-    from hf_lineage.checking.report import asked, under
+    from hf_lineage.checking.report import apply_policy, find_policy
     from hf_lineage.source.locate import located
 
     delivery, options, search = Delivery.take(values), make_options(**values), None
@@ -118,9 +118,9 @@ def check(
         search = searched(index)
 
     def governed(model: str) -> Report:
-        chosen = asked(policy, fail_on, lambda: located(model, options))
+        chosen = find_policy(policy, fail_on, lambda: located(model, options))
         report = check_model(model, bases, options)
-        return under(search(report) if search else report, chosen, datetime.now(UTC).date())
+        return apply_policy(search(report) if search else report, chosen, datetime.now(UTC).date())
 
     if models[1:]:
         return delivery.check_several(models, governed)
@@ -229,15 +229,15 @@ def annotate(
     target: Target = "write" if write else "pull-request" if pull_request else "preview"
     from hf_lineage.annotate import TARGETS
     from hf_lineage.annotate import annotate as annotate_model
-    from hf_lineage.checking.report import asked, under
+    from hf_lineage.checking.report import apply_policy, find_policy
     from hf_lineage.source.locate import located
 
     for form, _ in outputs:
         renderer(form)
     options = make_options(**values)
-    chosen = asked(policy, None, lambda: located(model, options))
+    chosen = find_policy(policy, None, lambda: located(model, options))
     annotated = annotate_model(model, bases, options, target)
-    write_reports(under(annotated.report, chosen, datetime.now(UTC).date()), outputs)
+    write_reports(apply_policy(annotated.report, chosen, datetime.now(UTC).date()), outputs)
     done = TARGETS[target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

@@ -27,7 +27,7 @@ BASES_SCHEMA_VERSION, SCHEMA_VERSION = 1, 3
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
-def named(entry: Entry) -> str:
+def entry_name(entry: Entry) -> str:
     """Return the name of a known model, safe to print."""
     return printable(entry.model, 200)
 
@@ -38,7 +38,7 @@ def untested(group: Group) -> str:
         return ""
     more = f" and {len(group.near) - SHOWN} more" if len(group.near) > SHOWN else ""
     verbs = "is near it by its keys, and was" if len(group.near) == 1 else "are near it by their keys, and were"
-    return f"{', '.join(map(named, group.near[:SHOWN]))}{more} {verbs} not tested"
+    return f"{', '.join(map(entry_name, group.near[:SHOWN]))}{more} {verbs} not tested"
 
 
 def bases_text(results: Sequence[AdapterBases], against: Against | None = None) -> str:
@@ -51,7 +51,7 @@ def bases_text(results: Sequence[AdapterBases], against: Against | None = None) 
         for one in result.tested:
             p_value = _p_value(result, one)
             shown = "-" if p_value is None else f"{p_value:.3g}"
-            cells.append(folded((named(one.group.entry), str(len(one.group.near)), shown, one.verdict.label)))
+            cells.append(folded((entry_name(one.group.entry), str(len(one.group.near)), shown, one.verdict.label)))
         if cells:
             lines.append(table(("Known model", "Near it", "p", "Verdict"), cells, numeric=(1, 2)))
         lines += map(wrapped, _base_sentences(result, against))
@@ -69,7 +69,7 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
         yield "No known model was tested"
         return
     for one in result.tested:
-        name = named(one.group.entry)
+        name = entry_name(one.group.entry)
         if one.verdict.verified:
             near = untested(one.group)
             others = f"; {near}" if near else ""
@@ -146,7 +146,7 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
     related = one in result.related
     along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
     distance = f"{one.distance:.3f}" if related else "-"
-    return named(one.entry), distance, along, _inherited(result, one), f"{evidence.p_value:.3g}", one.verdict.label
+    return entry_name(one.entry), distance, along, _inherited(result, one), f"{evidence.p_value:.3g}", one.verdict.label
 
 
 def _inherited(result: Identification, one: Relative) -> str:
@@ -172,20 +172,20 @@ def _sentences(result: Identification) -> Iterator[str]:
 
 def _describe_ancestor(result: Identification, ancestor: Relative) -> Iterator[str]:
     nearest = min(result.related, key=lambda one: one.distance)
-    yield f"Nearest known relative: {named(nearest.entry)} (distance {nearest.distance:.3f})"
+    yield f"Nearest known relative: {entry_name(nearest.entry)} (distance {nearest.distance:.3f})"
     through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
     if ancestor.verdict.code is Code.PART:
-        gave = [f"{_inherited(result, one)} in {named(one.entry)}" for one in (*through, ancestor)]
+        gave = [f"{_inherited(result, one)} in {entry_name(one.entry)}" for one in (*through, ancestor)]
         yield f"What its units write has counterparts: {' and '.join(gave)}, as where layers were copied"
     elif through:
-        shares = " and ".join(f"{one.along**2:.0%} is also in {named(one.entry)}" for one in through)
+        shares = " and ".join(f"{one.along**2:.0%} is also in {entry_name(one.entry)}" for one in through)
         between = "them" if through[1:] else "that model"
         yield (
-            f"Of its difference from {named(ancestor.entry)} {shares}: it may come from there through {between}, or "
-            "the reverse. Weights do not tell which came first"
+            f"Of its difference from {entry_name(ancestor.entry)} {shares}: it may come from there through {between}, "
+            "or the reverse. Weights do not tell which came first"
         )
     else:
-        yield f"No other known model lies between it and {named(ancestor.entry)}"
+        yield f"No other known model lies between it and {entry_name(ancestor.entry)}"
     if result.blended:
         yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
 
@@ -228,7 +228,7 @@ def _relative(result: Identification, one: Relative) -> dict[str, Any]:
 
 def list_text(entries: Sequence[Entry]) -> str:
     """Return the models of an index as a table."""
-    cells = [(named(one), one.commit[:12] or "-", one.path, str(one.width), str(one.layers)) for one in entries]
+    cells = [(entry_name(one), one.commit[:12] or "-", one.path, str(one.width), str(one.layers)) for one in entries]
     counted = len({(entry.model, entry.commit) for entry in entries})
     shown = table(("Model", "Commit", "Path", "Width", "Layers"), cells, numeric=(3, 4), whole=(2,)) + "\n"
     return (shown if entries else "") + f"{counted} models\n"

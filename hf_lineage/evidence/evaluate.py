@@ -122,7 +122,8 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
             return Verdict(
-                Code.INCONCLUSIVE, f"weights in {named(numbers)} of the {who} are not finite, or too large for float32"
+                Code.INCONCLUSIVE,
+                f"weights in {name_layers(numbers)} of the {who} are not finite, or too large for float32",
             )
     if usable * 2 <= layers or not layers:
         return Verdict(Code.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
@@ -153,7 +154,9 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
     written = f"{share:.0%} of what its units write is inherited"
     if not layers and share <= CHANCE:
         return as_related(Code.EMBEDDING, f"{written}: {SHARED_BASIS}", criteria)
-    where = f"in {named(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
+    where = (
+        f"in {name_layers(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
+    )
     return as_related(Code.PART, f"{written}, {where}", criteria)
 
 
@@ -219,7 +222,7 @@ def _as_parent(verdict: Verdict, reason: str) -> Verdict:
     return with_strict(parent, parent.strict) if parent.strict else parent
 
 
-def named(numbers: Sequence[int]) -> str:
+def name_layers(numbers: Sequence[int]) -> str:
     """Return a text that names layers by their numbers.
 
     >>> named([3]), named([0, 1, 4])

@@ -20,7 +20,7 @@ import numpy as np
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.comparison import assign, in_order
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import CHANCE, as_related, named
+from hf_lineage.evidence.evaluate import CHANCE, as_related, name_layers
 from hf_lineage.evidence.inherited import HALF, Inherited, inherited_share
 from hf_lineage.evidence.unit_order import MOST_UNITS, Matched, UnitOrder, by_expert, copies, order_test
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -227,7 +227,7 @@ def _exact(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     if framed.least > criteria.min_share:
         return Code.INHERITED, ordered
     if layers or share > CHANCE:
-        where = f", in {named(layers)}" if layers else ", in no layer more than half"
+        where = f", in {name_layers(layers)}" if layers else ", in no layer more than half"
         few = _few_heads(framed, criteria)
         return Code.PART, f"{ordered}{where}{few and f', but {few}'}"
     return Code.INCONCLUSIVE, (

@@ -8,7 +8,7 @@ from enum import Enum
 
 from hf_lineage.evidence.comparison import compare_paths, scores
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import named
+from hf_lineage.evidence.evaluate import name_layers
 from hf_lineage.evidence.relation import Derivation, Means
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index import differences, relatives
@@ -134,7 +134,7 @@ def _describe_change(tests: PairTests, parent: int, child: int, how: Derivation)
     """Return how a model was made from another in words, with the layers that this holds for unless they are all."""
     evidence = tests.done[parent, child].evidence[tests.path]
     some = sorted(evidence.origins) if len(evidence.origins) < evidence.read else ()
-    return f"in {named(some)}, {how.words}" if some else how.words
+    return f"in {name_layers(some)}, {how.words}" if some else how.words
 
 
 def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, child: str) -> Edge:

@@ -22,7 +22,7 @@ from hf_lineage.evidence.verdict import Code
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import SETTINGS
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.source.locate import is_here, named
+from hf_lineage.source.locate import is_here, model_name
 from hf_lineage.source.options import Options
 
 HOME = "~"
@@ -97,7 +97,7 @@ def shortened(name: str) -> str:
     return f"./{(Path(name).resolve() if only_dots else path).name}"
 
 
-def written(name: str, start: Path | None) -> str:
+def spell_name(name: str, start: Path | None) -> str:
     """Return a name as a command has it that is run in the folder `start`, or anywhere.
 
     Of a path the last part is left alone where the way leads far, or over /.
@@ -180,16 +180,16 @@ def of_report(report: Report, *further: str, write: Write | None = None) -> str:
     return _typed(["hf-lineage", report.called, *words, *options, *further], report.options)
 
 
-def beside(report: Report) -> Write:
+def spelling_in_folder(report: Report) -> Write:
     """Return how names are written in the folder of the model; one on the Hub is beside nothing of this machine."""
     folder = report.source.folder if report.source and report.source.remote is None else None
     model = record_names(report).get(report.model, report.model)
-    return lambda name: model if name == report.model else written(name, folder)
+    return lambda name: model if name == report.model else spell_name(name, folder)
 
 
 def _here(name: str) -> str:
     """Return how a name is written in the working directory."""
-    return written(name, Path())
+    return spell_name(name, Path())
 
 
 def _options(options: Options, write: Write) -> list[str]:
@@ -199,7 +199,7 @@ def _options(options: Options, write: Write) -> list[str]:
         value = getattr(options, name)
         if setting.help and value != getattr(usual, name):
             words += _words(setting.flag or f"--{name.replace('_', '-')}", value, write)
-    return words + (["--as", write(named(options.registry))] if options.registry else [])
+    return words + (["--as", write(model_name(options.registry))] if options.registry else [])
 
 
 def _words(flag: str, value: Any, write: Write) -> list[str]:
@@ -208,7 +208,7 @@ def _words(flag: str, value: Any, write: Write) -> list[str]:
         case True:
             return [flag]
         case Path():
-            return [flag, write(named(value))]
+            return [flag, write(model_name(value))]
         case tuple() if flag == "--paths":
             return [flag, ",".join(value)]
         case tuple():

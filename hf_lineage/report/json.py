@@ -27,7 +27,7 @@ from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import moment, stamp
 from hf_lineage.report import command, verdicts, wording
-from hf_lineage.report.command import Write, beside, publish
+from hf_lineage.report.command import Write, publish, spelling_in_folder
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
 from hf_lineage.report.verdicts import advise, texts
 
@@ -88,7 +88,7 @@ def published(report: Report) -> dict[str, Any]:
     """
     rows = tuple(_pinned(row) if row.base_folder else row for row in report.rows)
     there = replace(report, rows=rows, options=replace(report.options, local_hub=None))
-    shown: dict[str, Any] = publish(report, _of_no_run(document(there, beside(report))))
+    shown: dict[str, Any] = publish(report, _of_no_run(document(there, spelling_in_folder(report))))
     return shown
 
 

@@ -60,7 +60,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=shown,
+        finalize=escape_value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -85,7 +85,7 @@ def _environment() -> Environment:
     return made
 
 
-def shown(value: object) -> object:
+def escape_value(value: object) -> object:
     r"""Return a value as it is shown: markup as it is, of all else the text, with control characters escaped.
 
     >>> shown(1 / 3), shown(chr(0x202E)), escaped("<a>")
@@ -99,7 +99,7 @@ def shown(value: object) -> object:
 
 def escaped(value: object) -> Markup:
     """Return a value as text that cannot leave its place."""
-    return escape(shown(value))
+    return escape(escape_value(value))
 
 
 def identifier(name: str) -> Markup:

@@ -11,7 +11,7 @@ import numpy as np
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Bar, Bars, ClaimResult, Finding, Table
 from hf_lineage.errors import printable
-from hf_lineage.evidence.evaluate import named
+from hf_lineage.evidence.evaluate import name_layers
 from hf_lineage.evidence.unit_comparison import (
     CALIBRATION,
     LARGEST,
@@ -49,7 +49,7 @@ def describe_units(framed: UnitComparison, row: ClaimResult, _report: Report) ->
 def _details(framed: UnitComparison) -> Iterator[str]:
     """Yield how the two models were seen unit by unit, and what their order shows."""
     read = len(framed.layers[1])
-    some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
+    some = f", in {read} of {framed.depth} layers ({name_layers(framed.layers[1])})" if read < framed.depth else ""
     yield f"unit by unit, seen {through(framed)}: {wording.share(framed)} inherited{some}"
     if framed.order is None:
         yield "the order of units is not tested: no two units match"
@@ -151,7 +151,7 @@ def _adapter_sentences(trace: Trace, layers: int | None) -> Iterator[str]:
     tested = sorted(set(trace.layers))
     if layers is not None and trace.analyses > 1:
         yield (
-            f"tested in {len(tested)} of {layers} layers ({named(tested)}), drawn in a random order, at one of "
+            f"tested in {len(tested)} of {layers} layers ({name_layers(tested)}), drawn in a random order, at one of "
             f"{trace.analyses} interim analyses; p is corrected for them (Bonferroni); --budget full reads all layers"
         )
     yield f"what the adapter adds is {float(np.mean(trace.sizes)):.2g} times as large as the weights"

@@ -79,7 +79,7 @@ def on_host(array: Tensor) -> NDArray[Any]:
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 
-def beside(array: NDArray[Any], other: Tensor) -> Tensor:
+def as_kind_of(array: NDArray[Any], other: Tensor) -> Tensor:
     """Return these values as an array of the kind of `other`, on its device."""
     if isinstance(other, np.ndarray):
         return array

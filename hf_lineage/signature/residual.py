@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_lineage.signature.arrays import (
     Scratch,
     Tensor,
-    beside,
+    as_kind_of,
     by_columns,
     columns,
     dots,
@@ -88,7 +88,7 @@ class UnitStatistics:
         per_unit = np.repeat(factors.astype(np.float32), len(self.trace) // len(factors))
         closed = np.flatnonzero(per_unit == 0).tolist()
         for value in (self.seen, self.corner):
-            value *= beside(per_unit[:, None], value)
+            value *= as_kind_of(per_unit[:, None], value)
             value[closed] = 0
         for share in (self.trace, self.total):
             share *= per_unit
@@ -168,7 +168,7 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
         parts = rows.reshape(-1, part, rows.shape[1])
         size = largest(parts.reshape(len(parts), -1))
         scale = np.where(size > 0, size, 1).astype(np.float32)
-        scaled = parts / beside(scale, rows)[:, None, None]
+        scaled = parts / as_kind_of(scale, rows)[:, None, None]
         grams.append(scaled @ scaled.mT)
         sizes.append(size)
     squares = on_host((grams[0] * grams[1]).sum(axis=(1, 2))).astype(np.float64)

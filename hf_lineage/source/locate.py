@@ -38,7 +38,7 @@ Model = str | os.PathLike[str]
 """A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
 
 
-def named(model: Model) -> str:
+def model_name(model: Model) -> str:
     """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
 
     Raise OptionError for what is neither.
@@ -53,8 +53,8 @@ def named(model: Model) -> str:
 def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
     """Return the names of one model or of several as text; raise OptionError as `named` does."""
     if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
-        return (named(models),)
-    return tuple(map(named, models))
+        return (model_name(models),)
+    return tuple(map(model_name, models))
 
 
 def locate(
@@ -82,7 +82,7 @@ def _above(model: str) -> tuple[str, str]:
     """Return the pipeline or the checkpoint above a path and the part that it names; else the path alone."""
     above, name = Path(model).parent, Path(model).name
     is_part = name not in ("", "..") and is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
-    return (named(above), name) if is_part else (model, "")
+    return (model_name(above), name) if is_part else (model, "")
 
 
 def _folder_and_file(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:

@@ -8,7 +8,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import compare
-from hf_lineage.checking.report import under
+from hf_lineage.checking.report import apply_policy
 from hf_lineage.policy import parse
 from hf_lineage.report import json as as_json
 from tests import decoys
@@ -181,7 +181,7 @@ def test_a_policy_may_refuse_code_that_a_repository_brings_or_names(pair, kept, 
         (folder / "custom_generate").mkdir()
         (folder / "custom_generate/generate.py").write_text("raise SystemExit")
     policy = parse(f"own-code: {kept}", "lineage.yaml")
-    report = under(compare(str(pair.a), str(folder)), policy, datetime.date(2026, 1, 1))
+    report = apply_policy(compare(str(pair.a), str(folder)), policy, datetime.date(2026, 1, 1))
     assert (len(report.rows[0].unmet), int(report.status)) == (unmet, 3 if unmet else 0)
     assert all("the policy refuses code of the repository, but " in one for one in report.rows[0].unmet)
 

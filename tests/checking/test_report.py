@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.report import FILE, OWN, Blended, Report, asked, read, under
+from hf_lineage.checking.report import FILE, OWN, Blended, Report, apply_policy, find_policy, read
 from hf_lineage.checking.result import NAMED
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.blend import Blend, Made
@@ -84,23 +84,23 @@ def here(folder, text=None):
 
 
 def test_an_accepted_finding_returns_0_and_stays_what_it_is_until_it_expires():
-    judged = under(report(NONE), waiving(), TODAY)
+    judged = apply_policy(report(NONE), waiving(), TODAY)
     assert (judged.status, judged.exit_code) == (ExitCode.VERIFIED, ExitCode.UNRELATED)
     assert (judged.rows[0].verdict, judged.rows[0].waiver) == (NONE.verdict, waiving().accepted[0])
     assert judged.notes == ()
-    judged = under(report(NONE), waiving(expires=PAST), TODAY)
+    judged = apply_policy(report(NONE), waiving(expires=PAST), TODAY)
     assert (judged.status, judged.rows[0].waiver) == (ExitCode.UNRELATED, None)
     assert judged.notes == (
         "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day has passed; this check found the "
         "same again",
     )
     other = replace(NONE, claim=replace(NONE.claim, base="org/other"))
-    assert under(report(NONE, other), waiving(), TODAY).status is ExitCode.UNRELATED, "one claim hides no other"
+    assert apply_policy(report(NONE, other), waiving(), TODAY).status is ExitCode.UNRELATED, "one claim hides no other"
 
 
 @pytest.mark.parametrize("kind", [Code.INCONCLUSIVE, Code.PART, Code.DAMAGED])
 def test_another_finding_of_the_same_base_is_not_accepted(kind):
-    judged = under(report(NONE), waiving(kind), TODAY)
+    judged = apply_policy(report(NONE), waiving(kind), TODAY)
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
         f"p.yaml accepts that org/base is {kind.label}, but this check did not find it; remove the entry if it is "
@@ -109,16 +109,16 @@ def test_another_finding_of_the_same_base_is_not_accepted(kind):
 
 
 def test_what_fails_is_said_by_the_policy():
-    assert under(report(SOME), waiving(Code.PART), TODAY).status is ExitCode.VERIFIED
-    assert under(report(SOME), Policy(), TODAY).status is ExitCode.UNDECIDED
-    assert under(report(SOME), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
-    assert under(report(NONE), Policy(fail_on="never"), TODAY).status is ExitCode.VERIFIED
-    assert under(report(), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
+    assert apply_policy(report(SOME), waiving(Code.PART), TODAY).status is ExitCode.VERIFIED
+    assert apply_policy(report(SOME), Policy(), TODAY).status is ExitCode.UNDECIDED
+    assert apply_policy(report(SOME), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
+    assert apply_policy(report(NONE), Policy(fail_on="never"), TODAY).status is ExitCode.VERIFIED
+    assert apply_policy(report(), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
 
 
 def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
     policy = Policy("p.yaml", relations=("quantized",), fail_on="unrelated")
-    judged = under(report(MOST), policy, TODAY)
+    judged = apply_policy(report(MOST), policy, TODAY)
     assert judged.status is ExitCode.UNDECIDED
     assert judged.rows[0].unmet == ("the policy asks for the relation quantized, but the claim declares finetune",)
 
@@ -127,24 +127,24 @@ def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
         words = "changed in full"
 
     declared = replace(MOST, claim=replace(MOST.claim, relation="quantized"))
-    assert under(report(declared), policy, TODAY).status is ExitCode.VERIFIED
-    seen = under(report(replace(declared, derivation=Trained(()))), policy, TODAY)
+    assert apply_policy(report(declared), policy, TODAY).status is ExitCode.VERIFIED
+    seen = apply_policy(report(replace(declared, derivation=Trained(()))), policy, TODAY)
     assert seen.rows[0].unmet == ("the policy asks for the relation quantized, but the weights show changed in full",)
 
 
 def test_a_base_that_the_user_names_declares_no_relation_and_neither_does_nothing():
     named = replace(MOST, claim=replace(MOST.claim, sources=NAMED, relation=None))
-    assert under(report(named), Policy(relations=("merge",)), TODAY).status is ExitCode.VERIFIED
-    judged = under(report(), Policy("p.yaml", relations=("merge",), fail_on="unrelated"), TODAY)
+    assert apply_policy(report(named), Policy(relations=("merge",)), TODAY).status is ExitCode.VERIFIED
+    judged = apply_policy(report(), Policy("p.yaml", relations=("merge",), fail_on="unrelated"), TODAY)
     assert judged.status is ExitCode.UNDECIDED
     assert judged.notes == ("p.yaml asks for the relation merge, but the model declares no base",)
 
 
 def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
     locate = here(tmp_path, "fail-on: never")
-    assert asked(None, None, locate) is None
-    assert asked(OWN, None, locate) == Policy(FILE, fail_on="never")
-    judged = under(replace(report(NONE), source=locate()), None, TODAY)
+    assert find_policy(None, None, locate) is None
+    assert find_policy(OWN, None, locate) == Policy(FILE, fail_on="never")
+    judged = apply_policy(replace(report(NONE), source=locate()), None, TODAY)
     assert (judged.status, judged.policy) == (ExitCode.UNRELATED, None)
     assert judged.notes == (
         "lineage.yaml of the model was not read because the publisher of the model wrote it; if you are the "
@@ -159,35 +159,35 @@ def test_the_policy_of_a_model_on_the_hub_is_its_publishers(tmp_path):
     with pytest.raises(
         OptionError, match="on the Hub the publisher of the model wrote the file, so name a file of yours"
     ):
-        asked(OWN, None, lambda: published)
-    assert under(replace(report(NONE), source=published), None, TODAY).notes == ()
+        find_policy(OWN, None, lambda: published)
+    assert apply_policy(replace(report(NONE), source=published), None, TODAY).notes == ()
 
 
 def test_of_the_hub_only_what_names_its_model_is_accepted(tmp_path):
     """A file that accepts one model's claim would accept that of any other that declares the same base."""
     published = RepoRef("fern/liar", tmp_path, "0" * 40, remote="fern/liar")
-    judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), waiving(), TODAY)
+    judged = apply_policy(replace(report(NONE, model="fern/liar@v2"), source=published), waiving(), TODAY)
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
         "p.yaml accepts that org/base is UNRELATED, but does not say of which model on the Hub; add model: org/name",
     )
     (accepted,) = waiving().accepted
     named = Policy("p.yaml", (replace(accepted, model="fern/liar"),))
-    judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), named, TODAY)
+    judged = apply_policy(replace(report(NONE, model="fern/liar@v2"), source=published), named, TODAY)
     assert (judged.status, judged.notes) == (ExitCode.VERIFIED, ())
     other = replace(report(NONE, model="moss/liar"), source=replace(published, name="moss/liar", remote="moss/liar"))
-    assert under(other, named, TODAY).status is ExitCode.UNRELATED
+    assert apply_policy(other, named, TODAY).status is ExitCode.UNRELATED
 
 
 def test_a_policy_is_that_of_the_folder_itself_or_of_a_file_and_what_the_user_says_goes_before_it(tmp_path):
-    assert asked(OWN, None, here(tmp_path)) is None
-    assert asked(OWN, "never", here(tmp_path)) == Policy(fail_on="never")
+    assert find_policy(OWN, None, here(tmp_path)) is None
+    assert find_policy(OWN, "never", here(tmp_path)) == Policy(fail_on="never")
     (tmp_path / "part").mkdir()
     here(tmp_path / "part", "fail-on: never")
-    assert asked(OWN, None, lambda: RepoRef("here", tmp_path, subfolder="part")) is None
+    assert find_policy(OWN, None, lambda: RepoRef("here", tmp_path, subfolder="part")) is None
     file = tmp_path / "part" / FILE
-    assert asked(str(file), None, here(tmp_path)) == Policy(str(file), fail_on="never")
-    assert asked(OWN, "undecided", here(tmp_path / "part")).fail_on == "undecided"
+    assert find_policy(str(file), None, here(tmp_path)) == Policy(str(file), fail_on="never")
+    assert find_policy(OWN, "undecided", here(tmp_path / "part")).fail_on == "undecided"
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"#" * (LARGEST + 1)])
@@ -209,9 +209,9 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")
     with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
-        asked(OWN, None, here(tmp_path / "model"))
+        find_policy(OWN, None, here(tmp_path / "model"))
 
 
 def test_something_else_under_the_name_keeps_nobody_from_checking(tmp_path):
     (tmp_path / FILE).mkdir()
-    assert under(replace(report(NONE), source=here(tmp_path)()), None, TODAY).notes == ()
+    assert apply_policy(replace(report(NONE), source=here(tmp_path)()), None, TODAY).notes == ()

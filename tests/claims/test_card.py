@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.claims import card
-from hf_lineage.claims.sources import CARD, LARGEST_METADATA, parted, read_claims, stated
+from hf_lineage.claims.sources import CARD, LARGEST_METADATA, parted, read_claims, stated_licence
 from hf_lineage.errors import CardError, CheckpointError
 from hf_lineage.hub.repo import RepoRef
 from tests.properties import ANY_TEXT, cases
@@ -124,7 +124,7 @@ SECTION = re.compile(rb"<!-- hf-lineage:begin.*?<!-- hf-lineage:end -->", re.DOT
 
 
 def annotated(content, body=BODY):
-    return card.written(card.with_section(card.read(content), body))
+    return card.encode_card(card.with_section(card.read(content), body))
 
 
 def added(old, new):
@@ -260,7 +260,7 @@ def test_bytes_become_text_and_the_same_bytes_again_or_are_refused(content):
     except CardError:
         assert b"\0" in content or content[:2] in (b"\xff\xfe", b"\xfe\xff")
     else:
-        assert card.written(text) == content
+        assert card.encode_card(text) == content
 
 
 @cases(150)
@@ -283,7 +283,7 @@ def repo(tmp_path):
 
 def told(repo, metadata, before="---\n", after="---\n# A model\n"):
     repo.path(CARD).write_text(f"{before}{metadata}{after}", encoding="utf-8")
-    return stated(RepoRef(repo.name, repo.folder))
+    return stated_licence(RepoRef(repo.name, repo.folder))
 
 
 @pytest.mark.parametrize(
@@ -308,19 +308,19 @@ def test_what_a_card_states(repo, metadata, shown):
 
 
 def test_without_a_card_or_a_repository_nothing_is_stated(repo):
-    assert stated(repo) == ""
-    assert stated(object()) == ""
+    assert stated_licence(repo) == ""
+    assert stated_licence(object()) == ""
     assert told(repo, "license: mit\n", before="") == ""
     assert told(repo, "license: mit\n", after="") == ""
 
 
 def test_the_card_is_that_of_the_repository_whatever_folder_the_model_is_in(repo):
-    assert told(repo, "license: mit\n") == stated(RepoRef("org/model", repo.folder, subfolder="unet"))
+    assert told(repo, "license: mit\n") == stated_licence(RepoRef("org/model", repo.folder, subfolder="unet"))
 
 
 def test_a_card_that_cannot_be_read_states_nothing(repo):
     repo.path(CARD).mkdir()
-    assert stated(repo) == ""
+    assert stated_licence(repo) == ""
 
 
 def test_a_text_of_somebody_else_is_one_short_line(repo):

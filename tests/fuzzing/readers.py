@@ -22,7 +22,7 @@ from hf_lineage import stored
 from hf_lineage.architecture.likeness import find_likes, fitting_class
 from hf_lineage.checking import report
 from hf_lineage.checking.check import extract
-from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims, stated
+from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims, stated_licence
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.index.shard import Entry, Shard
@@ -236,7 +236,7 @@ def _values(dtype: np.dtype[Any]) -> tuple[float, ...]:
 
 def _card_read(repo: RepoRef) -> None:
     """What is read of a card: its licence, then its claims."""
-    stated(repo)
+    stated_licence(repo)
     read_claims(repo)
 
 

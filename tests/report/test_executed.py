@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, compare
-from hf_lineage.checking.report import under
+from hf_lineage.checking.report import apply_policy
 from hf_lineage.evidence.evaluate import with_run, with_strict
 from hf_lineage.evidence.executed import Ablation, Beyond, Executed, Loss, Ran, Strict
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -118,7 +118,7 @@ def test_a_policy_may_ask_for_it():
         *(("executed", ran, value, unmet) for value, unmet in ((USED, ""), (PROBLEM, executed), (None, unrun))),
         *(("strict", held, value, unmet) for value, unmet in ((HOLDS, ""), (FAILS, strict), (None, uncompared))),
     ):
-        one = under(made(value), parse(f"require: {asked}", "p.yaml"), TODAY)
+        one = apply_policy(made(value), parse(f"require: {asked}", "p.yaml"), TODAY)
         assert (one.status, one.rows[0].unmet) == ((3, (f"the policy asks for {unmet}",)) if unmet else (0, ()))
 
 
@@ -157,7 +157,7 @@ def judged(reason=WHY, today=TODAY, **more):
     """A contradicted claim that is accepted, and a true one of another relation than is asked for."""
     policy = Policy("p.yaml", (Waiver("org/base", Code.UNRELATED, reason, DAY),), **more)
     rows = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0)), row("org/other", mlp=measured())
-    return under(report(*rows), policy, today)
+    return apply_policy(report(*rows), policy, today)
 
 
 @pytest.mark.parametrize("form", FORMS)

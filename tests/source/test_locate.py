@@ -233,7 +233,7 @@ def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(
     ],
 )
 def test_a_path_object_means_what_is_here_and_never_a_name_on_the_hub(model, name):
-    assert locate_module.named(model) == name
+    assert locate_module.model_name(model) == name
 
 
 def test_one_model_may_stand_for_several():
@@ -247,7 +247,7 @@ def test_one_model_may_stand_for_several():
 @pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
 def test_what_is_no_name_is_refused(model):
     with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
-        locate_module.named(model)
+        locate_module.model_name(model)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])

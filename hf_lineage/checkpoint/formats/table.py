@@ -57,7 +57,7 @@ FORMATS = (FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OS
 """The first that recognises a checkpoint reads it."""
 
 
-def beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+def with_file_beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """Return `config.json`, or with what the only file beside it says of the quantization and a sentence on that."""
     held = [] if any(map(config.get, SETTINGS)) else [name for name in TABLE["side_files"] if repo.offers(name)]
     if len(held) > 1:
