@@ -5,9 +5,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hf_lineage"
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_FILES = 330, 40, 18, 200
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_FILES = 330, 40, 18, 180
 INNER = {f"checkpoint/{form}" for form in ("formats", "gguf", "onnx", "pickles")}
-MOST_LINES_OF_THE_PACKAGE, MOST_LINES_OF_TESTS = 37_013, 50_281
+MOST_LINES_OF_THE_PACKAGE, MOST_LINES_OF_TESTS = 35_000, 47_850
 """They only fall: lower them whenever there are fewer lines."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
