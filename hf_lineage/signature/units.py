@@ -29,7 +29,7 @@ from hf_lineage.signature.residual import cap, measure_units, median_norm, part_
 from hf_lineage.signature.unit_rows import HEADS, PATH, HeadProducts, UnitRows
 from hf_lineage.signature.values import Signature
 
-MOST_KEPT, MOST_OF_LAYER = 2**17, 2**14
+MOST_KEPT, MOST_OF_LAYER = 2**17, 2**12
 """The most units that are kept of all layers of a model with experts, and of one: 400 MB in 256 coordinates."""
 SMALLEST = 8
 """The size in units that an expert exceeds; no layer is divided into smaller parts."""
