@@ -225,7 +225,7 @@ def _as_parent(verdict: Verdict, reason: str) -> Verdict:
 def name_layers(numbers: Sequence[int]) -> str:
     """Return a text that names layers by their numbers.
 
-    >>> name_layers([3]), named([0, 1, 4])
+    >>> name_layers([3]), name_layers([0, 1, 4])
     ('layer 3', 'layers 0-1, 4')
     """
     return f"{'layer' if len(numbers) == 1 else 'layers'} {spans(numbers)}"

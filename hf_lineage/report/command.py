@@ -102,7 +102,7 @@ def spell_name(name: str, start: Path | None) -> str:
 
     Of a path the last part is left alone where the way leads far, or over /.
 
-    >>> spell_name("/home/me/base", Path("/home/me/model")), written("/data/base", Path("/home/me/model"))
+    >>> spell_name("/home/me/base", Path("/home/me/model")), spell_name("/data/base", Path("/home/me/model"))
     ('../base', '/path/to/base')
     """
     if not is_here(name):

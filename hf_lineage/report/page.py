@@ -88,7 +88,7 @@ def _environment() -> Environment:
 def escape_value(value: object) -> object:
     r"""Return a value as it is shown: markup as it is, of all else the text, with control characters escaped.
 
-    >>> escape_value(1 / 3), shown(chr(0x202E)), escaped("<a>")
+    >>> escape_value(1 / 3), escape_value(chr(0x202E)), escaped("<a>")
     ('0.333333', '\\u202e', Markup('&lt;a&gt;'))
     """
     if isinstance(value, Markup):
