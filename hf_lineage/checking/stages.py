@@ -59,9 +59,9 @@ class Stage:
     """Whether its p-values are interim analyses of the products of the paths."""
 
 
-LOOKS = 2
-"""Draws of coordinates on which all units may show nothing; one in six pairs of independent models needs the second."""
-FIRST = 199
+LOOKS = 3
+"""Draws of coordinates on which all units may show nothing; one in 150 pairs of independent models needs more."""
+PERMUTATIONS = 199
 """Permutations that tell a doubtful p from others; those that alpha asks for took three times as long as the rest."""
 
 
@@ -142,7 +142,8 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
     """
     order, stops = pair.plan
     read = enough(len(order))
-    doubting = replace(criteria, alpha=min(DOUBTFUL * criteria.tests, 0.99), permutations=FIRST)
+    alpha = min(DOUBTFUL * criteria.tests, 0.99)
+    doubting = replace(criteria, alpha=alpha, permutations=PERMUTATIONS, at_most=PERMUTATIONS)
     for look in range(LOOKS if read in stops else 0):
         outcome = evaluate(*pair.sample(order[:read], all_units=True, look=look), doubting)
         if outcome.code is Code.UNRELATED and _clear(outcome, read, len(order), criteria):

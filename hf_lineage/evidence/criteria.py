@@ -37,6 +37,8 @@ class Criteria:
     paths: tuple[str, ...] = ("mlp",)
     permutations: int = 999
     """Permutations that a test draws at first, if they can reach alpha; a rule in `p_values` says when more."""
+    at_most: int | None = None
+    """Permutations after which a test along the paths ends in any case; None for as many as the rule wants."""
     seed: int = 0
     """Seed of the permutations, and of the sample of units by which the inherited share is estimated."""
     analyses: int = 1

@@ -165,7 +165,7 @@ def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     for (_, exchangeable), group in groups.items():
         part = len(group) / len(pairs)
         first = criteria.permutations_at_first(part)
-        drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed)
+        drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed, criteria.at_most)
         for path, null in drawn.items():
             nulls[path] = replace(null, not_exchangeable=not exchangeable, part=part)
     return {pair.path: _evidence(pair, nulls[pair.path], criteria) for pair in pairs}

@@ -67,13 +67,14 @@ def ends(drawn: Counts, reached: Counts, first: int) -> NDArray[np.bool_]:
 
 
 def sequence(observed: float, pieces: Iterator[Vector], first: int) -> Vector:
-    """Return as many statistics under permutations as the rule asks for, of those that come in pieces."""
+    """Return as many statistics under permutations as the rule asks for, at most those that come in pieces."""
     drawn = np.zeros(0)
-    while True:
-        drawn = np.append(drawn, next(pieces))
+    for piece in pieces:
+        drawn = np.append(drawn, piece)
         ended = ends(np.arange(1, len(drawn) + 1), np.cumsum(~(drawn < observed)), first)
         if ended.any():
             return drawn[: int(ended.argmax()) + 1]
+    return drawn
 
 
 def p_value(drawn: int, reached: int, first: int) -> float:
@@ -108,15 +109,14 @@ class Draws:
         self.observed, self._values, self._pieces = float(values[0]), values[1:], pieces
 
     def known(self, count: int) -> Vector:
-        """Return all statistics under permutations that are computed, so many at least."""
-        while len(self._values) < count:
-            self._values = np.append(self._values, next(self._pieces))
+        """Return all statistics under permutations that are computed, so many at least if there are as many."""
+        while len(self._values) < count and (piece := next(self._pieces, None)) is not None:
+            self._values = np.append(self._values, piece)
         return self._values
 
     def after(self, start: int) -> Iterator[Vector]:
-        """Yield the statistics from this number on, in pieces and without end."""
-        while True:
-            piece = self.known(start + 1)[start:]
+        """Yield the statistics from this number on, in pieces."""
+        while len(piece := self.known(start + 1)[start:]):
             yield piece
             start += len(piece)
 
@@ -146,8 +146,7 @@ def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: 
 def _largest(paths: Sequence[Draws]) -> Iterator[Vector]:
     """Yield the largest statistic of some paths under each of the later permutations; infinity where one is NaN."""
     start = SCALE
-    while True:
-        stop = min(len(path.known(start + 1)) for path in paths)
+    while (stop := min(len(path.known(start + 1)) for path in paths)) > start:
         largest = np.max([path.standardise(path.known(stop)[start:stop]) for path in paths], axis=0)
         yield np.where(np.isnan(largest), math.inf, largest)
         start = stop

@@ -302,16 +302,17 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 
 
 def sequential_nulls(
-    pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int
+    pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int, at_most: int | None = None
 ) -> dict[str, PermutationNull]:
     """Return the permutation null of each path, of as many permutations and flips as the rule of `p_values` asks for.
 
+    Each sequence ends after `at_most` of them, which leaves p exact, only less precise.
     All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
     it would have alone, and `by_maximum` in addition.
     """
     several, tried, corrected = len(pairs) > 1, list[dict[str, Tried]](), list[dict[str, float]]()
     for half in HALVES:
-        count = most(first) + several * SCALE
+        count = (at_most or most(first)) + several * SCALE
         draws = {path: Draws(scores(half, a, b, count, seed)) for path, (a, b) in pairs.items()}
         tried.append({path: Tried.draw(drawn, first) for path, drawn in draws.items()})
         alone = {path: one.p_value for path, one in tried[-1].items()}

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import ssyrk
 
 from hf_lineage.checkpoint.stored import Memory, StoredRows
 from hf_lineage.checkpoint.tensor import widen
@@ -28,6 +27,8 @@ TILE = 256
 
 def sum_squares(blocks: Iterable[Array], width: int) -> Array:
     """Return the sum of XᵀX (width, width) over matrices X (n, width) of contiguous rows."""
+    from scipy.linalg.blas import ssyrk  # a third of the start-up of a check, which mostly needs none
+
     square = np.zeros((width, width), np.float32, order="F")
     for rows in blocks:
         square = ssyrk(1.0, rows.T, beta=1.0, c=square, overwrite_c=True)

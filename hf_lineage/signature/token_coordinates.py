@@ -19,7 +19,6 @@ from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import single
@@ -87,6 +86,8 @@ class Ridges:
 
     def factor(self, ridge: float) -> None:
         """Take the Cholesky factor of XᵀX + λ for a ridge ε; it takes the place of the one before."""
+        from scipy.linalg import cho_factor
+
         square, self._ridge = self._square, ridge * self._mean
         mirror(square)  # a factor leaves the upper triangle as it was
         np.fill_diagonal(square, self._diagonal + self._ridge)
@@ -94,6 +95,8 @@ class Ridges:
 
     def solve(self, columns: Array) -> Array:
         """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
+        from scipy.linalg import cho_solve
+
         return np.asarray(cho_solve(self._triangle, columns, check_finite=False))
 
     @property

@@ -28,7 +28,7 @@ from tests.long import first_of
 
 
 @functools.cache
-def outcomes(first, one):
+def outcomes(first, one, at_most=None):
     """The probability of every (drawn, reached) with which a sequence can end if the two models are independent.
 
     Then the observed score has any rank among all with the same probability, so that of l permutations of which g
@@ -36,11 +36,11 @@ def outcomes(first, one):
     how many reached it, its weight a number of the kind of `one`.
     """
     ended, going = {}, np.array([one])
-    for drawn in range(1, most(first) + 1):
+    for drawn in range(1, (at_most or most(first)) + 1):
         up = going * (np.arange(len(going)) + 1) / (drawn + 1)
         going = np.append(going - up, 0 * one) + np.append(0 * one, up)
         alive = np.flatnonzero(going)
-        over = ends(drawn, alive, first)
+        over = ends(drawn, alive, first) | (drawn == at_most)
         for reached in alive[over].tolist():
             ended[drawn, reached] = going[reached]
             going[reached] = 0 * one
@@ -56,9 +56,9 @@ def chance(ended, first):
     return {p: up_to for (p, _), up_to in zip(pairs, total, strict=True)}
 
 
-@pytest.mark.parametrize("first", [1, 9, 19, 39])
-def test_every_p_value_is_exact_or_larger(first):
-    ended = outcomes(first, Fraction(1))
+@pytest.mark.parametrize(("first", "at_most"), [(1, None), (9, None), (19, None), (39, None), (39, 39), (39, 167)])
+def test_every_p_value_is_exact_or_larger(first, at_most):
+    ended = outcomes(first, Fraction(1), at_most)
     assert sum(ended.values()) == 1
     assert all(up_to <= p * (1 + 1e-12) for p, up_to in chance(ended, first).items())
 
@@ -72,6 +72,14 @@ def test_at_the_default_a_level_is_never_exceeded_and_nearly_used(analyses):
     for alpha in (0.001, 0.005, 0.01, 0.02, 0.05, 0.2):
         below = up_to[ps <= alpha / analyses * (1 + 1e-12)]
         assert 0.9 < below[-1] / (alpha / analyses) < 1 + 1e-9, alpha
+
+
+def test_draws_that_run_out_end_a_sequence_and_its_correction():
+    """One that would ask for thousands: a few of the first permutations reach the observed score."""
+    column = np.r_[1.0, np.full(5, 2.0), np.zeros(FIRST + SCALE - 5)]
+    limited = draws(column, column[::-1] + column)
+    assert len(sequence(limited["a"].observed, limited["a"].after(0), FIRST)) == FIRST + SCALE
+    assert alone(limited)["a"] <= corrected(limited)["a"] <= 1
 
 
 def test_stopping_wherever_it_is_significant_would_be_caught():
