@@ -20,8 +20,8 @@ from hf_lineage.signature.factors import (
     Matrix,
     Read,
     numbers_made,
+    open_tensors,
     read_by_rows,
-    read_tensors,
     tensors,
     terms_by_expert,
 )
@@ -127,8 +127,10 @@ class Extraction:
         """Yield some layers, each with its terms by path on its device; meanwhile the layer after it is fetched."""
         memory = Memory()
         for layer in layers:
-            self.checkpoint.prefetch(*self._names(layer, self.paths))
-            read = self._read(layer, memory, share)
+            names = self._names(layer, self.paths)
+            by_rows = {name for path in self.paths for name in read_by_rows(self.layout, path, layer)}
+            self.checkpoint.prefetch(*names)
+            read = open_tensors(self.checkpoint, names, by_rows, memory, share)
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
             branches = {
@@ -140,18 +142,6 @@ class Extraction:
                 yield layer, branches
             else:
                 yield layer, {path: [term.on(placed[layer]) for term in terms] for path, terms in branches.items()}
-
-    def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
-        """Return the tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
-        names, rows = self._names(layer, self.paths), self._rows(layer)
-        return rows | read_tensors(self.checkpoint, [name for name in names if name not in rows], memory, share)
-
-    def _rows(self, layer: int) -> dict[str, Matrix]:
-        """Return the tensors of a layer that are read some rows, or one expert, at a time, by name."""
-        names = sorted(name for path in self.paths for name in read_by_rows(self.layout, path, layer))
-        self.checkpoint.wait(*names)
-        found = {name: self.checkpoint.rows(name) or self.checkpoint.experts(name) for name in names}
-        return {name: rows for name, rows in found.items() if rows is not None}
 
 
 def _all_read(tensors: Mapping[str, Matrix], _names: tuple[str, ...]) -> Read:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -180,9 +180,17 @@ def _read_by(sets: Sequence[LayerSet], path: str, recipe: Recipe) -> tuple[str, 
     return tuple(dict.fromkeys(name for one in sets for some in roles for name in one.read_by(*some)))
 
 
-def read_tensors(checkpoint: Checkpoint, names: Iterable[str], memory: Memory, share: Share) -> dict[str, Matrix]:
-    """Return tensors by name, in `memory`, of which nothing else is needed; raise as `Checkpoint.read` does."""
-    tensors, wanted = dict[str, Matrix](), list(names)
+def open_tensors(
+    checkpoint: Checkpoint, names: Iterable[str], by_rows: Collection[str], memory: Memory, share: Share
+) -> Mapping[str, Matrix]:
+    """Return tensors by name: stacks and those `by_rows` read themselves a part at a time, all others are in `memory`.
+
+    Nothing else in `memory` is needed any more. Raise as `Checkpoint.read` does.
+    """
+    checkpoint.wait(*names)
+    opened = {name: checkpoint.experts(name) or (checkpoint.rows(name) if name in by_rows else None) for name in names}
+    tensors: dict[str, Matrix] = {name: parts for name, parts in opened.items() if parts is not None}
+    wanted = [name for name in opened if name not in tensors]
     memory.reuse(part.size for part in checkpoint.parts(wanted).values())
 
     def read(some: Iterator[str]) -> None:

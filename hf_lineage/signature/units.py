@@ -22,7 +22,7 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.signature.devices import Share, workers
-from hf_lineage.signature.factors import Read, matrix_products, read_tensors, tensors, terms_by_expert
+from hf_lineage.signature.factors import Read, matrix_products, open_tensors, tensors, terms_by_expert
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes, row_norms
 from hf_lineage.signature.recipe import RECIPES, Array, Vector, random_stream
 from hf_lineage.signature.residual import cap, measure_units, median_norm, part_norms
@@ -178,7 +178,10 @@ def unit_rows(
         for number in (number for number in layout.numbers(PATH) if number in layers):
             recipe = replace(RECIPE, gates=view.gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
-            opened = functools.partial(_opened, checkpoint, memory, share)
+
+            def opened(names: tuple[str, ...]) -> Read:
+                return open_tensors(checkpoint, names, (), memory, share).__getitem__
+
             terms = functools.partial(terms_by_expert, layout, PATH, number, recipe, opened)
             if number not in known:
                 surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in terms()]
@@ -186,14 +189,6 @@ def unit_rows(
                 known[number] = _by_expert(np.concatenate([units.norm for units in surveys]), layout, number)
             rows[number] = _layer(terms(), experts_of(layout.sets(PATH)[number]), known[number], view, share)
     return rows
-
-
-def _opened(checkpoint: Checkpoint, memory: Memory, share: Share, names: tuple[str, ...]) -> Read:
-    """Return the tensors of a matrix set in `memory`; those of stacked experts are read when an expert is asked for."""
-    checkpoint.wait(*names)
-    stacks = {name: stack for name in names if (stack := checkpoint.experts(name)) is not None}
-    whole = read_tensors(checkpoint, (name for name in names if name not in stacks), memory, share)
-    return (whole | stacks).__getitem__
 
 
 def _layer(
