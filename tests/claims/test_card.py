@@ -79,11 +79,7 @@ CARDS: dict[str, bytes | None] = {
 SECTIONS: dict[str, tuple[bytes, bytes, bytes]] = {
     "in the middle": (FRONT + b"# Title\n\n", QUOTED, b"\n\n# More\n"),
     "at the top, without version": (b"", b"<!-- hf-lineage:begin -->\nold\n<!-- hf-lineage:end -->", b"\n# Title\n"),
-    "indented and padded": (
-        b"Text\n\n",
-        b"  " + BEGIN + b"  \nold\n " + END + b"\t",
-        b"\nText\n",
-    ),
+    "indented and padded": (b"Text\n\n", b"  " + BEGIN + b"  \nold\n " + END + b"\t", b"\nText\n"),
     "in CRLF": (b"Text\r\n\r\n", QUOTED.replace(b"\n", b"\r\n"), b"\r\nText\r\n"),
     "in CRLF in a card of LF": (b"Text\n\n", QUOTED.replace(b"\n", b"\r\n"), b"\r\nText\n"),
     "at the very end": (b"\xef\xbb\xbfText\n\n", QUOTED, b""),
@@ -96,10 +92,7 @@ SECTIONS: dict[str, tuple[bytes, bytes, bytes]] = {
 BROKEN: dict[str, tuple[bytes, str]] = {
     "a begin alone": (BEGIN + b"\nText\n", "(begin in line 1)"),
     "an end alone": (b"Text\n\n" + END + b"\n", "(end in line 3)"),
-    "the wrong way round": (
-        END + b"\n" + BEGIN + b"\n",
-        "(end in line 1, begin in line 2)",
-    ),
+    "the wrong way round": (END + b"\n" + BEGIN + b"\n", "(end in line 1, begin in line 2)"),
     "two sections": (
         QUOTED + b"\n\n" + QUOTED + b"\n",
         "(begin in line 1, end in line 3, begin in line 5, end in line 7)",

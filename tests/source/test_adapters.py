@@ -16,7 +16,8 @@ from tests.adapters import pair, trained, written
 from tests.models import card, edit_json, spoil, tiny_llama
 
 HUB = Path("examples/hub")
-BASE, OTHER = "acme/llama-base", "otter/llama-independent"
+BASE, OTHER, PATH = "acme/llama-base", "otter/llama-independent", "/home/me/models/base"
+LANGUAGES = ("french", "german")
 OPTIONS = Options(local_hub=HUB, seed=0)
 
 
@@ -48,12 +49,17 @@ def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
     assert "other tensors" not in own[0].notes[0]
 
 
-def test_a_card_declares_the_base_of_an_adapter_that_has_no_configuration(hub, tmp_path):
+def test_a_card_declares_the_base_of_a_bare_adapter_and_vouches_for_no_other_weights(hub, tmp_path):
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     report = check(str(folder), options=Options(local_hub=hub, seed=0))
     assert [(row.claim.base, row.verdict.label) for row in report.rows] == [("acme/pictures", "VERIFIED adapter")]
     assert (report.exit_code, report.notes) == (ExitCode.VERIFIED, ())
     assert check(str(hub / "fern" / "new")).rows == ()
+    save_file({"x.weight": torch.ones(2, 2)}, folder / "whole.safetensors")
+    report = check(str(folder), options=Options(local_hub=hub, seed=0))
+    assert [row.verdict.code for row in report.rows] == ["adapter", "unsupported"]
+    assert report.rows[1].verdict.reason.endswith("may come from elsewhere: whole.safetensors")
+    assert report.exit_code == ExitCode.UNDECIDED
 
 
 def test_the_model_of_a_pipeline_may_be_named_by_itself(hub):
@@ -105,40 +111,36 @@ def adapters(tmp_path_factory):
     return root
 
 
-def test_adapters_in_folders_are_judged_one_by_one(adapters):
+def judged(report):
+    return [(row.part, row.claim.base, row.verdict.code) for row in report.rows]
+
+
+def test_adapters_in_folders_are_judged_one_by_one_and_each_may_be_named(adapters):
     report = check(str(adapters), options=OPTIONS)
-    assert [(row.part, row.verdict.code) for row in report.rows] == [("french", "adapter"), ("german", "unrelated")]
+    assert judged(report) == [("french", BASE, "adapter"), ("german", BASE, "unrelated")]
     assert report.exit_code == ExitCode.UNRELATED
     rows = compare(str(HUB / OTHER), str(adapters), OPTIONS).rows
     assert [(row.part, row.verdict.code) for row in rows] == [("french", "unrelated"), ("german", "adapter")]
-
-
-def test_each_folder_is_judged_on_the_base_that_it_names(adapters, tmp_path):
-    root = shutil.copytree(adapters, tmp_path / "several")
-    edit_json(root / "german" / ADAPTER_CONFIG, base_model_name_or_path=OTHER)
-    report = check(str(card(root, BASE, "adapter")), options=OPTIONS)
-    assert [(row.part, row.claim.base) for row in report.rows] == [("french", BASE), ("german", OTHER)]
-    assert report.exit_code == ExitCode.VERIFIED
-
-
-def test_a_base_that_the_card_names_and_no_folder_does_is_judged_on_all(adapters, tmp_path):
-    root = shutil.copytree(adapters, tmp_path / "several")
-    shutil.rmtree(root / "german")
-    report = check(str(card(root, OTHER, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "adapter"), (OTHER, "unrelated")]
-
-
-def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(adapters, tmp_path):
-    root = shutil.copytree(adapters, tmp_path / "several")
-    for name in ("french", "german"):
-        edit_json(root / name / ADAPTER_CONFIG, base_model_name_or_path="/home/me/models/base")
-    report = check(str(card(root, BASE, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "adapter"), (BASE, "unrelated")]
-
-
-def test_one_folder_is_named_behind_the_repository(adapters):
     (row,) = check(str(adapters), options=Options(local_hub=HUB, seed=0, subfolder="french")).rows
     assert row.verdict.label == "VERIFIED adapter"
+
+
+@pytest.mark.parametrize(
+    ("bases", "of_card", "expected"),
+    [
+        ({"french": BASE, "german": OTHER}, BASE, [("french", BASE, "adapter"), ("german", OTHER, "adapter")]),
+        ({"french": BASE}, OTHER, [("french", BASE, "adapter"), ("french", OTHER, "unrelated")]),
+        (dict.fromkeys(LANGUAGES, PATH), BASE, [("french", BASE, "adapter"), ("german", BASE, "unrelated")]),
+    ],
+    ids=["each on the base that it names", "one of the card that no folder names", "one that cannot be followed"],
+)
+def test_a_folder_is_judged_on_its_base_or_on_that_of_the_card(adapters, tmp_path, bases, of_card, expected):
+    for name, base in bases.items():
+        shutil.copytree(adapters / name, tmp_path / name)
+        edit_json(tmp_path / name / ADAPTER_CONFIG, base_model_name_or_path=base)
+    report = check(str(card(tmp_path, of_card, "adapter")), options=OPTIONS)
+    assert judged(report) == expected
+    assert report.exit_code == (ExitCode.UNRELATED if "unrelated" in str(expected) else ExitCode.VERIFIED)
 
 
 UP = "model.layers.0.mlp.up_proj"
@@ -146,7 +148,7 @@ UP = "model.layers.0.mlp.up_proj"
 
 @pytest.fixture
 def several(tmp_path):
-    """A tiny base, and three adapters with random factors beside it."""
+    """The paths of a tiny base, and of three adapters with random factors beside it."""
     for name in ("a", "b", "c"):
         written(tmp_path / "lora" / name, pair(UP, 48, 32))
     return tiny_llama(tmp_path / "base"), tmp_path / "lora"
@@ -155,10 +157,8 @@ def several(tmp_path):
 def test_an_adapter_that_is_damaged_hides_no_other(several):
     base, root = several
     edit_json(root / "b" / ADAPTER_CONFIG, r=0)
-    factors = load_file(root / "c" / "adapter_model.safetensors")
-    save_file(
-        {name: tensor.fill_(torch.nan) for name, tensor in factors.items()}, root / "c" / "adapter_model.safetensors"
-    )
+    stored = root / "c" / "adapter_model.safetensors"
+    save_file({name: tensor.fill_(torch.nan) for name, tensor in load_file(stored).items()}, stored)
     report = check(str(root), [str(base)])
     named = [row.verdict.code for row in report.rows]
     assert named == ["inconclusive", "damaged", "damaged"]
@@ -172,12 +172,10 @@ def test_an_adapter_that_is_damaged_hides_no_other(several):
 def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, monkeypatch):
     base, root = several
     monkeypatch.setattr("hf_lineage.source.contents.MOST", 2)
-    *judged, others = check(str(root), [str(base)]).rows
-    assert [row.part for row in judged] == ["a", "b"]
-    assert (others.verdict.code, others.verdict.reason) == (
-        "unsupported",
-        "other weights of the repository may come from elsewhere: c",
-    )
+    *some, others = check(str(root), [str(base)]).rows
+    assert [row.part for row in some] == ["a", "b"]
+    assert others.verdict.code == "unsupported"
+    assert others.verdict.reason == "other weights of the repository may come from elsewhere: c"
 
 
 def test_earlier_states_of_training_are_counted_and_not_judged(several):
@@ -191,25 +189,13 @@ def test_earlier_states_of_training_are_counted_and_not_judged(several):
     assert [row.part for row in check(str(root), [str(base)]).rows] == ["", "final"]
 
 
-def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub, tmp_path):
-    folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
-    save_file({"x.weight": torch.ones(2, 2)}, folder / "whole.safetensors")
-    report = check(str(folder), options=Options(local_hub=hub, seed=0))
-    assert [row.verdict.code for row in report.rows] == ["adapter", "unsupported"]
-    assert report.rows[1].verdict.reason.endswith("may come from elsewhere: whole.safetensors")
-    assert report.exit_code == ExitCode.UNDECIDED
-
-
 @pytest.mark.long
 def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adapters, tmp_path):
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.copytree(HUB / OTHER, root / "model")
+    expected = [("french", "adapter"), ("german", "unrelated"), ("model", "unrelated")]
     rows = check(str(root), [str(HUB / BASE)], Options(seed=0)).rows
-    assert [(row.part, row.verdict.code) for row in rows] == [
-        ("french", "adapter"),
-        ("german", "unrelated"),
-        ("model", "unrelated"),
-    ]
+    assert [(row.part, row.verdict.code) for row in rows] == expected
     assert [row.part for row in compare(str(HUB / BASE), str(root), Options(seed=0)).rows] == [row.part for row in rows]
     files = shutil.copytree(hub / "fern" / "flat", tmp_path / "flat")
     shutil.copytree(HUB / OTHER, files / "model")
@@ -230,10 +216,7 @@ def test_one_of_several_files_can_be_named(hub, tmp_path):
 def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     online.publish("fern/several", adapters)
     report = check("fern/several", options=Options(seed=0))
-    assert [(row.part, row.claim.base, row.verdict.code) for row in report.rows] == [
-        ("french", BASE, "adapter"),
-        ("german", BASE, "unrelated"),
-    ]
+    assert judged(report) == [("french", BASE, "adapter"), ("german", BASE, "unrelated")]
     (row,) = check("fern/several/french", options=Options(seed=0)).rows
     assert (row.part, row.verdict.label) == ("french", "VERIFIED adapter")
 

@@ -61,20 +61,26 @@ def rows(report):
     return [(row.claim.base, row.part, row.verdict.code) for row in report.rows]
 
 
-def test_a_sentence_transformer_is_judged_against_the_encoder_it_was_made_from(hub):
-    modules(hub / "fern/child")
-    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "0_Transformer", "inherited")]
+@pytest.mark.parametrize("model", ["fern/child", "acme/base"])
+def test_a_sentence_transformer_or_its_base_is_in_a_folder(hub, model):
+    modules(hub / model)
+    part = "0_Transformer" if model == "fern/child" else ""
+    assert rows(check("fern/child", options=options(hub))) == [("acme/base", part, "inherited")]
 
 
-def test_a_base_may_be_in_a_folder_as_well(hub):
-    modules(hub / "acme/base")
-    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "", "inherited")]
-    modules(hub / "fern/child")
-    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "0_Transformer", "inherited")]
+def test_a_model_and_its_base_may_both_be_in_folders_and_reports_name_the_part(hub):
+    for model in ("acme/base", "fern/child"):
+        modules(hub / model)
     assert rows(compare("acme/base", "fern/child", options(hub))) == [("acme/base", "0_Transformer", "inherited")]
+    result = lineage("check", "fern/child", "--local-hub", hub)
+    assert "acme/base (0_Transformer)" in result.sentences
+    (claim,) = json.loads(lineage("check", "fern/child", "--local-hub", hub, "--format", "json").out)["claims"]
+    assert (claim["base"], claim["part"], claim["code"]) == ("acme/base", "0_Transformer", "inherited")
+    for form in ("html", "sarif", "intoto"):
+        assert lineage("check", "fern/child", "--local-hub", hub, "--format", form).code in (0, 2)
 
 
-def test_of_checkpoints_the_last_is_judged_and_the_others_are_said(hub):
+def test_of_checkpoints_the_last_is_judged_and_the_others_are_said_and_may_be_named(hub):
     into(hub / "fern/child", "checkpoint-90", "checkpoint-500")
     tiny_llama(hub / "fern/child/checkpoint-100", seed=4)
     report = check("fern/child", options=options(hub))
@@ -82,14 +88,9 @@ def test_of_checkpoints_the_last_is_judged_and_the_others_are_said(hub):
     assert "the last of 3 checkpoints was judged, checkpoint-500; MODEL/FOLDER names another" in report.rows[0].notes
     other = check("fern/child", options=options(hub, subfolder="checkpoint-100"))
     assert rows(other) == [("acme/base", "checkpoint-100", "unrelated")]
-
-
-def test_a_part_is_named_behind_the_name_of_the_repository(hub):
-    into(hub / "fern/child", "checkpoint-90", "checkpoint-500")
-    assert rows(check("fern/child/checkpoint-90", options=options(hub))) == [
-        ("acme/base", "checkpoint-90", "inherited")
-    ]
-    assert extract("fern/child/checkpoint-90", options(hub)).model == "fern/child/checkpoint-90"
+    named = "fern/child/checkpoint-90"
+    assert rows(check(named, options=options(hub))) == [("acme/base", "checkpoint-90", "inherited")]
+    assert extract(named, options(hub)).model == named
     assert inspect("fern/child", options(hub)).pairings
 
 
@@ -100,22 +101,10 @@ def test_a_part_of_a_pipeline_and_the_pipeline_are_named_by_their_paths(hub, mon
         assert ("acme/base", "text_encoder", "inherited") in rows(check(model, options=options(hub))), model
 
 
-def test_reports_name_the_part(hub):
-    modules(hub / "fern/child")
-    result = lineage("check", "fern/child", "--local-hub", hub)
-    assert "acme/base (0_Transformer)" in result.sentences
-    (claim,) = json.loads(lineage("check", "fern/child", "--local-hub", hub, "--format", "json").out)["claims"]
-    assert (claim["base"], claim["part"]) == ("acme/base", "0_Transformer")
-    for form in ("html", "sarif", "intoto"):
-        assert lineage("check", "fern/child", "--local-hub", hub, "--format", form).code in (0, 2)
-
-
 def test_several_models_in_folders_are_each_judged_and_only_one_can_be_extracted(hub):
     into(hub / "fern/child", "first", "second")
-    assert [row[1:] for row in rows(check("fern/child", options=options(hub)))] == [
-        ("first", "inherited"),
-        ("second", "inherited"),
-    ]
+    judged = rows(check("fern/child", options=options(hub)))
+    assert judged == [("acme/base", "first", "inherited"), ("acme/base", "second", "inherited")]
     with pytest.raises(NothingToCompare, match=r"several models, in first, second; name one as MODEL/FOLDER"):
         extract("fern/child", options(hub))
 
@@ -127,17 +116,10 @@ def test_the_card_of_a_part_counts_where_the_root_has_none(hub):
     assert rows(check("fern/child/checkpoint-90", options=options(hub)))[0][2] == "inherited"
 
 
-@pytest.mark.parametrize("subfolder", ["..", "../acme/base", "/etc", "a//b", ".git", "x\0y", "a/../../b", "~", ""])
+@pytest.mark.parametrize("subfolder", ["..", "../acme/base", "/etc", "a//b", ".git", "x\0y", "a/../../b", "~"])
 def test_no_folder_above_the_repository_is_a_part_of_it(hub, subfolder):
-    if subfolder:
-        with pytest.raises(RepositoryError, match="is not a folder of"):
-            part_of(RepoRef("fern/child", hub / "fern/child"), subfolder)
-
-
-def test_a_folder_that_is_missing_is_an_input_error(hub):
-    result = lineage("check", "fern/child/nowhere", "--local-hub", hub)
-    assert result.code == 2
-    assert "fern/child has no folder nowhere; write ORG/NAME/FOLDER for a folder of it" in result.error
+    with pytest.raises(RepositoryError, match="is not a folder of"):
+        part_of(RepoRef("fern/child", hub / "fern/child"), subfolder)
 
 
 def test_a_link_out_of_the_repository_is_not_followed(hub, tmp_path):
@@ -149,19 +131,19 @@ def test_a_link_out_of_the_repository_is_not_followed(hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "7", "[7, null]", '[{"path": "../acme", "type": "x.Transformer"}]', "[" * 9**5]
+    ("file", "content"),
+    [
+        *(("modules.json", content) for content in ("", "{", "7", "[7, null]", "[" * 9**5)),
+        ("modules.json", '[{"path": "../acme", "type": "x.Transformer"}]'),
+        *(("model_index.json", content) for content in ("{}", '{"x": 1}', '{"x": ["transformers", 2]}')),
+        ("model_index.json", '{"../y": ["transformers", "X"]}'),
+    ],
 )
-def test_a_list_of_modules_that_says_nothing_usable_is_passed_over(hub, content):
+def test_a_list_of_parts_that_says_nothing_usable_is_passed_over(hub, file, content):
     into(hub / "fern/child", "0_Transformer")
-    (hub / "fern/child/modules.json").write_text(content)
-    assert rows(check("fern/child", options=options(hub)))[0][1] == "0_Transformer"
-
-
-@pytest.mark.parametrize("index", [{}, {"x": 1}, {"x": ["transformers", 2]}, {"../y": ["transformers", "X"]}])
-def test_an_index_that_says_nothing_usable_is_passed_over(hub, index):
-    into(hub / "fern/child", "text_encoder")
-    edit_json(hub / "fern/child/model_index.json", **index)
-    assert rows(check("fern/child", options=options(hub)))[0][1] == "text_encoder"
+    (hub / "fern/child" / file).write_text(content)
+    (part,) = folders_of(RepoRef("fern/child", hub / "fern/child")).models
+    assert part.subfolder == "0_Transformer"
 
 
 def test_parts_are_bounded(hub):
@@ -169,17 +151,17 @@ def test_parts_are_bounded(hub):
         (hub / f"fern/many/part{number:02}").mkdir(parents=True)
         edit_json(hub / f"fern/many/part{number:02}/config.json")
     parts = folders_of(RepoRef("fern/many", hub / "fern/many"))
-    assert (len(parts.models), parts.notes) == (
-        MOST,
-        (f"only the first {MOST} of {MOST + 5} folders with models were judged",),
-    )
+    assert len(parts.models) == MOST
+    assert parts.notes == (f"only the first {MOST} of {MOST + 5} folders with models were judged",)
 
 
 def test_a_repository_without_any_model_is_an_input_error_and_so_is_its_folder(hub):
     into(hub / "fern/child")
     with pytest.raises(NoModelError, match=r"has no config\.json"):
         check("fern/child", options=options(hub))
-    assert lineage("check", "fern/child", "--local-hub", hub).code == 2
+    result, missing = (lineage("check", name, "--local-hub", hub) for name in ("fern/child", "fern/child/nowhere"))
+    assert (result.code, missing.code) == (2, 2)
+    assert "fern/child has no folder nowhere; write ORG/NAME/FOLDER for a folder of it" in missing.error
     base = RepoRef("acme/base", hub / "acme/base")
     assert counterpart(base, "nowhere") is base
 
