@@ -156,7 +156,7 @@ def test_a_section_is_added_and_nothing_else_changes_then_or_in_a_second_run(nam
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_the_section_stands_where_markdown_shows_it_and_has_the_line_endings_of_the_card(name):
+def test_the_section_stands_where_markdown_shows_it_in_the_line_endings_of_the_card(name):
     old, new = CARDS[name] or b"", annotated(CARDS[name])
     lines = parted(card.read(new))[1]
     section = card._section(lines)
