@@ -19,6 +19,21 @@ class Planned:
     """How many of them pass before."""
 
 
+def says(answer: Answer) -> Fault:
+    """Say something else, whatever the right answer is."""
+    return lambda right: answer
+
+
+unavailable = says(Answer(503))
+gated = says(refusal(403, "GatedRepo"))
+"""As for a model whose conditions nobody has accepted."""
+unauthorized = says(refusal(401, "RepoNotFound"))
+"""As for a private model without a token."""
+missing = says(refusal(404, "EntryNotFound"))
+expired = says(Answer(403))
+"""As the CDN says it of a signature that is too old."""
+
+
 def slow(seconds: float) -> Fault:
     """Say nothing for a while."""
     return lambda right: replace(right, pause=seconds)
@@ -28,32 +43,7 @@ def too_many(retry_after: int | None = None, reset: int | None = None) -> Fault:
     """429, with what it says about when to come back."""
     said = {"Retry-After": str(retry_after)} if retry_after is not None else {}
     said |= {"RateLimit": f'"resolvers";r=0;t={reset}'} if reset is not None else {}
-    return lambda right: Answer(429, headers=said)
-
-
-def unavailable(right: Answer) -> Answer:
-    """503."""
-    return Answer(503)
-
-
-def gated(right: Answer) -> Answer:
-    """403, as for a model whose conditions nobody has accepted."""
-    return refusal(403, "GatedRepo")
-
-
-def unauthorized(right: Answer) -> Answer:
-    """401, as for a private model without a token."""
-    return refusal(401, "RepoNotFound")
-
-
-def missing(right: Answer) -> Answer:
-    """404."""
-    return refusal(404, "EntryNotFound")
-
-
-def expired(right: Answer) -> Answer:
-    """403, as the CDN says it of a signature that is too old."""
-    return Answer(403)
+    return says(Answer(429, headers=said))
 
 
 def whole(right: Answer) -> Answer:
