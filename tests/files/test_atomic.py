@@ -101,17 +101,20 @@ def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
     assert {len(set(content)) for content in seen} == {1}
 
 
+@pytest.mark.parametrize("by_descriptor", [atomic.BY_DESCRIPTOR, False])
 @pytest.mark.parametrize("write", [write_atomically, write_output])
 @pytest.mark.parametrize("target", ["there", "missing"])
-def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, write, target):
+def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, monkeypatch, write, target, by_descriptor):
+    """On a system that cannot name files by an open folder, too."""
+    monkeypatch.setattr(atomic, "BY_DESCRIPTOR", by_descriptor)
     (tmp_path / "there").write_bytes(b"old")
     (tmp_path / "there").chmod(0o600)
     (tmp_path / "link").symlink_to(tmp_path / target)
-    write(tmp_path / "link", b"new")
-    assert (tmp_path / "link").read_bytes() == b"new"
+    for name in ("link", "a", "a"):
+        write(tmp_path / name, b"new")
     assert not (tmp_path / "link").is_symlink()
-    assert (tmp_path / "there").read_bytes() == b"old"
-    assert not (tmp_path / "missing").exists()
+    contents = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert contents == {"there": b"old", "link": b"new", "a": b"new"}
 
 
 def test_permissions_are_kept_and_those_that_are_asked_for_are_there_with_the_name(tmp_path, monkeypatch):
@@ -146,16 +149,6 @@ def test_what_is_written_stays_in_the_folder_that_was_opened(tmp_path, monkeypat
     write_atomically(tmp_path / "here/a", b"new")
     assert [path.name for path in (tmp_path / "moved").iterdir()] == ["a"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_a_system_that_cannot_name_files_by_an_open_folder_replaces_them_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic, "BY_DESCRIPTOR", False)
-    (tmp_path / "there").write_bytes(b"old")
-    (tmp_path / "link").symlink_to("there")
-    for name in ("link", "a", "a"):
-        write_output(tmp_path / name, b"new")
-    contents = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert contents == {"there": b"old", "link": b"new", "a": b"new"}
 
 
 class TestOutput:

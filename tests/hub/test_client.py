@@ -140,20 +140,21 @@ def test_a_shard_that_the_hub_has_not_is_an_error(online, tmp_path):
     assert "names the shard model-00002-of-00002.safetensors, which is missing" in error
 
 
-@pytest.mark.parametrize("base", ["{tmp_path}/base", "./base", "../base"])
-def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, monkeypatch, base):
-    monkeypatch.chdir(tmp_path)
-    card(tmp_path / "child", base.format(tmp_path=tmp_path))
-    found = lineage("check", "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "no-base")
-    assert "It is a path on the machine that trained the model, not a name" in found.sentences
+PATH = "It is a path on the machine that trained the model, not a name"
+GONE = "acme/base is not on the Hub, or is private"
 
 
-def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("base", "why"), [("{here}/base", PATH), ("./base", PATH), ("../base", PATH), ("acme/base", GONE)]
+)
+def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, monkeypatch, base, why):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(tmp_path / "base", tmp_path / "acme/base")
     online.refused["acme/base"] = (404, "RepoNotFound")
-    assert lineage("check", "fern/child").rows[0][-1] == "no-base"
+    card(tmp_path / "child", base.format(here=tmp_path))
+    found = lineage("check", "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "no-base")
+    assert why in found.sentences
     error = lineage("check", "fern/child", "--base", "acme/base").error
     assert "there is a folder ./acme/base here: write ./acme/base" in error
     assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "inherited"

@@ -10,7 +10,7 @@ from huggingface_hub import constants
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 
 from hf_lineage.errors import NetworkError, RepositoryError
-from hf_lineage.hub import commits
+from hf_lineage.hub import client, commits
 from tests.server import faults, serving
 from tests.server.answers import Answer
 from tests.server.client import connect
@@ -27,15 +27,20 @@ def nothing_listed():
     commits.tree.cache_clear()
 
 
+def taking(hub, folder):
+    """Let a Hub publish a model in a folder, and take commits."""
+    for name in ("child", "commits"):
+        (folder / name).mkdir()
+    (folder / "child" / CONFIG).write_bytes(b"{}")
+    hub.publish(MODEL, folder / "child")
+    return Commits(hub, folder / "commits").attach()
+
+
 @pytest.fixture
 def writable(online, tmp_path, monkeypatch):
     """A Hub with one model, which takes commits of wren's."""
-    for folder in ("child", "commits"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "child" / CONFIG).write_bytes(b"{}")
-    online.publish(MODEL, tmp_path / "child")
     monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-    return Commits(online, tmp_path / "commits").attach()
+    return taking(online, tmp_path)
 
 
 def head(writable, revision="main"):
@@ -222,3 +227,81 @@ def test_an_answer_that_the_hub_would_not_give_is_the_networks_fault(hub, odd):
     hub.odd = [odd]
     with pytest.raises(NetworkError, match=r"fern: this answer did not come from a Hub \(.*\); check HF_ENDPOINT"):
         commits.published("fern")
+
+
+NO_JSON = {"a page": b"<html>", "nothing": b"", "no UTF-8": b"\xff", "too deep": b"[" * 100_000}
+NO_OBJECTS = {"null": b"null", "a number": b"7", "a text": b'"x"', "a list of numbers": b"[1]"}
+ODD = NO_JSON | NO_OBJECTS
+NO_NAMES = {"no fields": b"[{}]", "no path": b'[{"type": "file"}]'}
+NO_TEXT = {"a number for a name": b'{"id": 7, "sha": 7}', "no commit": b'{"id": null}'}
+NO_SIZE = {"no size": b'[{"type": "file", "path": "x", "size": "y", "oid": "0"}]'}
+NO_CONTENT = {"no content": b'[{"type": "file", "path": "x", "size": 1, "oid": 7}]'}
+MODELS, TREE = f"GET hub/api/models/{MODEL}", "/tree/"
+
+
+def sent(file, head):
+    return commits.commit(MODEL, {file: b"x"}, head, "A change")
+
+
+PATHS = {
+    "whose model it is": (MODELS, lambda head: client.snapshot(MODEL, None, [CONFIG]), ODD | NO_TEXT),
+    "files of a snapshot": (TREE, lambda head: client.snapshot(MODEL, None, [CONFIG]), ODD | NO_NAMES),
+    "names of files": (TREE, lambda head: client.listing(MODEL, head), ODD | NO_NAMES),
+    "digests": (TREE, lambda head: client.digests(MODEL, head), ODD | NO_NAMES),
+    "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
+    "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
+    "branch": (MODELS, lambda head: commits.head(MODEL), ODD | NO_TEXT),
+    "some files": ("/paths-info/", lambda head: commits.fetched(MODEL, head, CONFIG, largest=9), ODD | NO_NAMES),
+    "models of an author": ("GET hub/api/models", lambda head: commits.published("fern"), ODD),
+    "account": ("whoami", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
+    "pull requests": ("/discussions", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
+    "examined card": ("validate-yaml", lambda head: sent(CARD, head), ODD),
+    "how to send": ("/preupload/", lambda head: sent(CONFIG, head), ODD),
+    "where to send": ("/objects/batch", lambda head: sent(WEIGHTS, head), ODD),
+    "commit": ("/commit/", lambda head: sent(CONFIG, head), ODD),
+}
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory):
+    """A Hub with one model, which takes commits."""
+    with serving() as hub:
+        room = taking(hub, tmp_path_factory.mktemp("malformed"))
+        (hub.published[MODEL]["main"] / WEIGHTS).write_bytes(b"weights")
+        yield room
+
+
+@pytest.fixture
+def answering(room, tmp_path, monkeypatch):
+    connect(room.hub, tmp_path / "cache", monkeypatch)
+    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+    room.hub.faults.clear()
+    return room.hub
+
+
+@pytest.mark.parametrize(("path", "body"), [(path, body) for path, (_, _, odd) in PATHS.items() for body in odd])
+def test_an_answer_of_another_form_is_the_networks_fault_and_said_in_one_line(answering, path, body):
+    where, ask, bodies = PATHS[path]
+    answer = Answer(200, bodies[body], {"Content-Type": "application/json"})
+    answering.plan(lambda right: answer, where, times=ALWAYS)
+    with pytest.raises(NetworkError) as found:
+        ask(answering.commit(MODEL, "main"))
+    said = str(found.value)
+    assert "fern" in said
+    assert "this answer did not come from a Hub (" in said or "cannot be a model" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_right_answer_is_taken(answering, path):
+    _, ask, _ = PATHS[path]
+    ask(answering.commit(MODEL, "main"))
+
+
+def test_a_file_without_the_headers_of_the_hub_is_no_answer_of_the_hub(answering):
+    answering.plan(lambda right: Answer(200), "HEAD hub/", times=ALWAYS)
+    no_answer = r"did not come from a Hub \(FileMetadataError: .*; check HF_ENDPOINT"
+    with pytest.raises(NetworkError, match=no_answer):
+        client.snapshot(MODEL, None, [CONFIG])
+    with pytest.raises(NetworkError, match=no_answer):
+        commits.fetched(MODEL, answering.commit(MODEL, "main"), CONFIG)
