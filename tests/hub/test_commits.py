@@ -12,10 +12,9 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 from hf_lineage.errors import NetworkError, RepositoryError
 from hf_lineage.hub import client, commits
 from tests.server import faults, serving
-from tests.server.answers import Answer
 from tests.server.client import connect
 from tests.server.commits import Commits
-from tests.server.hub import Hub
+from tests.server.hub import Answer, Hub
 
 MODEL, CARD, CONFIG, WEIGHTS = "fern/child", "README.md", "config.json", "model.safetensors"
 BASE, TITLE, DESCRIPTION, ALWAYS = "acme/base", "A title", "A description.", 10**6

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.server.answers import Answer, Request, json_answer, refusal, route
-from tests.server.hub import Hub
+from tests.server.hub import Answer, Hub, Request, json_answer, refusal, route
 from tests.server.reading import LARGE
 
 _REPO = r"hub/api/models/(?P<name>[^/]+/[^/]+)"

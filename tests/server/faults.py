@@ -1,22 +1,8 @@
 """Faults: what an answer may become on its way. Each is a function of the right answer."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tests.server.answers import Answer, refusal
-
-Fault = Callable[[Answer], Answer]
-
-
-@dataclass
-class Planned:
-    """A fault that meets some of the requests whose `METHOD place/path` holds a text."""
-
-    fault: Fault
-    where: str
-    left: int
-    skip: int = 0
-    """How many of them pass before."""
+from tests.server.hub import Answer, Fault, refusal
 
 
 def says(answer: Answer) -> Fault:
