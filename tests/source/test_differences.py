@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from hf_lineage import Options, compare, extract
 from hf_lineage.architecture import class_tensors
@@ -214,18 +215,13 @@ def test_tensors_outside_of_layers_have_other_names_in_gguf(tmp_path):
 
 @pytest.mark.parametrize(("change", "lone"), [(1.0, False), (1.01, True)])
 def test_rotary_factors_that_a_converter_makes_of_the_configuration_say_nothing(base, child, change, lone):
-    positions, low, high, factor, theta = 8192, 1.0, 4.0, 8.0, 500000.0
-    scaling = {"factor": factor, "low_freq_factor": low, "high_freq_factor": high, "rope_type": "llama3"}
-    scaling["original_max_position_embeddings"] = positions
-    factors = []
-    for frequency in 1 / theta ** (torch.arange(0, 16, 2, dtype=torch.float32) / 16):
-        wave = 2 * torch.pi / frequency
-        smooth = (positions / wave - low) / (high - low)
-        between = 1 / ((1 - smooth) / factor + smooth)
-        factors.append(1.0 if wave < positions / high else factor if wave > positions / low else float(between))
-
-    edit_json(base / "config.json", rope_scaling=scaling, rope_theta=theta)
-    added = {"rope_freqs.weight": change * torch.tensor(factors)}
+    scaling = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "rope_type": "llama3"}
+    scaling["original_max_position_embeddings"] = 8192
+    edit_json(base / "config.json", rope_scaling=scaling, rope_theta=500000.0)
+    config = transformers.LlamaConfig(head_dim=16, rope_parameters={**scaling, "rope_theta": 500000.0})
+    scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    factors = 1 / 500000.0 ** (torch.arange(0, 16, 2) / 16) / scaled
+    added = {"rope_freqs.weight": change * factors}
     pairing = paired(base, child(lambda tensors: tensors.update(added)))
     assert (pairing.added == ("rope_freqs.weight",)) == lone
     assert (pairing.copies == ()) == lone
