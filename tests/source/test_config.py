@@ -102,7 +102,9 @@ def llava(tmp_path):
     return saved("LlavaForConditionalGeneration", tmp_path / "llava")
 
 
-def test_the_type_in_the_settings_says_which_class_a_part_is(llava):
+def test_a_part_goes_by_its_name_and_its_type_in_the_settings_says_its_class(llava):
+    assert [part_named(llava, name).part for name in ("vision", "vision_tower", "text")] == ["vision", "vision", "text"]
+    assert part_named(llava, "audio") is None
     (vision,) = parts_of_model(llava)
     told = vision.part, vision.name, described(vision).architecture
     assert told == ("vision", f"{llava}/vision", "CLIPVisionModel")
@@ -111,12 +113,6 @@ def test_the_type_in_the_settings_says_which_class_a_part_is(llava):
     for kind, name in kinds.items():
         edit_json(llava.folder / "config.json", vision_config=config | {"model_type": kind})
         assert described(parts_of_model(resolve(str(llava.folder)))[0]).architecture == name
-
-
-def test_a_part_goes_by_its_name_or_that_of_its_tensors(llava):
-    assert {part_named(llava, name).part for name in ("vision", "vision_tower")} == {"vision"}
-    assert part_named(llava, "text").part == "text"
-    assert part_named(llava, "audio") is None
 
 
 def test_a_part_that_stands_in_two_places_or_nowhere_is_not_read(llava):
