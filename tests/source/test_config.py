@@ -127,7 +127,7 @@ def test_a_part_that_stands_in_two_places_or_nowhere_is_not_read(llava):
         headers(parts_of_model(resolve(str(llava.folder)))[0])
 
 
-def test_a_part_is_compared_with_the_same_part_or_one_of_its_class_or_all_of_the_base(llava, tmp_path):
+def test_a_part_is_compared_with_the_same_or_one_of_its_class_or_all_of_the_base(llava, tmp_path):
     (vision,) = parts_of_model(llava)
     assert fitting_part(llava, vision).part == "vision"
     clip = saved("CLIPModel", tmp_path / "clip")

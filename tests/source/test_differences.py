@@ -82,7 +82,7 @@ def child(base, tmp_path):
         ({"attention_types": [[["a"], 10**12]]}, "attention_types"),
     ],
 )
-def test_a_setting_that_only_the_model_has_counts_unless_its_class_would_say_the_same(base, child, config, said):
+def test_a_setting_that_only_the_model_has_counts_unless_its_class_says_the_same(base, child, config, said):
     assert any(one.startswith(said) for one in differing(base, child(**config)))
 
 
@@ -174,7 +174,7 @@ def test_what_only_one_of_them_has_is_named_also_where_the_class_does_not_build_
     assert (pairing.added, pairing.lacking) == ((f"model.{name}",), ("model.norm.weight",))
 
 
-def test_a_head_that_is_tied_says_nothing_and_one_that_is_not_is_held_against_the_embedding(base, child):
+def test_a_head_that_is_tied_says_nothing_and_another_is_held_against_the_embedding(base, child):
     tied = child(lambda tensors: tensors.update({"lm_head.weight": tensors["model.embed_tokens.weight"].clone()}))
     assert paired(tied, base).copies == ("lm_head.weight is the embedding, to which it is tied",)
     assert ("lm_head.weight", "model.embed_tokens.weight") in paired(base, tied).pairs
@@ -262,7 +262,7 @@ def test_a_second_name_with_which_the_loader_replaces_a_norm_verifies_nothing(tm
     assert row.verdict.verified
 
 
-def test_what_the_base_has_bit_for_bit_or_every_loader_makes_is_accounted_for_and_changes_are_not(tmp_path):
+def test_what_the_base_has_or_every_loader_makes_is_accounted_for_and_changes_not(tmp_path):
     base = spoil(tiny_llama(tmp_path / "base"), lambda tensors: tensors.update({"another.weight": torch.ones(3, 4)}))
     zeros = {"model.layers.0.mlp.up_proj.bias": torch.zeros(7), "table": torch.arange(5)}
     copy, changed = (shutil.copytree(base, tmp_path / name) for name in ("copy", "changed"))
@@ -278,7 +278,7 @@ EIGHT = {"num_bits": 8, "strategy": "channel"}
 
 
 @pytest.mark.parametrize(("scale", "code"), [(0.05, "changed"), (1e-12, "unused")])
-def test_inputs_that_are_cut_off_verify_nothing_and_strict_names_every_scale_of_inputs(scale, code, tmp_path):
+def test_inputs_that_are_cut_off_verify_nothing_and_strict_names_every_scale(scale, code, tmp_path):
     def pack(matrix):
         return compressed(INT, **EIGHT)(matrix) | {".input_scale": torch.tensor([scale])}
 

@@ -33,7 +33,7 @@ def test_every_tensor_is_there_once_by_its_kind():
     assert {one.writes for one in found if one.layer < 0} == {None}
 
 
-def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_what_writes_into_it():
+def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_writers():
     width = opened(EXAMPLES / CHILD).width
     coordinates = Sample(0, all_units=True).coordinates_of(width)
     found = rows({1, 3}, coordinates)

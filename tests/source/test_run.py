@@ -42,7 +42,7 @@ WANTED = {
 
 
 @pytest.mark.parametrize("dtype", WANTED)
-def test_a_model_runs_in_float32_where_it_fits_else_as_it_is_stored_and_else_from_disk(tmp_path, monkeypatch, dtype):
+def test_a_model_runs_in_float32_where_it_fits_else_as_it_is_stored_or_from_disk(tmp_path, monkeypatch, dtype):
     saved(tmp_path, "LlamaForCausalLM", lambda model: model.to(getattr(torch, dtype)))
     loads = []
     monkeypatch.setattr(run_module, "Process", lambda load, seconds: loads.append(load))
