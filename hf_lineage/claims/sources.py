@@ -162,10 +162,6 @@ def _in_card(repo: RepoRef, file: str) -> Iterable[Name]:
     return named or [understood(tag) for tag in tagged if tag.startswith("base_model:")]
 
 
-def _in_adapter(repo: RepoRef, file: str) -> Iterable[Name]:
-    return bases_of_adapter(repo.read_json(file, LARGEST) or {})
-
-
 def _in_merge(repo: RepoRef, file: str) -> Iterable[Name]:
     """Return the parents of a merge; of several in one file each has a name, by which the others mean it."""
     merges = _documents(repo, file, repo.read_text(file, LARGEST))
@@ -211,7 +207,7 @@ def _own(repo: RepoRef) -> set[str]:
 
 SOURCES = [
     ClaimSource(CARD, _in_card),
-    ClaimSource(ADAPTER_CONFIG, _in_adapter, rank=1),
+    ClaimSource(ADAPTER_CONFIG, lambda repo, file: bases_of_adapter(repo.read_json(file, LARGEST) or {}), rank=1),
     ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
     ClaimSource(MOE_CONFIG, _in_merge, rank=1),
     ClaimSource(GGUF, _in_gguf, rank=1),

@@ -23,10 +23,10 @@ MALFORMED = (
 )
 """Errors that the client raises for an answer that is no JSON, lacks a key or header, or has values of another type."""
 OFFLINE: dict[Request, str] = {
-    "reading": "is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
+    "reading": " is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
     "the model",
-    "listing": "cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
-    "writing": "nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
+    "listing": " cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
+    "writing": ": nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
 }
 """Sentence about a repository where no request is allowed, without its name at the beginning."""
 
@@ -42,8 +42,7 @@ def translated(name: str, request: Request) -> Iterator[None]:
         of_request = _of_writing if request == "writing" else _of_reading
         meant = cause(error)
         if isinstance(meant, errors.OfflineModeIsEnabled):
-            colon = ":" if request == "writing" else ""
-            raise RepositoryError(f"{name}{colon} {OFFLINE[request]}") from None
+            raise RepositoryError(f"{name}{OFFLINE[request]}") from None
         if (found := of_request(name, meant)) is not None:
             raise found from None
         raise

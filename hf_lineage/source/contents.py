@@ -143,9 +143,8 @@ def folders_of(repo: RepoRef) -> Folders | None:
         return Folders(each, notes) if each else None
     if repo.subfolder or repo.has(CONFIG):
         return None
-    if found := _modules(repo) or _pipeline(repo) or _checkpoints(repo):
-        return found
-    return None if _has_weights(repo) else _parts(repo, repo.folders())
+    found = _modules(repo) or _pipeline(repo) or _checkpoints(repo)
+    return found if found or _has_weights(repo) else _parts(repo, repo.folders())
 
 
 def adapter_beside(repo: RepoRef) -> bool:
@@ -208,8 +207,8 @@ def _pipeline(repo: RepoRef) -> Folders | None:
         for key, (library, name) in entries.items()
         if library == "transformers" or any(listing(f"{library}.{name}"))
     ]
-    others = {key: name for key, (_, name) in entries.items() if key not in read and FOLDER.fullmatch(key)}
-    others = {key: name for key, name in others.items() if repo.offers(f"{key}/{CONFIG}")}
+    kept = [key for key in entries if key not in read and FOLDER.fullmatch(key) and repo.offers(f"{key}/{CONFIG}")]
+    others = {key: entries[key][1] for key in kept}
     parts = _parts(repo, read)
     return parts and replace(parts, others=others)
 

@@ -75,7 +75,9 @@ def locate(
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     if not subfolder and is_path(model):
         model, subfolder = _above(model)
-    return _folder_and_file(resolve(model, local_hub), subfolder, file)
+    repo = resolve(model, local_hub)
+    repo = part_of(repo, subfolder) if subfolder else repo
+    return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
 
 
 def _above(model: str) -> tuple[str, str]:
@@ -83,12 +85,6 @@ def _above(model: str) -> tuple[str, str]:
     above, name = Path(model).parent, Path(model).name
     is_part = name not in ("", "..") and is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
     return (model_name(above), name) if is_part else (model, "")
-
-
-def _folder_and_file(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
-    """Return the folder and the file of a repository that are meant."""
-    repo = part_of(repo, subfolder) if subfolder else repo
-    return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
 
 
 def _signature(file: Path) -> Signature:

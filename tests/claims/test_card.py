@@ -79,11 +79,7 @@ CARDS: dict[str, bytes | None] = {
 SECTIONS: dict[str, tuple[bytes, bytes, bytes]] = {
     "in the middle": (FRONT + b"# Title\n\n", QUOTED, b"\n\n# More\n"),
     "at the top, without version": (b"", b"<!-- hf-lineage:begin -->\nold\n<!-- hf-lineage:end -->", b"\n# Title\n"),
-    "indented and padded": (
-        b"Text\n\n",
-        b"  " + BEGIN + b"  \nold\n " + END + b"\t",
-        b"\nText\n",
-    ),
+    "indented and padded": (b"Text\n\n", b"  " + BEGIN + b"  \nold\n " + END + b"\t", b"\nText\n"),
     "in CRLF": (b"Text\r\n\r\n", QUOTED.replace(b"\n", b"\r\n"), b"\r\nText\r\n"),
     "in CRLF in a card of LF": (b"Text\n\n", QUOTED.replace(b"\n", b"\r\n"), b"\r\nText\n"),
     "at the very end": (b"\xef\xbb\xbfText\n\n", QUOTED, b""),
@@ -96,10 +92,7 @@ SECTIONS: dict[str, tuple[bytes, bytes, bytes]] = {
 BROKEN: dict[str, tuple[bytes, str]] = {
     "a begin alone": (BEGIN + b"\nText\n", "(begin in line 1)"),
     "an end alone": (b"Text\n\n" + END + b"\n", "(end in line 3)"),
-    "the wrong way round": (
-        END + b"\n" + BEGIN + b"\n",
-        "(end in line 1, begin in line 2)",
-    ),
+    "the wrong way round": (END + b"\n" + BEGIN + b"\n", "(end in line 1, begin in line 2)"),
     "two sections": (
         QUOTED + b"\n\n" + QUOTED + b"\n",
         "(begin in line 1, end in line 3, begin in line 5, end in line 7)",
@@ -123,6 +116,11 @@ WHOLE = re.compile(re.escape(f"{card.BEGIN}\n{BODY}\n{card.END}".encode()).repla
 SECTION = re.compile(rb"<!-- hf-lineage:begin.*?<!-- hf-lineage:end -->", re.DOTALL)
 
 
+@pytest.fixture
+def repo(tmp_path):
+    return RepoRef("org/model", tmp_path)
+
+
 def annotated(content, body=BODY):
     return card.encode_card(card.with_section(card.read(content), body))
 
@@ -139,8 +137,36 @@ def added(old, new):
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_a_section_is_added_and_every_other_byte_stays(name):
-    assert added(CARDS[name] or b"", annotated(CARDS[name]))
+def test_a_section_is_added_and_nothing_else_changes_then_or_in_a_second_run(name, repo):
+    """Every other byte stays, the claims are read as before, and another body changes the section alone."""
+
+    def claims(content):
+        if content is not None:
+            repo.path(CARD).write_bytes(content)
+        try:
+            return read_claims(RepoRef(repo.name, repo.folder))
+        except CheckpointError as error:
+            return str(error)
+
+    old, once = CARDS[name], annotated(CARDS[name])
+    assert added(old or b"", once)
+    assert annotated(once) == once
+    assert annotated(annotated(once, "Something else.\n\n- a\n- b"), BODY) == once
+    assert claims(old) == claims(once)
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_section_stands_where_markdown_shows_it_in_the_line_endings_of_the_card(name):
+    old, new = CARDS[name] or b"", annotated(CARDS[name])
+    lines = parted(card.read(new))[1]
+    section = card._section(lines)
+    assert section
+    types = [token.type for token in card._tokens(lines) if section[0] <= token.map[0] < section[1]]
+    assert types == ["html_block", "heading_open", "paragraph_open", "fence", "paragraph_open", "html_block"]
+    (stored,) = [part for part in SECTION.findall(new) if b"$ x" in part]
+    endings = {b"\n": rb"(?<!\r)\n", b"\r\n": rb"\r\n", b"\r": rb"\r(?!\n)"}
+    most = max(endings, key=lambda ending: len(re.findall(endings[ending], old)))
+    assert set(re.findall(rb"\r\n|\r|\n", stored)) == {most}
 
 
 @pytest.mark.parametrize("name", SECTIONS)
@@ -154,52 +180,10 @@ def test_a_section_is_replaced_and_every_other_byte_stays(name):
 
 
 def test_at_the_end_means_after_all_else_unless_that_is_left_open():
-    assert annotated(b"Text").startswith(b"Text\n\n<!-- hf")
-    assert annotated(b"Text\n").startswith(b"Text\n\n<!-- hf")
-    assert annotated(b"Text\n\n").startswith(b"Text\n\n<!-- hf")
     assert annotated(b"").startswith(b"<!-- hf")
-    assert annotated(b"Text\n```\ncode").startswith(b"Text\n\n<!-- hf")
+    for text in (b"Text", b"Text\n", b"Text\n\n", b"Text\n```\ncode"):
+        assert annotated(text).startswith(b"Text\n\n<!-- hf")
     assert annotated(b"Text\n```\ncode").endswith(b":end -->\n\n```\ncode")
-
-
-@pytest.mark.parametrize("name", CARDS)
-def test_a_second_run_changes_nothing_and_another_body_changes_the_section_alone(name):
-    once = annotated(CARDS[name])
-    assert annotated(once) == once
-    assert annotated(annotated(once, "Something else.\n\n- a\n- b"), BODY) == once
-
-
-@pytest.mark.parametrize("name", CARDS)
-def test_the_section_stands_where_markdown_shows_it(name):
-    lines = parted(card.read(annotated(CARDS[name])))[1]
-    section = card._section(lines)
-    assert section
-    types = [token.type for token in card._tokens(lines) if section[0] <= token.map[0] < section[1]]
-    assert types == ["html_block", "heading_open", "paragraph_open", "fence", "paragraph_open", "html_block"]
-
-
-@pytest.mark.parametrize("name", CARDS)
-def test_the_section_has_the_line_endings_of_the_card(name):
-    old = CARDS[name] or b""
-    (section,) = [part for part in SECTION.findall(annotated(CARDS[name])) if b"$ x" in part]
-    endings = set(re.findall(rb"\r\n|\r|\n", section))
-    counted = {ending: len(re.findall(pattern, old)) for ending, pattern in
-               {b"\n": rb"(?<!\r)\n", b"\r\n": rb"\r\n", b"\r": rb"\r(?!\n)"}.items()}  # fmt: skip
-    assert endings == {max(counted, key=lambda ending: counted[ending])}
-
-
-@pytest.mark.parametrize("name", CARDS)
-def test_the_claims_are_read_as_before(name, tmp_path):
-    def claims(content):
-        if content is not None:
-            (tmp_path / "README.md").write_bytes(content)
-        try:
-            return read_claims(RepoRef("org/model", tmp_path))
-        except CheckpointError as error:
-            return str(error)
-
-    before = claims(CARDS[name])
-    assert claims(annotated(CARDS[name])) == before
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -213,20 +197,8 @@ def test_a_card_that_cannot_be_edited_is_an_error_that_says_where(name):
 
 PIECES = [
     *("Text.", "", "# Title", "---", "===", "```", "~~~", "````", "> ", "- a", "  b", "    c", "\t", "<!--", "-->"),
-    *(
-        "<div>",
-        "<script>",
-        "</script>",
-        "| a | b |",
-        "| --- |",
-        "[a]: b",
-        "1. x",
-        "   ",
-        "***",
-        "<!-- x -->",
-        "x <!-- y",
-    ),
-    *("\u2028", "🐦", card.BEGIN, card.END, f"  {card.BEGIN}", f"> {card.END}", f"`{card.END}`"),
+    *("<div>", "<script>", "</script>", "| a | b |", "| --- |", "[a]: b", "1. x", "   ", "***", "<!-- x -->"),
+    *("x <!-- y", "\u2028", "🐦", card.BEGIN, card.END, f"  {card.BEGIN}", f"> {card.END}", f"`{card.END}`"),
 ]
 
 
@@ -276,61 +248,43 @@ def test_another_body_changes_what_stands_between_the_markers_and_nothing_else(t
     assert any(text == before[: len(before) - gap] + after[end:] for gap in range(3) for end in range(5))
 
 
-@pytest.fixture
-def repo(tmp_path):
-    return RepoRef("org/model", tmp_path)
-
-
 def told(repo, metadata, before="---\n", after="---\n# A model\n"):
     repo.path(CARD).write_text(f"{before}{metadata}{after}", encoding="utf-8")
     return stated_licence(RepoRef(repo.name, repo.folder))
+
+
+GEMMA = "license: other\nlicense_name: gemma\nlicense_link: https://ai.google.dev/gemma/terms\n"
 
 
 @pytest.mark.parametrize(
     ("metadata", "shown"),
     [
         ("license: apache-2.0\n", "apache-2.0"),
-        (
-            "license: other\nlicense_name: gemma\nlicense_link: https://ai.google.dev/gemma/terms\n",
-            "other (gemma, https://ai.google.dev/gemma/terms)",
-        ),
+        (GEMMA, "other (gemma, https://ai.google.dev/gemma/terms)"),
         ("license: [mit, cc-by-4.0]\n", "mit, cc-by-4.0"),
         ("license_name: ours\n", "(ours)"),
-        ("license: null\n", ""),
-        ("license: {a: b}\n", ""),
-        ("tags: [x]\n", ""),
-        ("license: [\n", ""),
-        ("- license\n", ""),
+        *(
+            (text, "")
+            for text in ("license: null\n", "license: {a: b}\n", "tags: [x]\n", "license: [\n", "- license\n")
+        ),
+        (f"a: {'x' * LARGEST_METADATA}\nlicense: mit\n", ""),
+        (f"license: [{', '.join(['y'] * 1000)}]\n", "y, y, y, y, y, y, y, y, y, y"),
     ],
 )
-def test_what_a_card_states(repo, metadata, shown):
-    assert told(repo, metadata) == shown
+def test_what_a_card_states_at_its_beginning_is_that_of_the_model_in_each_folder(repo, metadata, shown):
+    assert told(repo, metadata) == stated_licence(RepoRef("org/model", repo.folder, subfolder="unet")) == shown
 
 
-def test_without_a_card_or_a_repository_nothing_is_stated(repo):
-    assert stated_licence(repo) == ""
-    assert stated_licence(object()) == ""
-    assert told(repo, "license: mit\n", before="") == ""
-    assert told(repo, "license: mit\n", after="") == ""
-
-
-def test_the_card_is_that_of_the_repository_whatever_folder_the_model_is_in(repo):
-    assert told(repo, "license: mit\n") == stated_licence(RepoRef("org/model", repo.folder, subfolder="unet"))
-
-
-def test_a_card_that_cannot_be_read_states_nothing(repo):
+def test_without_a_repository_or_a_card_that_can_be_read_nothing_is_stated(repo):
+    assert stated_licence(repo) == stated_licence(object()) == ""
+    for part in ("before", "after"):
+        assert told(repo, "license: mit\n", **{part: ""}) == ""
+    repo.path(CARD).unlink()
     repo.path(CARD).mkdir()
-    assert stated_licence(repo) == ""
+    assert stated_licence(RepoRef(repo.name, repo.folder)) == ""
 
 
 def test_a_text_of_somebody_else_is_one_short_line(repo):
     hostile = '\x1b[31m\u202e::error::<script>\n"' + "x" * 1000
     licence = told(repo, f"license: {json.dumps(hostile)}\n")
-    assert len(licence) <= 200
-    assert licence.isprintable()
-    assert "::" not in licence
-
-
-def test_no_more_than_the_beginning_of_a_card_is_read(repo):
-    assert told(repo, f"a: {'x' * LARGEST_METADATA}\nlicense: mit\n") == ""
-    assert len(told(repo, f"license: [{', '.join(['y'] * 1000)}]\n")) < 50
+    assert (len(licence) <= 200, licence.isprintable(), "::" in licence) == (True, True, False)

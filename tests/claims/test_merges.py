@@ -30,18 +30,12 @@ def weights(text, tensor=UP, models=("org/a", "org/b")):
     return tuple(found.weight(model, tensor) for model in models)
 
 
-def test_the_parents_in_modules_are_read_as_well():
-    assert list(dict.fromkeys(name.base for name in parents_in(safe_yaml.load(TODAY)))) == [
-        "org/base", "org/a", "org/b",
-    ]  # fmt: skip
-
-
 def test_a_method_that_takes_differences_has_a_base_and_its_weights_are_as_declared():
-    found = recipe(TODAY)
+    """In modules as well."""
+    found, parents = recipe(TODAY), parents_in(safe_yaml.load(TODAY))
+    assert list(dict.fromkeys(name.base for name in parents)) == ["org/base", "org/a", "org/b"]
     assert (found.method, found.base) == ("ties", "org/base")
-    assert weights(TODAY) == (0.6, 0.4)
-    assert found.weight("org/base", UP) is None
-    assert found.weight("org/nobody", UP) is None
+    assert weights(TODAY, models=("org/a", "org/b", "org/base", "org/nobody")) == (0.6, 0.4, None, None)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +70,7 @@ def test_the_weights_of_a_linear_merge_are_shares(text, expected):
     ],
 )
 def test_t_of_slerp_is_the_share_of_the_other_model(t, mlp, attention):
-    text = (
-        f"merge_method: slerp\nbase_model: org/a\nmodels: [{{model: org/a}}, {{model: org/b}}]\nparameters: {{t: {t}}}"
-    )
+    text = f"merge_method: slerp\nbase_model: org/a\nmodels: [model: org/a, model: org/b]\nparameters: {{t: {t}}}"
     for tensor, share in ((UP, mlp), (VALUE, attention)):
         expected = (None, None) if share is None else (1 - share, share)
         assert weights(text, tensor) == pytest.approx(expected)
@@ -86,10 +78,8 @@ def test_t_of_slerp_is_the_share_of_the_other_model(t, mlp, attention):
 
 
 def test_what_holds_for_other_tensors_is_not_known_without_their_names():
-    text = (
-        "merge_method: slerp\nbase_model: org/a\nmodels: [{model: org/b}]\nparameters: {t: [{filter: mlp, value: 1}]}"
-    )
-    assert recipe(text).weight("org/b", "") is None
+    text = "merge_method: slerp\nmodels: [model: org/b]\nparameters: {t: [{filter: mlp, value: 1}]}"
+    assert [recipe(text).weight("org/b", name) for name in (UP, "")] == [1, None]
 
 
 def test_a_pass_through_gives_shares_by_layers():
@@ -107,21 +97,13 @@ def test_the_parameters_of_a_slice_come_before_those_of_the_whole():
     assert weights(text) == (0.75, 0.25)
 
 
-def test_a_card_holds_the_recipe_in_a_block():
+def test_a_card_holds_the_recipe_in_a_block_that_names_a_method_and_can_be_read():
     card = f"# Merge\n\n```python\nmerge_method\n```\n\n```yaml\nother: 1\n```\n\n~~~YAML\n{TODAY}~~~\n"
     assert recipe_in_card(card) == recipe(TODAY) == recipe_in_card(card.replace("\n", "\r\n"))
 
-
-@pytest.mark.parametrize(
-    "text", ["", "```yaml\nmerge_method: ties\n", "```yaml\nmerge_method: [\n```\n", "```yaml\n- merge_method\n```\n"]
-)
-def test_a_card_without_one_that_can_be_read_has_no_recipe(text):
-    assert recipe_in_card(text) is None
-
-
-def test_a_configuration_without_a_method_has_no_recipe():
-    assert recipe("models: [{model: org/a}]") is None
-    assert recipe("merge_method: [linear]") is None
+    for block in ("merge_method: ties\n", "merge_method: [\n```\n", "- merge_method\n```\n"):
+        assert recipe_in_card(f"```yaml\n{block}") is None
+    assert recipe_in_card("") is recipe("models: [{model: org/a}]") is recipe("merge_method: [linear]") is None
 
 
 def test_a_recipe_that_repeats_itself_without_end_is_not_worked_out():

@@ -23,17 +23,14 @@ def test_what_means_none_is_set_aside_with_its_own_sentence(text, problem):
         assert (understood(text).base, understood(text).problem) == (text, problem)
 
 
-def test_a_tag_says_the_relation():
-    assert understood("base_model:Quantized:org/name", "finetune") == Name("org/name", "quantized")
-    assert understood("base_model:org/name", "finetune") == Name("org/name", "finetune")
-
-
 @pytest.mark.parametrize(("value", "bases"), TABLES["mappings"])
 def test_values_of_any_form_are_read(value, bases):
     assert [name.base for name in names_in(value)] == bases
 
 
-def test_a_mapping_says_the_relation():
+def test_a_tag_and_a_mapping_say_the_relation():
+    assert understood("base_model:Quantized:org/name", "finetune") == Name("org/name", "quantized")
+    assert understood("base_model:org/name", "finetune") == Name("org/name", "finetune")
     assert [name.relation for name in names_in({"relation": "Merge", "models": ["org/a"]})] == ["merge"]
     assert [name.relation for name in names_in({"relation": "child", "name": "org/a"}, "finetune")] == ["finetune"]
 

@@ -17,12 +17,17 @@ from hf_lineage.files.atomic import STALE, remove_file, write_atomically, write_
 
 
 def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):
-    with pytest.raises(SignatureError, match="cannot be written"):
-        write_atomically(tmp_path / "missing" / "a", b"x")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(SignatureError, match="cannot be written"):
-        write_atomically(tmp_path / "folder", b"x")
+    for name in ("missing/a", "folder"):
+        with pytest.raises(SignatureError, match="cannot be written"):
+            write_atomically(tmp_path / name, b"x")
     assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
+
+
+def run(statement, **kwargs):
+    """Run a statement about a function in a process of its own."""
+    script = f"import os, signal\nfrom pathlib import Path\nfrom hf_lineage.files.atomic import *\n{statement}\n"
+    return subprocess.run([sys.executable, "-c", script], check=False, **kwargs)
 
 
 class TestTemporaries:
@@ -67,28 +72,18 @@ class TestTemporaries:
         assert (folder / "pipe").read_bytes() == b"new"
 
     def test_killed_in_the_middle_it_leaves_the_old_content_and_one_such_file(self, folder):
-        script = (
-            "import os, pathlib, signal\n"
-            "from hf_lineage.files.atomic import write_atomically\n"
-            "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)\n"
-            f"write_atomically(pathlib.Path({str(folder / 'README.md')!r}), b'new')\n"
-        )
-        assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+        killed = "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)"
+        done = run(f"{killed}\nwrite_atomically(Path({str(folder / 'README.md')!r}), b'new')")
+        assert done.returncode == -signal.SIGKILL
         (left,) = (path for path in folder.iterdir() if path.name != "README.md")
         assert (folder / "README.md").read_bytes() == b"old"
         self.aged(left, 2 * STALE)
         write_atomically(folder / "README.md", b"new")
         assert [path.name for path in folder.iterdir()] == ["README.md"]
 
-    def test_a_file_keeps_its_permissions(self, folder):
-        for mode in (0o600, 0o644, 0o664):
-            (folder / "README.md").chmod(mode)
-            write_atomically(folder / "README.md", b"new")
-            assert stat.S_IMODE((folder / "README.md").stat().st_mode) == mode
-
 
 def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
-    file, contents = tmp_path / "a", [bytes([number]) * 2**18 for number in range(12)]
+    file, contents = tmp_path / "a", [bytes([number]) * 2**18 for number in range(6)]
     write_atomically(file, contents[0])
     seen, done = [], threading.Event()
 
@@ -106,22 +101,24 @@ def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
     assert {len(set(content)) for content in seen} == {1}
 
 
+@pytest.mark.parametrize("by_descriptor", [atomic.BY_DESCRIPTOR, False])
 @pytest.mark.parametrize("write", [write_atomically, write_output])
 @pytest.mark.parametrize("target", ["there", "missing"])
-def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, write, target):
+def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, monkeypatch, write, target, by_descriptor):
+    """On a system that cannot name files by an open folder, too."""
+    monkeypatch.setattr(atomic, "BY_DESCRIPTOR", by_descriptor)
     (tmp_path / "there").write_bytes(b"old")
     (tmp_path / "there").chmod(0o600)
     (tmp_path / "link").symlink_to(tmp_path / target)
-    write(tmp_path / "link", b"new")
-    assert (tmp_path / "link").read_bytes() == b"new"
+    for name in ("link", "a", "a"):
+        write(tmp_path / name, b"new")
     assert not (tmp_path / "link").is_symlink()
-    assert (tmp_path / "there").read_bytes() == b"old"
-    assert not (tmp_path / "missing").exists()
+    contents = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert contents == {"there": b"old", "link": b"new", "a": b"new"}
 
 
-def test_permissions_that_are_asked_for_are_there_with_the_name(tmp_path, monkeypatch):
+def test_permissions_are_kept_and_those_that_are_asked_for_are_there_with_the_name(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
-    (tmp_path / "a").chmod(0o666)
     modes = []
     renamed = os.replace
 
@@ -130,8 +127,11 @@ def test_permissions_that_are_asked_for_are_there_with_the_name(tmp_path, monkey
         modes.append(stat.S_IMODE((tmp_path / "a").stat().st_mode))
 
     monkeypatch.setattr(os, "replace", replace)
+    for mode in (0o600, 0o644, 0o664, 0o666):
+        (tmp_path / "a").chmod(mode)
+        write_atomically(tmp_path / "a", b"new")
     write_atomically(tmp_path / "a", b"new", 0o600)
-    assert modes == [0o600]
+    assert modes == [0o600, 0o644, 0o664, 0o666, 0o600]
 
 
 def test_what_is_written_stays_in_the_folder_that_was_opened(tmp_path, monkeypatch):
@@ -149,17 +149,6 @@ def test_what_is_written_stays_in_the_folder_that_was_opened(tmp_path, monkeypat
     write_atomically(tmp_path / "here/a", b"new")
     assert [path.name for path in (tmp_path / "moved").iterdir()] == ["a"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_a_system_that_cannot_name_files_by_an_open_folder_replaces_them_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic, "BY_DESCRIPTOR", False)
-    (tmp_path / "there").write_bytes(b"old")
-    (tmp_path / "link").symlink_to("there")
-    for name in ("link", "a", "a"):
-        write_output(tmp_path / name, b"new")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
-        "there": b"old", "link": b"new", "a": b"new",
-    }  # fmt: skip
 
 
 class TestOutput:
@@ -181,15 +170,11 @@ class TestOutput:
     @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no such file")
     @pytest.mark.parametrize(("name", "before"), [("/dev/stdout", b"before\n"), ("/proc/self/fd/1", b"")])
     def test_standard_output_by_its_name_is_written_to_whatever_it_is(self, tmp_path, name, before):
-        script = (
-            "import pathlib\nfrom hf_lineage.files.atomic import write_output\n"
-            f"write_output(pathlib.Path({name!r}), b'x')"
-        )
-        command = [sys.executable, "-c", script]
-        assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == b"x"
+        write = f"write_output(Path({name!r}), b'x')"
+        assert run(write, stdout=subprocess.PIPE).stdout == b"x"
         (tmp_path / "a").write_bytes(before)
         with (tmp_path / "a").open("ab") as stream:
-            subprocess.run(command, check=True, stdout=stream)
+            assert run(write, stdout=stream).returncode == 0
         assert (tmp_path / "a").read_bytes() == before + b"x"
         assert Path("/dev/stdout").is_symlink()
 
@@ -203,20 +188,18 @@ class TestOutput:
             (checkout / ".git").mkdir()
         else:
             monkeypatch.chdir(checkout)
-        for folder in (checkout, Path()) if not marked else (checkout,):
-            file = folder / "inner/reports/a"
+        for folder in (checkout,) if marked else (checkout, Path()):
             with pytest.raises(SignatureError, match="inner/reports is a link and is not followed; name another"):
-                write_output(file, b"x")
+                write_output(folder / "inner/reports/a", b"x")
         assert list((tmp_path / "outside").iterdir()) == []
 
     def test_a_link_of_the_machine_is_followed(self, tmp_path, monkeypatch):
         (tmp_path / "there/inner").mkdir(parents=True)
         (tmp_path / "link").symlink_to("there")
         (tmp_path / "there/.git").mkdir()
-        monkeypatch.chdir(tmp_path / "link")
-        write_output(tmp_path / "link/inner/a", b"x")
-        monkeypatch.chdir("/")
-        write_output(tmp_path / "link/inner/b", b"x")
+        for name, here in (("a", tmp_path / "link"), ("b", "/")):
+            monkeypatch.chdir(here)
+            write_output(tmp_path / "link/inner" / name, b"x")
         assert sorted(path.name for path in (tmp_path / "there/inner").iterdir()) == ["a", "b"]
 
 
@@ -235,30 +218,25 @@ def test_a_file_is_removed_a_link_alone_and_nothing_behind_a_link(tmp_path):
     assert not (tmp_path / "there/file").exists()
 
 
-def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):
-    def full(number):
-        raise OSError(28, "No space left on device")
-
-    (tmp_path / "a").write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(SignatureError) as error:
-        write_atomically(tmp_path / "a", b"new")
-    assert str(error.value) == f"{tmp_path / 'a'} cannot be written: No space left on device; name another file"
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
-
-
 def test_it_is_on_the_disk_before_it_takes_the_place_of_the_old_one(tmp_path, monkeypatch):
-    (tmp_path / "a").write_bytes(b"old")
+    """A full disk leaves the old file and nothing beside it."""
     synced = []
 
     def sync(number):
         synced.append((os.fstat(number).st_size, (tmp_path / "a").read_bytes()))
+        if len(synced) == 2:
+            raise OSError(28, "No space left on device")
 
+    (tmp_path / "a").write_bytes(b"old")
     monkeypatch.setattr(os, "fsync", sync)
     with (tmp_path / "a").open("rb") as stream:
         write_atomically(tmp_path / "a", b"newer")
         assert stream.read() == b"old"
-    assert synced == [(5, b"old")]
+    with pytest.raises(SignatureError) as error:
+        write_atomically(tmp_path / "a", b"newest")
+    assert synced == [(5, b"old"), (6, b"newer")]
+    assert str(error.value) == f"{tmp_path / 'a'} cannot be written: No space left on device; name another file"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"newer"}
 
 
 def test_a_name_that_is_taken_is_not_written_into(tmp_path, monkeypatch):

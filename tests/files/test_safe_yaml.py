@@ -29,9 +29,7 @@ def test_it_gives_what_the_plain_loader_gives(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[" * 200_000, "more than 100 lists and mappings inside each other"),
-        ("- " * 200_000, "more than 100 lists and mappings inside each other"),
-        ("{a: " * 200_000, "more than 100 lists and mappings inside each other"),
+        *((each * 200_000, "more than 100 lists and mappings inside each other") for each in ("[", "- ", "{a: ")),
         (BOMB, "its aliases make more than 1000000 values"),
         ("a: &a [*a]", "found unconstructable recursive node"),
         ("a: *b", "found undefined alias 'b'"),

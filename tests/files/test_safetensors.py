@@ -21,24 +21,24 @@ def names(file):
         return opened.offset_keys()
 
 
-def test_a_header_says_what_stands_where_whatever_becomes_of_the_file_meanwhile(file):
+def open_files():
+    """How many files this process has open."""
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_a_header_says_what_stands_where_whatever_becomes_of_the_file_meanwhile(file, monkeypatch):
+    """Nothing is left open; without nameless files the file itself is mapped."""
+    before = open_files()
+    with monkeypatch.context() as patched:
+        patched.delattr(os, "memfd_create")
+        assert list(names(file)) == ["a"]
     with opened_header(file) as (opened, begin, stamp):
         assert list(opened.offset_keys()) == ["a"]
         assert file.read_bytes()[begin:] == b"12345678"
         assert stamp.size == file.stat().st_size
         os.truncate(file, 0)
         assert opened.get_slice("a").get_shape() == [2]
-
-
-def test_without_nameless_files_the_file_itself_is_mapped(file, monkeypatch):
-    monkeypatch.delattr(os, "memfd_create")
-    assert list(names(file)) == ["a"]
-
-
-def test_a_header_leaves_nothing_open(file):
-    before = len(list(Path("/dev/fd").iterdir()))
-    names(file)
-    assert len(list(Path("/dev/fd").iterdir())) == before
+    assert open_files() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"1234567", b"\x01" + b"\0" * 7 + b"{", b"\xff" * 20])
@@ -48,9 +48,13 @@ def test_a_length_that_cannot_be_is_refused_before_anything_is_read(tmp_path, co
         names(tmp_path / "x")
 
 
-def test_bytes_are_read_where_they_are_and_others_are_an_error_and_no_signal(file):
+@pytest.mark.parametrize("at_a_place", [True, False])
+def test_bytes_are_read_where_they_are_and_others_are_an_error_and_no_signal(file, monkeypatch, at_a_place):
+    """Where no bytes can be read at a place they are read one after another."""
+    if not at_a_place:
+        monkeypatch.delattr(os, "preadv")
     room = bytearray(4)
-    read_into(file, file.stat().st_size - 6, memoryview(room), None)
+    read_into(file, file.stat().st_size - 6, memoryview(room), Stamp.take(file))
     assert room == b"3456"
     with pytest.raises(Changed, match="the file changed after its header was read"):
         read_into(file, file.stat().st_size - 6, memoryview(bytearray(7)), None)
@@ -72,44 +76,37 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
 
 
 def test_a_file_is_opened_once_while_anything_refers_to_its_stamp(file):
-    before = len(list(Path("/dev/fd").iterdir()))
-    stamp = Stamp.take(file)
+    before, stamp = open_files(), Stamp.take(file)
     for _ in range(3):
         read_into(file, 0, memoryview(bytearray(8)), stamp)
-    assert len(list(Path("/dev/fd").iterdir())) == before + 1
+    assert open_files() == before + 1
     del stamp
-    assert len(list(Path("/dev/fd").iterdir())) == before
+    assert open_files() == before
 
 
 def test_no_more_files_stay_open_than_a_process_may_have(tmp_path, monkeypatch):
     monkeypatch.setattr("hf_lineage.files.safetensors.MOST_OPEN", 3)
-    before, stamps = len(list(Path("/dev/fd").iterdir())), []
+    before, stamps = open_files(), []
     for number in range(10):
         (tmp_path / f"{number}").write_bytes(bytes([number]))
         stamps.append(Stamp.take(tmp_path / f"{number}"))
         read_into(tmp_path / f"{number}", 0, memoryview(bytearray(1)), stamps[-1])
-    assert len(list(Path("/dev/fd").iterdir())) <= before + 3
+    assert open_files() <= before + 3
     read_into(tmp_path / "0", 0, memoryview(bytearray(1)), stamps[0])
 
 
-def test_a_file_that_was_replaced_is_not_read_though_the_old_one_is_still_open(file):
-    stamp = Stamp.take(file)
-    read_into(file, 0, memoryview(bytearray(8)), stamp)
-    other = file.with_name("other")
-    other.write_bytes(file.read_bytes())
-    other.replace(file)
-    with pytest.raises(Changed):
-        read_into(file, 0, memoryview(bytearray(8)), stamp)
-
-
-def test_a_file_that_took_its_place_while_it_was_opened_is_not_kept(file, monkeypatch):
+def test_a_file_that_takes_its_place_is_not_read_nor_kept_where_it_was_opened(file, monkeypatch):
+    """Though the old one is still open."""
     stamp, other = Stamp.take(file), file.with_name("other")
-    other.write_bytes(b"another file")
+    other.write_bytes(file.read_bytes())
     with monkeypatch.context() as patched:
         patched.setattr("hf_lineage.files.safetensors.descriptor", lambda _: os.open(other, os.O_RDONLY))
         with pytest.raises(Changed):
             read_into(file, 0, memoryview(bytearray(8)), stamp)
     read_into(file, 0, memoryview(bytearray(8)), stamp)
+    other.replace(file)
+    with pytest.raises(Changed):
+        read_into(file, 0, memoryview(bytearray(8)), stamp)
 
 
 def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
@@ -134,10 +131,3 @@ def test_several_threads_read_one_file_at_once(tmp_path):
     starts = [(37 * n) % 16000 for n in range(400)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(read, starts)) == [start % 256 for start in starts]
-
-
-def test_where_no_bytes_can_be_read_at_a_place_they_are_read_one_after_another(file, monkeypatch):
-    monkeypatch.delattr(os, "preadv")
-    room = bytearray(4)
-    read_into(file, file.stat().st_size - 6, memoryview(room), Stamp.take(file))
-    assert room == b"3456"

@@ -16,7 +16,7 @@ from hf_lineage.hub.client import translated_messages
 from tests.invoking import lineage, process
 from tests.models import card, fine_tuned, shard, tiny_llama
 from tests.server import faults, serving
-from tests.server.client import remote
+from tests.server.client import connect, remote
 
 TOKEN = "hf_averysecrettoken"
 LOGGER = logging.getLogger("huggingface_hub.utils._http")
@@ -35,7 +35,7 @@ def served(tmp_path):
         yield running
 
 
-def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_path):
+def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_path, monkeypatch):
     """Nothing is logged of the Hub's advice, or of a temporary failure that the client repeats itself."""
     commit = served.commit("fern/child", "main")
     advising = {"X-HF-Warning": f"unauthenticated; {ADVICE}"}
@@ -45,10 +45,12 @@ def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_p
     assert (first.code, first.err, [fault for fault in served.faults if fault.left]) == (0, "", [])
     assert first.out.startswith(f"fern/child @ {commit}\n")
     assert (first.rows[0][0], first.rows[0][-1]) == ("acme/base", "inherited")
+    connect(served, tmp_path / "home/hub", monkeypatch)
     for model in ("fern/child", "acme/base"):
-        snapshot_download(model, endpoint=served.url, cache_dir=tmp_path / "home/hub")
+        snapshot_download(model)
     served.forget()
-    again = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    again = lineage("check", "fern/child")
     assert (again.code, again.err, again.rows) == (first.code, first.err, first.rows)
     assert (served.requests, served.parts) == ([], [])
 
@@ -66,15 +68,10 @@ def test_only_what_is_needed_is_downloaded(online, tmp_path):
         (tmp_path / "child" / file).parent.mkdir(exist_ok=True)
         (tmp_path / "child" / file).write_bytes(b"unwanted")
     assert lineage("check", "fern/child").code == 0
-    assert online.downloads() == {
-        "fern/child/README.md",
-        "fern/child/config.json",
-        "fern/child/model.safetensors",
-        "acme/base/config.json",
-        "acme/base/model.safetensors.index.json",
-        "acme/base/model-00001-of-00002.safetensors",
-        "acme/base/model-00002-of-00002.safetensors",
-    }
+    shards = {f"acme/base/model-0000{number}-of-00002.safetensors" for number in (1, 2)}
+    base = {"acme/base/config.json", "acme/base/model.safetensors.index.json"}
+    child = {f"fern/child/{file}" for file in ("README.md", "config.json", "model.safetensors")}
+    assert online.downloads() == {*base, *shards, *child}
 
 
 def test_where_nothing_is_declared_or_can_be_read_no_weights_are_downloaded(online, tmp_path):
@@ -88,7 +85,7 @@ def test_where_nothing_is_declared_or_can_be_read_no_weights_are_downloaded(onli
     assert online.downloads() == {"fern/child/README.md", "fern/child/config.json"}
 
 
-def test_a_revision_is_pinned_to_its_commit_and_so_is_one_of_the_base(online, tmp_path):
+def test_a_revision_is_pinned_to_its_commit_and_commands_take_a_name_of_the_hub(online, tmp_path):
     other = card(tiny_llama(tmp_path / "v2", seed=1), "acme/base")
     commit = online.publish("fern/child", other, revision="v2")
     found = lineage("check", "fern/child@v2")
@@ -99,9 +96,6 @@ def test_a_revision_is_pinned_to_its_commit_and_so_is_one_of_the_base(online, tm
     online.publish("acme/base", other, revision="v2")
     assert lineage("check", "fern/child", "--base", "acme/base@v2").code == 1
     assert lineage("check", "fern/child", "--base", "acme/base@main").code == 0
-
-
-def test_extract_and_inspect_take_a_name_of_the_hub(online, tmp_path):
     assert lineage("extract", "fern/child", "-o", tmp_path / "child.sig").code == 0
     assert lineage("compare", "acme/base", tmp_path / "child.sig").code == 0
     assert lineage("inspect", "acme/base").out.startswith("acme/base: LlamaForCausalLM, factorization llama, 2 layers")
@@ -146,21 +140,21 @@ def test_a_shard_that_the_hub_has_not_is_an_error(online, tmp_path):
     assert "names the shard model-00002-of-00002.safetensors, which is missing" in error
 
 
-@pytest.mark.parametrize("base", ["{tmp_path}/base", "./base", "../base"])
-def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, monkeypatch, base):
-    monkeypatch.chdir(tmp_path)
-    base = base.format(tmp_path=tmp_path)
-    card(tmp_path / "child", base)
-    found = lineage("check", "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "no-base")
-    assert "It is a path on the machine that trained the model, not a name" in found.sentences
+PATH = "It is a path on the machine that trained the model, not a name"
+GONE = "acme/base is not on the Hub, or is private"
 
 
-def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("base", "why"), [("{here}/base", PATH), ("./base", PATH), ("../base", PATH), ("acme/base", GONE)]
+)
+def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, monkeypatch, base, why):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(tmp_path / "base", tmp_path / "acme/base")
     online.refused["acme/base"] = (404, "RepoNotFound")
-    assert lineage("check", "fern/child").rows[0][-1] == "no-base"
+    card(tmp_path / "child", base.format(here=tmp_path))
+    found = lineage("check", "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "no-base")
+    assert why in found.sentences
     error = lineage("check", "fern/child", "--base", "acme/base").error
     assert "there is a folder ./acme/base here: write ./acme/base" in error
     assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "inherited"
@@ -189,25 +183,19 @@ def test_a_real_warning_is_one_line_and_advice_is_none(source, caplog):
     ]
 
 
-def test_before_and_afterwards_the_client_says_what_it_says(caplog):
+def test_before_and_after_every_request_the_client_says_what_it_says(caplog):
+    """One that ends earlier in another thread changes nothing for the others."""
     LOGGER.warning(ADVICE)
     with translated_messages(), translated_messages():
-        pass
-    LOGGER.warning("%s", REAL)
-    assert caplog.messages == [ADVICE, REAL]
-
-
-def test_another_request_that_ends_earlier_changes_nothing(caplog):
-    with translated_messages():
         other = threading.Thread(target=lambda: client.ask("a/b", lambda: None))
         other.start()
         other.join()
         LOGGER.warning(ADVICE)
-    assert caplog.messages == []
+    LOGGER.warning("%s", REAL)
+    assert caplog.messages == [ADVICE, REAL]
 
 
 def test_the_client_has_a_logger_of_each_of_these_names():
-    modules = ("_snapshot_download", "file_download", "hf_api", "utils._http")
-    assert modules == client.SOURCES
+    assert client.SOURCES == ("_snapshot_download", "file_download", "hf_api", "utils._http")
     for module in (huggingface_hub.file_download, huggingface_hub.hf_api):
         assert module.logger.name.removeprefix("huggingface_hub.") in client.SOURCES

@@ -10,12 +10,11 @@ from huggingface_hub import constants
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 
 from hf_lineage.errors import NetworkError, RepositoryError
-from hf_lineage.hub import commits
+from hf_lineage.hub import client, commits
 from tests.server import faults, serving
-from tests.server.answers import Answer
 from tests.server.client import connect
 from tests.server.commits import Commits
-from tests.server.hub import Hub
+from tests.server.hub import Answer, Hub
 
 MODEL, CARD, CONFIG, WEIGHTS = "fern/child", "README.md", "config.json", "model.safetensors"
 BASE, TITLE, DESCRIPTION, ALWAYS = "acme/base", "A title", "A description.", 10**6
@@ -27,15 +26,20 @@ def nothing_listed():
     commits.tree.cache_clear()
 
 
+def taking(hub, folder):
+    """Let a Hub publish a model in a folder, and take commits."""
+    for name in ("child", "commits"):
+        (folder / name).mkdir()
+    (folder / "child" / CONFIG).write_bytes(b"{}")
+    hub.publish(MODEL, folder / "child")
+    return Commits(hub, folder / "commits").attach()
+
+
 @pytest.fixture
 def writable(online, tmp_path, monkeypatch):
     """A Hub with one model, which takes commits of wren's."""
-    for folder in ("child", "commits"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "child" / CONFIG).write_bytes(b"{}")
-    online.publish(MODEL, tmp_path / "child")
     monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-    return Commits(online, tmp_path / "commits").attach()
+    return taking(online, tmp_path)
 
 
 def head(writable, revision="main"):
@@ -58,11 +62,15 @@ def propose(writable, files):
 
 
 class TestCommit:
-    def test_it_has_all_files_small_and_large_and_its_address_is_returned(self, writable):
+    def test_it_has_all_files_and_shows_its_progress_on_a_terminal_only(self, writable, monkeypatch):
+        """Its address is returned, and bars are as before."""
+        error, before = StringIO(), are_progress_bars_disabled()
+        monkeypatch.setattr(sys, "stderr", error)
         url = commit(writable, {CARD: b"A card.", WEIGHTS: b"weights"})
         assert url == f"{writable.hub.url}/{MODEL}/commit/{head(writable)}"
         assert writable.made == [(MODEL, "main", [CARD, WEIGHTS])]
         assert writable.file(MODEL, "main", WEIGHTS) == b"weights"
+        assert (error.getvalue(), are_progress_bars_disabled()) == ("", before)
 
     def test_it_goes_to_the_branch_that_is_named(self, writable, tmp_path):
         writable.hub.publish(MODEL, tmp_path / "child", revision="v2")
@@ -88,14 +96,6 @@ class TestCommit:
             commit(writable)
         assert len([request for request in writable.hub.requests if "/commit/" in request]) == 1
 
-    def test_its_progress_is_shown_on_a_terminal_only_and_bars_are_as_before(self, writable, monkeypatch):
-        error = StringIO()
-        monkeypatch.setattr(sys, "stderr", error)
-        before = are_progress_bars_disabled()
-        commit(writable, {WEIGHTS: b"weights"})
-        assert error.getvalue() == ""
-        assert are_progress_bars_disabled() is before
-
 
 class TestPropose:
     def test_it_is_opened_then_updated_then_left_as_it_is(self, writable):
@@ -106,10 +106,6 @@ class TestPropose:
         assert [made[:2] for made in writable.made] == [(MODEL, "refs/pr/1")] * 2
         assert head(writable) != head(writable, "refs/pr/1")
 
-    def test_where_nothing_would_change_nobody_is_asked_who_writes(self, writable):
-        assert propose(writable, {CONFIG: b"{}"}) == commits.SAME
-        assert writable.hub.requests == []
-
     def test_of_several_open_ones_the_latest_is_meant(self, writable):
         for title in (TITLE, TITLE, "Something else"):
             writable.propose(MODEL, "wren", title)
@@ -119,43 +115,37 @@ class TestPropose:
         assert commits.open_proposal(MODEL, TITLE) == 2
         assert commits.open_proposal(MODEL, "Nothing of the kind") is None
 
-    def test_without_an_account_it_says_how_to_get_one(self, writable, monkeypatch):
+    def test_without_an_account_it_says_how_to_get_one_unless_nothing_would_change(self, writable, monkeypatch):
         monkeypatch.delenv("HF_TOKEN")
+        assert propose(writable, {CONFIG: b"{}"}) == commits.SAME
+        assert writable.hub.requests == []
         with pytest.raises(RepositoryError, match="writing needs an account; run `hf auth login` or set HF_TOKEN"):
             propose(writable, {CARD: b"One."})
 
 
-class TestSameFiles:
-    def test_files_are_compared_by_content_and_some_may_differ(self, writable):
-        first = head(writable)
-        second = writable.push(MODEL, "main", {CARD: b"A card."})
-        third = writable.push(MODEL, "main", {WEIGHTS: b"weights"})
-        assert commits.same_files(MODEL, first, second, besides=[CARD])
-        assert not commits.same_files(MODEL, first, second, besides=[])
-        assert not commits.same_files(MODEL, second, third, besides=[CARD])
-
-    def test_a_commit_that_is_gone_has_not_the_same_files(self, writable):
-        assert not commits.same_files(MODEL, "f" * 40, head(writable), besides=[])
-
-    def test_a_network_that_fails_is_not_the_answer_no(self, writable):
-        writable.hub.plan(faults.unavailable, "/tree/", times=ALWAYS)
-        with pytest.raises(NetworkError):
-            commits.same_files(MODEL, head(writable), writable.push(MODEL, "main", {CARD: b"x"}), besides=[])
+def test_files_of_two_commits_are_compared_by_content_and_some_may_differ(writable):
+    first = head(writable)
+    second = writable.push(MODEL, "main", {CARD: b"A card."})
+    third = writable.push(MODEL, "main", {WEIGHTS: b"weights"})
+    assert commits.same_files(MODEL, first, second, besides=[CARD])
+    assert not commits.same_files(MODEL, first, second, besides=[])
+    assert not commits.same_files(MODEL, second, third, besides=[CARD])
+    assert not commits.same_files(MODEL, "f" * 40, first, besides=[]), "a commit that is gone"
+    writable.hub.plan(faults.unavailable, "/tree/", times=ALWAYS)
+    with pytest.raises(NetworkError):
+        commits.same_files(MODEL, first, writable.push(MODEL, "main", {CARD: b"x"}), besides=[])
 
 
-def test_a_commit_is_listed_once_with_the_sha256_of_large_files(server):
+def test_a_branch_is_where_it_stands_and_a_commit_is_listed_once_with_its_digests(server):
     commit = server.hub.commit(BASE, "main")
+    assert commits.head(BASE) == commit
+    with pytest.raises(RepositoryError, match="has no such revision"):
+        commits.head(BASE, "gone")
     found = commits.tree(BASE, commit)
     sizes = {file: (entry.size > 1000, len(entry.content)) for file, entry in found.items()}
     assert sizes == {WEIGHTS: (True, 64), "config.json": (False, 40)}
     assert commits.tree(BASE, commit) == found
     assert len([request for request in server.hub.requests if "/tree/" in request]) == 1
-
-
-def test_a_branch_is_where_it_stands(server):
-    assert commits.head(BASE) == server.hub.commit(BASE, "main")
-    with pytest.raises(RepositoryError, match="has no such revision"):
-        commits.head(BASE, "gone")
 
 
 @pytest.fixture
@@ -175,10 +165,9 @@ def pages(hub):
     return hub.requests.count("GET /api/models")
 
 
-def test_all_models_of_an_author_come_the_latest_first_with_their_commits(hub):
-    names = [f"fern/m{number}" for number in (6, 5, 4, 3, 2, 1)]
-    assert commits.published("fern") == [f"{name}@{hub.commit(name, 'main')}" for name in names]
-    assert pages(hub) == 3
+def latest(hub):
+    """The models of fern, the latest first, with their commits."""
+    return [f"fern/m{number}@{hub.commit(f'fern/m{number}', 'main')}" for number in (6, 5, 4, 3, 2, 1)]
 
 
 def test_a_page_without_models_is_the_last_whatever_it_names_as_the_next(hub):
@@ -198,15 +187,22 @@ def test_who_has_a_token_is_not_told_to_set_one_for_an_account_without_models(hu
         commits.published("nobody")
 
 
-def test_a_page_that_is_put_off_is_asked_for_again(hub):
+def test_models_of_an_author_come_the_latest_first_and_a_page_is_asked_for_again(hub):
     hub.plan(faults.too_many(retry_after=7), "GET hub/api/models", skip=1)
-    assert len(commits.published("fern")) == 6
+    assert commits.published("fern") == latest(hub)
     assert pages(hub) == 4
 
 
-def test_a_hub_that_is_gone_is_the_networks_fault(hub):
+def test_a_hub_that_is_gone_or_forbidden_lists_nothing_nor_more_than_can_be_true(hub, monkeypatch):
+    """Nobody is told to download an author."""
+    monkeypatch.setattr(commits, "MOST_LISTED", 5)
+    with pytest.raises(RepositoryError, match="fern has more than 5 models; name those to read"):
+        commits.published("fern")
     hub.plan(faults.hung_up, times=ALWAYS)
     with pytest.raises(NetworkError, match="cannot be fetched from the Hub"):
+        commits.published("fern")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(RepositoryError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
         commits.published("fern")
 
 
@@ -217,28 +213,88 @@ def test_without_a_network_the_list_is_given_up_at_once(tmp_path, monkeypatch):
     assert waited == []
 
 
-def test_offline_nothing_is_listed_and_nobody_is_told_to_download_an_author(hub, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(RepositoryError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
-        commits.published("fern")
-
-
-def test_more_models_than_can_be_true_are_not_listed(hub, monkeypatch):
-    monkeypatch.setattr(commits, "MOST_LISTED", 5)
-    with pytest.raises(RepositoryError, match="fern has more than 5 models; name those to read"):
-        commits.published("fern")
-
-
 def test_what_can_be_no_model_is_left_out(hub):
     names = ("fern/x\n::error::owned\u202e", "fern/" + "x" * 300, "fern/../../etc", "fern/<script>`|", "x")
     hub.odd = [{"id": name, "sha": "0" * 40} for name in names]
     hub.odd += [{"id": "fern/x", "sha": "../../etc/passwd"}, {"id": ["fern/x"], "sha": 7}]
     hub.page = 1000
-    assert commits.published("fern") == [f"fern/m{n}@{hub.commit(f'fern/m{n}', 'main')}" for n in (6, 5, 4, 3, 2, 1)]
+    assert commits.published("fern") == latest(hub)
 
 
-@pytest.mark.parametrize("odd", [{}, "x", []], ids=str)
-def test_an_answer_that_the_hub_would_not_give_is_the_networks_fault(hub, odd):
-    hub.odd = [odd]
-    with pytest.raises(NetworkError, match=r"fern: this answer did not come from a Hub \(.*\); check HF_ENDPOINT"):
-        commits.published("fern")
+NO_JSON = {"a page": b"<html>", "nothing": b"", "no UTF-8": b"\xff", "too deep": b"[" * 100_000}
+NO_OBJECTS = {"null": b"null", "a number": b"7", "a text": b'"x"', "a list of numbers": b"[1]"}
+ODD = NO_JSON | NO_OBJECTS
+NO_MODELS = {"no model": b"[{}]", "a text for one": b'["x"]', "a list for one": b"[[]]"}
+NO_NAMES = {"no fields": b"[{}]", "no path": b'[{"type": "file"}]'}
+NO_TEXT = {"a number for a name": b'{"id": 7, "sha": 7}', "no commit": b'{"id": null}'}
+NO_SIZE = {"no size": b'[{"type": "file", "path": "x", "size": "y", "oid": "0"}]'}
+NO_CONTENT = {"no content": b'[{"type": "file", "path": "x", "size": 1, "oid": 7}]'}
+MODELS, TREE = f"GET hub/api/models/{MODEL}", "/tree/"
+
+
+def sent(file, head):
+    return commits.commit(MODEL, {file: b"x"}, head, "A change")
+
+
+PATHS = {
+    "whose model it is": (MODELS, lambda head: client.snapshot(MODEL, None, [CONFIG]), ODD | NO_TEXT),
+    "files of a snapshot": (TREE, lambda head: client.snapshot(MODEL, None, [CONFIG]), ODD | NO_NAMES),
+    "names of files": (TREE, lambda head: client.listing(MODEL, head), ODD | NO_NAMES),
+    "digests": (TREE, lambda head: client.digests(MODEL, head), ODD | NO_NAMES),
+    "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
+    "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
+    "branch": (MODELS, lambda head: commits.head(MODEL), ODD | NO_TEXT),
+    "some files": ("/paths-info/", lambda head: commits.fetched(MODEL, head, CONFIG, largest=9), ODD | NO_NAMES),
+    "models of an author": ("GET hub/api/models", lambda head: commits.published("fern"), ODD | NO_MODELS),
+    "account": ("whoami", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
+    "pull requests": ("/discussions", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
+    "examined card": ("validate-yaml", lambda head: sent(CARD, head), ODD),
+    "how to send": ("/preupload/", lambda head: sent(CONFIG, head), ODD),
+    "where to send": ("/objects/batch", lambda head: sent(WEIGHTS, head), ODD),
+    "commit": ("/commit/", lambda head: sent(CONFIG, head), ODD),
+}
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory):
+    """A Hub with one model, which takes commits."""
+    with serving() as hub:
+        room = taking(hub, tmp_path_factory.mktemp("malformed"))
+        (hub.published[MODEL]["main"] / WEIGHTS).write_bytes(b"weights")
+        yield room
+
+
+@pytest.fixture
+def answering(room, tmp_path, monkeypatch):
+    connect(room.hub, tmp_path / "cache", monkeypatch)
+    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+    room.hub.faults.clear()
+    return room.hub
+
+
+@pytest.mark.parametrize(("path", "body"), [(path, body) for path, (_, _, odd) in PATHS.items() for body in odd])
+def test_an_answer_of_another_form_is_the_networks_fault_and_said_in_one_line(answering, path, body):
+    where, ask, bodies = PATHS[path]
+    answer = Answer(200, bodies[body], {"Content-Type": "application/json"})
+    answering.plan(lambda right: answer, where, times=ALWAYS)
+    with pytest.raises(NetworkError) as found:
+        ask(answering.commit(MODEL, "main"))
+    said = str(found.value)
+    assert "fern" in said
+    assert "this answer did not come from a Hub (" in said or "cannot be a model" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_right_answer_is_taken(answering, path):
+    _, ask, _ = PATHS[path]
+    ask(answering.commit(MODEL, "main"))
+
+
+def test_a_file_without_the_headers_of_the_hub_is_no_answer_of_the_hub(answering):
+    answering.plan(lambda right: Answer(200), "HEAD hub/", times=ALWAYS)
+    no_answer = r"did not come from a Hub \(FileMetadataError: .*; check HF_ENDPOINT"
+    with pytest.raises(NetworkError, match=no_answer):
+        client.snapshot(MODEL, None, [CONFIG])
+    with pytest.raises(NetworkError, match=no_answer):
+        commits.fetched(MODEL, answering.commit(MODEL, "main"), CONFIG)

@@ -15,8 +15,11 @@ CDN = "https://cdn.example/x"
 
 
 def answered(status, kind=errors.HfHubHTTPError):
-    """An error with an answer, as the client raises it: some lines, and an address with a signature."""
-    text = f"{status} for url {CDN}?Signature=secret\nand more"
+    """An error with an answer, as the client raises it: some lines, and an address with a signature.
+
+    The client puts empty lines before what the Hub says of 403 and 429.
+    """
+    text = f"\n\n{status} for url {CDN}?Signature=secret\nand more"
     return kind(text, response=httpx.Response(status, request=REQUEST))
 
 
@@ -41,6 +44,13 @@ def refused(status):
 
 
 GATED = "m is gated: request access on its page and set HF_TOKEN"
+NO_REVISION = "m has no such revision on the Hub; check the part after the @"
+PRIVATE = "m is not on the Hub, or is private; check the name, or set HF_TOKEN"
+NO_TOKEN = f"m: the Hub does not accept the token (401 for url {CDN}); log in again, or correct HF_TOKEN"
+NO_WRITING = "m: nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it"
+NO_ACCOUNT = "m: writing needs an account; run `hf auth login` or set HF_TOKEN"
+NO_CARD = "m: the Hub refuses README.md: Invalid metadata. - is it odd? yes; correct it and run again"
+INVALID = because(ValueError("Invalid metadata.\n- is it odd? yes"), answered(400, errors.BadRequestError))
 OIDC = (
     "m: the token for HF_OIDC_RESOURCE cannot be obtained (none here); give the job `permissions: id-token: write`, "
     "make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
@@ -69,21 +79,9 @@ EITHER = [
 READING = [
     (errors.OfflineModeIsEnabled("off"), RepositoryError, OFFLINE),
     (answered(403, errors.GatedRepoError), RepositoryError, GATED),
-    (
-        answered(404, errors.RevisionNotFoundError),
-        RepositoryError,
-        "m has no such revision on the Hub; check the part after the @",
-    ),
-    (
-        answered(401, errors.RepositoryNotFoundError),
-        RepositoryError,
-        "m is not on the Hub, or is private; check the name, or set HF_TOKEN",
-    ),
-    (
-        answered(401),
-        RepositoryError,
-        f"m: the Hub does not accept the token (401 for url {CDN}); log in again, or correct HF_TOKEN",
-    ),
+    (answered(404, errors.RevisionNotFoundError), RepositoryError, NO_REVISION),
+    (answered(401, errors.RepositoryNotFoundError), RepositoryError, PRIVATE),
+    (answered(401), RepositoryError, NO_TOKEN),
     *((answered(status), NetworkError, unfetched(f"{status} for url {CDN}")) for status in (408, 429, 500, 507)),
     *(
         (answered(status), RepositoryError, f"m cannot be read from the Hub ({status} for url {CDN}); check its name")
@@ -99,16 +97,8 @@ READING = [
     *EITHER,
 ]
 WRITING = [
-    (
-        errors.OfflineModeIsEnabled("off"),
-        RepositoryError,
-        "m: nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
-    ),
-    (
-        errors.LocalTokenNotFoundError("none"),
-        RepositoryError,
-        "m: writing needs an account; run `hf auth login` or set HF_TOKEN",
-    ),
+    (errors.OfflineModeIsEnabled("off"), RepositoryError, NO_WRITING),
+    (errors.LocalTokenNotFoundError("none"), RepositoryError, NO_ACCOUNT),
     (answered(412), BranchMovedError, "m: the branch changed during the check; run again"),
     *((answered(status), RepositoryError, refused(status)) for status in (401, 403, 404)),
     (answered(403, errors.GatedRepoError), RepositoryError, refused(403)),
@@ -116,11 +106,7 @@ WRITING = [
         (answered(status), NetworkError, f"m: the Hub answers {status} ({status} for url {CDN}); run again later")
         for status in (400, 429, 500)
     ),
-    (
-        because(ValueError("Invalid metadata.\n- is it odd? yes"), answered(400, errors.BadRequestError)),
-        RepositoryError,
-        "m: the Hub refuses README.md: Invalid metadata. - is it odd? yes; correct it and run again",
-    ),
+    (INVALID, RepositoryError, NO_CARD),
     (because(RuntimeError("x"), OSError("cut")), NetworkError, "m: the upload failed (cut); run again"),
     (RuntimeError("broken"), NetworkError, "m: the upload failed (broken); run again"),
     (httpx.ConnectError("refused"), NetworkError, "m: the Hub cannot be reached (refused); run again"),
@@ -161,16 +147,7 @@ def told(error, request="reading"):
 def test_an_endpoint_and_a_proxy_of_the_user_are_named_and_no_password(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://me:secret@mirror.example")
     monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy.example")
-    assert told(ConnectionError("cut")) == (
-        "m cannot be fetched from the Hub by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut); check the connection "
-        "and try again"
-    )
-    assert told(ConnectionError("cut"), "writing") == (
-        "m: the Hub cannot be reached by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut); run again"
-    )
-
-
-def test_a_reason_that_begins_with_empty_lines_is_told():
-    """The client puts them before what the Hub says of 403 and 429."""
-    refusal = errors.HfHubHTTPError("\n\n403 Forbidden: no.\nmore", response=httpx.Response(403, request=REQUEST))
-    assert told(refusal) == "m cannot be read from the Hub (403 Forbidden: no.); check its name"
+    by = "by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut);"
+    cut = ConnectionError("cut")
+    assert told(cut) == f"m cannot be fetched from the Hub {by} check the connection and try again"
+    assert told(cut, "writing") == f"m: the Hub cannot be reached {by} run again"

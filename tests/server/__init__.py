@@ -3,8 +3,7 @@
 Routes are functions in a table: a module that adds some imports `route`, and `serving` answers them.
 """
 
-from tests.server.answers import Answer, Request, route
-from tests.server.hub import Hub
+from tests.server.hub import Answer, Hub, Request, route
 from tests.server.server import serving
 
 __all__ = ["Answer", "Hub", "Request", "route", "serving"]

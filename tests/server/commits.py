@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.server.answers import Answer, Request, json_answer, refusal, route
-from tests.server.hub import Hub
+from tests.server.hub import Answer, Hub, Request, json_answer, refusal, route
 from tests.server.reading import LARGE
 
 _REPO = r"hub/api/models/(?P<name>[^/]+/[^/]+)"
@@ -59,17 +58,9 @@ class Commits:
     def propose(self, name: str, author: str, title: str, status: str = "open", pull_request: bool = True) -> int:
         """List a discussion and return its number; a pull request begins where main stands."""
         number = len(self.proposals) + 1
-        self.proposals.append(
-            {
-                "num": number,
-                "title": title,
-                "author": {"name": author},
-                "createdAt": "2026-11-01T00:00:00.000Z",
-                "status": status,
-                "repo": {"name": name, "type": "model"},
-                "isPullRequest": pull_request,
-            }
-        )
+        who = {"author": {"name": author}, "repo": {"name": name, "type": "model"}}
+        what = {"num": number, "title": title, "createdAt": "2026-11-01T00:00:00.000Z", "status": status}
+        self.proposals.append({**who, **what, "isPullRequest": pull_request})
         if pull_request:
             self.hub.published[name][f"refs/pr/{number}"] = self.hub.published[name]["main"]
         return number
@@ -80,12 +71,12 @@ class Commits:
             return json_answer({"error": "refused"}, self.refusal)
         if revision not in self.hub.published[name]:
             return json_answer({"error": "Invalid rev id"}, 404)
-        lines = [json.loads(line) for line in body.splitlines()]
-        header = next(line["value"] for line in lines if line["key"] == "header")
-        sent = [line["value"] for line in lines if line["key"] == "file"]
-        files = {file["path"]: base64.b64decode(file["content"]) for file in sent}
-        large = [line["value"] for line in lines if line["key"] == "lfsFile"]
-        files |= {file["path"]: self.uploaded[file["oid"]] for file in large}
+        sent: dict[str, list[dict[str, str]]] = {"file": [], "lfsFile": []}
+        for line in map(json.loads, body.splitlines()):
+            sent.setdefault(line["key"], []).append(line["value"])
+        (header,) = sent["header"]
+        files = {file["path"]: base64.b64decode(file["content"]) for file in sent["file"]}
+        files |= {file["path"]: self.uploaded[file["oid"]] for file in sent["lfsFile"]}
         if query.get("create_pr"):
             revision = f"refs/pr/{self.propose(name, str(self.account), header['summary'])}"
             self.hub.published[name][revision] = self.hub.published[name][header["parentCommit"]]
@@ -119,21 +110,18 @@ def validate(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
 def preupload(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     paths = [file["path"] for file in json.loads(request.body)["files"]]
     modes = {path: "lfs" if Path(path).suffix in LARGE else "regular" for path in paths}
-    return json_answer(
-        {"files": [{"path": path, "uploadMode": mode, "shouldIgnore": False} for path, mode in modes.items()]}
-    )
+    files = [{"path": path, "uploadMode": mode, "shouldIgnore": False} for path, mode in modes.items()]
+    return json_answer({"files": files})
 
 
 @route("POST", r"hub/(?P<name>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
 def batch(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     """Where large files are sent to, those that are not there yet."""
     objects = json.loads(request.body)["objects"]
-    known = _commits(hub).uploaded
-    todo = [
-        each | ({} if each["oid"] in known else {"actions": {"upload": {"href": f"{hub.cdn}/upload/{each['oid']}"}}})
-        for each in objects
-    ]
-    return json_answer({"transfer": "basic", "objects": todo})
+    for each in objects:
+        if each["oid"] not in _commits(hub).uploaded:
+            each["actions"] = {"upload": {"href": f"{hub.cdn}/upload/{each['oid']}"}}
+    return json_answer({"transfer": "basic", "objects": objects})
 
 
 @route("PUT", r"cdn/upload/(?P<oid>[0-9a-f]{64})")

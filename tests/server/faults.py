@@ -1,22 +1,23 @@
 """Faults: what an answer may become on its way. Each is a function of the right answer."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tests.server.answers import Answer, refusal
-
-Fault = Callable[[Answer], Answer]
+from tests.server.hub import Answer, Fault, refusal
 
 
-@dataclass
-class Planned:
-    """A fault that meets some of the requests whose `METHOD place/path` holds a text."""
+def says(answer: Answer) -> Fault:
+    """Say something else, whatever the right answer is."""
+    return lambda right: answer
 
-    fault: Fault
-    where: str
-    left: int
-    skip: int = 0
-    """How many of them pass before."""
+
+unavailable = says(Answer(503))
+gated = says(refusal(403, "GatedRepo"))
+"""As for a model whose conditions nobody has accepted."""
+unauthorized = says(refusal(401, "RepoNotFound"))
+"""As for a private model without a token."""
+missing = says(refusal(404, "EntryNotFound"))
+expired = says(Answer(403))
+"""As the CDN says it of a signature that is too old."""
 
 
 def slow(seconds: float) -> Fault:
@@ -28,32 +29,7 @@ def too_many(retry_after: int | None = None, reset: int | None = None) -> Fault:
     """429, with what it says about when to come back."""
     said = {"Retry-After": str(retry_after)} if retry_after is not None else {}
     said |= {"RateLimit": f'"resolvers";r=0;t={reset}'} if reset is not None else {}
-    return lambda right: Answer(429, headers=said)
-
-
-def unavailable(right: Answer) -> Answer:
-    """503."""
-    return Answer(503)
-
-
-def gated(right: Answer) -> Answer:
-    """403, as for a model whose conditions nobody has accepted."""
-    return refusal(403, "GatedRepo")
-
-
-def unauthorized(right: Answer) -> Answer:
-    """401, as for a private model without a token."""
-    return refusal(401, "RepoNotFound")
-
-
-def missing(right: Answer) -> Answer:
-    """404."""
-    return refusal(404, "EntryNotFound")
-
-
-def expired(right: Answer) -> Answer:
-    """403, as the CDN says it of a signature that is too old."""
-    return Answer(403)
+    return says(Answer(429, headers=said))
 
 
 def whole(right: Answer) -> Answer:

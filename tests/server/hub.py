@@ -1,23 +1,71 @@
-"""What is published on the small Hub, what goes wrong, and what was asked for."""
+"""A small Hub as plain values: requests and answers, what is published, what goes wrong, and what was asked for.
+
+A table leads from a request to the function that answers it.
+"""
 
 import hashlib
+import json
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tests.server.answers import Answer, Request
-from tests.server.faults import Fault, Planned
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from tests.server.commits import Commits
 
 FILE = re.compile(r"/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
-
 BEGINNING = datetime(2026, 11, 1, tzinfo=UTC)
 LARGE_FILE = re.compile(r"/(.+?)/[0-9a-f]{40}/(.+)")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as it came in."""
+
+    method: str
+    target: str
+    """Path and query as sent."""
+    path: str
+    """Still quoted: a slash in a revision is %2F."""
+    query: dict[str, str]
+    headers: dict[str, str]
+    """By lower-case name."""
+    body: bytes
+    place: str
+    """Which server was asked: hub or cdn."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer; a fault makes another one of it."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    file: Path | None = None
+    """What the body is a part of."""
+    pause: float = 0
+    """Seconds before anything is said."""
+    cut: int | None = None
+    """The connection is closed after so many bytes of the body."""
+
+
+Fault = Callable[[Answer], Answer]
+
+
+@dataclass
+class Planned:
+    """A fault that meets some of the requests whose `METHOD place/path` holds a text."""
+
+    fault: Fault
+    where: str
+    left: int
+    skip: int = 0
+    """How many of them pass before."""
 
 
 @dataclass(frozen=True)
@@ -128,3 +176,40 @@ class Hub:
             else:
                 return right
         return plan.fault(right)
+
+
+Route = Callable[[Hub, Request, dict[str, str]], Answer]
+ROUTES: list[tuple[str, re.Pattern[str], Route]] = []
+
+
+def route(methods: str, pattern: str) -> Callable[[Route], Route]:
+    """Enter a function into the table; the first route whose pattern is the whole of `METHOD place/path` answers.
+
+    The groups of the pattern, unquoted, are its last argument.
+    """
+
+    def enter(function: Route) -> Route:
+        ROUTES.append((methods, re.compile(pattern), function))
+        return function
+
+    return enter
+
+
+def answer(hub: Hub, request: Request) -> Answer:
+    """What the first route that fits says."""
+    for methods, pattern, function in ROUTES:
+        match = pattern.fullmatch(f"{request.place}{request.path}")
+        if match and request.method in methods.split():
+            return function(hub, request, {key: unquote(value or "") for key, value in match.groupdict().items()})
+    return refusal(404, "EntryNotFound")
+
+
+def json_answer(value: Any, status: int = 200) -> Answer:
+    """A value as JSON."""
+    return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+
+def refusal(status: int, code: str, commit: str = "") -> Answer:
+    """A refusal as the Hub says it."""
+    said = {"X-Error-Code": code, "X-Error-Message": "refused", "X-Repo-Commit": commit}
+    return Answer(status, headers={key: value for key, value in said.items() if value})

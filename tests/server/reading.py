@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from tests.server.answers import Answer, Request, Route, json_answer, refusal, route
-from tests.server.hub import Hub
+from tests.server.hub import Answer, Hub, Request, Route, json_answer, refusal, route
 
 LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt"})
 """What is on the CDN, as the Hub's own .gitattributes says."""

@@ -10,8 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import tests.server.commits
 import tests.server.reading  # noqa: F401 - all enter their routes
-from tests.server.answers import Answer, Request, answer
-from tests.server.hub import LARGE_FILE, Hub, Part
+from tests.server.hub import LARGE_FILE, Answer, Hub, Part, Request, answer
 
 
 @contextmanager

@@ -9,19 +9,14 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.checkpoint.foreign import foreign_model
-from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.source.config import described
-from hf_lineage.source.headers import Opened, headers, opened
+from hf_lineage.source.headers import headers, opened
 from tests.models import WEIGHTS, edit_json, fine_tuned, tiny_gpt2, tiny_llama
 
 
 def test_nothing_beside_the_weights_is_nothing_to_say(tmp_path):
-    repo = resolve(str(tiny_llama(tmp_path / "model")))
-    model = opened(described(repo))
-    assert isinstance(model, Opened)
-    assert isinstance(model.checkpoint, Checkpoint)
-    assert model.notes == ()
+    assert opened(described(resolve(str(tiny_llama(tmp_path / "model"))))).notes == ()
 
 
 def quantized_gpt2(source, folder, pack, settings):

@@ -13,26 +13,27 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_lineage import Options, check
+from hf_lineage import check
 from hf_lineage.claims import names
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report.command import public
-from hf_lineage.source import locate as locate_module
-from hf_lineage.source.locate import is_path, locate, with_folders
+from hf_lineage.source.locate import is_path, locate, model_name, several, with_folders
 from tests.invoking import lineage
 from tests.loading import LOADABLE, logits
 from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, tiny_llama
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 DECLARING = {
-    "card": lambda folder, name: card(folder, name),
+    "card": card,
     "adapter": lambda folder, name: edit_json(folder / "adapter_config.json", base_model_name_or_path=name),
     "merge": lambda folder, name: edit_json(folder / "mergekit_config.yml", models=[{"model": name}]),
-}  # fmt: skip
+}
 """By file how a repository declares a base."""
 MEANT = "{0} may be a name on the Hub, and there is a {1} ./{0} here: write ./{0}, or {0}@main for what is on the Hub"
+GONE = " is not in the cache, or not completely, and HF_HUB_OFFLINE"
+NO_NAME = "base_model must be a model name such as org/model, not "
 
 
 @pytest.fixture
@@ -50,13 +51,39 @@ def only(result):
     return base, verdict
 
 
+def published():
+    """The one claim in the records of the model."""
+    (claim,) = json.loads(Path("model/lineage/claims.json").read_text())["claims"]
+    return claim
+
+
 class TestDeclared:
     @pytest.mark.parametrize("file", DECLARING)
-    def test_a_folder_that_is_called_like_the_base_is_not_the_base(self, checkout, file):
-        DECLARING[file](checkout / "model", LLAMA)
-        result = lineage("check", "./model")
-        assert (result.code, only(result)) == (3, (LLAMA, "no-base"))
-        assert f"{LLAMA} is not in the cache, or not completely, and HF" in result.sentences
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            (LLAMA, f"{LLAMA}{GONE}"),
+            (".", f"{NO_NAME}."),
+            ("..", f"{NO_NAME}.."),
+            *((path, (names.PATH, names.ELSEWHERE)) for path in (
+                "{here}/meta-llama/Llama-3.1-8B", "./meta-llama/Llama-3.1-8B", "../meta-llama/Llama-3.1-8B",
+                "meta-llama/../meta-llama/Llama-3.1-8B", "meta-llama//Llama-3.1-8B",
+                "/proc/self/cwd/meta-llama/Llama-3.1-8B", "~/meta-llama/Llama-3.1-8B", "file:meta-llama/Llama-3.1-8B",
+                "file://{here}/meta-llama/Llama-3.1-8B", "meta-llama\\Llama-3.1-8B", "/", "/etc",
+            )),
+        ],
+    )  # fmt: skip
+    @pytest.mark.crossed("name", "file")
+    def test_neither_a_folder_that_is_called_like_it_nor_a_path_is_the_base(
+        self, checkout, file, name, reason, monkeypatch
+    ):
+        monkeypatch.setenv("HOME", str(checkout))
+        declared = name.format(here=checkout)
+        DECLARING[file](checkout / "model", declared)
+        result = lineage("check", "./model", "--format", "json")
+        (claim,) = json.loads(result.out)["claims"]
+        assert (result.code, claim["base"], claim["code"]) == (3, declared, "no-base")
+        assert claim["reason"].startswith(reason)
 
     def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
         planted, model = logits(LLAMA), logits("model")
@@ -66,43 +93,19 @@ class TestDeclared:
         assert only(lineage("check", "./model")) == (LLAMA, "no-base")
         assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
 
-    @pytest.mark.parametrize("file", DECLARING)
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "{here}/meta-llama/Llama-3.1-8B", "./meta-llama/Llama-3.1-8B", "../meta-llama/Llama-3.1-8B",
-            "meta-llama/../meta-llama/Llama-3.1-8B", "meta-llama//Llama-3.1-8B",
-            "/proc/self/cwd/meta-llama/Llama-3.1-8B", "~/meta-llama/Llama-3.1-8B", "file:meta-llama/Llama-3.1-8B",
-            "file://{here}/meta-llama/Llama-3.1-8B", "meta-llama\\Llama-3.1-8B", "/", "/etc",
-        ],
-    )  # fmt: skip
-    def test_no_path_names_anything(self, checkout, file, name, monkeypatch):
-        monkeypatch.setenv("HOME", str(checkout))
-        declared = name.format(here=checkout)
-        DECLARING[file](checkout / "model", declared)
-        result = lineage("check", "./model", "--format", "json")
-        (claim,) = json.loads(result.out)["claims"]
-        assert (result.code, claim["base"], claim["code"]) == (3, declared, "no-base")
-        assert claim["reason"].startswith((names.PATH, names.ELSEWHERE))
-
-    @pytest.mark.parametrize("name", [".", ".."])
-    def test_dots_are_no_name_at_all(self, checkout, name):
-        card(checkout / "model", name)
-        result = lineage("check", "./model")
-        assert only(result) == (name, "no-base")
-        assert f"base_model must be a model name such as org/model, not {name}" in result.sentences
-
-    def test_a_stored_signature_is_no_base_either(self, checkout):
-        assert lineage("extract", f"./{LLAMA}", "-o", "planted.lineage.safetensors").code == 0
-        for name in ("planted.lineage.safetensors", f"{checkout}/planted.lineage.safetensors"):
+    def test_a_stored_signature_is_a_base_where_it_is_typed_and_not_where_it_is_declared(self, checkout):
+        assert lineage("extract", f"./{LLAMA}").code == 0
+        stored = "Llama-3.1-8B.lineage.safetensors"
+        assert is_path(stored)
+        assert lineage("check", "./model", "--base", stored).code == 0
+        for name in (stored, f"{checkout}/{stored}"):
             card(checkout / "model", name)
-            result = lineage("check", "./model", "--format", "json")
-            assert [claim["code"] for claim in json.loads(result.out)["claims"]] == ["no-base"]
+            assert only(lineage("check", "./model"))[1] == "no-base"
 
     def test_the_card_is_not_told_that_it_is_verified(self, checkout):
         card(checkout / "model", LLAMA, "finetune")
         assert lineage("annotate", "./model", "--write").code == 0
-        (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
+        claim = published()
         assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "no-base", False)
         assert claim["command"] == f"hf-lineage check . --base {LLAMA} --budget full --seed 0"
 
@@ -126,18 +129,12 @@ class TestTyped:
         outcome = lineage("index", "add", LLAMA, "--index", "index")
         assert (outcome.code, MEANT.format(LLAMA, "folder") in outcome.err) == (2, True)
 
-    def test_it_is_a_folder_where_it_is_written_as_a_path(self, checkout):
-        for base in (f"./{LLAMA}", f"{LLAMA}/", checkout / LLAMA):
-            assert lineage("check", "./model", "--base", base).rows[0][-1] == "inherited"
+    def test_it_is_a_folder_as_a_path_or_in_the_local_hub_and_on_the_hub_with_a_revision(self, checkout):
+        for base in ([f"./{LLAMA}"], [f"{LLAMA}/"], [checkout / LLAMA], [LLAMA, "--local-hub", "."]):
+            assert lineage("check", "./model", "--base", *base).rows[0][-1] == "inherited"
         assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "inherited"
         assert check(Path("model"), Path(LLAMA)).rows[0].verdict.code == "inherited"
-
-    def test_it_is_on_the_hub_where_it_has_a_revision(self, checkout):
-        asked = "is not in the cache, or not completely, and HF_HUB_OFFLINE"
-        assert asked in lineage("check", "./model", "--base", f"{LLAMA}@main").sentences
-
-    def test_it_is_in_the_local_hub_before_it_is_anything_else(self, checkout):
-        assert lineage("check", "./model", "--base", LLAMA, "--local-hub", ".").rows[0][-1] == "inherited"
+        assert GONE in lineage("check", "./model", "--base", f"{LLAMA}@main").sentences
 
     def test_a_null_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
         tiny_llama(checkout / "org/independent", seed=5)
@@ -148,20 +145,15 @@ class TestTyped:
     def test_a_file_with_the_name_of_a_model_is_not_its_signature(self, checkout):
         (checkout / "gpt2").write_bytes(b"not a signature")
         assert lineage("check", "./model", "--base", "gpt2").error == MEANT.format("gpt2", "file")
-        with pytest.raises(SignatureError):
-            locate("./gpt2")
-
-    def test_a_signature_that_extract_wrote_needs_no_dot(self, checkout):
-        assert lineage("extract", f"./{LLAMA}").code == 0
-        assert is_path("Llama-3.1-8B.lineage.safetensors")
-        assert lineage("check", "./model", "--base", "Llama-3.1-8B.lineage.safetensors").code == 0
+        (checkout / "a.lineage.safetensors").write_bytes(b"{}")
+        for name in ("gpt2", "a.lineage.safetensors"):
+            with pytest.raises(SignatureError, match="cannot be read as a signature"):
+                locate(f"./{name}")
 
     def test_a_base_that_is_a_folder_is_published_without_where_it_is(self, checkout):
         assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
-        (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
-        assert (claim["base"], claim["command"]) == (
-            "./Llama-3.1-8B", "hf-lineage check . --base ../meta-llama/Llama-3.1-8B --budget full --seed 0",
-        )  # fmt: skip
+        command = "hf-lineage check . --base ../meta-llama/Llama-3.1-8B --budget full --seed 0"
+        assert (published()["base"], published()["command"]) == ("./Llama-3.1-8B", command)
 
 
 class TestLocalHub:
@@ -172,21 +164,22 @@ class TestLocalHub:
         card(checkout / "hub/fern/child", "acme/base")
         return checkout / "hub"
 
-    def test_what_the_user_gave_resolves_what_a_repository_declares(self, hub):
-        assert only(lineage("check", "fern/child", "--local-hub", hub)) == ("acme/base", "inherited")
+    def test_it_resolves_what_a_repository_declares_and_may_be_a_link_itself(self, hub):
+        hub.with_name("link").symlink_to(hub)
+        for given in (hub, hub.with_name("link")):
+            assert only(lineage("check", "fern/child", "--local-hub", given)) == ("acme/base", "inherited")
 
     @pytest.mark.parametrize("name", ["acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"])
     def test_a_path_in_it_is_no_name(self, hub, name):
         card(hub / "fern/child", name)
         assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "no-base")
 
-    @pytest.mark.parametrize("link", ["acme/linked", "linked/base"])
-    def test_a_link_that_leaves_it_is_not_followed(self, hub, checkout, link):
-        target = checkout / "elsewhere/base"
-        shutil.copytree(hub / "acme/base", target)
-        (hub / link if link == "acme/linked" else hub / "linked").symlink_to(
-            target if link == "acme/linked" else target.parent
-        )
+    @pytest.mark.parametrize(
+        ("link", "at", "to"), [("acme/linked", "acme/linked", "base"), ("linked/base", "linked", "")]
+    )
+    def test_a_link_that_leaves_it_is_not_followed(self, hub, checkout, link, at, to):
+        target = shutil.copytree(hub / "acme/base", checkout / "elsewhere/base")
+        (hub / at).symlink_to(checkout / "elsewhere" / to)
         card(hub / "fern/child", link)
         result = lineage("check", "fern/child", "--local-hub", hub)
         assert only(result) == (link, "no-base")
@@ -204,20 +197,14 @@ class TestLocalHub:
         assert "could not be opened" not in result.sentences
         assert "Declare the base that the model was made from" in result.sentences
 
-    def test_it_may_be_a_link_itself(self, hub, checkout):
-        (checkout / "link").symlink_to(hub)
-        report = check("fern/child", options=Options(local_hub=checkout / "link"))
-        assert [row.verdict.code for row in report.rows] == ["inherited"]
-
 
 def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(tmp_path):
     for name in ("model/onnx/model_q4.onnx", "model/config.json", "alone/onnx/model.onnx"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
-    found = locate_module.locate(str(tmp_path / "model/onnx/model_q4.onnx"))
-    assert (found.folder, found.file) == (tmp_path / "model", "onnx/model_q4.onnx")
-    alone = locate_module.locate(str(tmp_path / "alone/onnx/model.onnx"))
-    assert (alone.folder, alone.file) == (tmp_path / "alone/onnx", "model.onnx")
+    for folder, file in (("model", "onnx/model_q4.onnx"), ("alone/onnx", "model.onnx")):
+        found = locate(str(tmp_path / folder / file))
+        assert (found.folder, found.file) == (tmp_path / folder, file)
 
 
 @pytest.mark.parametrize(
@@ -232,40 +219,27 @@ def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(
         (Path(), "."),
     ],
 )
-def test_a_path_object_means_what_is_here_and_never_a_name_on_the_hub(model, name):
-    assert locate_module.model_name(model) == name
-
-
-def test_one_model_may_stand_for_several():
-    assert locate_module.several("a/b") == ("a/b",)
-    assert locate_module.several(Path("/a")) == ("/a",)
-    assert locate_module.several(["a/b", Path("/a")]) == ("a/b", "/a")
-    assert locate_module.several(name for name in ("a/b",)) == ("a/b",)
-    assert locate_module.several(()) == ()
+def test_a_path_object_means_what_is_here_and_one_model_may_stand_for_several(model, name):
+    assert model_name(model) == name
+    assert several(model) == several([model]) == several(one for one in (model,)) == (name,)
+    assert several([model, model]) == (name, name)
+    assert several(()) == ()
 
 
 @pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
 def test_what_is_no_name_is_refused(model):
     with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
-        locate_module.model_name(model)
+        model_name(model)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])
 def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
     folder = tiny_llama(tmp_path / "my model")
-    if name != WEIGHTS:
-        (folder / WEIGHTS).rename(folder / name)
-    file = folder / name
+    file = (folder / WEIGHTS).rename(folder / name)
     told = f"{file} cannot be read as a signature; to name the model with these weights, give its folder, "
     assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
     (folder / "config.json").unlink()
     assert lineage("inspect", file).error == f"{told}with its config.json beside it"
-
-
-def test_a_damaged_signature_is_still_called_one(tmp_path):
-    (tmp_path / "a.lineage.safetensors").write_bytes(b"{}")
-    with pytest.raises(SignatureError, match="cannot be read as a signature"):
-        locate_module.locate(str(tmp_path / "a.lineage.safetensors"))
 
 
 def test_a_model_in_the_store_of_ollama_is_refused_with_what_to_check_instead():
@@ -310,17 +284,16 @@ def test_a_bare_name_is_one_on_the_hub_and_the_error_tells_of_the_folder(here, m
     assert added(error) == ["--base", "./base"]
 
 
-def test_a_base_in_a_card_and_another_working_directory(here, monkeypatch):
+def test_a_base_of_two_files_and_another_working_directory_and_no_such_folder(here, monkeypatch):
     monkeypatch.chdir(here / "lora")
     declares(card(here / "lora", "./base"), "./base")
+    (claim,) = read_claims(RepoRef("lora", here / "lora")).claims
+    assert claim.sources == ("README.md", "adapter_config.json")
     told = lineage("check", ".").sentences
     assert added(told) == ["--base", "../base"]
     assert "left out" not in told
-
-
-def test_without_such_a_folder_the_option_is_told(here):
-    declares(here / "lora", "./gone")
-    assert "not a name on the Hub; name the base with --base" in lineage("check", "./lora").sentences
+    declares(card(here / "lora", "./gone"), "./gone")
+    assert "not a name on the Hub; name the base with --base" in lineage("check", ".").sentences
 
 
 def folder_of(base, model, **changes):
@@ -344,18 +317,12 @@ def test_a_folder_outside_and_models_on_the_hub_learn_of_nothing(here, monkeypat
 
 def test_a_page_does_not_tell_where_the_folder_is(here, monkeypatch):
     declares(here / "lora", "./base")
-    (here / "secret").mkdir()
+    for name in ("secret", "a"):
+        (here / name).mkdir()
     for name in ("base", "lora"):
         (here / name).rename(here / "secret" / name)
-    (here / "a").mkdir()
     monkeypatch.chdir(here / "a")
     report = check(here / "secret/lora")
     reasons = [one.rows[0].verdict.reason for one in (report, public(report))]
     assert ["`--base ../secret/base`" in reason for reason in reasons] == [True, False]
     assert "`--base ./base`" in reasons[1]
-
-
-def test_two_files_that_declare_the_same_path_are_one_claim(here):
-    declares(card(here / "lora", "./base"), "./base")
-    (claim,) = read_claims(RepoRef("lora", here / "lora")).claims
-    assert claim.sources == ("README.md", "adapter_config.json")

@@ -28,17 +28,20 @@ def model(tmp_path):
     return tiny_llama(tmp_path / "model")
 
 
-def test_a_folder_is_a_repository_and_a_file_is_a_stored_signature(model, tmp_path):
-    save_signature(extract(str(model)), tmp_path / "model.sig")
-    assert isinstance(locate(str(model)), RepoRef)
-    assert isinstance(locate(str(tmp_path / "model.sig")), Signature)
+@pytest.fixture
+def stored(model):
+    """The signature of that model, in a file beside it."""
+    save_signature(extract(str(model)), model.with_suffix(".sig"))
+    return locate(str(model.with_suffix(".sig")))
 
 
-def test_opening_a_model_reads_its_headers_and_extracts_once(model):
-    subject = open_model(locate(str(model)), Options())
-    assert (subject.layers, subject.width, subject.local) == (2, 32, True)
-    assert subject.identity == (str(model),)
-    assert subject.signature() is subject.signature()
+def test_a_folder_is_a_repository_and_a_file_is_a_signature_as_large_as_its_model(model, stored):
+    source = locate(str(model))
+    assert (type(source), type(stored)) == (RepoRef, Signature)
+    of_folder, of_file = (open_model(each, Options()) for each in (source, stored))
+    assert (of_folder.layers, of_folder.width, of_folder.local, of_folder.identity) == (2, 32, True, (str(model),))
+    assert (of_file.layers, of_file.width, of_file.name, of_file.identity) == (2, 32, str(model), None)
+    assert of_folder.signature() is of_folder.signature()
 
 
 def test_a_signature_has_the_layers_that_are_asked_for_whatever_was_read_before(tmp_path):
@@ -54,12 +57,6 @@ def test_a_signature_has_the_layers_that_are_asked_for_whatever_was_read_before(
         assert subject.signature().without == {}
 
 
-def test_a_stored_signature_has_no_folder_and_is_as_large_as_its_model(model, tmp_path):
-    save_signature(extract(str(model)), tmp_path / "model.sig")
-    subject = open_model(locate(str(tmp_path / "model.sig")), Options())
-    assert (subject.name, subject.identity, subject.layers, subject.width) == (str(model), None, 2, 32)
-
-
 @pytest.mark.parametrize(
     ("options", "what"),
     [
@@ -67,44 +64,44 @@ def test_a_stored_signature_has_no_folder_and_is_as_large_as_its_model(model, tm
         (Options(recipe=RECIPES["paper"]), "recipe robust with other parameters"),
     ],
 )
-def test_a_stored_signature_serves_only_what_it_was_made_for(model, tmp_path, options, what):
-    save_signature(extract(str(model)), tmp_path / "model.sig")
-    subject = open_model(locate(str(tmp_path / "model.sig")), options)
+def test_a_stored_signature_serves_only_what_it_was_made_for(model, stored, options, what):
     with pytest.raises(SignatureError) as error:
-        subject.signature()
-    assert str(error.value) == (f"{model}: the stored signature lacks what this check needs ({what}); extract it again")
+        open_model(stored, options).signature()
+    assert str(error.value) == f"{model}: the stored signature lacks what this check needs ({what}); extract it again"
+
+
+def moved(folder, names):
+    for old, new in names.items():
+        (folder / old).rename(folder / new)
+
+
+ADAPTER = {"config.json": "gone", WEIGHTS: "adapter_model.safetensors"}
 
 
 @pytest.mark.parametrize(
-    ("damage", "kind"),
+    ("damage", "kind", "said"),
     [
-        (lambda folder: edit_json(folder / "config.json", num_hidden_layers=9), NothingToCompare),
-        (lambda folder: edit_json(folder / "config.json", num_attention_heads=0), CheckpointError),
-        (lambda folder: edit_json(folder / "config.json", num_attention_heads=5), CheckpointError),
-        (lambda folder: os.truncate(folder / WEIGHTS, 5000), CheckpointError),
-        (lambda folder: (folder / WEIGHTS).rename(folder / "weights.bin"), NothingToCompare),
+        (lambda folder: edit_json(folder / "config.json", num_hidden_layers=9), NothingToCompare, ""),
+        (lambda folder: edit_json(folder / "config.json", num_attention_heads=0), CheckpointError, ""),
+        (lambda folder: edit_json(folder / "config.json", num_attention_heads=5), CheckpointError, ""),
+        (lambda folder: os.truncate(folder / WEIGHTS, 5000), CheckpointError, ""),
+        (lambda folder: moved(folder, {WEIGHTS: "weights.bin"}), NothingToCompare, ""),
+        (lambda folder: moved(folder, {"config.json": "gone"}), RepositoryError, "has no config.json"),
+        (lambda folder: moved(folder, ADAPTER), NothingToCompare, " holds an adapter without its adapter_config"),
     ],
 )
-def test_what_is_wrong_with_a_model_names_it_once(model, damage, kind):
+def test_what_is_wrong_with_a_model_names_it_once(model, damage, kind, said):
     damage(model)
     with pytest.raises(kind) as error:
         headers(RepoRef(str(model), model))
     assert str(error.value).count(str(model)) == 1
+    assert said in str(error.value)
 
 
 def test_a_path_that_the_model_has_not_names_the_model(tmp_path):
     subject = open_model(RepoRef("org/model", tiny_gpt2(tmp_path / "gpt2")), Options(paths=("mlp_gate",)))
     with pytest.raises(NothingToCompare, match=r"^org/model: gpt2 has no path mlp_gate; it has mlp, value_output"):
         subject.signature()
-
-
-def test_a_folder_without_config_is_an_error_but_a_lora_adapter_is_nothing_to_compare(model):
-    (model / "config.json").unlink()
-    with pytest.raises(RepositoryError, match=r"has no config\.json"):
-        headers(RepoRef("org/model", model))
-    (model / WEIGHTS).rename(model / "adapter_model.safetensors")
-    with pytest.raises(NothingToCompare, match=r"org/model holds an adapter without its adapter_config"):
-        headers(RepoRef("org/model", model))
 
 
 LAYERS, MLP = 4, Options(paths=("mlp",))
@@ -116,42 +113,15 @@ def deep(tmp_path):
     return headers(RepoRef("org/model", tiny_llama(tmp_path / "deep", layers=LAYERS)))
 
 
-@pytest.fixture
-def reads(deep, monkeypatch):
-    """How often each tensor is read."""
-    counts, read = Counter(), deep.checkpoint.read
-
-    def counted(name, *arguments):
-        counts[name] += 1
-        return read(name, *arguments)
-
-    monkeypatch.setattr(deep.checkpoint, "read", counted)
-    return counts
-
-
-@pytest.fixture
-def writes(monkeypatch):
-    """What is cached."""
-    cached = []
-    monkeypatch.setattr(cache, "write", lambda repo, factorization, signature: cached.append(signature))
-    return cached
-
-
-def layers_of(signature):
-    return signature.numbers("mlp")
-
-
-def test_no_layer_is_read_twice(deep, reads):
-    reading = LazySignature(deep, MLP, cached=False)
+def test_no_layer_is_read_twice_and_only_those_that_are_requested(deep, monkeypatch):
+    reads, read, reading = Counter(), deep.checkpoint.read, LazySignature(deep, MLP, cached=False)
+    monkeypatch.setattr(deep.checkpoint, "read", lambda name, *more: (reads.update([name]), read(name, *more))[1])
+    assert reading.read([1, 3]).numbers("mlp") == (1, 3)
+    assert {name.split(".")[2] for name in reads} == {"1", "3"}
     for layers in ([2], [2, 0], None, [1], None):
         reading.read(layers)
     assert set(reads.values()) == {1}
     assert len([name for name in reads if "down_proj" in name]) == LAYERS
-
-
-def test_only_the_layers_that_are_requested_are_read(deep, reads):
-    assert layers_of(LazySignature(deep, MLP, cached=False).read([1, 3])) == (1, 3)
-    assert {name.split(".")[2] for name in reads} == {"1", "3"}
 
 
 @pytest.mark.parametrize("order", [[[3], [1], [0, 2]], [[0], None], [None], [[1, 2], [2, 3], None]])
@@ -162,19 +132,17 @@ def test_the_signature_is_the_same_in_whatever_order_it_was_read(deep, order):
     assert encode(reading.read()) == encode(LazySignature(deep, MLP, cached=False).read())
 
 
-def test_it_is_cached_once_and_not_before_all_layers_are_read(deep, writes):
+def test_it_is_cached_once_where_it_is_to_be_and_not_before_all_layers_are_read(deep, monkeypatch):
+    writes = []
+    monkeypatch.setattr(cache, "write", lambda repo, factorization, signature: writes.append(signature.numbers("mlp")))
+    LazySignature(deep, MLP, cached=False).read()
     reading = LazySignature(deep, MLP, cached=True)
     for layers in ([0], [1, 2]):
         reading.read(layers)
     assert writes == []
     for layers in ([3], None, [1]):
         reading.read(layers)
-    assert [layers_of(signature) for signature in writes] == [tuple(range(LAYERS))]
-
-
-def test_one_that_is_not_to_be_cached_is_not(deep, writes):
-    LazySignature(deep, MLP, cached=False).read()
-    assert writes == []
+    assert writes == [tuple(range(LAYERS))]
 
 
 def test_a_layer_that_cannot_be_read_names_the_model(deep):
@@ -188,8 +156,8 @@ def test_the_last_sample_is_kept_and_no_other(deep, monkeypatch):
     monkeypatch.setattr(model_module, "sampled", lambda *given: taken.append(given) or path)
     monkeypatch.setattr(LazySignature, "_build", lambda *_: object())
     reading = LazySignature(deep, MLP, cached=False)
-    first = reading.sampled(("mlp",), (0, 1), Sample(0))
-    assert reading.sampled(("mlp",), (0, 1), Sample(0)) is first
-    assert reading.sampled(("mlp",), (0, 1), Sample(1)) is not first
-    assert reading.sampled(("mlp",), (0, 1), Sample(0)) is not first
+    first, again, other, last = (reading.sampled(("mlp",), (0, 1), Sample(seed)) for seed in (0, 0, 1, 0))
+    assert again is first
+    assert first is not other
+    assert last is not first
     assert len(taken) == 3

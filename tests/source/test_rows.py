@@ -33,7 +33,7 @@ def test_every_tensor_is_there_once_by_its_kind():
     assert {one.writes for one in found if one.layer < 0} == {None}
 
 
-def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_what_writes_into_it():
+def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_writers():
     width = opened(EXAMPLES / CHILD).width
     coordinates = Sample(0, all_units=True).coordinates_of(width)
     found = rows({1, 3}, coordinates)
@@ -68,13 +68,9 @@ def test_a_matrix_is_out_by_in_and_some_rows_are_those_of_the_whole():
         np.testing.assert_array_equal(matrix(model, one.slots["up"], (slice(3, 5), slice(9, 10))), whole[[3, 4, 9]])
 
 
-def test_small_matrices_are_read_whole_and_of_a_sample_the_rows_that_it_holds():
+def test_small_matrices_are_read_whole_with_their_digits_and_of_a_sample_its_rows():
     model, one = first_mlp("acme/llama-base")
     assert rows_of(model, "up", one, 0, Sample(0), sampled=False) == ()
     assert all(run.stop <= 256 for run in rows_of(model, "up", one, 0, Sample(0), sampled=True))
-
-
-def test_digits_are_those_of_the_file():
-    model, one = first_mlp("acme/llama-base")
     assert digits_of(model.opened.checkpoint, one.slots["up"].tensor) == DIGITS["BF16"]
     assert bits_of(model.opened.checkpoint, one.slots["up"].tensor) == 0
