@@ -22,8 +22,7 @@ from hf_lineage.report.command import public
 from hf_lineage.source import locate as locate_module
 from hf_lineage.source.locate import is_path, locate, with_folders
 from tests.invoking import lineage
-from tests.loading import LOADABLE, logits
-from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, tiny_llama
+from tests.models import EXAMPLES, LOADABLE, WEIGHTS, card, edit_json, fine_tuned, logits, tiny_llama
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 DECLARING = {
