@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from tests.blends import BASE, FAR, A, B
 from tests.models import EXAMPLES
 
 HUB = EXAMPLES.resolve()
-BASE, A, B, FAR = "acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "moss/llama-continued"
 SIBLING = "fern/llama-lora-merged"
 """A descendant of the same base that is in no merge; it learned from the same text as A."""
 LAYERS = 6
