@@ -80,7 +80,7 @@ def weak(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_verified(weak):
+def test_a_weak_trace_is_undecided_unless_accepted_and_is_never_called_verified(weak):
     checked = ("check", weak, "--local-hub", HUB, "--format", "json")
     for options, code in (((), 3), (("--accept", "part"), 3), (("--accept", "weak"), 0)):
         ended = lineage(*checked, *options)
@@ -91,7 +91,7 @@ def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_
         assert claim["adapter"]["effect"] < claim["adapter"]["least_effect"]
 
 
-def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_that_says_so_too(weak, tmp_path):
+def test_the_section_of_a_card_and_its_command_say_that_a_trace_is_weak(weak, tmp_path):
     folder = shutil.copytree(weak, tmp_path / "x")
     assert lineage("annotate", folder, "--local-hub", HUB, "--write", "--accept", "weak").code == 0
     card = (folder / "README.md").read_text(encoding="utf-8")

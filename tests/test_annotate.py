@@ -49,8 +49,8 @@ def content(folder):
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
-    before = content(hub)
+def test_the_change_is_shown_and_then_written_once_with_the_report_as_its_record(hub):
+    before, card_before = content(hub), readme(hub)
     result = annotate(hub)
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith(
@@ -61,18 +61,22 @@ def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
         "Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.\n"
     )
     assert content(hub) == before
-
-
-def test_writing_twice_is_writing_once(hub):
-    before, result = readme(hub), annotate(hub, "--write")
+    result = annotate(hub, "--write")
     assert (result.code, result.err) == (0, "")
     assert result.out == "acme/base: VERIFIED inherited\nWrote lineage/claims.json and README.md.\n"
-    assert readme(hub).startswith(before)
+    assert readme(hub).startswith(card_before)
     after = content(hub)
     again = annotate(hub, "--write")
     assert (again.code, again.out, annotate(hub).out) == (0, NOTHING_NEW, NOTHING_NEW)
     assert content(hub) == after
     assert lineage("check", CHILD, "--local-hub", hub).code == 0
+    record = claims(hub)
+    jsonschema.validate(record, json.loads(schema.read_text("utf-8")))
+    assert record["checked_at"] is None
+    shown = lineage("check", CHILD, "--local-hub", hub, "--budget", "full", "--seed", "0", "--format", "json")
+    same = record.keys() - {"checked_at", "command", "claims"}
+    assert {key: json.loads(shown.out)[key] for key in same} == {key: record[key] for key in same}
+    assert "lineage/claims.json: another JSON report" in annotate(hub, "--seed", "1").out
 
 
 def test_only_related_is_written_as_verified(hub):
@@ -91,17 +95,6 @@ def test_only_related_is_written_as_verified(hub):
     assert [command.partition(" --base ")[2] for command in commands] == [
         *(f"acme/{name} --budget full" for name in ("base", "other", "wide", "gone")), "",
     ]  # fmt: skip
-
-
-def test_the_record_is_the_report_and_a_setting_writes_another(hub):
-    annotate(hub, "--write")
-    first = claims(hub)
-    jsonschema.validate(first, json.loads(schema.read_text("utf-8")))
-    assert first["checked_at"] is None
-    shown = lineage("check", CHILD, "--local-hub", hub, "--budget", "full", "--seed", "0", "--format", "json")
-    same = first.keys() - {"checked_at", "command", "claims"}
-    assert {key: json.loads(shown.out)[key] for key in same} == {key: first[key] for key in same}
-    assert "lineage/claims.json: another JSON report" in annotate(hub, "--seed", "1").out
 
 
 def test_a_card_with_untrusted_text_is_shown_escaped_and_cut(hub):
@@ -163,21 +156,19 @@ class TestFolder:
         assert readme(hub) == "Edited meanwhile.\n"
         assert not (hub / CHILD / "lineage").exists()
 
-    @pytest.mark.parametrize("again", [False, True])
-    def test_a_card_that_cannot_be_written_leaves_the_old_record(self, hub, monkeypatch, again):
-        if again:
-            annotate(hub, "--write")
-        before = content(hub)
-
+    def test_a_card_that_cannot_be_written_leaves_the_old_record(self, hub, monkeypatch):
         def fail(file, content):
-            if file.name == "README.md":
+            if file.name == CARD:
                 raise SignatureError("no space")
-            return written(file, content)
+            return atomic.write_atomically(file, content)
 
-        written = atomic.write_atomically
-        monkeypatch.setattr(annotate_module, "write_atomically", fail)
-        assert annotate(hub, "--write", "--seed", "1").error == "no space"
-        assert content(hub) == before
+        for number in ("1", "2"):  # without a record, and with an old one
+            before = content(hub)
+            with monkeypatch.context() as patch:
+                patch.setattr(annotate_module, "write_atomically", fail)
+                assert annotate(hub, "--write", "--seed", number).error == "no space"
+            assert content(hub) == before
+            annotate(hub, "--write")
 
     @pytest.mark.parametrize("link", ["README.md", "lineage"])
     def test_a_link_is_never_written_through(self, hub, link, tmp_path):
@@ -395,7 +386,7 @@ def test_without_a_flag_nothing_is_asked_that_needs_an_account(server):
 
 
 class TestPullRequest:
-    def test_it_is_opened_once_with_both_files_and_commits_and_updated_until_it_is_merged(self, server):
+    def test_it_is_opened_once_with_both_files_and_updated_until_it_is_merged(self, server):
         checked, base = server.hub.commit(CHILD, "main"), server.hub.commit("acme/base", "main")
         result = annotate_there("--pull-request")
         assert (result.code, result.err) == (0, "")

@@ -67,7 +67,7 @@ def on_positions(name: str, folder: Path) -> None:
     other.save_pretrained(folder / "base")
     table = 0.2 * torch.randn(LONGEST, model.config.n_embd)
     table[:, 0] = LOUD * torch.where(torch.arange(LONGEST) < LENGTH, 1.0, -1.0)
-    model.transformer.wpe = torch.nn.Embedding(*table.shape, _weight=table)
+    model.transformer.wpe = torch.nn.Embedding(LONGEST, model.config.n_embd, _weight=table)
     model.transformer.wte.weight[:, 0] = 0
     for layer in model.transformer.h:
         close(layer)
