@@ -204,9 +204,9 @@ def source(folder: Path, wheels: Path) -> Path:
     for file in ("pyproject.toml", "constraints.txt", ".pre-commit-hooks.yaml"):
         (folder / file).write_text((ROOT / file).read_text("utf-8"), "utf-8")
     pins = []
-    for file in sorted(wheels.glob("*.whl")):
-        package, number, *_ = file.name.split("-")
-        pins.append(f"{package}=={number} --hash=sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}")
+    for one in sorted(wheels.glob("*.whl")):
+        package, number, *_ = one.name.split("-")
+        pins.append(f"{package}=={number} --hash=sha256:{hashlib.sha256(one.read_bytes()).hexdigest()}")
     for name in ("action", "action-run"):
         (folder / f"requirements/{name}.txt").write_text("\n".join(pins))
     script = f"hf_lineage-{__version__}.dist-info/entry_points.txt"

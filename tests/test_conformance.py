@@ -104,7 +104,7 @@ def test_every_product_is_what_the_module_computes(factorization, forms, tmp_pat
 
 
 @pytest.mark.parametrize("factorization", ONE_A_LAYOUT)
-def test_a_class_that_adds_a_fixed_table_to_the_stream_is_not_exchangeable_by_any_setting(factorization, tmp_path):
+def test_a_class_that_adds_a_fixed_table_to_the_stream_is_never_exchangeable(factorization, tmp_path):
     """One class of each configuration; what a table would tell apart is then neither permuted nor flipped."""
     forms = [case for case in cases_of_settings(factorization) if case[1] in known_classes()]
     for at, (_, name, number, wanted) in enumerate(forms):
