@@ -26,7 +26,8 @@ from hf_lineage.report.wording import MEANING
 from tests import goldens, models
 from tests.hostile import NAMES
 from tests.invoking import lineage
-from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
+from tests.models import WEIGHTS, card, family, fine_tuned, tiny_llama
+from tests.server.commits import Commits
 
 CARD, RECORD, CHILD = "README.md", "lineage/claims.json", "fern/child"
 NOTHING_NEW = "acme/base: VERIFIED inherited\nAlready up to date; nothing was written.\n"
@@ -369,6 +370,17 @@ def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(ann
     assert "UNDECIDED" in readme(annotated)
 
 
+@pytest.fixture
+def server(online, tmp_path, monkeypatch):
+    """A Hub that takes commits, with a base and a fine-tune that declares it, which are small."""
+    family(tmp_path)
+    for name in ("acme/base", CHILD):
+        online.publish(name, tmp_path / name)
+    (tmp_path / "commits").mkdir()
+    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+    return Commits(online, tmp_path / "commits").attach()
+
+
 def annotate_there(*arguments, model=CHILD):
     """Annotate a model of the Hub that is served, and show the token to nobody."""
     result = lineage("annotate", model, *arguments)
@@ -427,7 +439,7 @@ class TestPullRequest:
             annotate_module.propose(result)
 
     def test_it_is_made_against_the_main_branch_alone(self, server, tmp_path):
-        server.hub.publish(CHILD, tmp_path / "child", revision="v2")
+        server.hub.publish(CHILD, tmp_path / CHILD, revision="v2")
         error = annotate_there("--pull-request", model=f"{CHILD}@v2").error
         assert error == f"{CHILD}@v2: a pull request is made against the main branch; leave @v2 out"
         assert "Opened" in annotate_there("--pull-request", model=f"{CHILD}@main").out
