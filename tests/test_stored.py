@@ -129,7 +129,7 @@ def test_folders_that_are_given_stand_for_those_of_the_report(hub):
 
 def test_several_that_were_compared_are_compared_again():
     options = Options(local_hub=goldens.HUB, seed=0, permutations=99, paths=("mlp",))
-    report = compare("acme/llama-base", ("fern/llama-finetune-a", "otter/llama-independent"), options)
+    report = compare("acme/llama-base", ("fern/llama-finetune-a", "fern/llama-finetune-b"), options)
     document = stored.decode(encode(form.document(report)).encode(), "f")
     assert again(document) == []
     with pytest.raises(OptionError, match="the report compares several models; leave MODEL out"):
