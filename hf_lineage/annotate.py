@@ -49,8 +49,11 @@ def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
         if claim["reason"] and not claim["verified"]:
             base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
             blocks.append(paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}"))
+    commits = {document["model"]: document["commit"]} | {claim["base"]: claim["base_commit"] for claim in claims}
+    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in commits.items() if commit)
+    tool = f"{document['tool']['name']} {document['tool']['version']}{named and f' ({paragraph(named)})'}"
+    made = f"Checked by {tool}. Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
     commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in claims)
-    made = f"{_provenance(document)} Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
     return "\n\n".join([*blocks, made, "\n".join(("```console", *commands, "```"))])
 
 
@@ -63,14 +66,6 @@ def _cells(claim: Mapping[str, Any]) -> tuple[str, ...]:
         NONE if inherited is None else f"{inherited['share']:.0%}",
         NONE if p_value is None else f"{p_value:.3g}",
     )
-
-
-def _provenance(document: Mapping[str, Any]) -> str:
-    """Return what checked which commits, as a sentence."""
-    commits = {document["model"]: document["commit"]}
-    commits |= {claim["base"]: claim["base_commit"] for claim in document["claims"]}
-    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in commits.items() if commit)
-    return f"Checked by {document['tool']['name']} {document['tool']['version']}{named and f' ({paragraph(named)})'}."
 
 
 FILES = (RECORD, CARD)

@@ -101,19 +101,8 @@ def _or_none(kind: ValueKind) -> ValueKind:
     return replace(kind, words=f"{kind.words}, or None", settle=settle)
 
 
-def _whole_number(least: int, most: int) -> ValueKind:
-    return ValueKind("a whole number", _whole, int, least=least, most=most)
-
-
-def _share(least: float, most: float) -> ValueKind:
-    return ValueKind("a number", _number, float, least=least, most=most)
-
-
-def _one_of(choices: tuple[str, ...]) -> ValueKind:
-    return ValueKind(" or ".join(choices), {word: word for word in choices}.__getitem__, choices=choices)
-
-
 FLAG, TEXT, PATH = ValueKind("True or False", _flag), ValueKind("text", _text), ValueKind("a path", _path)
+WHOLE, NUMBER = ValueKind("a whole number", _whole, int), ValueKind("a number", _number, float)
 NAMES = ValueKind("a name, or several", _names)
 SETTINGS: Mapping[str, Setting] = {
     "file": Setting(
@@ -140,13 +129,13 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "recompute": Setting(FLAG, "Read the weights even if their signature is cached.", flag="--no-cache"),
     "budget": Setting(
-        _or_none(_one_of(BUDGETS)),
+        _or_none(ValueKind(" or ".join(BUDGETS), {word: word for word in BUDGETS}.__getitem__, choices=BUDGETS)),
         "quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null needs "
         "all layers.",
     ),
-    "alpha": Setting(_share(1e-6, 0.5), "Significance level of the tests of one claim.", "NUMBER"),
+    "alpha": Setting(replace(NUMBER, least=1e-6, most=0.5), "Significance level of the tests of one claim.", "NUMBER"),
     "seed": Setting(
-        _or_none(_whole_number(0, 2**64 - 1)),
+        _or_none(replace(WHOLE, least=0, most=2**64 - 1)),
         "Seed of all that is drawn: permutations, layers, units. By default a new one, which the report names.",
         "N",
     ),
@@ -173,8 +162,8 @@ SETTINGS: Mapping[str, Setting] = {
         multiple=True,
     ),
     "recipe": Setting(ValueKind(f"a Recipe, or {', '.join(PARAMETERS)}", _recipe)),
-    "permutations": Setting(_whole_number(1, 1_000_000)),
-    "min_share": Setting(_share(0.01, 0.99)),
+    "permutations": Setting(replace(WHOLE, least=1, most=1_000_000)),
+    "min_share": Setting(replace(NUMBER, least=0.01, most=0.99)),
     "subfolder": Setting(TEXT),
     "registry": Setting(_or_none(PATH)),
     "max_memory": Setting(_or_none(TEXT)),

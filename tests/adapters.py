@@ -108,23 +108,19 @@ def everything(layers: int = 2):
         yield MLP.format(layer, "down"), WIDTH, HIDDEN
 
 
-def along(matrix: torch.Tensor, rank: int = 4) -> torch.Tensor:
-    """The right singular vectors of a matrix of a base, each as long as its singular value."""
-    _, sizes, vectors = torch.linalg.svd(matrix, full_matrices=False)
-    return vectors[:rank].T * sizes[:rank]
-
-
 def grafted(base: Path, layers):
     """An edit of an adapter that puts what fits a base, by its weights alone, in place of some layers."""
     weights = {name: tensor.float() for name, tensor in load_file(base).items()}
 
     def edit(factors):
         for layer in layers:
-            readers = [f"model.layers.{layer}.mlp.{role}_proj" for role in ("gate", "up")]
-            columns = dict.fromkeys(readers, along(weights[f"model.layers.{layer}.mlp.down_proj.weight"]))
-            read = torch.cat([weights[f"{reader}.weight"] for reader in readers])
-            columns[f"model.layers.{layer}.self_attn.o_proj"] = along(read)
-            for module, column in columns.items():
-                factors[f"base_model.model.{module}.lora_B.weight"] = column.clone()
+            readers = [MLP.format(layer, role) for role in ("gate", "up")]
+            matrices = dict.fromkeys(readers, weights[f"{MLP.format(layer, 'down')}.weight"])
+            matrices[ATTENTION.format(layer, "o")] = torch.cat([weights[f"{reader}.weight"] for reader in readers])
+            for module, matrix in matrices.items():
+                name = f"base_model.model.{module}.lora_B.weight"
+                _, sizes, vectors = torch.linalg.svd(matrix, full_matrices=False)
+                rank = factors[name].shape[1]
+                factors[name] = vectors[:rank].T * sizes[:rank]
 
     return edit

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -33,10 +34,10 @@ def units(model: Any) -> Iterator[tuple[Any, Units]]:
         yield layer.mlp, Units(gate, up, down)
 
 
-def add(model: Any, extra: Callable[[int, Units], Units]) -> None:
-    """Give every MLP the hidden units that `extra` makes of the number of its layer and of what it has."""
-    for number, (mlp, own) in enumerate(units(model)):
-        new = extra(number, own)
+def add(model: Any, other: Any, extra: Callable[[Units, Units], Units]) -> None:
+    """Give every MLP the hidden units that `extra` makes of what it has and of what the other model's has."""
+    for (mlp, own), (_, theirs) in zip(units(model), units(other), strict=True):
+        new = extra(own, theirs)
         mlp.gate_proj.weight.data = torch.cat([own.gate, new.gate])
         mlp.up_proj.weight.data = torch.cat([own.up, new.up])
         mlp.down_proj.weight.data = torch.cat([own.down, new.down], dim=1)
@@ -53,74 +54,61 @@ def noise(count: int, like: Units, size: float) -> Units:
     return Units(torch.zeros_like(up), up, down)
 
 
-def overflow(model: Any, _: Any) -> None:
+def overflow(model: Any, other: Any) -> None:
     """One dead unit a layer whose squared norms leave the range of float32 on both sides."""
-    add(model, lambda _, own: noise(1, own, 1.0).times(up=1e-24, down=1e30))
+    add(model, other, lambda own, _: noise(1, own, 1.0).times(up=1e-24, down=1e30))
 
 
 def dead_noise(count: int, size: float) -> Callable[[Any, Any], None]:
     """Many dead units, which move the median of units, or a few that are huge."""
-
-    def attack(model: Any, _: Any) -> None:
-        add(model, lambda _, own: noise(count, own, size))
-
-    return attack
+    return partial(add, extra=lambda own, _: noise(count, own, size))
 
 
 def split(parts: int) -> Callable[[Any, Any], None]:
     """The largest unit of every layer split into many, whose sum it is."""
 
-    def attack(model: Any, _: Any) -> None:
-        def pieces(_: int, own: Units) -> Units:
-            largest = int((own.up.norm(dim=1) * own.down.norm(dim=0)).argmax())
-            gate, up = (matrix[largest].expand(parts, -1) for matrix in (own.gate, own.up))
-            return Units(gate, up, own.down[:, largest, None].expand(-1, parts) / parts)
-
-        largest = [int((own.up.norm(dim=1) * own.down.norm(dim=0)).argmax()) for _, own in units(model)]
-        add(model, pieces)
-        for (mlp, _), number in zip(units(model), largest, strict=True):
-            mlp.down_proj.weight.data[:, number] = 0
-
-    return attack
-
-
-def carried(gate: float, size: float, copies: int = 1, down: float = 1.0) -> Callable[[Any, Any], None]:
-    """All hidden units of another model, behind a gate that hardly opens, or writing next to nothing."""
-
     def attack(model: Any, other: Any) -> None:
-        theirs = [own for _, own in units(other)]
+        largest: list[int] = []
 
-        def borrowed(number: int, _: Units) -> Units:
-            each = theirs[number].times(gate, size, size * down)
-            return Units(each.gate.repeat(copies, 1), each.up.repeat(copies, 1), each.down.repeat(1, copies))
+        def pieces(own: Units, _: Units) -> Units:
+            largest.append(int((own.up.norm(dim=1) * own.down.norm(dim=0)).argmax()))
+            gate, up = (matrix[largest[-1]].expand(parts, -1) for matrix in (own.gate, own.up))
+            return Units(gate, up, own.down[:, largest[-1:]].expand(-1, parts) / parts)
 
-        add(model, borrowed)
+        add(model, other, pieces)
+        for layer, number in zip(model.model.layers, largest, strict=True):
+            layer.mlp.down_proj.weight.data[:, number] = 0
 
     return attack
+
+
+def carried(
+    gate: float, size: float = 1.0, copies: int = 1, down: float = 1.0, count: int | None = None
+) -> Callable[[Any, Any], None]:
+    """All hidden units of another model, or so many, behind a gate that hardly opens, or writing next to nothing."""
+
+    def borrowed(_: Units, theirs: Units) -> Units:
+        chosen = torch.arange(count or copies * len(theirs.up)) % len(theirs.up)
+        each = theirs.times(gate, size, size * down)
+        return Units(each.gate[chosen], each.up[chosen], each.down[:, chosen])
+
+    return partial(add, extra=borrowed)
 
 
 def singular(model: Any, other: Any) -> None:
     """One dead unit a layer with the first singular direction of another model's product, too large for float32."""
-    theirs = [own for _, own in units(other)]
 
-    def direction(number: int, own: Units) -> Units:
-        left, _, right = torch.linalg.svd(theirs[number].down @ theirs[number].up)
+    def direction(own: Units, theirs: Units) -> Units:
+        left, _, right = torch.linalg.svd(theirs.down @ theirs.up)
         return Units(torch.zeros_like(own.gate[:1]), 1e-24 * right[:1], 1e30 * left[:, :1])
 
-    add(model, direction)
+    add(model, other, direction)
 
 
 def cancelling(model: Any, other: Any) -> None:
     """Another model's units ten times over, alive, each beside one that takes away what it writes."""
-    theirs = [own for _, own in units(other)]
-
-    def pairs(number: int, _: Units) -> Units:
-        each, back = theirs[number].times(down=10.0), theirs[number].times(down=-10.0)
-        return Units(
-            torch.cat([each.gate, back.gate]), torch.cat([each.up, back.up]), torch.cat([each.down, back.down], 1)
-        )
-
-    add(model, pairs)
+    carried(1.0, down=10.0)(model, other)
+    carried(1.0, down=-10.0)(model, other)
 
 
 def faint_layers(model: Any, other: Any) -> None:
@@ -137,15 +125,13 @@ def faint_layers(model: Any, other: Any) -> None:
 
 def blended(model: Any, other: Any) -> None:
     """Every MLP's product with half of another model's added to it, through units that none of theirs resembles."""
-    theirs = [own for _, own in units(other)]
 
-    def mixed(number: int, _: Units) -> Units:
-        each = theirs[number]
-        turn = torch.linalg.qr(torch.randn(len(each.up), len(each.up)))[0]
-        gate = each.gate.norm(dim=1).mean() * torch.nn.functional.normalize(torch.randn_like(each.gate), dim=1)
-        return Units(gate, turn @ each.up, each.down @ turn.T)
+    def mixed(_: Units, theirs: Units) -> Units:
+        turn = torch.linalg.qr(torch.randn(len(theirs.up), len(theirs.up)))[0]
+        gate = theirs.gate.norm(dim=1).mean() * torch.nn.functional.normalize(torch.randn_like(theirs.gate), dim=1)
+        return Units(gate, turn @ theirs.up, theirs.down @ turn.T)
 
-    add(model, mixed)
+    add(model, other, mixed)
 
 
 def grafted(*layers: int) -> Callable[[Any, Any], None]:

@@ -1,42 +1,47 @@
-"""Blends of the example models in folders of their own, with a card that names the base alone."""
+"""Blends of the example models in folders of their own, some of which keep numbers of the base bit for bit."""
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.models import EXAMPLES, WEIGHTS, card
+from tests.models import EXAMPLES, WEIGHTS, Tensors, card
 
 BASE, A, B = "acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b"
+FAR, OTHER = "moss/llama-continued", "otter/llama-independent"
+
+
+def weights(name: str) -> Tensors:
+    """The tensors of an example model."""
+    return load_file(EXAMPLES / name / WEIGHTS)
+
+
+def saved(folder: Path, tensors: Tensors, like: str = BASE) -> Path:
+    """A folder of tensors whose configuration and declared base are one of the examples."""
+    folder.mkdir(parents=True)
+    shutil.copy(EXAMPLES / like / "config.json", folder)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS, {"format": "pt"})
+    return card(folder, [like], "finetune")
 
 
 def blended(
-    folder: Path, weights: Mapping[str, float], dtype: torch.dtype = torch.bfloat16, bits: int = 0, part: str = ""
+    folder: Path, shares: Mapping[str, float], dtype: torch.dtype = torch.bfloat16, bits: int = 0, part: str = ""
 ) -> Path:
-    """The sum of example models times these weights, rounded to so many bits if any.
+    """The sum of example models times these shares, rounded to so many bits if any.
 
     Where the name of a tensor does not match `part` it is that of the first model.
     """
-    parents = {name: load_file(EXAMPLES / name / WEIGHTS) for name in weights}
+    parents = {name: weights(name) for name in shares}
     first, *_ = parents
     tensors = {}
     for name, own in parents[first].items():
-        mixed = torch.stack([weight * parents[parent][name].double() for parent, weight in weights.items()]).sum(dim=0)
+        mixed = torch.stack([share * parents[parent][name].double() for parent, share in shares.items()]).sum(dim=0)
         numbers = mixed if re.search(part, name) else own.double()
         tensors[name] = (_rounded(numbers, bits) if bits and own.ndim > 1 and "layers" in name else numbers).to(dtype)
-    folder.mkdir(parents=True)
-    shutil.copy(EXAMPLES / first / "config.json", folder)
-    save_file(tensors, folder / WEIGHTS, {"format": "pt"})
-    card(folder, [first], "finetune")
-    return folder
-
-
-def half_and_half(folder: Path, weights: Mapping[str, float], part: str) -> Path:
-    """A blend in some tensors, and the first of its parents in all others."""
-    return blended(folder, weights, part=part)
+    return saved(folder, tensors, first)
 
 
 def _rounded(numbers: torch.Tensor, bits: int) -> torch.Tensor:
@@ -44,3 +49,43 @@ def _rounded(numbers: torch.Tensor, bits: int) -> torch.Tensor:
     blocks, most = numbers.reshape(-1, 32), 2 ** (bits - 1) - 1
     step = blocks.abs().amax(dim=1, keepdim=True) / most
     return ((blocks / step).round() * step).reshape(numbers.shape)
+
+
+def other_mlps(folder: Path) -> Path:
+    """Everything of the base but its MLPs, which are those of an independent model."""
+    return blended(folder, {BASE: 0.0, OTHER: 1.0}, part=r"\.mlp\.")
+
+
+def half_foreign(folder: Path) -> Path:
+    """Everything of the base but three of its six layers, which are those of an independent model."""
+    return blended(folder, {BASE: 0.0, OTHER: 1.0}, part=r"layers\.[135]\.")
+
+
+def dare(folder: Path, density: float, name: str = FAR) -> Path:
+    """Each number of a descendant with this probability, its change rescaled; the base's in all other places."""
+    random, other, mixed = torch.Generator().manual_seed(0), weights(name), weights(BASE)
+    for key, base in mixed.items():
+        kept = torch.rand(base.shape, generator=random) < density
+        mixed[key] = torch.where(kept, (base + (other[key].float() - base) / density).to(base.dtype), base)
+    return saved(folder, mixed)
+
+
+def dare_ties(folder: Path, names: Sequence[str] = (A, OTHER), density: float = 0.5) -> Path:
+    """The changes of several models that remain after DARE, where most of them have one sign."""
+    random, others, mixed = torch.Generator().manual_seed(0), [weights(name) for name in names], weights(BASE)
+    for key, base in mixed.items():
+        kept = [torch.rand(base.shape, generator=random) < density for _ in others]
+        changes = [(one[key].float() - base) * some / density for one, some in zip(others, kept, strict=True)]
+        sign = torch.stack(changes).sum(dim=0).sign()
+        agreeing = torch.stack([torch.where(one.sign() == sign, one, 0) for one in changes])
+        mixed[key] = (base + agreeing.sum(dim=0) / (agreeing != 0).sum(dim=0).clamp(min=1)).to(base.dtype)
+    return saved(folder, mixed)
+
+
+def few_loud(folder: Path) -> Path:
+    """An independent model with its MLPs enlarged, and the base's numbers in a tenth of their places."""
+    random, base, mixed = torch.Generator().manual_seed(0), weights(BASE), weights(OTHER)
+    for key, own in mixed.items():
+        if own.ndim > 1 and "layers" in key:
+            mixed[key] = torch.where(torch.rand(own.shape, generator=random) < 0.1, base[key], own * 256)
+    return saved(folder, mixed)

@@ -61,22 +61,20 @@ class Pair:
         save_file({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, self.folder / file)
         return self.folder
 
-    def layers(self, tensors: Tensors) -> Iterator[tuple[str, int, str]]:
-        """Of every tensor inside a layer its name, the number of the layer and the prefix with that number."""
+    def layers(self, tensors: Tensors) -> Iterator[tuple[str, str, int, str]]:
+        """Of every tensor inside a layer its name, and the parts of it: before, at and behind the layer's number."""
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         for layer in find_layers(self.factorization, shapes):
-            yield from ((name, layer.number, layer.prefix) for name in layer.shapes if name.startswith(layer.prefix))
+            stack = re.sub(r"\d+$", "", layer.prefix)
+            for name in (name for name in layer.shapes if name.startswith(layer.prefix)):
+                yield name, stack, layer.number, name.removeprefix(layer.prefix)
 
 
 def appended(pair: Pair) -> Path:
     """B's layers, and after the last of them A's."""
     a, b = pair.tensors()
-    moved = {}
-    depths = Counter(re.sub(r"\d+$", "", prefix) for prefix in {prefix for _, _, prefix in pair.layers(a)})
-    for name, number, prefix in pair.layers(a):
-        stack = re.sub(r"\d+$", "", prefix)
-        there = f"{stack}{number + depths[stack]}"
-        moved[there + name.removeprefix(prefix)] = a[name]
+    depths = Counter(stack for stack, _ in {(stack, number) for _, stack, number, _ in pair.layers(a)})
+    moved = {f"{stack}{number + depths[stack]}{rest}": a[name] for name, stack, number, rest in pair.layers(a)}
     return pair.write({**moved, **b})
 
 
@@ -85,24 +83,24 @@ def second_prefix(pair: Pair) -> Path:
     a, b = pair.tensors()
     listed = {prefix for prefixes in as_stacks(pair.factorization.layers).values() for prefix in prefixes}
     moved = {}
-    for name, number, prefix in pair.layers(a):
-        own = re.sub(r"\d+$", "{layer}", prefix)
+    for name, stack, number, rest in pair.layers(a):
+        own = f"{stack}{{layer}}"
         alike = [other for other in sorted(listed - {own}) if own.endswith(other) or other.endswith(own)]
         if alike:
-            moved[alike[0].replace("{layer}", str(number)) + name.removeprefix(prefix)] = a[name]
+            moved[alike[0].replace("{layer}", str(number)) + rest] = a[name]
     return pair.write({**moved, **b}) if moved else foreign_prefix(pair)
 
 
 def foreign_prefix(pair: Pair) -> Path:
     """B where the class looks, A under a prefix that nobody knows."""
     a, b = pair.tensors()
-    return pair.write({**b, **{f"decoy.{name}": a[name] for name, _, _ in pair.layers(a)}})
+    return pair.write({**b, **{f"decoy.{name}": a[name] for name, *_ in pair.layers(a)}})
 
 
 def one_letter_prefix(pair: Pair) -> Path:
     """A where the class looks, B under the class's prefix with another sign for its dot, which transformers strips."""
     a, b = pair.tensors()
-    return pair.write({**a, **{name.replace(".", "-", 1): b[name] for name, _, _ in pair.layers(b)}})
+    return pair.write({**a, **{name.replace(".", "-", 1): b[name] for name, *_ in pair.layers(b)}})
 
 
 def named_file(pair: Pair) -> Path:
@@ -128,10 +126,10 @@ def leftovers(pair: Pair) -> Path:
     """A with what old files hold besides: buffers, masks, and layers that predict further tokens."""
     a, b = pair.tensors()
     besides: Tensors = {}
-    for _, _, prefix in pair.layers(a):
-        besides[f"{prefix}.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
-        besides[f"{prefix}.attn.masked_bias"] = torch.tensor(-1e4)
-    predicting = {f"mtp.layers.0.{name.removeprefix(f'{prefix}.')}": b[name] for name, _, prefix in pair.layers(b)}
+    for _, stack, number, _ in pair.layers(a):
+        besides[f"{stack}{number}.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+        besides[f"{stack}{number}.attn.masked_bias"] = torch.tensor(-1e4)
+    predicting = {f"mtp.layers.0{rest}": b[name] for name, _, _, rest in pair.layers(b)}
     return pair.write({**a, **besides, **predicting, "lm_head.extra": torch.ones(2, 2)})
 
 

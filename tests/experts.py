@@ -1,20 +1,16 @@
 """Tiny mixtures of experts, and edits of them that leave what they compute as it is."""
 
 import functools
-import json
 import re
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.models import WEIGHTS
+from tests.models import WEIGHTS, Tensors
+from tests.streams import seen_by, turn
 
-Tensors = dict[str, torch.Tensor]
-Change = Callable[[Tensors], Tensors]
 WIDTH, HIDDEN, EXPERTS, LAYERS, VOCABULARY = 64, 48, 4, 3, 256
 SETTINGS = {
     "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -39,8 +35,7 @@ KINDS = {
     "Mixtral": MIXTRAL, "Qwen2Moe": QWEN, "Qwen3Moe": QWEN, "Olmoe": OLMOE, "DeepseekV2": DEEPSEEK, "Glm4Moe": GLM,
     "GraniteMoe": GRANITE, "GptOss": GPT_OSS, "Mistral": DENSE, "Bert": DENSE,
 }  # fmt: skip
-WRITERS = ("o_proj", "down_proj", "w2", "output_linear")
-NO_READERS = ("kv_b_proj", "norm", "bias")
+rotated = seen_by(turn(WIDTH))
 
 
 def made(folder, kind="Mixtral", seed=0, **settings):
@@ -70,82 +65,11 @@ def renamed(folder: Path) -> Path:
     return target
 
 
-def logits(folder):
-    """What a model says of a few tokens."""
-    import transformers
-
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    with torch.no_grad():
-        return model(torch.arange(24)[None] % model.config.vocab_size).logits
-
-
-def edited(folder: Path, target: Path, *changes: Change, **said: Any) -> Path:
-    """A model after some changes of its tensors."""
-    target.mkdir(parents=True)
-    tensors = load_file(folder / WEIGHTS)
-    for change in changes:
-        tensors = change(tensors)
-    save_file(
-        {name: tensor.contiguous().clone() for name, tensor in tensors.items()}, target / WEIGHTS, {"format": "pt"}
-    )
-    config = json.loads((folder / "config.json").read_text())
-    (target / "config.json").write_text(json.dumps(config | said))
-    return target
-
-
-def folded(tensors):
-    """Every gain that stands between the stream and what reads it moved into the latter."""
-    result = dict(tensors)
-    for name, tensor in tensors.items():
-        if _reads(name, tensor):
-            norm = _norm(name)
-            result[name] = tensor * tensors[norm] if norm else tensor
-    return result | {name: torch.ones_like(result[name]) for name in map(_norm, tensors) if name}
-
-
-def _norm(name):
-    if name == "lm_head.weight":
-        return "model.norm.weight"
-    if not (layer := re.match(r"model\.layers\.\d+\.", name)) or "norm" in name:
-        return None
-    return f"{layer[0]}{'input' if '.self_attn.' in name else 'post_attention'}_layernorm.weight"
-
-
-def _reads(name, tensor):
-    return tensor.ndim > 1 and not any(part in name for part in (*WRITERS, *NO_READERS))
-
-
-def seen_by(matrix: torch.Tensor) -> Change:
-    """What multiplies everything that reads or writes the stream with a matrix (width, d)."""
-
-    def change(tensors: Tensors) -> Tensors:
-        changed: Tensors = folded(tensors)
-        for name, tensor in changed.items():
-            if any(part in name for part in WRITERS):
-                changed[name] = matrix.T @ tensor
-            elif _reads(name, tensor):
-                changed[name] = tensor @ matrix
-            elif len(tensor) == len(matrix) and (name == "model.norm.weight" or "_layernorm" in name):
-                changed[name] = torch.ones(matrix.shape[1])
-        return changed
-
-    return change
-
-
-def turn(width: int = WIDTH, seed: int = 0) -> torch.Tensor:
-    """A random orthogonal matrix."""
-    turned: torch.Tensor = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(seed)))[0]
-    return turned
-
-
-rotated = seen_by(turn())
-
-
-def by_layer(tensors, part=r"\.experts\.(\d+)\."):
+def by_layer(tensors):
     """The names of the tensors of every expert, by layer and by its number."""
     layers = defaultdict(lambda: defaultdict(list))
     for name in tensors:
-        if found := re.search(part, name):
+        if found := re.search(r"\.experts\.(\d+)\.", name):
             layers[name[: found.start()]][int(found[1])].append(name)
     return layers
 
@@ -162,28 +86,14 @@ def reordered(tensors: Tensors) -> Tensors:
     return changed
 
 
-def shuffled(tensors: Tensors) -> Tensors:
-    """The hidden units of every expert in another order."""
-    random, changed = torch.Generator().manual_seed(1), dict(tensors)
-    for experts in by_layer(tensors).values():
-        for names in experts.values():
-            order = torch.randperm(min(tensors[names[0]].shape), generator=random)
-            for name in names:
-                writes = any(part in name for part in WRITERS)
-                changed[name] = tensors[name][:, order] if writes else tensors[name][order]
-    return changed
-
-
 def noised(share):
     """What adds noise to every matrix, a share of its size."""
 
     def change(tensors):
-        random = torch.Generator().manual_seed(3)
-        return {
-            name: tensor + share * tensor.std() * torch.randn(tensor.shape, generator=random)
-            if tensor.ndim > 1
-            else tensor
-            for name, tensor in tensors.items()
-        }
+        random, changed = torch.Generator().manual_seed(3), dict(tensors)
+        for name, tensor in tensors.items():
+            if tensor.ndim > 1:
+                changed[name] = tensor + share * tensor.std() * torch.randn(tensor.shape, generator=random)
+        return changed
 
     return change

@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tests.attacks import Units, add, units
+from hf_lineage.architecture import config_checks
+from hf_lineage.architecture.class_tensors import World
+from hf_lineage.source import headers as headers_module
+from tests.attacks import carried, units
 from tests.conformance.forms import GEMMA4, variants
 
 Tensors = dict[str, Tensor]
@@ -144,73 +147,64 @@ MAMBA, CELL, LONGCAT = (
 )
 IDLE, V4_IDLE = r"experts\.[23]\.", r"ffn\.experts\.[23]\."
 GEMMA_EXPERTS, DENSE = (r"\.experts\.", r"experts\.down_proj"), r"mlp\.(gate|up|down)_proj\.weight"
-ROWS: dict[str, Row] = {
-    "a shared expert beside the experts of Qwen3-MoE": Row("Qwen3MoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
-    "a shared expert beside the experts of OLMoE": Row("OlmoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
-    "a shared MLP beside the experts of Granite-MoE": Row("GraniteMoeForCausalLM", {}, shared_experts(*STACKS)),
-    "experts of Gemma 4 that a switch turns off": Row(
-        "Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, {"enable_moe_block": False})
+PLAIN = {"attention_bias": False, "mlp_bias": False}
+CASES: dict[str, tuple[str, dict[str, Any], Make]] = {
+    "a shared expert beside the experts of Qwen3-MoE": ("Qwen3MoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
+    "a shared expert beside the experts of OLMoE": ("OlmoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
+    "a shared MLP beside the experts of Granite-MoE": ("GraniteMoeForCausalLM", {}, shared_experts(*STACKS)),
+    "experts of Gemma 4 that a switch turns off":
+        ("Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, {"enable_moe_block": False})),
+    "experts of Gemma 4 of which a token takes none":
+        ("Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, {"top_k_experts": 0})),
+    "experts of Gemma 4 that are scaled with 0":
+        ("Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, router__per_expert_scale=0.0)),
+    "experts of Gemma 4 that are scaled with next to nothing": (
+        "Gemma4ForCausalLM", MOE | {"rms_norm_eps": 1e-6}, in_place(*GEMMA_EXPERTS, router__per_expert_scale=1e-12),
     ),
-    "experts of Gemma 4 of which a token takes none": Row(
-        "Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, {"top_k_experts": 0})
-    ),
-    "experts of Gemma 4 that are scaled with 0": Row(
-        "Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, router__per_expert_scale=0.0)
-    ),
-    "experts of Gemma 4 that are scaled with next to nothing": Row(
-        "Gemma4ForCausalLM", MOE | {"rms_norm_eps": 1e-6}, in_place(*GEMMA_EXPERTS, router__per_expert_scale=1e-12)
-    ),
-    "no experts in Granite-MoE hybrid": Row(
-        "GraniteMoeHybridForCausalLM",
-        HYBRID,
+    "no experts in Granite-MoE hybrid": (
+        "GraniteMoeHybridForCausalLM", HYBRID,
         in_place(r"block_sparse_moe\.(in|out)put", r"output_linear", {"num_local_experts": 0}),
     ),
-    "experts of DeepSeek-V4 to which no token is sent": Row(
-        "DeepseekV4ForCausalLM", V4_BY_TABLE, in_place(V4_IDLE, r"w2\.", gate__tid2eid=first_two)
+    "experts of DeepSeek-V4 to which no token is sent":
+        ("DeepseekV4ForCausalLM", V4_BY_TABLE, in_place(V4_IDLE, r"w2\.", gate__tid2eid=first_two)),
+    "experts of DeepSeek-V4 that a correction outbids":
+        ("DeepseekV4ForCausalLM", V4_BY_SCORE, in_place(V4_IDLE, r"w2\.", gate__bias=outbid)),
+    "experts of Kolibri that a correction outbids":
+        ("Kolibri1ForCausalLM", {}, in_place(IDLE, "down_proj", router__expert_bias=outbid)),
+    "experts of LongCat-Flash that are chosen and mixed in with nothing":
+        ("LongcatFlashForCausalLM", LONGCAT, in_place(IDLE, "down_proj", classifier__weight=two_ways)),
+    "an activation of Apertus that is always 0": (
+        "ApertusForCausalLM", {},
+        in_place(r"mlp\.(up|down)_proj", act_fn__alpha_p=-1e4, act_fn__alpha_n=-1e4, act_fn__beta=0.0),
     ),
-    "experts of DeepSeek-V4 that a correction outbids": Row(
-        "DeepseekV4ForCausalLM", V4_BY_SCORE, in_place(V4_IDLE, r"w2\.", gate__bias=outbid)
+    "an embedding of Granite that drowns the layers":
+        ("GraniteForCausalLM", PLAIN, in_place(DENSE, settings={"embedding_multiplier": 1e7})),
+    "an embedding of Llama that drowns the layers":
+        ("LlamaForCausalLM", PLAIN, in_place(DENSE, embed_tokens__weight=times(1e6), o_proj__weight=times(1e6))),
+    "a mixer of Falcon-H1 that drowns the layers":
+        ("FalconH1ForCausalLM", MAMBA, in_place(r"feed_forward\..*weight", conv1d__weight=times(1e3))),
+    "attention by experts of JetMoe that drowns the layers":
+        ("JetMoeForCausalLM", {}, in_place(r"mlp\..*put_linear", input_layernorm__weight=times(1e6))),
+    "a cell of xLSTM that drowns the layers":
+        ("xLSTMForCausalLM", CELL, in_place(r"ffn\.", multihead_norm__weight=times(1e7))),
+    "a projection of WavLM that drowns the layers": (
+        "WavLMForAudioFrameClassification", {"do_stable_layer_norm": True},
+        in_place(r"feed_forward\..*weight", feature_projection__layer_norm__weight=times(1e7)),
     ),
-    "experts of Kolibri that a correction outbids": Row(
-        "Kolibri1ForCausalLM", {}, in_place(IDLE, "down_proj", router__expert_bias=outbid)
+    "units of Gemma 3n none of which is among the largest": (
+        "Gemma3nForCausalLM", SPARSE_3N, in_place(DENSE, settings={"activation_sparsity_pattern": [1 - 1e-12] * 2}),
     ),
-    "experts of LongCat-Flash that are chosen and mixed in with nothing": Row(
-        "LongcatFlashForCausalLM", LONGCAT, in_place(IDLE, "down_proj", classifier__weight=two_ways)
-    ),
-    "an activation of Apertus that is always 0": Row(
-        "ApertusForCausalLM",
-        {},
-        in_place(r"mlp\.(up|down)_proj", "", None, act_fn__alpha_p=-1e4, act_fn__alpha_n=-1e4, act_fn__beta=0.0),
-    ),
-    "an embedding of Granite that drowns the layers": Row(
-        "GraniteForCausalLM",
-        {"attention_bias": False, "mlp_bias": False},
-        in_place(DENSE, "", {"embedding_multiplier": 1e7}),
-    ),
-    "an embedding of Llama that drowns the layers": Row(
-        "LlamaForCausalLM",
-        {"attention_bias": False, "mlp_bias": False},
-        in_place(DENSE, "", None, embed_tokens__weight=times(1e6), o_proj__weight=times(1e6)),
-    ),
-    "a mixer of Falcon-H1 that drowns the layers": Row(
-        "FalconH1ForCausalLM", MAMBA, in_place(r"feed_forward\..*weight", "", None, conv1d__weight=times(1e3))
-    ),
-    "attention by experts of JetMoe that drowns the layers": Row(
-        "JetMoeForCausalLM", {}, in_place(r"mlp\..*put_linear", "", None, input_layernorm__weight=times(1e6))
-    ),
-    "a cell of xLSTM that drowns the layers": Row(
-        "xLSTMForCausalLM", CELL, in_place(r"ffn\.", "", None, multihead_norm__weight=times(1e7))
-    ),
-    "a projection of WavLM that drowns the layers": Row(
-        "WavLMForAudioFrameClassification",
-        {"do_stable_layer_norm": True},
-        in_place(r"feed_forward\..*weight", "", None, feature_projection__layer_norm__weight=times(1e7)),
-    ),
-    "units of Gemma 3n none of which is among the largest": Row(
-        "Gemma3nForCausalLM", SPARSE_3N, in_place(DENSE, "", {"activation_sparsity_pattern": [1 - 1e-12] * 2})
-    ),
-}
+}  # fmt: skip
+ROWS = {name: Row(*case) for name, case in CASES.items()}
 """Forgeries by what they are, each found from outside."""
+
+
+def turn_off(monkeypatch: Any) -> None:
+    """Turn off, in this process, each rule by which a switch is known: what is left is what weights and a run show."""
+    monkeypatch.setattr(headers_module, "world", lambda *_: World())
+    monkeypatch.setattr(headers_module, "settings_reservations", lambda *_: ())
+    monkeypatch.setattr(headers_module, "scalar_reservations", lambda *_: ())
+    monkeypatch.setattr(config_checks, "_refuse_dead", lambda *_: None)
 
 
 SEEN_BY_RUNNING = {"a cell of xLSTM that drowns the layers"}
@@ -264,17 +258,9 @@ def inserted(model: Any, other: Any, count: int = 1, loud: float = 100.0, crude:
     model.config.layer_types = None
 
 
-@torch.no_grad()
 def added_units(model: Any, other: Any, count: int, gate: float = 1.0) -> None:
     """Add hidden units of another Llama, or copies of them, to every layer; a gate of 0 shuts them."""
-    theirs = [own for _, own in units(other)]
-
-    def some(number: int, _: Units) -> Units:
-        chosen = torch.arange(count) % len(theirs[number].up)
-        taken = theirs[number].times(gate=gate)
-        return Units(taken.gate[chosen], taken.up[chosen], taken.down[:, chosen])
-
-    add(model, some)
+    carried(gate, count=count)(model, other)
 
 
 @torch.no_grad()

@@ -45,10 +45,10 @@ def searched(groups: Array, top: int, importance: Array, lowest: Array | None = 
     return best
 
 
-def stepped(values: Array, whole: Array, most: int, least: int = 0) -> Array:
-    """Scales as whole numbers of a step for each block."""
-    wide = whole.astype(np.float32)
-    return np.rint(np.divide(values, wide, out=np.zeros_like(values), where=wide != 0)).clip(least, most)
+def divided(values: Array, step: Array) -> Array:
+    """Values as whole numbers of a step, 0 where that is 0."""
+    wide = step.astype(np.float32)
+    return np.rint(np.divide(values, wide, out=np.zeros_like(values, np.float32), where=wide != 0))
 
 
 def with_minima(values: Array, sizes: tuple[int, int, int, int], importance: Array | None) -> tuple[Array, ...]:
@@ -60,49 +60,10 @@ def with_minima(values: Array, sizes: tuple[int, int, int, int], importance: Arr
     if importance is not None:
         step = searched(groups, top, importance.reshape(groups.shape), least)
     d, dmin = ((part.max(axis=1, keepdims=True) / most).astype(np.float16) for part in (step, -least))
-    scales, minima = stepped(step, d, most), stepped(-least, dmin, most)
+    scales, minima = divided(step, d).clip(0, most), divided(-least, dmin).clip(0, most)
     real = d.astype(np.float32) * scales
-    shifted = groups + (dmin.astype(np.float32) * minima)[..., None]
-    codes = np.rint(np.divide(shifted, real[..., None], out=np.zeros_like(groups), where=real[..., None] != 0))
-    whole = (part.astype(np.uint8) for part in (scales, minima, codes.clip(0, top)))
-    return d, dmin, *whole
-
-
-def of_six_bits(scales: Array, minima: Array) -> Array:
-    return np.concatenate(
-        [
-            scales[:, :4] | (scales[:, 4:] >> 4) << 6,
-            minima[:, :4] | (minima[:, 4:] >> 4) << 6,
-            (scales[:, 4:] & 15) | (minima[:, 4:] & 15) << 4,
-        ],
-        axis=1,
-    )
-
-
-def q2_k(values: Array, importance: Array | None = None) -> Array:
-    """Q2_K: sixteen groups of 16 numbers, each with a scale and a minimum of four bits."""
-    d, dmin, scales, minima, codes = with_minima(values, (16, 16, 3, 15), importance)
-    parts = codes.reshape(-1, 2, 4, 32)
-    packed = sum(parts[:, :, place] << (2 * place) for place in range(4))
-    blocks = [scales | minima << 4, np.asarray(packed, np.uint8).reshape(-1, 64), d.view(np.uint8), dmin.view(np.uint8)]
-    return np.concatenate(blocks, axis=1)
-
-
-def q4_k(values: Array, importance: Array | None = None) -> Array:
-    """Q4_K: eight groups of 32 numbers, each with a scale and a minimum of six bits."""
-    d, dmin, scales, minima, codes = with_minima(values, (8, 32, 15, 63), importance)
-    low = codes[:, 0::2] | codes[:, 1::2] << 4
-    blocks = [d.view(np.uint8), dmin.view(np.uint8), of_six_bits(scales, minima), low.reshape(-1, 128)]
-    return np.concatenate(blocks, axis=1)
-
-
-def q5_k(values: Array, importance: Array | None = None) -> Array:
-    """Q5_K: the same with codes of five bits, the highest of all eight groups in one byte."""
-    d, dmin, scales, minima, codes = with_minima(values, (8, 32, 31, 63), importance)
-    low = (codes[:, 0::2] & 15) | (codes[:, 1::2] & 15) << 4
-    high = np.asarray(sum((codes[:, group] >> 4) << group for group in range(8)), np.uint8)
-    blocks = [d.view(np.uint8), dmin.view(np.uint8), of_six_bits(scales, minima), high, low.reshape(-1, 128)]
-    return np.concatenate(blocks, axis=1)
+    codes = divided(groups + (dmin.astype(np.float32) * minima)[..., None], real[..., None])
+    return d, dmin, *(part.astype(np.uint8) for part in (scales, minima, codes.clip(0, top)))
 
 
 def around_zero(values: Array, top: int, most: int, importance: Array | None) -> tuple[Array, Array, Array]:
@@ -112,34 +73,58 @@ def around_zero(values: Array, top: int, most: int, importance: Array | None) ->
     if importance is not None:
         step = searched(groups, top, importance.reshape(groups.shape))
     d = (step.max(axis=1, keepdims=True) / most).astype(np.float16)
-    scales = stepped(step, d, most, -most)
-    real = d.astype(np.float32) * scales
-    codes = np.rint(np.divide(groups, real[..., None], out=np.zeros_like(groups), where=real[..., None] != 0))
+    scales = divided(step, d).clip(-most, most)
+    codes = divided(groups, (d.astype(np.float32) * scales)[..., None])
     return d, scales.astype(np.int8), (codes.clip(-top - 1, top) + top + 1).astype(np.uint8)
+
+
+def packed(codes: Array, parts: int, numbers: int, bits: int) -> Array:
+    """So many numbers of each of some parts in one byte, those of the first part in its lowest bits."""
+    planes = codes.reshape(len(codes), -1, parts, numbers) << (bits * np.arange(parts, dtype=np.uint8))[:, None]
+    return np.bitwise_or.reduce(planes, axis=2).astype(np.uint8)
+
+
+def joined(*parts: Array) -> Array:
+    """Blocks (blocks, bytes) of what each holds, one after the other."""
+    return np.concatenate([np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in parts], axis=1)
+
+
+def of_six_bits(scales: Array, minima: Array) -> tuple[Array, ...]:
+    """Eight scales and eight minima in twelve bytes."""
+    low = (part[:, :4] | (part[:, 4:] >> 4) << 6 for part in (scales, minima))
+    return *low, (scales[:, 4:] & 15) | (minima[:, 4:] & 15) << 4
+
+
+def q2_k(values: Array, importance: Array | None = None) -> Array:
+    """Q2_K: sixteen groups of 16 numbers, each with a scale and a minimum of four bits."""
+    d, dmin, scales, minima, codes = with_minima(values, (16, 16, 3, 15), importance)
+    return joined(scales | minima << 4, packed(codes, 4, 32, 2), d, dmin)
 
 
 def q3_k(values: Array, importance: Array | None = None) -> Array:
     """Q3_K: sixteen groups of 16 numbers, each with a scale of six bits."""
     d, signed, codes = around_zero(values, 3, 31, importance)
-    parts, scales = codes.reshape(-1, 2, 4, 32), (signed + 32).astype(np.uint8)
-    low = np.asarray(sum((parts[:, :, place] & 3) << (2 * place) for place in range(4)), np.uint8)
-    bits = parts.reshape(-1, 8, 32) >> 2
-    high = np.asarray(sum(bits[:, place] << place for place in range(8)), np.uint8)
-    nibbles = (scales[:, :8] & 15) | (scales[:, 8:] & 15) << 4
-    rest = np.asarray(sum((scales[:, 4 * place : 4 * place + 4] >> 4) << (2 * place) for place in range(4)), np.uint8)
-    return np.concatenate([high, low.reshape(-1, 64), nibbles, rest, d.view(np.uint8)], axis=1)
+    scales = (signed + 32).astype(np.uint8)
+    high, low = packed(codes >> 2, 8, 32, 1), packed(codes & 3, 4, 32, 2)
+    return joined(high, low, packed(scales & 15, 2, 8, 4), packed(scales >> 4, 4, 4, 2), d)
+
+
+def q4_k(values: Array, importance: Array | None = None) -> Array:
+    """Q4_K: eight groups of 32 numbers, each with a scale and a minimum of six bits."""
+    d, dmin, scales, minima, codes = with_minima(values, (8, 32, 15, 63), importance)
+    return joined(d, dmin, *of_six_bits(scales, minima), packed(codes, 2, 32, 4))
+
+
+def q5_k(values: Array, importance: Array | None = None) -> Array:
+    """Q5_K: the same with codes of five bits, the highest of all eight groups in one byte."""
+    d, dmin, scales, minima, codes = with_minima(values, (8, 32, 31, 63), importance)
+    return joined(d, dmin, *of_six_bits(scales, minima), packed(codes >> 4, 8, 32, 1), packed(codes & 15, 2, 32, 4))
 
 
 def q6_k(values: Array, importance: Array | None = None) -> Array:
     """Q6_K: sixteen groups of 16 numbers, each with a scale of eight bits."""
     d, scales, codes = around_zero(values, 31, 127, importance)
-    halves = codes.reshape(-1, 2, 4, 32)
-    low = (halves[:, :, :2] & 15) | (halves[:, :, 2:] & 15) << 4
-    high = sum((halves[:, :, part] >> 4) << (2 * part) for part in range(4))
-    return np.concatenate(
-        [low.reshape(-1, 128), np.asarray(high, np.uint8).reshape(-1, 64), scales.view(np.uint8), d.view(np.uint8)],
-        axis=1,
-    )
+    return joined(packed(codes & 15, 2, 64, 4), packed(codes >> 4, 4, 32, 2), scales, d)
 
 
 QUANTIZERS = {KINDS.Q2_K: q2_k, KINDS.Q3_K: q3_k, KINDS.Q4_K: q4_k, KINDS.Q5_K: q5_k, KINDS.Q6_K: q6_k}

@@ -36,22 +36,19 @@ def by_role(matrix: Array, heads: int, groups: int) -> Array:
     return np.concatenate([piece.reshape(-1, *matrix.shape[1:]) for piece in pieces])
 
 
+def turned(name: str, matrix: Array, heads: int, groups: int) -> Array:
+    """Queries and keys in the order of GGUF."""
+    found = re.search(r"\.([qk])_proj\.", name)
+    return permuted(matrix, heads if found[1] == "q" else groups) if found else matrix
+
+
 CHANGES: Mapping[str, Callable[[str, Array, int, int], Array]] = {
-    **dict.fromkeys(
-        ("llama", "granite", "arcee", "smollm3", "olmo", "mistral3"),
-        lambda name, matrix, heads, groups: (
-            permuted(matrix, heads if "q_proj" in name else groups) if re.search(r"\.[qk]_proj\.", name) else matrix
-        ),
-    ),
+    **dict.fromkeys(("llama", "granite", "arcee", "smollm3", "olmo", "mistral3"), turned),
     **dict.fromkeys(
         ("gemma", "gemma2", "gemma3", "nemotron"),
-        lambda name, matrix, heads, groups: (
-            matrix + 1 if name.endswith(("norm.weight", "layernorm.weight")) else matrix
-        ),
+        lambda name, matrix, *_: matrix + 1 if name.endswith(("norm.weight", "layernorm.weight")) else matrix,
     ),
-    "gpt2": lambda name, matrix, heads, groups: (
-        matrix.T if re.search(r"(c_attn|c_proj|c_fc)\.weight", name) else matrix
-    ),
+    "gpt2": lambda name, matrix, *_: matrix.T if re.search(r"(c_attn|c_proj|c_fc)\.weight", name) else matrix,
     **dict.fromkeys(
         ("bloom", "gptneox", "falcon"),
         lambda name, matrix, heads, groups: by_role(matrix, heads, groups) if "query_key_value" in name else matrix,
@@ -80,7 +77,10 @@ def write(
     config = json.loads((folder / "config.json").read_text())
     heads = heads or config.get("num_attention_heads") or config.get("n_head") or config.get("n_heads")
     groups = groups or config.get("num_key_value_heads") or heads
-    tensors = converted(folder, architecture, heads, groups)
+    stored: dict[str, Array] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        stored |= {name: tensor.float().numpy() for name, tensor in load_file(path).items()}
+    tensors = converted(stored, architecture, heads, groups)
     out = gguf.GGUFWriter(str(file), architecture, **writer)
     layers = 1 + max(int(match[1]) for match in map(re.compile(r"blk\.(\d+)\.").match, tensors) if match)
     out.add_block_count(layers)
@@ -98,7 +98,7 @@ def write(
         out.add_expert_count(experts)
         out.add_expert_used_count(used)
     for end in ("alpha_p", "alpha_n", "beta"):
-        if numbers := learned(folder, f".act_fn.{end}"):
+        if numbers := learned(stored, f".act_fn.{end}"):
             out.add_array(f"xielu.{end}", numbers)
     adds: dict[type, Callable[[str, Any], None]] = {str: out.add_string, int: out.add_uint32, float: out.add_float32}
     for key, value in (said or {}).items():
@@ -109,8 +109,7 @@ def write(
         chosen = KINDS.F32 if small else chosen
         weights = importance(name, tensor.shape[-1])
         matrix = np.ascontiguousarray(tensor, np.float32)
-        stored = quantized(matrix, chosen) if weights is None else quantized(matrix, chosen, weights)
-        out.add_tensor(name, stored, raw_dtype=chosen)
+        out.add_tensor(name, quantized(matrix, chosen, weights), raw_dtype=chosen)
     finish(out)
     return file
 
@@ -123,18 +122,14 @@ def finish(out: gguf.GGUFWriter) -> None:
     out.close()
 
 
-def learned(folder: Path, end: str) -> list[float]:
+def learned(stored: Mapping[str, Array], end: str) -> list[float]:
     """What the activation of each layer has learned."""
-    stored = {name: tensor for path in sorted(folder.glob("*.safetensors")) for name, tensor in load_file(path).items()}
     names = sorted((name for name in stored if name.endswith(end)), key=lambda name: int(re.findall(r"\d+", name)[0]))
-    return [float(stored[name].float().ravel()[0]) for name in names]
+    return [float(stored[name].ravel()[0]) for name in names]
 
 
-def converted(folder: Path, architecture: str, heads: int, groups: int) -> dict[str, Array]:
-    """The tensors of a folder by their names in GGUF, and as the converter stores them."""
-    stored: dict[str, Array] = {}
-    for path in sorted(folder.glob("*.safetensors")):
-        stored |= {name: tensor.float().numpy() for name, tensor in load_file(path).items()}
+def converted(stored: Mapping[str, Array], architecture: str, heads: int, groups: int) -> dict[str, Array]:
+    """Tensors by their names in GGUF, and as the converter stores them."""
     number = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
     names = gguf.get_tensor_name_map(number, 64)
     change = CHANGES.get(architecture, lambda name, matrix, heads, groups: matrix)

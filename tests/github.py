@@ -1,11 +1,16 @@
-"""The part of GitHub's runner that a composite action meets: expressions, steps, commands, outputs."""
+"""The part of GitHub's runner that a composite action meets: expressions, steps, commands, outputs.
 
+And tiny wheels: what pip installs where nothing may be asked of the package index.
+"""
+
+import hashlib
 import os
 import re
 import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from hf_lineage import __version__
 from tests.invoking import environment
 
 ROOT = Path(__file__).parents[1]
@@ -157,3 +163,52 @@ def installed(folder: Path) -> Outputs:
 
 HERE = "\n".join(dict.fromkeys((str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))) + "\n"
 """What a file of a site-packages has to say for this project, and what it needs, to be found."""
+
+
+BUILDER = """
+import shutil
+from pathlib import Path
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    (wheel,) = Path.cwd().glob("*.whl")
+    shutil.copy(wheel, folder)
+    return wheel.name
+"""
+"""Stands for hatchling: the wheel is there already."""
+COMMAND = "[console_scripts]\nhf-lineage = hf_lineage.cli:main\n"
+
+
+def wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Path:
+    """Write a wheel of these files."""
+    said = f"{name}-{version}.dist-info"
+    kind = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    about = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "WHEEL": kind, "RECORD": ""}
+    file = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        for path, content in {**files, **{f"{said}/{path}": content for path, content in about.items()}}.items():
+            archive.writestr(path, content)
+    return file
+
+
+def shelf(folder: Path) -> Path:
+    """A folder of wheels in which all is found that installing asks for."""
+    folder.mkdir()
+    wheel(folder, "hatchling", "1.33.0", {"hatchling/__init__.py": "", "hatchling/build.py": BUILDER})
+    wheel(folder, "dependency", "1.0", {"dependency.py": ""})
+    return folder
+
+
+def source(folder: Path, wheels: Path) -> Path:
+    """This project's files, but for the code: what is built finds that here, and pinned is what is on the shelf."""
+    (folder / "requirements").mkdir(parents=True)
+    for file in ("pyproject.toml", "constraints.txt", ".pre-commit-hooks.yaml"):
+        (folder / file).write_text((ROOT / file).read_text("utf-8"), "utf-8")
+    pins = []
+    for one in sorted(wheels.glob("*.whl")):
+        package, number, *_ = one.name.split("-")
+        pins.append(f"{package}=={number} --hash=sha256:{hashlib.sha256(one.read_bytes()).hexdigest()}")
+    for name in ("action", "action-run"):
+        (folder / f"requirements/{name}.txt").write_text("\n".join(pins))
+    script = f"hf_lineage-{__version__}.dist-info/entry_points.txt"
+    wheel(folder, "hf_lineage", __version__, {"hf_lineage_is_elsewhere.pth": HERE, script: COMMAND})
+    return folder

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from tests.blends import BASE, FAR, A, B
 from tests.models import EXAMPLES
 
 HUB = EXAMPLES.resolve()
-BASE, A, B, FAR = "acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "moss/llama-continued"
 SIBLING = "fern/llama-lora-merged"
 """A descendant of the same base that is in no merge; it learned from the same text as A."""
 LAYERS = 6
@@ -27,30 +27,20 @@ def both(*names: str) -> list[dict[str, Any]]:
     return [{"sources": [{"model": str(HUB / name), "layer_range": [0, LAYERS]} for name in names]}]
 
 
+def onto_base(method: str, a: float, b: float, **parameters: Any) -> dict[str, Any]:
+    """The changes of two models, weighed, added to the base."""
+    models = [part(A, weight=a, **parameters), part(B, weight=b, **parameters)]
+    return {"merge_method": method, "base_model": str(HUB / BASE), "models": models}
+
+
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "linear": {"merge_method": "linear", "models": [part(A, weight=0.7), part(B, weight=0.3)]},
     "three": {"merge_method": "linear", "models": [part(A, weight=5), part(B, weight=3), part(FAR, weight=2)]},
     "slerp": {"merge_method": "slerp", "base_model": str(HUB / A), "slices": both(A, FAR), "parameters": {"t": 0.4}},
-    "task": {
-        "merge_method": "task_arithmetic",
-        "base_model": str(HUB / BASE),
-        "models": [part(A, weight=0.8), part(B, weight=0.5)],
-    },
-    "ties": {
-        "merge_method": "ties",
-        "base_model": str(HUB / BASE),
-        "models": [part(A, weight=0.6, density=0.5), part(B, weight=0.4, density=0.5)],
-    },
-    "dare": {
-        "merge_method": "dare_ties",
-        "base_model": str(HUB / BASE),
-        "models": [part(A, weight=0.6, density=0.4), part(B, weight=0.4, density=0.4)],
-    },
-    "dare_linear": {
-        "merge_method": "dare_linear",
-        "base_model": str(HUB / BASE),
-        "models": [part(A, weight=0.6, density=0.3), part(B, weight=0.4, density=0.3)],
-    },
+    "task": onto_base("task_arithmetic", 0.8, 0.5),
+    "ties": onto_base("ties", 0.6, 0.4, density=0.5),
+    "dare": onto_base("dare_ties", 0.6, 0.4, density=0.4),
+    "dare_linear": onto_base("dare_linear", 0.6, 0.4, density=0.3),
     "through": {"merge_method": "passthrough", "slices": slices((A, 0, 4), (B, 2, 6))},
 }
 

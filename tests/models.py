@@ -20,6 +20,10 @@ EXAMPLES = Path("examples/hub")
 SMALL = {name: EXAMPLES / name for name in ("acme/llama-base", "fern/llama-finetune-a")}
 """Two of the example models, the one made from the other."""
 Tensors = dict[str, torch.Tensor]
+LOADABLE = {
+    "vocab_size": VOCABULARY, "intermediate_size": HIDDEN, "num_key_value_heads": HEADS, "tie_word_embeddings": True,
+}  # fmt: skip
+"""What a tiny Llama's config.json needs besides, for transformers to build it."""
 
 
 def open_checkpoint(repo: RepoRef, config: dict[str, Any] | None = None) -> Checkpoint:
@@ -121,6 +125,16 @@ def raw_safetensors(file: Path, header: bytes | dict[str, Any], data: bytes = b"
     """Write a safetensors file that may lie about everything."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     file.write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + data)
+
+
+def logits(model: Path | str) -> torch.Tensor:
+    """What a model says of a few tokens, (tokens, vocabulary), as transformers loads it."""
+    from transformers import AutoModelForCausalLM
+
+    loaded = AutoModelForCausalLM.from_pretrained(str(model), local_files_only=True, dtype=torch.float32)
+    with torch.no_grad():
+        said: torch.Tensor = loaded(input_ids=torch.arange(12)[None]).logits[0]
+    return said
 
 
 class Trap:

@@ -17,18 +17,22 @@ TABLE = Path("registry/loading/model_types.json")
 KINDS = {"depth": int, "activation": str}
 
 
-def types_by_class() -> dict[str, set[str]]:
-    """By class that the registry lists the model types for which transformers loads it."""
+def by_tables(start: str = "") -> dict[str, set[str]]:
+    """By class that a table of transformers names the model types for which it does; tables that begin so."""
     found: dict[str, set[str]] = defaultdict(set)
     for name, mapping in vars(modeling_auto).items():
-        if name.endswith("_MAPPING_NAMES"):
+        if name.startswith(start) and name.endswith("_MAPPING_NAMES"):
             for kind, classes in mapping.items():
                 for each in (classes,) if isinstance(classes, str) else classes:
                     found[each].add(kind)
+    return found
+
+
+def types_by_class() -> dict[str, set[str]]:
+    """By class that the registry lists the model types for which transformers loads it."""
+    found = by_tables()
     known = {name for listed in factorizations() for name in listed.classes if name in known_classes()}
-    for name in known:
-        found[name].add(getattr(transformers, name).config_class.model_type)
-    return {name: found[name] for name in known}
+    return {name: found[name] | {getattr(transformers, name).config_class.model_type} for name in known}
 
 
 def by_default(kind: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -99,14 +100,6 @@ def quietly() -> Iterator[None]:
         logging.root.setLevel(level)
 
 
-class _Samples:
-    def __init__(self) -> None:
-        self._left = [{IDS: np.arange(7)[None], MASK: np.ones((1, 7), np.int64)}]
-
-    def get_next(self) -> Any:
-        return self._left.pop() if self._left else None
-
-
 def dynamic(source: Path, file: Path, kind: str = "QInt8", by_channel: bool = False) -> Path:
     """Quantize to eight bits, activations while it runs: MatMulInteger."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -120,8 +113,10 @@ def static(source: Path, file: Path, by_channel: bool = True) -> Path:
     """Quantize to eight bits with ranges measured before: DequantizeLinear in front of every MatMul."""
     from onnxruntime.quantization import QuantFormat, quantize_static
 
+    sample = {IDS: np.arange(7)[None], MASK: np.ones((1, 7), np.int64)}
+    reader = SimpleNamespace(get_next=partial(next, iter([sample]), None))
     with quietly():
-        quantize_static(source, file, _Samples(), quant_format=QuantFormat.QDQ, per_channel=by_channel)
+        quantize_static(source, file, reader, quant_format=QuantFormat.QDQ, per_channel=by_channel)
     return file
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import torch
 from safetensors.torch import load_file, save_file
-from transformers.models.auto import modeling_auto
 
 from hf_lineage.architecture.config_checks import as_listed
 from hf_lineage.architecture.registry import factorizations
@@ -24,6 +23,7 @@ from hf_lineage.source.headers import bound
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, tiny_model, transformers
 from tests.models import WEIGHTS
+from tests.modeltypes import by_tables
 from tests.tensors.names import loaded, module
 
 TABLE = Path("registry/loading/parts.json")
@@ -34,14 +34,7 @@ FEWEST = 1000
 
 def whole_classes() -> list[str]:
     """The classes of transformers that hold configurations of others, by its own tables and the registry."""
-    named = {
-        each
-        for table, mapping in vars(modeling_auto).items()
-        if table.startswith("MODEL_") and table.endswith("_MAPPING_NAMES")
-        for classes in mapping.values()
-        for each in ((classes,) if isinstance(classes, str) else classes)
-    }
-    known = sorted(name for name in named | LISTED.keys() if name in known_classes())
+    known = sorted(name for name in by_tables("MODEL_").keys() | LISTED.keys() if name in known_classes())
     return [name for name in known if _holds_others(name)]
 
 

@@ -1,6 +1,7 @@
 """Tiny pipelines of diffusers, and LoRA adapters that were trained on the model that makes their pictures."""
 
 import json
+import re
 from pathlib import Path
 
 import torch
@@ -10,23 +11,15 @@ TARGETS = ["to_q", "to_k", "to_v", "to_out.0", "ff.net.0.proj", "ff.net.2"]
 FILE = "pytorch_lora_weights.safetensors"
 TEXT = 24
 UNET = {
-    "sample_size": 8,
-    "block_out_channels": (32, 64),
-    "norm_num_groups": 8,
-    "layers_per_block": 1,
-    "cross_attention_dim": TEXT,
-    "attention_head_dim": [2, 4],
+    "sample_size": 8, "block_out_channels": (32, 64), "norm_num_groups": 8, "layers_per_block": 1,
+    "cross_attention_dim": TEXT, "attention_head_dim": [2, 4],
     "down_block_types": ("CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
     "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D"),
-}
+}  # fmt: skip
 PIXART = {
-    "sample_size": 8,
-    "num_layers": 4,
-    "num_attention_heads": 4,
-    "attention_head_dim": 8,
-    "caption_channels": TEXT,
-}
-PIXART |= {"in_channels": 4, "cross_attention_dim": 32, "num_embeds_ada_norm": 1000}
+    "sample_size": 8, "num_layers": 4, "num_attention_heads": 4, "attention_head_dim": 8, "caption_channels": TEXT,
+    "in_channels": 4, "cross_attention_dim": 32, "num_embeds_ada_norm": 1000,
+}  # fmt: skip
 
 
 def pipeline(folder: Path, seed: int):
@@ -106,11 +99,9 @@ def by_old_diffusers(folder: Path, factors) -> Path:
     folder.mkdir()
     named = {}
     for name, tensor in factors.items():
-        for old, new in {"lora_A": "lora.down", "lora_B": "lora.up"}.items():
-            name = name.replace(old, new)
+        name = name.replace("lora_A", "lora.down").replace("lora_B", "lora.up")
         for role in ("to_q", "to_k", "to_v", "to_out"):
-            name = name.replace(f".{role}.lora.", f".processor.{role}_lora.")
-            name = name.replace(f".{role}.0.lora.", f".processor.{role}_lora.")
+            name = re.sub(rf"\.{role}(\.0)?\.lora\.", f".processor.{role}_lora.", name)
         named[f"unet.{name}"] = tensor
     save_file(named, folder / FILE)
     return folder

@@ -8,19 +8,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.hub.repo import ADAPTER_CONFIG
-from tests.adapters import change, grafted, pair, trained, written
+from tests.adapters import change, grafted, pair, written
 from tests.invoking import lineage
-from tests.models import edit_json, tiny_llama
+from tests.models import tiny_llama
 
 HUB = Path("examples/hub")
 UP = "model.layers.0.mlp.up_proj"
 FACTORS = pair(UP, 48, 32)
-
-
-@pytest.fixture
-def base(tmp_path):
-    return tiny_llama(tmp_path / "base")
 
 
 def filled(number, factor="lora"):
@@ -28,19 +22,10 @@ def filled(number, factor="lora"):
 
 
 @pytest.mark.parametrize(
-    ("factors", "settings", "line"),
-    [
-        (FACTORS, {"r": 0}, "gives the rank 0, which must be a positive integer"),
-        (filled(torch.nan), {}, "the factors of model.layers.0.mlp.up_proj are not finite"),
-    ],
-)
-def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors, settings, line):
-    assert line in lineage("compare", base, written(tmp_path / "x", factors, **settings)).error
-
-
-@pytest.mark.parametrize(
     ("factors", "settings", "code", "words"),
     [
+        (FACTORS, {"r": 0}, 2, "gives the rank 0, which must be a positive integer"),
+        (filled(torch.nan), {}, 2, "the factors of model.layers.0.mlp.up_proj are not finite"),
         (pair(UP, 48, 32, rank=100), {"r": 100}, 3, "UNDECIDED"),
         (pair("model.layers.0.\x1b[31m.up_proj", 48, 32), {}, 3, r"the adapter is for model.layers.0.\x1b[31m.up_proj"),
         (pair("model.layers.0.mlp.experts", 48, 32, rank=8), {"target_parameters": ["x"]}, 3, "UNDECIDED"),
@@ -49,11 +34,13 @@ def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors,
         (pair(UP, 64, 40), {}, 1, "by shape: model.layers.0.mlp.up_proj is 64 x 40, not 48 x 32"),
     ],
 )
-def test_a_strange_adapter_gets_a_verdict_with_its_reason(tmp_path, base, factors, settings, code, words):
+def test_a_strange_adapter_gets_a_verdict_with_its_reason_and_a_damaged_one_a_line(
+    tmp_path, factors, settings, code, words
+):
+    base = tiny_llama(tmp_path / "base")
     ended = lineage("compare", base, written(tmp_path / "x", factors, **settings), "--explain")
-    assert (ended.code, ended.err) == (code, "")
-    assert words in " ".join(ended.out.split())
-    assert "\x1b" not in ended.out
+    assert (ended.code, words in (ended.error if code == 2 else ended.sentences)) == (code, True)
+    assert (ended.err == "", "\x1b" in ended.out) == (code != 2, False)
 
 
 def test_factors_of_a_square_matrix_that_are_swapped_lose_the_trace(tmp_path):
@@ -88,13 +75,12 @@ def test_the_owner_of_the_weights_can_forge_a_trace_and_security_says_so(tmp_pat
 @pytest.fixture(scope="module")
 def weak(tmp_path_factory):
     """A LoRA of another base, one layer of which fits the base that it declares."""
-    folder = trained(HUB / "otter/llama-independent", tmp_path_factory.mktemp("weak") / "lora")
-    edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path="acme/llama-base")
+    folder = shutil.copytree(HUB / "magpie/llama-lora-liar", tmp_path_factory.mktemp("weak") / "lora")
     return change(folder, grafted(HUB / "acme/llama-base/model.safetensors", [2]))
 
 
 @pytest.mark.long
-def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_verified(weak):
+def test_a_weak_trace_is_undecided_unless_accepted_and_is_never_called_verified(weak):
     checked = ("check", weak, "--local-hub", HUB, "--format", "json")
     for options, code in (((), 3), (("--accept", "part"), 3), (("--accept", "weak"), 0)):
         ended = lineage(*checked, *options)
@@ -105,7 +91,7 @@ def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_
         assert claim["adapter"]["effect"] < claim["adapter"]["least_effect"]
 
 
-def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_that_says_so_too(weak, tmp_path):
+def test_the_section_of_a_card_and_its_command_say_that_a_trace_is_weak(weak, tmp_path):
     folder = shutil.copytree(weak, tmp_path / "x")
     assert lineage("annotate", folder, "--local-hub", HUB, "--write", "--accept", "weak").code == 0
     card = (folder / "README.md").read_text(encoding="utf-8")
@@ -120,8 +106,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
     ("model", "told"),
     [
         (
-            "fern/llama-dora",
-            {
+            "fern/llama-dora", {
                 "text": ["trace by projection", "value z"],
                 "json": ['"projection": "value"', '"permuted": "dimensions of value heads"'],
             },
@@ -131,7 +116,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
             {"html": ["dimensions of value heads", "residual coordinates", "Layer"], "sarif": ["trace of this base"]},
         ),
     ],
-)
+)  # fmt: skip
 def test_every_report_shows_the_projections(model, told, tmp_path):
     asked = [f"--output={form}={tmp_path / form}" for form in told]
     assert lineage("check", model, "--local-hub", HUB, *asked).code == (1 if "liar" in model else 0)

@@ -1,10 +1,12 @@
-"""A check written into a folder: the card, the record beside it, and nothing else.
+"""A check written into a folder or to the Hub: the card, the record beside it, and nothing else.
 
-The section of a card is a table of the claims, what measures them again, and nothing that a name could add.
+The section of a card is a table of the claims, what measures them again, and nothing that a name could add. A second
+run changes nothing, for it draws nothing anew; without the Hub nothing that was verified is taken back.
 """
 
 import contextlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,46 +14,44 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
+from hf_lineage import Options, errors
 from hf_lineage import annotate as annotate_module
-from hf_lineage import errors
 from hf_lineage.annotate import render
 from hf_lineage.claims import card as card_module
-from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError
+from hf_lineage.evidence.inherited import MOST
 from hf_lineage.files import atomic
 from hf_lineage.report.json import SCHEMA as schema
 from hf_lineage.report.wording import MEANING
-from tests import goldens
+from tests import goldens, models
 from tests.hostile import NAMES
 from tests.invoking import lineage
-from tests.models import WEIGHTS, card, tiny_llama
+from tests.models import WEIGHTS, card, family, fine_tuned, tiny_llama
+from tests.server.commits import Commits
 
-SEED = ("--seed", "0")
+CARD, RECORD, CHILD = "README.md", "lineage/claims.json", "fern/child"
+NOTHING_NEW = "acme/base: VERIFIED inherited\nAlready up to date; nothing was written.\n"
+LAYERS = 12
 
 
-def annotate(hub, *arguments, model="fern/child"):
+def annotate(hub, *arguments, model=CHILD):
     return lineage("annotate", model, "--local-hub", hub, *arguments)
 
 
-def readme(hub):
-    return (hub / "fern/child/README.md").read_text(encoding="utf-8")
+def readme(hub, model=CHILD):
+    return (hub / model / CARD).read_text(encoding="utf-8")
 
 
-def claims(hub):
-    return json.loads((hub / "fern/child/lineage/claims.json").read_text(encoding="utf-8"))
+def claims(hub, model=CHILD):
+    return json.loads((hub / model / RECORD).read_text(encoding="utf-8"))
 
 
 def content(folder):
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_folder_is_not_proposed_whatever_it_was_annotated_for(hub):
-    result = annotate_module.annotate(str(hub / "fern/child"), [str(hub / "acme/base")])
-    with pytest.raises(OptionError, match="is a folder, but pull requests are for the Hub; use --write"):
-        annotate_module.propose(result)
-
-
-def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
-    before = content(hub)
+def test_the_change_is_shown_and_then_written_once_with_the_report_as_its_record(hub):
+    before, card_before = content(hub), readme(hub)
     result = annotate(hub)
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith(
@@ -62,25 +62,28 @@ def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
         "Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.\n"
     )
     assert content(hub) == before
-
-
-def test_writing_twice_is_writing_once(hub):
-    before, result = readme(hub), annotate(hub, "--write")
+    result = annotate(hub, "--write")
     assert (result.code, result.err) == (0, "")
     assert result.out == "acme/base: VERIFIED inherited\nWrote lineage/claims.json and README.md.\n"
-    assert readme(hub).startswith(before)
+    assert readme(hub).startswith(card_before)
     after = content(hub)
     again = annotate(hub, "--write")
-    assert (again.code, again.out) == (0, "acme/base: VERIFIED inherited\nAlready up to date; nothing was written.\n")
-    assert annotate(hub).out == again.out
+    assert (again.code, again.out, annotate(hub).out) == (0, NOTHING_NEW, NOTHING_NEW)
     assert content(hub) == after
-    assert lineage("check", "fern/child", "--local-hub", hub).code == 0
+    assert lineage("check", CHILD, "--local-hub", hub).code == 0
+    record = claims(hub)
+    jsonschema.validate(record, json.loads(schema.read_text("utf-8")))
+    assert record["checked_at"] is None
+    shown = lineage("check", CHILD, "--local-hub", hub, "--budget", "full", "--seed", "0", "--format", "json")
+    same = record.keys() - {"checked_at", "command", "claims"}
+    assert {key: json.loads(shown.out)[key] for key in same} == {key: record[key] for key in same}
+    assert "lineage/claims.json: another JSON report" in annotate(hub, "--seed", "1").out
 
 
 def test_only_related_is_written_as_verified(hub):
     tiny_llama(hub / "acme/other", seed=1)
     tiny_llama(hub / "acme/wide", width=64)
-    card(hub / "fern/child", ["acme/base", "acme/other", "acme/wide", "acme/gone", "7"])
+    card(hub / CHILD, ["acme/base", "acme/other", "acme/wide", "acme/gone", "7"])
     result = annotate(hub, "--write")
     assert result.code == 0
     assert result.out.startswith(
@@ -95,20 +98,9 @@ def test_only_related_is_written_as_verified(hub):
     ]  # fmt: skip
 
 
-def test_the_record_is_the_report_and_a_setting_writes_another(hub):
-    annotate(hub, "--write")
-    first = claims(hub)
-    jsonschema.validate(first, json.loads(schema.read_text("utf-8")))
-    assert first["checked_at"] is None
-    shown = lineage("check", "fern/child", "--local-hub", hub, "--budget", "full", *SEED, "--format", "json")
-    same = first.keys() - {"checked_at", "command", "claims"}
-    assert {key: json.loads(shown.out)[key] for key in same} == {key: first[key] for key in same}
-    assert "lineage/claims.json: another JSON report" in annotate(hub, "--seed", "1").out
-
-
 def test_a_card_with_untrusted_text_is_shown_escaped_and_cut(hub):
     before = readme(hub)
-    (hub / "fern/child/README.md").write_text(f"{before}\x1b[31m\u202e{'x' * 10_000}\n", encoding="utf-8")
+    (hub / CHILD / CARD).write_text(f"{before}\x1b[31m\u202e{'x' * 10_000}\n", encoding="utf-8")
     text = annotate(hub).out
     assert " \\x1b[31m\\u202exx" in text
     assert max(map(len, text.splitlines())) <= 2001
@@ -121,9 +113,9 @@ HOSTILE = (
 
 
 def test_a_hostile_name_is_only_text(hub):
-    card(hub / "fern/child", ["acme/base", HOSTILE, "org/$(id);`id`"])
+    card(hub / CHILD, ["acme/base", HOSTILE, "org/$(id);`id`"])
     shown = annotate(hub).out + annotate(hub, "--write").out + readme(hub).split("---\n", 2)[2]
-    for text in (shown, (hub / "fern/child/lineage/claims.json").read_text()):
+    for text in (shown, (hub / CHILD / RECORD).read_text()):
         assert not {"\u202e", "\x1b"} & set(text)
     section = readme(hub).split("# A model")[1]
     assert section.count("<!-- hf-lineage:") == 2
@@ -139,52 +131,52 @@ class TestFolder:
     def test_no_path_of_this_machine_is_published(self, hub, monkeypatch):
         monkeypatch.chdir(hub / "fern")
         base, command = hub / "acme/base", "hf-lineage check . --base ../../acme/base --budget full --seed 0"
-        for model, typed in ((hub / "fern/child", base), ("./child", "../acme/base"), ("child/.", base)):
+        for model, typed in ((hub / CHILD, base), ("./child", "../acme/base"), ("child/.", base)):
             assert lineage("annotate", model, "--base", typed, "--write").code == 0
             assert str(hub) not in readme(hub) + json.dumps(claims(hub))
             assert claims(hub)["claims"][0]["command"] == command
             assert f"$ {command}\n" in readme(hub)
-            with contextlib.chdir(hub / "fern/child"):
+            with contextlib.chdir(hub / CHILD):
                 assert lineage(*command.split()[1:]).rows[0][-2:] == ["VERIFIED", "inherited"]
         monkeypatch.chdir("child")
         assert "Already up to date" in lineage("annotate", ".", "--base", "../../acme/base").out
 
     def test_a_reason_names_no_path_of_this_machine_either(self, hub):
-        (hub / "fern/child" / WEIGHTS).rename(hub / "fern/child/pytorch_model.bin")
-        assert lineage("annotate", hub / "fern/child", "--write").code == 0
+        (hub / CHILD / WEIGHTS).rename(hub / "fern/child/pytorch_model.bin")
+        assert lineage("annotate", hub / CHILD, "--write").code == 0
         assert claims(hub)["claims"][0]["reason"].startswith("this repository holds its weights as a pickle")
         assert str(hub) not in readme(hub)
 
-    def test_a_stale_card_is_not_overwritten(self, hub):
-        result = annotate_module.annotate(str(hub / "fern/child"), [str(hub / "acme/base")], target="write")
-        (hub / "fern/child/README.md").write_text("Edited meanwhile.\n")
+    def test_a_stale_card_is_not_overwritten_and_a_folder_not_proposed(self, hub):
+        result = annotate_module.annotate(str(hub / CHILD), [str(hub / "acme/base")], target="write")
+        with pytest.raises(OptionError, match="is a folder, but pull requests are for the Hub; use --write"):
+            annotate_module.propose(result)
+        (hub / CHILD / CARD).write_text("Edited meanwhile.\n")
         with pytest.raises(errors.CardError, match=r"README\.md changed while the model was checked; run again"):
             annotate_module.write(result)
         assert readme(hub) == "Edited meanwhile.\n"
-        assert not (hub / "fern/child/lineage").exists()
+        assert not (hub / CHILD / "lineage").exists()
 
-    @pytest.mark.parametrize("again", [False, True])
-    def test_a_card_that_cannot_be_written_leaves_the_old_record(self, hub, monkeypatch, again):
-        if again:
-            annotate(hub, "--write")
-        before = content(hub)
-
+    def test_a_card_that_cannot_be_written_leaves_the_old_record(self, hub, monkeypatch):
         def fail(file, content):
-            if file.name == "README.md":
+            if file.name == CARD:
                 raise SignatureError("no space")
-            return written(file, content)
+            return atomic.write_atomically(file, content)
 
-        written = atomic.write_atomically
-        monkeypatch.setattr(annotate_module, "write_atomically", fail)
-        assert annotate(hub, "--write", "--seed", "1").error == "no space"
-        assert content(hub) == before
+        for number in ("1", "2"):  # without a record, and with an old one
+            before = content(hub)
+            with monkeypatch.context() as patch:
+                patch.setattr(annotate_module, "write_atomically", fail)
+                assert annotate(hub, "--write", "--seed", number).error == "no space"
+            assert content(hub) == before
+            annotate(hub, "--write")
 
     @pytest.mark.parametrize("link", ["README.md", "lineage"])
     def test_a_link_is_never_written_through(self, hub, link, tmp_path):
         (hub / "elsewhere").mkdir()
-        shutil.copy(hub / "fern/child/README.md", hub / "elsewhere/README.md")
-        (hub / "fern/child/README.md").unlink()
-        (hub / "fern/child" / link).symlink_to(hub / "elsewhere" / link.replace("lineage", "."))
+        shutil.copy(hub / CHILD / CARD, hub / "elsewhere/README.md")
+        (hub / CHILD / CARD).unlink()
+        (hub / CHILD / link).symlink_to(hub / "elsewhere" / link.replace("lineage", "."))
         before = content(hub)
         assert f"{link} is a link, perhaps into a shared cache" in annotate(hub, "--base", "acme/base", "--write").error
         assert content(hub) == before
@@ -192,7 +184,7 @@ class TestFolder:
     def test_a_folder_behind_a_link_of_a_checkout_stays_as_it_is(self, hub, tmp_path, monkeypatch):
         """A workflow that names a folder of the checkout means that folder, not what its author makes of the name."""
         (tmp_path / "checkout").mkdir()
-        shutil.copytree(hub / "fern/child", tmp_path / "outside/child")
+        shutil.copytree(hub / CHILD, tmp_path / "outside/child")
         (tmp_path / "checkout/model").symlink_to("../outside/child")
         (tmp_path / "checkout/models").symlink_to("../outside")
         before = content(tmp_path / "outside")
@@ -210,9 +202,9 @@ class TestFolder:
 def test_what_gives_no_card_is_one_line(hub):
     told = "a card is written from all layers, so that it can be made again; leave --budget quick out"
     assert annotate(hub, "--budget", "quick", "--write").error == told
-    lineage("extract", hub / "fern/child", "-o", hub / "child.sig")
+    lineage("extract", hub / CHILD, "-o", hub / "child.sig")
     assert "child.sig is a signature" in lineage("annotate", hub / "child.sig", "--base", hub / "acme/base").error
-    card(hub / "fern/child")
+    card(hub / CHILD)
     error = annotate(hub, "--write").error
     assert error == "fern/child declares no base, so there is nothing to write; name a base with --base"
     assert "give --write or --pull-request, not both" in annotate(hub, "--write", "--pull-request").error
@@ -227,16 +219,16 @@ def test_what_gives_no_card_is_one_line(hub):
     ],
 )
 def test_a_record_of_somebody_else_is_left_alone(hub, content, message):
-    (hub / "fern/child/lineage").mkdir()
-    (hub / "fern/child/lineage/claims.json").write_text(content)
-    (hub / "fern/child" / WEIGHTS).write_bytes(b"")
+    (hub / CHILD / "lineage").mkdir()
+    (hub / CHILD / RECORD).write_text(content)
+    (hub / CHILD / WEIGHTS).write_bytes(b"")
     assert message in annotate(hub, "--write").error
-    assert (hub / "fern/child/lineage/claims.json").read_text() == content
+    assert (hub / CHILD / RECORD).read_text() == content
 
 
 def test_a_card_that_cannot_be_edited_is_refused_before_weights_are_read(hub):
-    (hub / "fern/child/README.md").write_text(f"---\nbase_model: acme/base\n---\n{card_module.BEGIN}\n")
-    (hub / "fern/child" / WEIGHTS).write_bytes(b"")
+    (hub / CHILD / CARD).write_text(f"---\nbase_model: acme/base\n---\n{card_module.BEGIN}\n")
+    (hub / CHILD / WEIGHTS).write_bytes(b"")
     assert "(begin in line 4); remove them and run again" in annotate(hub, "--write").error
 
 
@@ -300,3 +292,195 @@ def test_a_hostile_name_adds_no_block_to_the_card_and_ends_no_section(name):
 def test_a_base_that_would_begin_a_block_begins_a_sentence(base):
     text = render(recorded(base=base, reason="it is not a Hub name", verified=False))
     assert f"<p>{base.strip()}: it is not a Hub name</p>" in MarkdownIt().render(text)
+
+
+@pytest.fixture
+def deep(tmp_path, monkeypatch):
+    """A local hub of models of many layers, with more units in a layer than are looked up."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(models, "HIDDEN", 2 * MOST)
+    base = tiny_llama(tmp_path / "acme/base", layers=LAYERS)
+    card(fine_tuned(base, tmp_path / CHILD, noise=0.6), "acme/base", "finetune")
+    return tmp_path
+
+
+OTHERWISE = [
+    (lambda claim: claim.update(score=-0.99), True),
+    (lambda claim: claim.update(score=claim["score"] * 1.0001), False),
+    (lambda claim: claim.update(verdict="UNRELATED"), True),
+    (lambda claim: claim.update(command="rm -rf /"), True),
+]
+"""Changes of a record, and whether another check would not say so; a number of another machine stays."""
+
+
+def test_a_card_is_written_from_all_layers_and_again_where_a_check_says_otherwise(deep):
+    assert annotate(deep, "--write").code == 0
+    before = content(deep)
+    assert claims(deep)["claims"][0]["paths"][0]["layers_read"] == LAYERS
+    assert annotate(deep, "--write").out == NOTHING_NEW
+    assert content(deep) == before
+    for change, is_written in OTHERWISE:
+        kept = json.loads(before[deep / CHILD / RECORD])
+        change(kept["claims"][0])
+        (deep / CHILD / RECORD).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        changed, out = content(deep), annotate(deep, "--write").out
+        assert out.splitlines()[-1] == (
+            f"Wrote {RECORD}." if is_written else "Already up to date; nothing was written."
+        )
+        assert content(deep) == (before if is_written else changed)
+
+
+def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
+    new = tiny_llama(deep / "acme/new", layers=LAYERS, seed=5)
+    tensors = models.load_file(deep / "acme/base" / WEIGHTS)
+    grafted = {name: value for name, value in tensors.items() if ".layers.3." in name or "embed_tokens" in name}
+    models.spoil(card(new, "acme/base", "finetune"), lambda own: own.update(grafted))
+    section = "<!-- hf-lineage:begin -->\n| acme/base | finetune | VERIFIED inherited |\n<!-- hf-lineage:end -->\n"
+    with (new / CARD).open("a") as file:
+        file.write(section)
+    result = annotate(deep, "--write", "--budget", "full", model="acme/new")
+    assert result.out.splitlines()[0] == "acme/base: RELATED part"
+    written = readme(deep, "acme/new")
+    assert ("RELATED part" in written, "VERIFIED inherited" in written) == (True, False)
+    (claim,) = claims(deep, "acme/new")["claims"]
+    assert (claim["verified"], claim["code"], claim["exit_code"]) == (False, "part", 3)
+
+
+@pytest.fixture
+def annotated(hub):
+    """A hub whose fern/child was annotated before its base was removed."""
+    assert annotate(hub, "--write").code == 0
+    shutil.rmtree(hub / "acme/base")
+    return hub
+
+
+def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(annotated):
+    before, refused = content(annotated), annotate(annotated, "--write")
+    assert (refused.code, content(annotated)) == (2, before)
+    told = f"acme/base was verified before ({RECORD} records it), but cannot be read now because HF_HUB_OFFLINE"
+    assert told in refused.error
+    (annotated / CHILD / RECORD).unlink()
+    assert annotate(annotated, "--write").code == 0
+    assert "UNDECIDED" in readme(annotated)
+
+
+def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(annotated, monkeypatch):
+    monkeypatch.setattr("hf_lineage.hub.client.offline", lambda: False)
+    assert annotate(annotated, "--write").code == 0
+    assert "UNDECIDED" in readme(annotated)
+
+
+@pytest.fixture
+def server(online, tmp_path, monkeypatch):
+    """A Hub that takes commits, with a base and a fine-tune that declares it, which are small."""
+    family(tmp_path)
+    for name in ("acme/base", CHILD):
+        online.publish(name, tmp_path / name)
+    (tmp_path / "commits").mkdir()
+    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+    return Commits(online, tmp_path / "commits").attach()
+
+
+def annotate_there(*arguments, model=CHILD):
+    """Annotate a model of the Hub that is served, and show the token to nobody."""
+    result = lineage("annotate", model, *arguments)
+    assert "hf_averysecrettoken" not in result.out + result.err
+    return result
+
+
+def test_without_a_flag_nothing_is_asked_that_needs_an_account(server):
+    result = annotate_there()
+    assert result.code == 0
+    assert "+++ b/README.md" in result.out
+    assert server.made == []
+    assert all(request.startswith(("GET", "HEAD")) for request in server.hub.requests)
+    assert "GET /api/whoami-v2" not in server.hub.requests
+
+
+class TestPullRequest:
+    def test_it_is_opened_once_with_both_files_and_updated_until_it_is_merged(self, server):
+        checked, base = server.hub.commit(CHILD, "main"), server.hub.commit("acme/base", "main")
+        result = annotate_there("--pull-request")
+        assert (result.code, result.err) == (0, "")
+        opened = f"Opened a pull request: {server.hub.url}/{CHILD}/discussions/1\n"
+        assert result.out == f"acme/base: VERIFIED inherited\n{opened}"
+        assert server.made == [(CHILD, "refs/pr/1", [CARD, RECORD])]
+        assert server.hub.commit(CHILD, "main") == checked
+        text = server.file(CHILD, "refs/pr/1", CARD).decode()
+        assert text.startswith(server.file(CHILD, "main", CARD).decode())
+        options = "--budget full --seed 0"
+        assert f"$ hf-lineage check {CHILD}@{checked} --base acme/base@{base} {options}\n" in text
+        assert f"({CHILD} at {checked}, acme/base at {base})" in text
+        assert server.proposals[0]["title"] == annotate_module.TITLE
+        server.push(CHILD, "refs/pr/1", {CARD: server.file(CHILD, "refs/pr/1", CARD) + b"A reviewer's line.\n"})
+        tip = server.hub.commit(CHILD, "refs/pr/1")
+        updated = f"acme/base: VERIFIED inherited\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/"
+        assert annotate_there("--pull-request", "--seed", "1").out.startswith(updated)
+        assert (len(server.proposals), server.made[1]) == (1, (CHILD, "refs/pr/1", [CARD, RECORD]))
+        assert server.hub.commit(CHILD, "refs/pr/1") != tip
+        text = server.file(CHILD, "refs/pr/1", CARD)
+        assert (b"--seed 1\n" in text, text.endswith(b"A reviewer's line.\n")) == (True, True)
+        server.hub.published[CHILD]["main"] = server.hub.published[CHILD]["refs/pr/1"]
+        server.proposals[0]["status"] = "merged"
+        assert annotate_there("--pull-request", "--seed", "1").out == NOTHING_NEW
+
+    def test_one_that_moves_meanwhile_is_noticed(self, server, monkeypatch):
+        annotate_there("--pull-request")
+        result = annotate_module.annotate(CHILD, options=Options(alpha=0.001), target="pull-request")
+        found_files = annotate_module._files
+
+        def move(repo):
+            files = found_files(repo)
+            server.push(CHILD, "refs/pr/1", {CARD: b"Edited meanwhile.\n"})
+            return files
+
+        monkeypatch.setattr(annotate_module, "_files", move)
+        with pytest.raises(RepositoryError, match="the branch changed during the check; run again"):
+            annotate_module.propose(result)
+
+    def test_it_is_made_against_the_main_branch_alone(self, server, tmp_path):
+        server.hub.publish(CHILD, tmp_path / CHILD, revision="v2")
+        error = annotate_there("--pull-request", model=f"{CHILD}@v2").error
+        assert error == f"{CHILD}@v2: a pull request is made against the main branch; leave @v2 out"
+        assert "Opened" in annotate_there("--pull-request", model=f"{CHILD}@main").out
+
+
+class TestWrite:
+    def test_it_commits_once_and_again_when_weights_change_or_they_have_no_such_commit(self, server):
+        checked = server.hub.commit(CHILD, "main")
+        result = annotate_there("--write")
+        head = server.hub.commit(CHILD, "main")
+        assert (result.code, result.err) == (0, "")
+        assert result.out == f"acme/base: VERIFIED inherited\nCommitted: {server.hub.url}/{CHILD}/commit/{head}\n"
+        assert server.made == [(CHILD, "main", [CARD, RECORD])]
+        assert head != checked
+        assert annotate_there("--write").out == NOTHING_NEW
+        server.push(CHILD, "main", {CARD: server.file(CHILD, "main", CARD) + b"More.\n"})
+        assert annotate_there("--write").out == NOTHING_NEW
+        assert len(server.made) == 1
+        server.push(CHILD, "main", {"tokenizer.json": b"{}"})
+        head = server.hub.commit(CHILD, "main")
+        assert "Committed" in annotate_there("--write").out
+        assert f"({CHILD} at {head}, ".encode() in server.file(CHILD, "main", CARD)
+        assert server.file(CHILD, "main", CARD).endswith(b"More.\n")
+        forged = server.file(CHILD, "main", RECORD)
+        for commit in set(re.findall(rb"\b[0-9a-f]{40}\b", forged)):
+            if commit.decode() in server.hub.published[CHILD]:
+                forged = forged.replace(commit, b"f" * 40)
+        head = server.push(CHILD, "main", {RECORD: forged})
+        assert "Committed" in annotate_there("--write").out
+        assert f"({CHILD} at {head}, ".encode() in server.file(CHILD, "main", CARD)
+
+    def test_a_commit_cannot_be_written_to(self, server):
+        at_commit = f"{CHILD}@{server.hub.commit(CHILD, 'main')}"
+        assert "names a commit, which cannot change; name a branch" in annotate_there("--write", model=at_commit).error
+
+    def test_a_refusal_is_one_line(self, server):
+        for trouble, message in (
+            ({"refusal": 403}, "the Hub refuses the change (403): the branch does not exist, pull requests are"),
+            ({"refusal": 500}, "the Hub answers 500 by HF_ENDPOINT http"),
+            ({"invalid": '"base_model" is odd'}, 'the Hub refuses README.md: Invalid metadata in README.md. - "base_'),
+        ):
+            vars(server).update({"refusal": 0, "invalid": ""} | trouble)
+            assert f"{CHILD}: {message}" in annotate_there("--write").error
+        assert server.made == []

@@ -1,32 +1,50 @@
-"""The proof behind the registry: for every class every product is what the real transformers module computes."""
+"""The proof behind the registry: for every class every product is what the real module computes.
 
+The classes are those of transformers, and those of diffusers and timm; what a file says for adapters alone is true too.
+"""
+
+import inspect
 import json
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
-from hf_lineage.architecture.registry import factorizations
+from hf_lineage import Options, compare
+from hf_lineage.architecture.config_checks import timm_architectures
+from hf_lineage.architecture.layout import is_transposed
+from hf_lineage.architecture.registry import factorizations, registry_table
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.hub.repo import resolve
+from hf_lineage.lora.placement import in_memory, outside
+from hf_lineage.lora.targets import flat
+from hf_lineage.signature.factors import unpacked
+from hf_lineage.source import differences
 from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
+from tests.conformance.diffusers import KINDS, build_diffuser
 from tests.conformance.forms import variants
-from tests.conformance.layouts import LAYOUTS
+from tests.conformance.layouts import LAYOUTS, pretend
 from tests.conformance.models import known_classes, required
 from tests.conformance.proving import faults, names_said, names_unseen
 from tests.conformance.tables import adds_fixed_table, begun, claims_exchangeable, under_switches
-from tests.conformance.tiny import TinyModel, build_tiny_model
-from tests.long import LONG
+from tests.conformance.timm import FAMILIES, build_timm, library, measured
+from tests.conformance.tiny import TinyModel, build_tiny_model, read_back, runner, sample
+from tests.long import LONG, first_of
+from tests.models import edit_json
 from tests.settings import cases as cases_of_settings
 
 OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
-"""The factorizations of other libraries are proved by test_conformance_libraries.py."""
-
 ONE_A_LAYOUT = [pytest.param(one, id=one.name, marks=[LONG] * (one not in LAYOUTS)) for one in OF_TRANSFORMERS]
 """Of all of them one a layout, and the others as long tests."""
 HEAD = re.compile(r"(For\w+|Model|LMHead\w*|With\w+|Backbone)+$")
@@ -56,18 +74,6 @@ def known(forms: list[Any]) -> list[Any]:
     )
 
 
-def embedding_said(found: TinyModel) -> Any:
-    """The tensor that the file names as the embedding, None where it names none or there is none on the disk."""
-    names = (f"{name}.weight" for name in as_names(found.layout.factorization.embedding))
-    name = next((name for name in names if name in found.shapes), None)
-    return None if name is None else torch.from_numpy(found.read(name)).tolist()
-
-
-def embedding_held(found: TinyModel) -> Any:
-    """What the module looks the rows of its tokens up in."""
-    return found.model.get_input_embeddings().weight.tolist()
-
-
 def proof(found: TinyModel) -> Any:
     """What a proof of a class is a proof of: the model under its head, its settings, the names on disk within it, and
     what kinds of modules the head is made of."""
@@ -89,15 +95,16 @@ def test_every_product_is_what_the_module_computes(factorization, forms, tmp_pat
         assert found.layout.factorization.name == factorization.name, name
         loaded = opened(described(resolve(str(tmp_path / str(number)))))
         assert loaded.layout == found.layout, name  # what transformers saves it also loads
-        said = embedding_said(found)
-        assert said is None or said == embedding_held(found), name
+        names = (f"{said}.weight" for said in as_names(found.layout.factorization.embedding))
+        if on_disk := next((said for said in names if said in found.shapes), None):
+            assert found.read(on_disk).tolist() == found.model.get_input_embeddings().weight.tolist(), name
         if proof(found) not in proved:
             assert faults(found) == {}, name
             proved.add(proof(found))
 
 
 @pytest.mark.parametrize("factorization", ONE_A_LAYOUT)
-def test_under_every_setting_a_class_that_adds_a_fixed_table_to_the_stream_is_not_exchangeable(factorization, tmp_path):
+def test_a_class_that_adds_a_fixed_table_to_the_stream_is_never_exchangeable(factorization, tmp_path):
     """One class of each configuration; what a table would tell apart is then neither permuted nor flipped."""
     forms = [case for case in cases_of_settings(factorization) if case[1] in known_classes()]
     for at, (_, name, number, wanted) in enumerate(forms):
@@ -116,3 +123,281 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
         found = build_tiny_model(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
         unseen = names_unseen(unseen, found)
     assert unseen == set()
+
+
+OUTSIDE = re.compile(r".*(resnets|downsamplers|upsamplers)\.\d+")
+"""Convolutions around the blocks of a U-Net, which no factorization reads."""
+ARCHITECTURES = {
+    "VisionTransformer": ["vit_tiny_patch16_224", "deit3_small_patch16_224", "vit_base_patch16_clip_quickgelu_224"],
+    "VisionTransformerDistilled": ["deit_tiny_distilled_patch16_224"],
+    "VisionTransformerRelPos": ["vit_relpos_small_patch16_224"],
+    "NaFlexVit": ["naflexvit_base_patch16_gap"],
+    "Beit": ["beit_base_patch16_224"],
+    "Eva": ["vit_base_patch16_dinov3", "vit_huge_plus_patch16_dinov3"],
+    "SwinTransformer": ["swin_tiny_patch4_window7_224"],
+    "ConvNeXt": ["convnext_tiny", "convnext_atto", "convnextv2_atto"],
+}
+"""Class of timm -> architectures of every form that it has; `python -m tests.conformance.timm` proves all of them."""
+SHORT = {"UNet2DConditionModel", "PixArtTransformer2DModel", "VisionTransformer", "ConvNeXt"}
+"""One class a layout: blocks within a U-Net, a transformer of diffusers, one of timm, and convolutions."""
+SPECIMENS = [
+    *(
+        pytest.param(build_diffuser, name, kind, id=f"{name}-{at}", marks=[LONG] if at or name not in SHORT else [])
+        for name in KINDS
+        for at, kind in enumerate(KINDS[name])
+    ),
+    *(
+        pytest.param(build_timm, name, kind, id=name, marks=[LONG] if at or kind not in SHORT else [])
+        for kind, names in ARCHITECTURES.items()
+        for at, name in enumerate(names)
+    ),
+]
+"""Of a class a layout one, and the others as long tests."""
+
+
+@pytest.mark.parametrize(("make", "name", "kind"), SPECIMENS)
+def test_every_product_is_what_the_module_of_another_library_computes(make, name, kind, tmp_path):
+    tiny = make(name, kind, tmp_path)
+    assert opened(described(resolve(str(tmp_path)))).layout == tiny.layout
+    noticed = faults(tiny)
+    left = noticed.pop("layers_left_out", [])
+    assert noticed == {}
+    assert not (tiny.layout.factorization.exchangeable and adds_fixed_table(tiny, tiny.model))
+    assert [layer for layer in left if not OUTSIDE.fullmatch(layer)] == []
+
+
+@pytest.mark.long
+def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_of_another_library(tmp_path):
+    said = {one.name: names_said(one) for one in factorizations() if any("." in name for name in one.classes)}
+    for at, parameters in enumerate(SPECIMENS):
+        make, name, kind = parameters.values
+        tiny = make(name, kind, tmp_path / str(at))
+        said[tiny.layout.factorization.name] = names_unseen(said[tiny.layout.factorization.name], tiny)
+    assert {name: unseen for name, unseen in said.items() if unseen} == {}
+
+
+def test_every_listed_class_of_another_library_is_proved():
+    listed = {name for one in factorizations() for name in one.classes if "." in name}
+    of_timm = {entry["architectures"][0] for entry in timm_architectures().values()}
+    assert of_timm == {f"timm.{name}" for name in ARCHITECTURES}
+    assert listed == {f"diffusers.{name}" for name in KINDS} | of_timm
+
+
+UNET = KINDS["UNet2DConditionModel"][0]
+WRONG = {
+    "the norm of attention, in timm": ("timm_vit", build_timm, "VisionTransformer", {"norm": "norm1"}),
+    "a gain left out": ("timm_vit", build_timm, "VisionTransformer", {"output_norm": ()}),
+    "gate and up exchanged": ("diffusers_unet", build_diffuser, UNET, {"packed": {"ff.net.0.proj": ("gate", "up")}}),
+    "the norm of attention": ("diffusers_unet", build_diffuser, UNET, {"norm": "norm1"}),
+}
+NAMES = {build_diffuser: "UNet2DConditionModel", build_timm: "deit3_small_patch16_224"}
+
+
+@pytest.mark.parametrize(("registered", "make", "kind", "changes"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.few(2)
+def test_a_factorization_that_is_not_the_module_is_refused(registered, make, kind, changes, tmp_path):
+    tiny = make(NAMES[make], kind, tmp_path)
+    wrong = read_back(tiny.model, tmp_path, pretend(registered, mlp=changes))
+    assert {"deviations", "gains_left_out"} & faults(replace(wrong, inputs=tiny.inputs)).keys()
+
+
+@pytest.mark.parametrize("step", first_of([50, 10]))
+def test_the_table_of_architectures_is_what_timm_says(step):
+    """Of every tenth at most: building all of them takes minutes, which `python -m tests.conformance.timm` does."""
+    table = timm_architectures()
+    assert len(table) > 200
+    names = [name for name in library().list_models() if name.startswith(FAMILIES)]
+    assert table.keys() <= set(names)
+    for name in sorted(table)[::step]:
+        kind, settings = measured(name)
+        assert table[name] == {"architectures": [f"timm.{kind}"], **settings}
+
+
+PAIRED = [param for param in SPECIMENS if param.values[1] in KINDS and "DiT" not in param.values[1]]
+
+
+def reversed_within_parts(tensors, pairs, written):
+    """Tensors with the rows of every part of what some matrices make reversed, and the columns of what writes it."""
+    changed = dict(tensors)
+    for layer_set in pairs:
+        reader, writer = (slot.tensor for slot in layer_set.slots.values())
+        heads = next(iter(layer_set.heads.values()))
+        size = heads.size if "value" in layer_set.slots else heads.count
+        order = torch.arange(heads.count * heads.size).reshape(-1, size).flip(1).flatten()
+        # Where a picture and a text see each other, the last layer writes no text, and reads its values all the same.
+        made = {reader, reader.replace("attn.to_v", "attn.add_v_proj")}
+        made |= {name.replace("weight", "bias") for name in made}
+        changed |= {name: tensors[name][order] for name in made & tensors.keys()}
+        changed |= {writer: tensors[writer][:, order]} if written else {}
+    return changed
+
+
+@pytest.mark.parametrize(("make", "name", "kind"), PAIRED)
+def test_what_only_adapters_are_tested_on_may_stand_in_any_order(make, name, kind, tmp_path):
+    tiny = make(name, kind, tmp_path)
+    model, told = tiny.model.double(), tiny.layout.factorization.lora
+    inputs = kind.inputs(model, 1, 1)
+    floating = {key: value for key, value in inputs.items() if getattr(value, "dtype", None) == torch.float32}
+    inputs |= {key: value.double() for key, value in floating.items()}
+    pairs = [layer_set for _, layer_set in outside(opened(described(resolve(str(tmp_path)))))]
+    assert len(pairs) >= len(told.units) + bool(told.values)
+    plain = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    results = []
+    for tensors in (plain, reversed_within_parts(plain, pairs, False), reversed_within_parts(plain, pairs, True)):
+        model.load_state_dict(tensors)
+        with torch.no_grad():
+            results.append(model(**inputs).sample)
+    assert float((results[0] - results[1]).abs().max()) > 1e-3
+    assert torch.allclose(results[0], results[2], atol=1e-9)
+
+
+def test_modules_are_found_by_names_of_the_original_unet_as_diffusers_has_them():
+    from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
+
+    (told,) = (one.lora for one in factorizations() if one.name == "diffusers_unet")
+    rest = "transformer_blocks_0_attn1_to_v.lora_down.weight"
+    original = {f"lora_unet_{flat(name)}_{rest}": flat(part) for part, name in told.in_memory.items()}
+    for name, part in original.items():
+        (understood,) = _maybe_map_sgm_blocks_to_diffusers({name: None}, SimpleNamespace(layers_per_block=2))
+        renamed = understood.replace("input_blocks", "down_blocks").replace("output_blocks", "up_blocks")
+        assert renamed.replace("middle_block", "mid_block") == f"lora_unet_{part}_{rest}"
+
+
+def test_what_a_class_of_diffusers_leaves_out_is_known():
+    """Its defaults, which `registry/loading/diffusers.json` holds."""
+    import diffusers
+
+    asked = {name: inspect.signature(getattr(diffusers, name)).parameters for name in KINDS}
+    defaults = {name: {key: one.default for key, one in each.items()} for name, each in asked.items()}
+    assert registry_table(differences.DEFAULTS, dict[str, dict[str, Any]]) == json.loads(json.dumps(defaults))
+
+
+@pytest.fixture
+def unet(tmp_path):
+    """A folder of diffusers, and a function that changes a copy of it."""
+    build_diffuser("UNet2DConditionModel", KINDS["UNet2DConditionModel"][0], tmp_path / "base")
+
+    def copy(settings=(), **added):
+        folder = shutil.copytree(tmp_path / "base", tmp_path / "copy")
+        file = folder / "diffusion_pytorch_model.safetensors"
+        save_file({**load_file(file), **added}, file)
+        edit_json(folder / "config.json", **dict(settings))
+        return folder
+
+    return tmp_path / "base", copy
+
+
+def judged(base, candidate):
+    return compare(str(base), str(candidate), Options(permutations=199)).rows[0].verdict
+
+
+@pytest.mark.parametrize(
+    ("settings", "added", "named"),
+    [
+        ({}, {}, ""),
+        ({"sample_size": 8, "_diffusers_version": "0.1", "dropout": 0.0, "attention_type": "default"}, {}, ""),
+        ({"mid_block_scale_factor": 1e-9}, {}, "mid_block_scale_factor is 1e-09, and 1 in the base"),
+        ({}, {"old.weight": torch.ones(3)}, "1 stored tensors, such as old.weight"),
+    ],
+)
+def test_settings_and_names_that_the_base_of_diffusers_does_not_have_verify_nothing(unet, settings, added, named):
+    base, copy = unet
+    found = judged(base, copy(settings, **added))
+    assert (found.verified, named in found.reason) == (not named, True)
+
+
+def test_blocks_that_a_class_of_diffusers_does_not_build_verify_nothing(unet, monkeypatch):
+    """Without the rule they do, though nothing of them is in the model."""
+    from diffusers import UNet2DConditionModel
+
+    base, copy = unet
+    names = {end: [f"{end.title()}Block2D"] * 3 for end in ("down", "up")}
+    settings = {"mid_block_type": "UNetMidBlock2D"} | {f"{end}_block_types": kinds for end, kinds in names.items()}
+    folder = copy(settings)
+    model = UNet2DConditionModel.from_pretrained(folder)
+    assert not [name for name in model.state_dict() if "transformer_blocks" in name]
+    assert not judged(base, folder).verified
+    monkeypatch.setattr(differences, "doubts", lambda *_: ())
+    assert judged(base, folder).verified
+
+
+ROUNDING = 1e-6
+"""Of what permuting queries alone changes, in float64."""
+ROTARY = {"llama": "LlamaModel", "gpt_neox": "GPTNeoXModel", "gemma": "GemmaModel"}
+LACKING = {"DPR", "MusicgenMelody", "FSMT", "Phi4Multimodal", "VideoMAE"}
+"""Beginnings of names of classes that cannot be run in float64, or only with more than text or a picture; and one whose
+queries have a bias of another name, which is not permuted here."""
+
+
+def one_of_each(factorization):
+    """A class of each model under the heads that a file lists, the one without a head where it is listed."""
+    classes = sorted(factorization.classes, key=lambda name: name.endswith("Model"))
+    kinds = {HEAD.sub("", name): name for name in classes if "." not in name}
+    return [name for name in kinds.values() if not any(name.startswith(start) for start in LACKING)]
+
+
+FREE = [
+    pytest.param(one, name, id=f"{one.name}-{name}", marks=[LONG] if number or one not in LAYOUTS else [])
+    for one in factorizations()
+    if one.lora.rotary is not True
+    for number, name in enumerate(one_of_each(one))
+]
+"""Of a file a layout one class, and the others as long tests."""
+TURNED = [pytest.param(one, ROTARY[one.name], id=one.name) for one in factorizations() if one.name in ROTARY]
+
+
+def outputs(model, folder):
+    """What a model on the disk gives out, in float64."""
+    model = runner(type(model).from_pretrained(folder, dtype=torch.float64).eval())
+    inputs = {name: v.double() if v.is_floating_point() else v for name, v in sample(model, 2, 8).items()}
+    with torch.no_grad():
+        result = model(**inputs)
+    return next(value for value in result.to_tuple() if isinstance(value, torch.Tensor))
+
+
+def reversed_within_heads(found, folder: Path, into: Path, roles) -> Path:
+    """A copy in which the dimensions of every head of some roles stand in the opposite order."""
+    into.mkdir()
+    tensors = load_file(folder / "model.safetensors")
+    for layer_set in found.layout.everything:
+        for slot in (layer_set.slots[role] for role in roles if role in layer_set.slots):
+            is_turned = is_transposed(found.layout.factorization, slot)
+            rows = tensors[slot.tensor].T if is_turned else tensors[slot.tensor]
+            places = unpacked(np.arange(len(rows))[:, None], layer_set, slot)[..., 0]
+            order = np.arange(len(rows))
+            order[places.ravel()] = places[..., ::-1].ravel()
+            rows = rows[torch.from_numpy(order)]
+            tensors[slot.tensor] = (rows.T if is_turned else rows).contiguous()
+            if name := layer_set.biases.get(slot.tensor):
+                tensors[name] = tensors[name].flatten()[torch.from_numpy(order)].reshape(tensors[name].shape)
+    save_file(tensors, into / "model.safetensors", metadata={"format": "pt"})
+    (into / "config.json").write_text((folder / "config.json").read_text())
+    return into
+
+
+@pytest.mark.parametrize(("factorization", "name"), [*FREE, *TURNED])
+def test_queries_and_keys_may_be_permuted_within_a_head_unless_positions_are_rotary(factorization, name, tmp_path):
+    if name not in known_classes():
+        pytest.skip(f"transformers has no {name}")
+    folder = tmp_path / "model"
+    found = build_tiny_model(name, folder, required(factorization, name, variants(name)[0]))
+    if factorization.lora.rotary in found.model.config.to_dict():
+        pytest.skip("its config.json has the key of those that turn queries and keys")
+    plain, alone, together = (
+        outputs(found.model, reversed_within_heads(found, folder, tmp_path / str(len(roles)), roles))
+        for roles in ((), ("query",), ("query", "key"))
+    )
+    moved = float((plain - alone).abs().max())
+    assert moved > 0
+    assert (float((plain - together).abs().max()) <= ROUNDING * moved) == (factorization.lora.rotary is not True)
+
+
+RENAMED = [(one, names[-1]) for one in factorizations() if one.lora.in_memory and (names := one_of_each(one))]
+
+
+@pytest.mark.parametrize(("factorization", "name"), RENAMED, ids=lambda one: getattr(one, "name", one))
+def test_every_matrix_of_a_renamed_class_is_found_by_its_name_in_memory(factorization, name, tmp_path):
+    found = build_tiny_model(name, tmp_path, required(factorization, name, variants(name)[0]))
+    names = in_memory(found.shapes, factorization.lora)
+    stored = {slot.tensor for layer_set in found.layout.everything for slot in layer_set.slots.values()}
+    assert {names[name] for name in found.model.state_dict() if name in names} >= stored

@@ -41,26 +41,20 @@ def test_letters_and_numbers_of_every_language_stay_what_they_are(text):
     assert printable(text) == text
 
 
+NO_ROOM = "what is to be written finds no room"
+
+
 @pytest.mark.parametrize(
     ("error", "line"),
     [
         (CheckpointError("a\nb"), r"a\nb"),
-        (
-            OSError(28, "No space left on device"),
-            "what is to be written finds no room ([Errno 28] No space left on device); make room, or write",
-        ),
-        (
-            OSError(27, "File too large"),
-            "what is to be written finds no room ([Errno 27] File too large); raise the limit on the size of files",
-        ),
+        (OSError(28, "No space left"), f"{NO_ROOM} ([Errno 28] No space left); make room, or write"),
+        (OSError(27, "File too large"), f"{NO_ROOM} ([Errno 27] File too large); raise the limit on the size of files"),
         (OSError(5, "Input/output error"), "[Errno 5] Input/output error"),
         (OSError(), "OSError"),
         (MemoryError(), "not enough memory; try HF_LINEAGE_MAX_MEMORY=8GiB"),
         (MemoryError("8 GiB"), "8 GiB"),
-        (
-            ImportError("No module named 'x'"),
-            "a package that is needed cannot be imported (No module named 'x'); install",
-        ),
+        (ImportError("No 'x'"), "a package that is needed cannot be imported (No 'x'); install"),
         (KeyError("::x"), r"an unexpected error (KeyError: ':\x3ax'); --debug shows where, please report it"),
     ],
 )

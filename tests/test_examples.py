@@ -1,6 +1,7 @@
 """A report without `--explain` is a table and at most three lines a claim, here for models of known history."""
 
 import json
+from functools import cache
 
 import pytest
 
@@ -24,6 +25,11 @@ MODELS = {
 """Models of known history -> word and code, and words below the table at most."""
 
 
+@cache
+def report(model, *bases, **options):
+    return check(model, bases, Options(local_hub=HUB, seed=0, **options))
+
+
 def below(report):
     """The lines below the table, each with its continuation."""
     *_, text = report.to_text().rpartition("─\n")
@@ -34,61 +40,56 @@ def below(report):
 @pytest.mark.parametrize("model", MODELS)
 def test_a_report_is_short_and_says_word_and_code(model):
     label, words = MODELS[model]
-    report = check(model, options=Options(local_hub=HUB, seed=0))
-    assert {row.verdict.label for row in report.rows} or {report.code.label} == {label}
-    lines = below(report)
+    found = report(model)
+    assert {row.verdict.label for row in found.rows} or {found.code.label} == {label}
+    lines = below(found)
     assert len(lines) <= 3, lines
     assert sum(len(line.split()) for line in lines) <= words, lines
     assert len(lines) == len(dict.fromkeys(lines)), "no sentence twice"
 
 
-def test_the_lines_of_a_graft():
-    assert below(check("magpie/llama-grafted", options=Options(local_hub=HUB, seed=0))) == [
+def test_the_lines_of_a_graft_and_of_a_rotated_stream_that_was_searched_for_too():
+    assert below(report("magpie/llama-grafted")) == [
         "How it was made: in the layers that are inherited, weights unchanged. Unrelated models of this size score at "
         "most 0.017.",
         "33% of what its units write is inherited, in layers 1, 4.",
         "Next: Ask the publisher where the rest comes from. Details: --explain",
     ]
+    said = "A copy of acme/llama-base in a rotated stream with another embedding was searched for, and not found."
+    assert below(report("magpie/llama-liar", budget="full"))[1] == said
 
 
 def test_every_format_shows_the_weaker_path_which_decides():
-    report = check("moss/llama-continued", options=Options(local_hub=HUB, seed=0))
-    assert report.rows[0].verdict.evidence["value_output"].comparison.score > 0.7
-    assert "acme/llama-base  0.631        90%  0.003  VERIFIED inherited" in report.to_text()
-    assert below(report)[0] == (
+    found = report("moss/llama-continued")
+    assert found.rows[0].verdict.evidence["value_output"].comparison.score > 0.7
+    assert "acme/llama-base  0.631        90%  0.003  VERIFIED inherited" in found.to_text()
+    assert below(found)[0] == (
         "All 6 layers come from it. How it was made: 12 of 12 matrices changed in full (by 53.5% of their size), as by "
         "fine-tuning or a merge. Unrelated models of this size score at most 0.018."
     )
-    document, action = (json.loads(report.to_format(form)) for form in ("json", "github"))
-    claim, sarif = document["claims"][0], json.loads(report.to_format("sarif"))["runs"][0]["results"][0]
+    document, action = (json.loads(found.to_format(form)) for form in ("json", "github"))
+    claim, sarif = document["claims"][0], json.loads(found.to_format("sarif"))["runs"][0]["results"][0]
     assert {round(number, 3) for number in (claim["score"], sarif["properties"]["score"])} == {0.631}
     shares = claim["inherited"]["share"], sarif["properties"]["inherited"]
     assert {round(share, 2) for share in shares} == {0.9}
     assert action["outputs"]["score"] == "0.6307"
 
 
-def test_after_everything_was_read_the_report_says_that_a_rotated_stream_was_searched_for_too():
-    lines = below(check("magpie/llama-liar", options=Options(local_hub=HUB, seed=0, budget="full")))
-    said = "A copy of acme/llama-base in a rotated stream with another embedding was searched for, and not found."
-    assert lines[1] == said
-
-
-STRICT = {
-    "heron/llama-pruned-50": "pruned (50% of the weights set to zero)",
-    "magpie/llama-laundered": "hidden units reordered and rescaled, weights unchanged",
-}
-
-
-@pytest.mark.parametrize("model", STRICT)
-def test_strict_says_what_the_report_knows_of_the_numbers_that_differ(model):
-    report = check(model, options=Options(local_hub=HUB, seed=0, strict=True))
-    text = " ".join(report.to_text(explain=True).split())
-    assert f"do in more than 1 % of their numbers, {STRICT[model]}" in text
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
+        ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
+    ],
+)
+def test_strict_says_what_the_report_knows_of_the_numbers_that_differ(model, said):
+    text = " ".join(report(model, strict=True).to_text(explain=True).split())
+    assert f"do in more than 1 % of their numbers, {said}" in text
 
 
 def test_no_base_that_the_user_names_is_called_declared():
-    for base in ("acme/llama-base", "otter/llama-independent", "acme/gpt2-base"):
-        report = check("magpie/llama-grafted", base, options=Options(local_hub=HUB, seed=0))
-        for text in (report.to_text(), report.to_text(explain=True), report.to_markdown()):
-            assert "declared base" not in text.casefold()
-            assert "the model itself declares" not in text
+    found = report("magpie/llama-grafted", "acme/llama-base", "otter/llama-independent", "acme/gpt2-base")
+    assert [row.verdict.word for row in found.rows] == ["RELATED", "UNRELATED", "UNRELATED"]
+    for text in (found.to_text(), found.to_text(explain=True), found.to_markdown()):
+        assert "declared base" not in text.casefold()
+        assert "the model itself declares" not in text

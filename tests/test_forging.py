@@ -87,24 +87,19 @@ def by_writes(patch: pytest.MonkeyPatch) -> None:
 
 
 RULES = {
-    "small tensors that scale a branch are reservations": Rule(
-        replaced(opened, "scalar_reservations", lambda *_: ()), "Gemma4ForCausalLM", "scaled", form=1
-    ),
+    "small tensors that scale a branch are reservations":
+        Rule(replaced(opened, "scalar_reservations", lambda *_: ()), "Gemma4ForCausalLM", "scaled", form=1),
     "gates are rows of a unit": Rule(replaced(inherited, "ROWS", ("inner", "outer")), "LlamaForCausalLM", "shut"),
     "a layer counts as a layer": Rule(by_writes, "LlamaForCausalLM", "shut"),
-    "heads are compared beside units": Rule(
-        replaced(by_units, "resolve_paths", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False
-    ),
-    "a second name of a tensor is unaccounted for": Rule(
-        replaced(differences, "doubts", lambda *_: ()), "Gemma3ForConditionalGeneration", "renamed", alone=False
-    ),
-    "settings that take a branch out of the stream are reservations": Rule(
-        replaced(opened, "settings_reservations", lambda *_: ()), "Inkling2ForCausalLM", "set"
-    ),
-    "multipliers are held to a range": Rule(
-        replaced(opened, "settings_notes", lambda *_: ()), "GraniteForCausalLM", "set"
-    ),
-}
+    "heads are compared beside units":
+        Rule(replaced(by_units, "resolve_paths", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False),
+    "a second name of a tensor is unaccounted for":
+        Rule(replaced(differences, "doubts", lambda *_: ()), "Gemma3ForConditionalGeneration", "renamed", alone=False),
+    "settings that take a branch out of the stream are reservations":
+        Rule(replaced(opened, "settings_reservations", lambda *_: ()), "Inkling2ForCausalLM", "set"),
+    "multipliers are held to a range":
+        Rule(replaced(opened, "settings_notes", lambda *_: ()), "GraniteForCausalLM", "set"),
+}  # fmt: skip
 """What a verdict rests on besides what is stored; the last two take long, for they are about every setting."""
 
 

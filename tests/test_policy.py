@@ -17,31 +17,30 @@ def waiver(expires=DAY, **more):
     return Waiver("org/base", Code.UNRELATED, "distilled from it", expires, **more)
 
 
+EXPIRED = waiver(DAY - datetime.timedelta(days=1))
+OF_PART, OF_MODEL = waiver(part="unet"), waiver(model="me/model")
+
+
 @pytest.mark.parametrize(
-    ("waived", "finding", "accepted"),
+    ("one", "finding", "accepted"),
     [
-        ({}, {}, True),
-        ({"expires": DAY - datetime.timedelta(days=1)}, {}, False),
-        ({}, {"base": "Org/Base"}, True),
-        ({}, {"base": "org/base2"}, False),
-        ({}, {"code": Code.INCONCLUSIVE}, False),
-        ({}, {"part": "unet"}, False),
-        ({"part": "unet"}, {"part": "unet"}, True),
-        ({"part": "unet"}, {}, False),
-        ({"model": "me/model"}, {"model": "Me/Model@v2"}, True),
-        ({"model": "me/model"}, {"model": "you/model"}, False),
-        ({"model": "me/model"}, {"model": "./model"}, False),
+        (waiver(), {}, True),
+        (EXPIRED, {}, False),
+        (waiver(), {"base": "Org/Base"}, True),
+        (waiver(), {"base": "org/base2"}, False),
+        (waiver(), {"code": Code.INCONCLUSIVE}, False),
+        (waiver(), {"part": "unet"}, False),
+        (OF_PART, {"part": "unet"}, True),
+        (OF_PART, {}, False),
+        (OF_MODEL, {"model": "Me/Model@v2"}, True),
+        (OF_MODEL, {"model": "you/model"}, False),
+        (OF_MODEL, {"model": "./model"}, False),
     ],
 )
-def test_only_what_is_named_is_accepted_until_the_end_of_its_day(waived, finding, accepted):
+def test_only_what_is_named_is_accepted_until_the_end_of_its_day(one, finding, accepted):
+    """One that expired does not hide one that counts."""
     asked = {"model": "me/model", "base": "org/base", "code": Code.UNRELATED, "part": "", "today": DAY} | finding
-    one = waiver(**waived)
-    assert Policy(accepted=(one,)).waiver(**asked) is (one if accepted else None)
-
-
-def test_one_that_expired_does_not_hide_one_that_counts():
-    expired, counting = waiver(DAY - datetime.timedelta(days=1)), waiver()
-    assert Policy(accepted=(expired, counting)).waiver("m", "org/base", Code.UNRELATED, "", DAY) is counting
+    assert Policy(accepted=(EXPIRED, one)).waiver(**asked) is (one if accepted else None)
 
 
 def test_what_is_asked_for_and_is_not_so():
@@ -56,14 +55,11 @@ def test_what_is_asked_for_and_is_not_so():
 @pytest.mark.parametrize(
     ("fail_on", "codes"), [("unrelated", (0, 1, 2, 0)), ("undecided", (0, 1, 2, 3)), ("never", (0, 0, 0, 0))]
 )
-def test_what_fails(fail_on, codes):
+def test_what_fails_and_what_is_not_met_does_whatever_else_does_unless_nothing_fails(fail_on, codes):
     assert tuple(int(status(code, False, fail_on)) for code in (VERIFIED, UNRELATED, ERROR, UNDECIDED)) == codes
-
-
-def test_what_is_not_met_fails_whatever_else_does_unless_nothing_fails():
-    assert status(VERIFIED, True, "unrelated") is UNDECIDED
-    assert status(UNRELATED, True, "unrelated") is UNRELATED
-    assert status(VERIFIED, True, "never") is VERIFIED
+    nothing = fail_on == "never"
+    assert status(VERIFIED, True, fail_on) is (VERIFIED if nothing else UNDECIDED)
+    assert status(UNRELATED, True, fail_on) is (VERIFIED if nothing else UNRELATED)
 
 
 WHOLE = """
@@ -92,6 +88,7 @@ def entry(**changes):
 
 
 def test_everything_that_a_file_may_hold():
+    why = "the student was trained from fresh weights on its answers"
     assert parse(WHOLE, "lineage.yaml") == Policy(
         source="lineage.yaml",
         fail_on="undecided",
@@ -100,38 +97,23 @@ def test_everything_that_a_file_may_hold():
         own_code="refuse",
         undeclared_parent="accept",
         accepted=(
-            Waiver(
-                "org/base",
-                Code.UNRELATED,
-                "the student was trained from fresh weights on its answers",
-                datetime.date(2027, 3, 31),
-            ),
+            Waiver("org/base", Code.UNRELATED, why, datetime.date(2027, 3, 31)),
             Waiver("org/other", Code.PART, "half is new", datetime.date(2027, 1, 1), "me/model", "unet"),
         ),
     )
-
-
-def test_one_relation_needs_no_list():
     assert parse("relation: merge", "p").relations == ("merge",)
-
-
-def test_every_code_that_verifies_no_claim_can_be_accepted():
     assert {*Code} - {*ACCEPTABLE.values()} == VERIFYING | {Code.UNDECLARED}
+
+
+KEYS = "accepted, relation, require, own-code, undeclared-parent, fail-on"
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (
-            "",
-            "p must hold keys and values; its keys are accepted, relation, require, own-code, "
-            "undeclared-parent, fail-on; correct it",
-        ),
+        ("", f"p must hold keys and values; its keys are {KEYS}; correct it"),
         ("- a", "p must hold keys and values;"),
-        (
-            "accept: []",
-            "p: unknown key accept; the keys are accepted, relation, require, own-code, undeclared-parent, fail-on",
-        ),
+        ("accept: []", f"p: unknown key accept; the keys are {KEYS}"),
         ("fail_on: never", "p: unknown key fail_on"),
         ("<<: {fail-on: never}", "p: unknown key <<"),
         ("fail-on: always", "p: fail-on must be one of unrelated, undeclared-parent, undecided, never, not always"),

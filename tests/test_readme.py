@@ -54,11 +54,13 @@ def test_blocks_are_generated_and_links_lead_to_a_file_a_folder_or_a_heading(tex
         assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-def test_the_readme_is_short_and_tells_how_to_set_up():
+def test_the_readme_is_short_tells_how_to_set_up_and_has_links_that_work_anywhere():
     readme = README.read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= LONGEST
-    assert "$ make demo" in readme
-    assert "$ make test" in readme
+    assert ("$ make demo" in readme, "$ make test" in readme) == (True, True)
+    links = [*LINK.findall(readme), *re.findall(r"""(?:src|srcset|href)=["']?([^"'\s>]+)""", readme)]
+    assert links
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_until_a_release_no_line_installs_what_bears_our_name_on_the_package_index():
@@ -71,23 +73,13 @@ def test_until_a_release_no_line_installs_what_bears_our_name_on_the_package_ind
     assert [(name, line) for name, line in lines if named.search(line) and "do not run that" not in line] == []
 
 
-def test_every_link_of_the_readme_works_on_the_package_index():
-    text = README.read_text(encoding="utf-8")
-    links = [*LINK.findall(text), *re.findall(r"""(?:src|srcset|href)=["']?([^"'\s>]+)""", text)]
-    assert links
-    assert [link for link in links if not link.startswith("https://")] == []
-
-
-def test_every_word_code_and_exit_code_is_told():
+def test_every_word_code_exit_code_and_format_is_told():
     for file, heading in ((README, "## Read the verdict"), (PAGES / "review.md", "## The verdicts")):
         assert [row[0] for row in rows(file, heading)] == list(verdict.Word)
     told = {(row[0], row[1].strip("`")) for row in rows(PAGES / "review.md", "## Codes")}
     assert told == {(code.word, code.value) for code in verdict.Code}
     codes = [row[0] for row in rows(PAGES / "review.md", "## Exit codes")]
     assert codes == [str(int(code)) for code in (*sorted(ExitCode), INTERRUPTED)]
-
-
-def test_every_format_of_a_report_is_told():
     assert [row[0] for row in rows(PAGES / "reference.md", "## Reports")] == [f"`{name}`" for name in names()]
 
 

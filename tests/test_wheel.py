@@ -1,18 +1,55 @@
-"""The built wheel works by itself: code, registry, schema and console script are in it, and nothing else."""
+"""The package as it is imported and installed: it costs nothing before it is used, and a wheel works by itself.
+
+Code, registry, schema and console script are in the wheel, and nothing else.
+"""
 
 import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+import hf_lineage
+from hf_lineage import Options, extract, save_signature
+
 ROOT = Path(__file__).parents[1]
-
-
+HUB = ROOT / "examples/hub"
+PAIR = ("acme/llama-base", "fern/llama-finetune-a")
+HEAVY = ("torch", "accelerate", "transformers", "numpy", "scipy", "huggingface_hub", "rich")
 LARGEST_SDIST = 4_000_000
 """Bytes; with the weights of the examples it was four times as large."""
+
+
+def heavy_modules_after(program, *arguments, then=""):
+    """Run a program in a fresh interpreter and return which of the heavy packages it has imported."""
+    ending = f"\nimport sys; print(*({set(HEAVY)!r} & set(sys.modules)), file=sys.stderr)\n"
+    command = [sys.executable, "-c", program + ending + then, *map(str, arguments)]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
+
+
+def test_help_imports_nothing_heavy_and_functions_can_be_called_after_any_import():
+    """A package of the same name takes the place of a function as soon as anything in it is imported."""
+    names = ", ".join(name for name in hf_lineage.__all__ if name.islower())
+    then = f"import hf_lineage.checking.check; from hf_lineage import {names}; assert all(map(callable, ({names})))"
+    assert heavy_modules_after("from hf_lineage.cli import main; main(['check', '--help'])", then=then) == set()
+
+
+def test_two_stored_signatures_are_compared_without_torch(tmp_path):
+    files = [tmp_path / name for name in ("base", "tuned")]
+    for file, name in zip(files, PAIR, strict=True):
+        save_signature(extract(name, Options(local_hub=HUB)), file)
+    program = "import sys; from hf_lineage.cli import main; assert main(['compare', *sys.argv[1:]]) == 0"
+    assert heavy_modules_after(program, *files).isdisjoint({"torch", "accelerate", "transformers"})
+
+
+def test_every_public_name_is_there_and_the_version_is_that_of_the_distribution():
+    assert all(getattr(hf_lineage, name) is not None for name in hf_lineage.__all__)
+    assert hf_lineage.__version__ == version("hf-lineage")
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = hf_lineage.no_such_name
 
 
 def built(target, folder, source=ROOT):
@@ -37,9 +74,8 @@ def unpacked(tmp_path_factory):
 
 
 def test_it_checks_a_model_with_its_own_code_and_registry(unpacked):
-    models = [ROOT / "examples/hub" / name for name in ("acme/llama-base", "fern/llama-finetune-a")]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "hf_lineage.cli", "compare", *models],
+        [sys.executable, "-P", "-m", "hf_lineage.cli", "compare", *(HUB / name for name in PAIR)],
         cwd=unpacked, env={"PYTHONPATH": str(unpacked), "PATH": ""}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr, "VERIFIED inherited" in done.stdout) == (0, "", True)

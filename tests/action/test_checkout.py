@@ -13,7 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests import wheels
+from tests import github
 from tests.cli.test_pre_commit import committed
 from tests.github import PYTHON, ROOT, run_action
 from tests.invoking import environment
@@ -76,8 +76,8 @@ class TestAction:
     @pytest.fixture
     def job(self, tmp_path, checkout):
         """Run all steps of the action, the first one as well, on the model of the checkout."""
-        shelf = wheels.shelf(tmp_path / "shelf")
-        place = wheels.source(tmp_path / "action", shelf)
+        shelf = github.shelf(tmp_path / "shelf")
+        place = github.source(tmp_path / "action", shelf)
         (tmp_path / "temp").mkdir()
 
         def run(inputs=(), **env):
@@ -95,7 +95,7 @@ class TestAction:
 
     @pytest.mark.long
     def test_what_it_is_built_with_must_be_the_pinned_package_too(self, job, tmp_path):
-        wheels.wheel(tmp_path / "shelf", "hatchling", "1.33.0", {"hatchling/build.py": "# another"})
+        github.wheel(tmp_path / "shelf", "hatchling", "1.33.0", {"hatchling/build.py": "# another"})
         done = job()
         assert done.code != 0
         assert "DO NOT MATCH THE HASHES" in done.log
@@ -114,8 +114,8 @@ class TestAction:
 class TestHook:
     def hook(self, checkout, tmp_path, **env):
         """The hook as pre-commit installs it, in a venv of its own, from tiny wheels."""
-        shelf = wheels.shelf(tmp_path / "shelf")
-        source = wheels.source(tmp_path / "source", shelf)
+        shelf = github.shelf(tmp_path / "shelf")
+        source = github.source(tmp_path / "source", shelf)
         (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
         (source / ".pre-commit-hooks.yaml").write_text(yaml.safe_dump([hook | {"args": ["--local-hub", "../.."]}]))
         model = checkout / "fern/child"

@@ -128,7 +128,7 @@ def test_a_configuration_without_a_class_is_nothing_to_compare(named):
 
 def test_every_listed_class_is_in_transformers():
     listed = {name for found in factorizations() for name in found.classes}
-    own = {name for name in listed if "." not in name}  # tests/test_conformance_libraries.py has the others
+    own = {name for name in listed if "." not in name}  # tests/test_conformance.py has the others
     assert [name for name in sorted(own) if name not in known_classes()] == []
     assert {name.partition(".")[0] for name in listed - own} == {"diffusers", "timm"}
 

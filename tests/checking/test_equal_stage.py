@@ -10,8 +10,8 @@ from hf_lineage.checking import stages
 from hf_lineage.checking.stages import EQUAL
 from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.verdict import Code
+from tests.blends import BASE, OTHER, dare, dare_ties, few_loud, half_foreign, other_mlps
 from tests.models import EXAMPLES, WEIGHTS, spoil, tiny_llama
-from tests.sparse_models import BASE, OTHER, dare, dare_ties, few_loud, half_foreign, other_mlps
 
 OPTIONS = Options(seed=0, permutations=199)
 MLP = replace(OPTIONS, paths=("mlp",))

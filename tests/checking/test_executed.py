@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from hf_lineage import Options, compare
-from tests import positions, unspoken
+from tests import unseen
 from tests.checking.test_used_weights import load
 from tests.decoys import made
-from tests.forgeries import ROWS
+from tests.forgeries import ROWS, turn_off
 from tests.models import EXAMPLES
-from tests.rules_off import turn_off
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
 STORED = Options(seed=3, permutations=199)
@@ -58,10 +57,10 @@ def test_a_copy_around_a_few_units_that_do_the_work_is_verified_by_what_it_store
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", positions.ACTING)
+@pytest.mark.parametrize("name", unseen.ACTING)
 def test_layers_that_act_on_some_positions_alone_verify_nothing(tmp_path, name):
-    positions.made(name, tmp_path)
-    within, beyond = positions.moved(tmp_path).values()
+    unseen.on_positions(name, tmp_path)
+    within, beyond = unseen.moved_on_positions(tmp_path)
     assert (within < 0.01) != (beyond < 0.01)
     verdict = judged(tmp_path / "forged", tmp_path / "base", RUN_MLP)
     assert (verdict.verified, verdict.executed.problem) == (False, "")
@@ -71,11 +70,11 @@ def test_layers_that_act_on_some_positions_alone_verify_nothing(tmp_path, name):
 @pytest.mark.few(1)
 def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path, tokenizer, seed):
     """Where the model wrote its own text and read random tokens, it was verified by running."""
-    unspoken.made(tmp_path)
+    unseen.on_tokens(tmp_path)
     text = Path("README.md").read_text("utf-8")[:2000]
-    tokens = [unspoken.tokens_of_bytes().encode(text).ids]
-    assert unspoken.moved(tmp_path, torch.tensor(tokens)) < 1e-3
-    assert unspoken.moved(tmp_path, torch.randint(unspoken.TOKENS, (2, 256))) > 0.1
+    tokens = [unseen.tokens_of_bytes().encode(text).ids]
+    assert unseen.moved_on_tokens(tmp_path, torch.tensor(tokens)) < 1e-3
+    assert unseen.moved_on_tokens(tmp_path, torch.randint(unseen.TOKENS, (2, 256))) > 0.1
     if tokenizer == "base":
         (tmp_path / "forged/tokenizer.json").unlink()
     options = replace(MLP, seed=seed)

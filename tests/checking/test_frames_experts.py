@@ -7,10 +7,11 @@ from hf_lineage import Options, compare
 from hf_lineage.checking import units
 from hf_lineage.evidence import measure
 from tests import experts
-from tests.experts import HIDDEN, WIDTH, edited, made, noised, renamed, reordered, rotated, seen_by, shuffled, turn
+from tests.experts import HIDDEN, WIDTH, made, noised, renamed, reordered, rotated
+from tests.models import WEIGHTS, logits
+from tests.streams import edited, shuffled, widened
 
 SEEDED = Options(seed=0)
-widened = seen_by(torch.cat([turn(), torch.zeros(WIDTH, 32)], dim=1))
 
 
 def judged(base, candidate):
@@ -24,9 +25,9 @@ def base(tmp_path_factory):
 
 
 def test_the_edits_leave_what_a_model_computes_as_it_is(base, tmp_path):
-    said = experts.logits(base)
+    said = logits(base)
     folder = edited(base, tmp_path / "model", shuffled, reordered, rotated)
-    assert torch.allclose(experts.logits(folder), said, atol=1e-5)
+    assert torch.allclose(logits(folder), said, atol=1e-5)
 
 
 EXACT = {"rotated": rotated, "experts reordered and rotated": lambda tensors: rotated(reordered(tensors))}
@@ -41,7 +42,7 @@ def test_a_rotated_mixture_is_verified_in_whatever_order_its_experts_stand(base,
 
 
 def test_another_width_is_verified_and_units_in_another_order_are_calibrated_evidence(base, tmp_path):
-    verdict = judged(base, edited(base, tmp_path / "wide", noised(0.02), widened, hidden_size=96))
+    verdict = judged(base, edited(base, tmp_path / "wide", noised(0.02), widened(96, WIDTH), hidden_size=96))
     assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
     verdict = judged(base, edited(base, tmp_path / "model", noised(0.02), shuffled, reordered, rotated))
     assert (verdict.label, verdict.verified) == ("RELATED calibrated", False)
@@ -65,7 +66,7 @@ def test_names_in_memory_and_those_of_old_are_read_as_the_published_ones_and_nev
     assert [one.verified for one in found] == [True, True, False]
     (row,) = compare(str(parent), str(renamed(parent)), Options(strict=True)).rows
     assert row.verdict.strict.what == "the same numbers as"
-    second = experts.load_file(renamed(parent) / experts.WEIGHTS)
+    second = experts.load_file(renamed(parent) / WEIGHTS)
     twice = judged(parent, edited(child, tmp_path / "twice", lambda tensors: second | tensors))
     assert (twice.verified, "which of them a loader takes is not known" in twice.reason) == (False, True)
 
@@ -87,7 +88,7 @@ def test_an_independent_mixture_is_unrelated_also_if_all_its_experts_are_copies(
 
 
 def test_one_expert_of_the_base_among_others_is_related_in_part(base, tmp_path):
-    others = experts.load_file(made(tmp_path / "other", seed=5) / experts.WEIGHTS)
+    others = experts.load_file(made(tmp_path / "other", seed=5) / WEIGHTS)
     later = {name: tensor for name, tensor in others.items() if any(f".experts.{one}." in name for one in (1, 2, 3))}
     verdict = judged(base, edited(base, tmp_path / "model", lambda tensors: tensors | later, rotated))
     assert (verdict.label, verdict.verified) == ("RELATED part", False)
@@ -96,7 +97,7 @@ def test_one_expert_of_the_base_among_others_is_related_in_part(base, tmp_path):
 
 def test_an_upcycled_model_is_verified_beside_its_dense_base_in_any_coordinates(tmp_path):
     dense = made(tmp_path / "dense", "Mistral", intermediate_size=2 * HIDDEN)
-    whole = experts.load_file(dense / experts.WEIGHTS)
+    whole = experts.load_file(dense / WEIGHTS)
     roles = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
 
     def upcycled(tensors):

@@ -13,7 +13,8 @@ from hf_lineage.checking.merge import with_shares
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
-from tests.merges import BASE, FAR, HUB, SIBLING, A, B, merged
+from tests.blends import BASE, FAR, A, B
+from tests.merges import HUB, SIBLING, merged
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 
 OPTIONS = Options(local_hub=HUB, seed=0)

@@ -17,12 +17,12 @@ from hf_lineage.signature import sample as sampling
 from hf_lineage.source import rows
 from tests import experts, models
 from tests.adapters import trained
+from tests.blends import dare
 from tests.checkpoint.formats.test_fp8 import blocks
 from tests.checkpoint.test_rounding import quantized
 from tests.gguf_models import KINDS, write
 from tests.models import EXAMPLES, WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 from tests.quantizing import BASE, repacked
-from tests.sparse_models import dare
 
 QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
 TUNED = "as by fine-tuning or a merge"

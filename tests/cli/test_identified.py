@@ -19,7 +19,7 @@ from hf_lineage.index.shard import Entry
 from hf_lineage.lora.gradient_alignment import judge_trace
 from hf_lineage.source.locate import located
 from hf_lineage.source.model import open_model
-from tests.blends import A, half_and_half
+from tests.blends import A, blended
 from tests.example_evidence import trace
 from tests.index.conftest import catalogue, signatures
 from tests.models import EXAMPLES
@@ -90,7 +90,7 @@ def test_what_each_parent_gave_is_told_as_a_check_tells_it(merge):
 def test_of_a_graft_the_model_whose_layers_it_has_is_named_and_no_blend(signatures, catalogue, tmp_path):
     """Its donor is a child of a model of the index that is as much alike in the other layers: not at all."""
     shutil.copytree(EXAMPLES, tmp_path / "hub")
-    half_and_half(tmp_path / "hub/wren/graft", {(host := "otter/llama-independent"): 0.0, A: 1.0}, "layers.[14].")
+    blended(tmp_path / "hub/wren/graft", {(host := "otter/llama-independent"): 0.0, A: 1.0}, part="layers.[14].")
     options = Options(local_hub=tmp_path / "hub", paths=("mlp",))
     found = identify(extract("wren/graft", options), "mlp", catalogue, Criteria(permutations=199))
     model = open_model(located("wren/graft", options), options)

@@ -17,8 +17,7 @@ from hf_lineage.files import paths
 from hf_lineage.files.paths import inside, open_regular, outside_checkouts, refuse_within
 from hf_lineage.hub.repo import RepoRef, resolve
 from tests.invoking import lineage
-from tests.loading import LOADABLE, logits
-from tests.models import WEIGHTS, card, shard, tiny_llama
+from tests.models import LOADABLE, WEIGHTS, card, logits, shard, tiny_llama
 from tests.server.client import connect
 
 INDEX = "model.safetensors.index.json"

@@ -18,7 +18,7 @@ from hf_lineage.index.differences import products, scaled
 from hf_lineage.index.identify import identify
 from hf_lineage.index.nearest import between, nearer, noted, relatives, searched
 from hf_lineage.index.store import Catalogue, signature_file
-from tests.blends import BASE, A, B, blended, half_and_half
+from tests.blends import BASE, A, B, blended
 from tests.models import EXAMPLES, card
 from tests.server.client import connect_to_nothing
 
@@ -68,7 +68,7 @@ def test_a_model_that_gave_more_than_a_base_of_which_a_part_was_taken_is_named(s
     catalogue = Catalogue(tmp_path / "index")
     for name in (BASE, host := "otter/llama-independent"):
         catalogue.add(signatures[name])
-    graft = half_and_half(tmp_path / "graft", {host: 0.0, BASE: 1.0}, "layers.[14].")
+    graft = blended(tmp_path / "graft", {host: 0.0, BASE: 1.0}, part="layers.[14].")
     told = f"{host}, which is in the index, is nearer than {{}}base {BASE}: 67% of what the model's units write has"
     for declares, word in ((f"base_model: {BASE}", "the declared "), ("license: mit", "the ")):
         (graft / "README.md").write_text(f"---\n{declares}\n---\n")

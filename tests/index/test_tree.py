@@ -13,7 +13,7 @@ from hf_lineage.hub.repo import resolve
 from hf_lineage.index.relatives import Member
 from hf_lineage.index.tree import Mark, grow
 from hf_lineage.signature.recipe import signs
-from tests.blends import half_and_half
+from tests.blends import blended
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
@@ -95,7 +95,7 @@ def test_a_graft_hangs_on_both_its_parents_with_the_layers_it_took_and_a_copy_is
     hub, (host, donor) = tmp_path, ("otter/llama-independent", "acme/llama-base")
     for name, model in ((host, host), (donor, donor), ("wren/copy", host)):
         shutil.copytree(EXAMPLES / model, hub / name)
-    half_and_half(hub / "wren/graft", {host: 0.0, donor: 1.0}, "layers.[14].")
+    blended(hub / "wren/graft", {host: 0.0, donor: 1.0}, part="layers.[14].")
     (hub / "wren/graft/README.md").unlink()
     asked = ("tree", host, donor, "wren/copy", "wren/graft", "--local-hub", hub, "--format")
     text, drawn = lineage(*asked, "text").sentences, json.loads(lineage(*asked, "json").out)["edges"]

@@ -13,10 +13,11 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from tests import gguf_models
-from tests.experts import edited, made
+from tests.experts import made
 from tests.invoking import lineage
 from tests.long import first_with
 from tests.models import EXAMPLES, edit_json
+from tests.streams import edited
 
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 KEYS = {"name", "link", "of", "steps", "card", "files", "settings", "arguments", "code", "says", "silent"}

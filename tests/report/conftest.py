@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from tests import axe
 from tests.browser import MISSING, browser, driver_path
+from tests.whole import axe
 
 
 @pytest.fixture(scope="session")
@@ -19,4 +19,4 @@ def window():
 @pytest.fixture(scope="session")
 def checker():
     """The script that looks for what keeps people from reading a page."""
-    return axe.source()
+    return axe()

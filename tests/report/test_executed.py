@@ -15,10 +15,10 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.policy import Policy, Waiver, parse
 from hf_lineage.report import FORMATS
 from hf_lineage.report.executed import describe_strict
+from tests.blends import BASE, other_mlps
 from tests.models import EXAMPLES
 from tests.pages import HOSTILE, document, measured, report, row, words
 from tests.report.test_sarif import validate
-from tests.sparse_models import BASE, other_mlps
 
 READ = {"short": (32, 16), "long": (1, 1024)}
 LOSSES = [Loss(np.array(nats), parts) for nats, parts in (([4.0, 4.2], 90), ([0.5], 9))]

@@ -8,10 +8,10 @@ from PIL import Image, ImageColor
 
 from hf_lineage.report import FORMATS
 from hf_lineage.report.page import VIRIDIS
-from tests import axe, example_pages
+from tests import example_pages
 from tests.long import first_of
 from tests.pages import hostile_report
-from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
+from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole, violations
 
 VERDICTS = {"related": "VERIFIED inherited", "unrelated": "UNRELATED", "graft": "RELATED part", "five-claims": None,
             "adapter": "VERIFIED adapter", "no_weights": "UNDECIDED no-weights"}  # fmt: skip
@@ -100,7 +100,7 @@ def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, page
     window.open(pages["related"])
     window.run("document.querySelector('figcaption').style.color = '#aaa'; "
                "document.querySelector('svg.heat title').remove()")  # fmt: skip
-    assert {rule for rule, _, _ in axe.violations(window, checker)} == {"color-contrast", "svg-img-alt"}
+    assert {rule for rule, _, _ in violations(window, checker)} == {"color-contrast", "svg-img-alt"}
 
 
 def assert_heat_map(window, name):

@@ -16,7 +16,6 @@ from hf_lineage.report import FORMATS, merges
 from tests import blends
 from tests.models import EXAMPLES
 from tests.pages import measured, report, row
-from tests.sparse_models import dare_ties
 
 A, B = (Share(value, value - 0.002, value + 0.002, {}, detected=True) for value in (0.43, 0.57))
 RIO = Blended(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (Made.BLEND,) * 2), (True, False))
@@ -99,7 +98,7 @@ def test_machines_read_the_same():
 
 
 def test_a_share_beside_numbers_of_the_base_denies_no_parent_of_a_merge_by_ties(tmp_path):
-    merged, parents = dare_ties(tmp_path / "merged", (blends.A, blends.B)), (blends.BASE, blends.A)
+    merged, parents = blends.dare_ties(tmp_path / "merged", (blends.A, blends.B)), (blends.BASE, blends.A)
     told = " ".join(check(str(merged), parents, Options(local_hub=EXAMPLES)).to_text(explain=True).split())
     assert "27% of the numbers are the base's, unchanged, the others are not" in told
     assert f"share of {blends.A} alone shows no parent" in told

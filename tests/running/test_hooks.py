@@ -14,7 +14,7 @@ from hf_lineage.running.hooks import Running, divergences, draw, held_inputs, in
 from hf_lineage.running.load import CannotRunError
 from tests.conformance.models import tiny_model
 from tests.running.models import ARCHITECTURES, inputs, loaded, lost, saved
-from tests.unspoken import tokens_of_bytes
+from tests.unseen import tokens_of_bytes
 
 
 def recorded(model):

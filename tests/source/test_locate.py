@@ -21,8 +21,7 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report.command import public
 from hf_lineage.source.locate import is_path, locate, model_name, several, with_folders
 from tests.invoking import lineage
-from tests.loading import LOADABLE, logits
-from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, tiny_llama
+from tests.models import EXAMPLES, LOADABLE, WEIGHTS, card, edit_json, fine_tuned, logits, tiny_llama
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 DECLARING = {
