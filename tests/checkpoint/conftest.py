@@ -1,5 +1,6 @@
 """A checkpoint in two shards, and how a folder is opened as one of the Hub's repositories."""
 
+import numpy as np
 import pytest
 
 from hf_lineage.hub.repo import RepoRef
@@ -15,6 +16,12 @@ def repository(folder):
 
 def opened(folder):
     return open_checkpoint(repository(folder))
+
+
+def words(numbers, bits):
+    """Rows of integers as rows of words of 32 bits without gaps, the first in the lowest bits."""
+    each = np.unpackbits(numbers.astype(np.uint8)[..., None], axis=2, bitorder="little")[..., :bits]
+    return np.packbits(each.reshape(len(numbers), -1), axis=1, bitorder="little").view(np.uint32)
 
 
 @pytest.fixture

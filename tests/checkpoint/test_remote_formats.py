@@ -9,8 +9,8 @@ from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub import ranges
 from hf_lineage.hub.repo import resolve
-from tests.checkpoint.formats.test_awq import AWQ, awq
 from tests.checkpoint.formats.test_bitsandbytes import FOUR, four_bits
+from tests.checkpoint.formats.test_gptq import AWQ, awq
 from tests.models import WEIGHTS, open_checkpoint
 from tests.quantizing import BASE, opened, repacked
 
