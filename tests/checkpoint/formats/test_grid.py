@@ -66,29 +66,22 @@ def test_the_numbers_of_a_word_may_stand_in_another_order():
 BYTES = np.arange(256, dtype=np.uint8)
 
 
-def test_the_sixteen_numbers_are_those_of_ml_dtypes():
-    np.testing.assert_array_equal(E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
-
-
 @pytest.mark.parametrize("low_first", [True, False])
-def test_a_byte_is_two_numbers(low_first):
+def test_a_byte_is_two_numbers_of_ml_dtypes(low_first):
+    np.testing.assert_array_equal(E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
     target = np.empty((2, 256), np.float32)
     write_pairs(pairs(low_first, *E2M1), BYTES.reshape(2, 128), target)
     first, second = (BYTES & 15, BYTES >> 4) if low_first else (BYTES >> 4, BYTES & 15)
     assert target.ravel().tolist() == [E2M1[half] for both in zip(first, second, strict=True) for half in both]
+    signed = np.empty(512, np.float32)
+    write_pairs(pairs(low_first, *E2M1), BYTES.view(np.int8), signed)
+    np.testing.assert_array_equal(signed, target.ravel())
 
 
-def test_bytes_with_a_sign_are_read_alike():
-    target = np.empty(512, np.float32)
-    write_pairs(PAIRS, BYTES.view(np.int8), target)
-    assert target[2 * 0x2F :][:2].tolist() == [-6.0, 1.0]
-
-
-def test_powers_of_two_are_those_of_ml_dtypes():
-    powers = BYTES[:255].view(ml_dtypes.float8_e8m0fnu)
-    np.testing.assert_array_equal(finite("", BYTES[:255]), powers.astype(np.float32))
-    with pytest.raises(CheckpointError):
-        finite("", BYTES)
+def test_of_the_usual_pairs_the_lower_half_comes_first():
+    target = np.empty(2, np.float32)
+    write_pairs(PAIRS, np.array([0x2F], np.int8), target)
+    assert target.tolist() == [-6.0, 1.0]
 
 
 SHAPES = [(7, 10), (8, 12), (1, 1), (64, 3)]
@@ -130,8 +123,10 @@ def test_columns_of_one_block_need_not_lie_side_by_side():
     np.testing.assert_array_equal(turned.decoded(unpack, scales.T), [[3, 7], [2, 5], [3, 7], [2, 5]])
 
 
-@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
-def test_scales_that_are_not_finite_are_an_error_with_their_name(odd):
-    with pytest.raises(CheckpointError, match=r"up_proj\.scales holds scales that are not finite"):
-        finite("up_proj.scales", np.array([1, odd], np.float16))
+def test_scales_are_finite_numbers_or_an_error_with_their_name_and_of_a_byte_those_of_ml_dtypes():
+    powers = BYTES[:255].view(ml_dtypes.float8_e8m0fnu)
+    np.testing.assert_array_equal(finite("", BYTES[:255]), powers.astype(np.float32))
     assert finite("", np.array([0.5], np.float16)).dtype == np.float32
+    for odd in (BYTES, *(np.array([1, number], np.float16) for number in (np.inf, -np.inf, np.nan))):
+        with pytest.raises(CheckpointError, match=r"up_proj\.scales holds scales that are not finite"):
+            finite("up_proj.scales", odd)
