@@ -10,12 +10,18 @@ INDEX = "model.safetensors.index.json"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 
 
-def repository(folder):
-    return RepoRef("org/model", folder)
+def repository(folder, **named):
+    return RepoRef("org/model", folder, **named)
 
 
 def opened(folder):
     return open_checkpoint(repository(folder))
+
+
+def same(one, other):
+    """Assert that two checkpoints hold the same tensors, the last ones read first."""
+    assert one.shapes == other.shapes
+    assert all(np.array_equal(one.read(name), other.read(name)) for name in reversed(other.tensors))
 
 
 def words(numbers, bits):

@@ -32,34 +32,24 @@ def test_the_steps_of_a_uniform_grid_are_equal_and_those_of_a_table_are_not():
     assert table([6, -6, 0, -0.0, 3]).tolist() == [0.0, 0.5, 0.75, 1.0]
 
 
-def test_one_part_is_filled_and_the_others_stay():
+def test_one_part_is_filled_or_moved_as_far_as_bytes_go_and_the_others_stay():
     parts = [np.array([[1, -2]], np.int8), np.array([0.5], np.float32)]
     low, high = (fill(parts) for fill in filled_ends(0, 0x80, 0x7F))
     assert (low[0].tolist(), high[0].tolist()) == ([[-128, -128]], [[127, 127]])
     assert low[1] is parts[1]
     assert filled(0, 0)(parts)[0].dtype == np.int8
     assert parts[0].tolist() == [[1, -2]]
-
-
-def test_bytes_move_by_a_step_as_far_as_they_go():
-    parts = [np.array([0, 7, 255], np.uint8)]
-    assert [stepped(0, step)(parts)[0].tolist() for step in (-1, 1)] == [[0, 6, 254], [1, 8, 255]]
-
-
-def test_patterns_are_written_into_every_block():
-    stored = np.arange(12, dtype=np.uint8).reshape(2, 6)
-    filled_blocks = within_blocks(3, (1, b"\xaa\xbb"))([stored])[0]
-    assert filled_blocks.tolist() == [[0, 0xAA, 0xBB, 3, 0xAA, 0xBB], [6, 0xAA, 0xBB, 9, 0xAA, 0xBB]]
+    ends = [np.array([0, 7, 255], np.uint8)]
+    assert [stepped(0, step)(ends)[0].tolist() for step in (-1, 1)] == [[0, 6, 254], [1, 8, 255]]
+    blocks = within_blocks(3, (1, b"\xaa\xbb"))([np.arange(12, dtype=np.uint8).reshape(2, 6)])[0]
+    assert blocks.tolist() == [[0, 0xAA, 0xBB, 3, 0xAA, 0xBB], [6, 0xAA, 0xBB, 9, 0xAA, 0xBB]]
 
 
 @pytest.mark.parametrize(("dtype", "more"), [("F32", 3.1e-5), ("F16", 0.125), ("BF16", 1.0), ("F8_E4M3", 0.0)])
 def test_scales_with_few_digits_leave_more_beside_half_a_step(dtype, more):
     assert slack(uniform(256), dtype) == pytest.approx(ROUNDED + more, abs=1e-3)
-
-
-def test_the_smallest_scales_of_float16_leave_more_whatever_the_grid():
-    assert least(uniform(256), "F16") == 2 * 256 * HALF
-    assert least(uniform(256), "BF16") == HALF
+    smallest = 2 * 256 * HALF if dtype == "F16" else HALF
+    assert least(uniform(256), dtype) == smallest, "the smallest scales of float16 leave more whatever the grid"
 
 
 FOUR = Codes("four bits", *filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], uniform(16), (1, 32))
@@ -104,32 +94,29 @@ def test_what_is_near_is_right_by_the_whole_rule_too(base):
     assert not all_near(base, numbers, (ends[0] * np.inf, ends[1]), FOUR)
 
 
+def ends(low, high, *shape):
+    return np.full(shape, low, np.float32), np.full(shape, high, np.float32)
+
+
 def test_what_lies_beyond_its_grid_may_be_a_step_off_and_no_more():
-    base = np.array([[1.0, 1.09, 1.5, -1.5]], np.float32)
-    numbers, ends = np.array([[1.0, 1.0, 1.0, -1.0]], np.float32), (np.full((1, 4), -1.0), np.full((1, 4), 1.0))
-    assert (excess(base, numbers, ends, FOUR)[0] > 0).tolist() == [[False, False, True, True]]
-
-
-def test_a_grid_of_no_width_holds_nothing_but_what_it_is():
+    base, numbers = (np.array([row], np.float32) for row in ([1.0, 1.09, 1.5, -1.5], [1.0, 1.0, 1.0, -1.0]))
+    assert (excess(base, numbers, ends(-1, 1, 1, 4), FOUR)[0] > 0).tolist() == [[False, False, True, True]]
     base, zeros = np.array([[0.0, 1e-9, 0.3]], np.float32), np.zeros((1, 3), np.float32)
-    assert (excess(base, zeros, (zeros, zeros), FOUR)[0] > 0).tolist() == [[False, False, True]]
+    assert (excess(base, zeros, (zeros, zeros), FOUR)[0] > 0).tolist() == [[False, False, True]], "a grid of no width"
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_never_right(value):
-    base, ends = np.zeros((1, 2), np.float32), (np.full((1, 2), -1, np.float32), np.full((1, 2), 1, np.float32))
-    assert np.isinf(excess(base, np.array([[0, value]], np.float32), ends, FOUR)[0][0, 1])
-    assert np.isinf(excess(np.array([[0, value]], np.float32), base, ends, FOUR)[0][0, 1])
-    assert np.isinf(excess(base, base, (ends[0] * value, ends[1]), FOUR)[0]).all()
+    base, (low, high), odd = np.zeros((1, 2), np.float32), ends(-1, 1, 1, 2), np.array([[0, value]], np.float32)
+    assert np.isinf(excess(base, odd, (low, high), FOUR)[0][0, 1])
+    assert np.isinf(excess(odd, base, (low, high), FOUR)[0][0, 1])
+    assert np.isinf(excess(base, base, (low * value, high), FOUR)[0]).all()
 
 
 def test_a_search_for_scales_may_cut_some_numbers_but_not_to_nothing():
-    searched = replace(FOUR, searched=True)
     base, numbers = np.array([[2.0, 9.0]], np.float32), np.array([[1.0, 1.0]], np.float32)
-    ends = np.full((1, 2), -1, np.float32), np.full((1, 2), 1, np.float32)
-    steps, cut = excess(base, numbers, ends, searched)
-    assert (steps > 0).tolist() == [[True, True]]
-    assert cut.tolist() == [[True, False]]
+    steps, cut = excess(base, numbers, ends(-1, 1, 1, 2), replace(FOUR, searched=True))
+    assert ((steps > 0).tolist(), cut.tolist()) == ([[True, True]], [[True, False]])
     assert CUT * 2 < 9 - 1
 
 
@@ -148,21 +135,17 @@ def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base
 )
 def test_one_end_is_reached_or_both_but_where_a_grid_always_reaches_to_zero(rules, least, most, short):
     numbers = np.linspace(least, most, 32, dtype=np.float32)[None]
-    ends = np.zeros((1, 32), np.float32), np.ones((1, 32), np.float32)
-    assert unreached(numbers, ends, replace(FOUR, **rules))[0].all() == short
+    assert unreached(numbers, ends(0, 1, 1, 32), replace(FOUR, **rules))[0].all() == short
 
 
 @pytest.mark.parametrize("block", [(1, 32), (2, 2), (3, 5), (4, 64)])
 def test_blocks_of_any_shape_are_looked_at_those_at_the_edges_too(base, block):
-    codes = replace(FOUR, block=block)
-    numbers, ends = np.zeros_like(base), (np.full_like(base, -1), np.full_like(base, 1))
-    rows, columns = -(-4 // block[0]), -(-64 // block[1])
-    assert unreached(numbers, ends, codes)[0].shape == (rows, columns)
-    assert unreached(numbers, ends, codes)[0].all()
+    codes, numbers, shape = replace(FOUR, block=block), np.zeros_like(base), (-(-4 // block[0]), -(-64 // block[1]))
+    short = unreached(numbers, ends(-1, 1, 4, 64), codes)[0]
+    assert (short.shape, short.all()) == (shape, True)
     numbers[3, 63] = 1
-    assert unreached(numbers, ends, codes)[0].sum() == rows * columns - 1
-    stacked = unreached(np.stack([numbers, numbers]), tuple(np.stack([end, end]) for end in ends), codes)[0]
-    assert stacked.shape == (2, rows, columns)
+    assert unreached(numbers, ends(-1, 1, 4, 64), codes)[0].sum() == short.size - 1
+    assert unreached(np.stack([numbers, numbers]), ends(-1, 1, 2, 4, 64), codes)[0].shape == (2, *shape)
 
 
 def test_a_block_of_zeros_needs_no_grid_if_the_base_has_zeros_there():

@@ -3,9 +3,9 @@
 Weights under names that transformers does not load are read where it is clear which file is the model.
 """
 
+import re
 import shutil
 
-import numpy as np
 import onnx
 import pytest
 from safetensors.torch import load_file, save_file
@@ -15,10 +15,10 @@ from hf_lineage.checkpoint.foreign import DEEPEST, WRAPPERS, foreign_model, wrap
 from hf_lineage.checkpoint.onnx.form import Onnx
 from hf_lineage.checkpoint.weight_files import find_weights, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
-from hf_lineage.hub.repo import RepoRef
-from tests.checkpoint.conftest import INDEX, repository
+from tests.checkpoint import conftest
+from tests.checkpoint.conftest import INDEX, opened, repository
 from tests.checkpoint.onnx.test_weights import product
-from tests.models import WEIGHTS, family, fine_tuned, open_checkpoint, shard, tiny_llama
+from tests.models import WEIGHTS, family, fine_tuned, shard, tiny_llama
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def model(tmp_path):
 
 
 def same(model, tmp_path):
-    plain = open_checkpoint(repository(tiny_llama(tmp_path / "plain")))
-    own = open_checkpoint(repository(model))
-    assert own.shapes == plain.shapes
-    assert all(np.array_equal(own.read(name), plain.read(name)) for name in plain.shapes)
+    """Assert that the model is read as it would be under the usual name; return its checkpoint."""
+    found = opened(model)
+    conftest.same(found, opened(tiny_llama(tmp_path / "plain")))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -52,23 +52,18 @@ def test_a_single_file_of_another_name_is_read(model, tmp_path, name, note):
 
 
 @pytest.mark.parametrize("form", ["model-{}", "model.fp16-{}", "consolidated-{}", "model-{}.fp16"])
-def test_shards_without_an_index_are_read(model, tmp_path, form):
+def test_shards_without_an_index_are_read_and_a_missing_one_is_an_error(model, tmp_path, form):
     shard(model)
     (model / INDEX).unlink()
-    for number in (1, 2):
-        part = f"{number:05}-of-00002"
-        (model / f"model-{part}.safetensors").rename(model / f"{form.format(part)}.safetensors")
+    first, second = (form.format(f"{number:05}-of-00002") for number in (1, 2))
+    for number, name in enumerate((first, second), 1):
+        (model / f"model-{number:05}-of-00002.safetensors").rename(model / f"{name}.safetensors")
     same(model, tmp_path)
     (sentence,) = find_weights(repository(model)).notes()
     assert sentence.startswith("the 2 shards such as ")
-
-
-def test_a_missing_shard_is_an_error(model):
-    shard(model)
-    for file in (INDEX, "model-00001-of-00002.safetensors"):
-        (model / file).unlink()
-    with pytest.raises(CheckpointError, match=r"has 1 of 2 shards, model-00002-of-00002\.safetensors; download"):
-        open_checkpoint(repository(model))
+    (model / f"{first}.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=rf"has 1 of 2 shards, {re.escape(second)}\.safetensors; download"):
+        opened(model)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +75,7 @@ def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
     for name in names:
         (model / f"{name}.safetensors").write_bytes(weights)
     with pytest.raises(NothingToCompare, match="it is not clear which file is the model:") as error:
-        open_checkpoint(repository(model))
+        opened(model)
     assert str(error.value).count(".safetensors") == min(len(names), 6) + 1
     assert ("and 2 more" in str(error.value)) == (len(names) == 8)
 
@@ -89,14 +84,14 @@ def test_a_pickle_of_the_usual_name_is_what_transformers_loads(model):
     (model / WEIGHTS).rename(model / "weights.safetensors")
     (model / "pytorch_model.bin").write_bytes(b"pickle")
     with pytest.raises(NothingToCompare, match=r"transformers loads the pickle pytorch_model\.bin"):
-        open_checkpoint(repository(model))
+        opened(model)
 
 
 @pytest.mark.parametrize("name", ["adapter_model", "optimizer", "scaler", "rng_state_0"])
 def test_what_lies_beside_a_model_is_never_the_model(model, name):
     (model / WEIGHTS).rename(model / f"{name}.safetensors")
     with pytest.raises(NothingToCompare):
-        open_checkpoint(repository(model))
+        opened(model)
 
 
 def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
@@ -123,18 +118,12 @@ def wrapped(folder, prefix, keep=()):
 
 @pytest.mark.parametrize("prefix", [*WRAPPERS, "module._orig_mod.", "_orig_mod.module.base_model.model."])
 def test_a_prefix_of_the_whole_file_is_taken_off(model, tmp_path, prefix):
-    wrapped(model, prefix)
-    same(model, tmp_path)
-    assert prefix in "".join(open_checkpoint(repository(model)).notes)
+    assert prefix in "".join(same(wrapped(model, prefix), tmp_path).notes)
 
 
-def test_a_prefix_of_some_tensors_is_none(model):
-    wrapped(model, "module.", keep={"model.norm.weight"})
-    checkpoint = open_checkpoint(repository(model))
+def test_a_prefix_of_some_tensors_is_none_and_no_name_is_unwrapped_without_end(model):
+    checkpoint = opened(wrapped(model, "module.", keep={"model.norm.weight"}))
     assert (checkpoint.notes, "module.model.embed_tokens.weight" in checkpoint.tensors) == ((), True)
-
-
-def test_no_name_is_unwrapped_without_end():
     assert wrapping([]) == ""
     assert wrapping(["module." * 100 + "x"]) == "module." * DEEPEST
 
@@ -170,7 +159,7 @@ def folder(tmp_path):
         for name in names:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_bytes(b"")
-        return RepoRef("org/model", tmp_path, file=file)
+        return repository(tmp_path, file=file)
 
     return made
 
@@ -181,41 +170,34 @@ def chosen(repo):
     return model.end[1:], model.files
 
 
+LABELS = (" _fp16 _int8 _quantized _q4 _q4f16 _bnb4", " _O1 _O4 _qint8_avx512_vnni _quint8_avx2")
+LABELLED = [[f"onnx/model{label}.onnx" for label in labels.split(" ")] for labels in LABELS]
+"""Files of one model, the most precise first."""
+
+
 @pytest.mark.parametrize(
     ("names", "files"),
     [
         (["model.onnx"], ["model.onnx"]),
-        (
-            [f"onnx/model{end}.onnx" for end in ("", "_bnb4", "_fp16", "_int8", "_q4", "_q4f16", "_quantized")],
-            [f"onnx/model{end}.onnx" for end in ("", "_fp16", "_int8", "_quantized", "_q4", "_q4f16", "_bnb4")],
-        ),
-        (
-            [f"onnx/model{end}.onnx" for end in ("_O4", "_O1", "_quint8_avx2", "", "_qint8_avx512_vnni")],
-            [f"onnx/model{end}.onnx" for end in ("", "_O1", "_O4", "_qint8_avx512_vnni", "_quint8_avx2")],
-        ),
+        *[(sorted(files), files) for files in LABELLED],
         (["paraphrase-MiniLM-L3-v2.onnx"], ["paraphrase-MiniLM-L3-v2.onnx"]),
         (["onnx/model.onnx", "model.onnx"], ["model.onnx", "onnx/model.onnx"]),
         ([f"decoder_{end}.onnx" for end in ("model", "model_merged", "past")], ["decoder_model_merged.onnx"]),
         (["onnx/model.onnx", "onnx/vision_encoder.onnx"], ["onnx/model.onnx"]),
     ],
-)  # fmt: skip
+)
 def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(folder, names, files):
     assert chosen(folder(*names, "config.json")) == ("onnx", tuple(files))
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        ["a.onnx", "b.onnx"],
-        ["text_model.onnx", "vision_model.onnx"],
-        ["encoder_model.onnx", "decoder_model_q4.onnx"],
-        ["encoder_model.onnx", "other.onnx"],
-    ],
+    "names", ["a b", "text_model vision_model", "encoder_model decoder_model_q4", "encoder_model other"]
 )
 def test_several_models_are_refused_with_their_names(folder, names):
+    files = [f"{name}.onnx" for name in names.split()]
     with pytest.raises(NothingToCompare) as caught:
-        foreign_model(folder(*names))
-    said = f"org/model holds several models as ONNX ({', '.join(sorted(names))}); name one by its path, or with --file "
+        foreign_model(folder(*files))
+    said = f"org/model holds several models as ONNX ({', '.join(sorted(files))}); name one by its path, or with --file "
     assert str(caught.value) == f"{said}for the model that is judged"
 
 
@@ -269,12 +251,12 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
     told = Onnx.remark.format("model.onnx")
-    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
+    assert find_weights(repository(tmp_path)).notes() == (
         told,
         "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
         "with --file for the model that is judged; model_q4.onnx may hold weights too and was not read",
     )
-    named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
+    named = repository(tmp_path, file="model_q4.onnx")
     assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; model.onnx may")
     (tmp_path / "model_q4.onnx").unlink()
-    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
+    assert find_weights(repository(tmp_path)).notes() == (told,)
