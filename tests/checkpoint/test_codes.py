@@ -154,11 +154,10 @@ def test_a_block_of_zeros_needs_no_grid_if_the_base_has_zeros_there():
     assert idle(np.zeros_like(base), base, FOUR).tolist() == [[True, False]]
 
 
-def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen():
+@pytest.mark.parametrize(("step", "together", "count"), [(1, 64, 0), (1, 32, 1), (2, 64, 1)])
+def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen(step, together, count):
     width = np.repeat(np.array([63.0, 10.0], np.float32), 32)
-    assert inflated(np.ones(64, np.float32), width, 0.02, 64) == 0
-    assert inflated(np.ones(64, np.float32), width, 0.02, 32) == 1
-    assert inflated(np.full(64, 2, np.float32), width, 0.02, 64) == 1
+    assert inflated(np.full(64, step, np.float32), width, 0.02, together) == count
 
 
 def test_a_cast_rounds_to_the_nearest_and_what_is_too_large_is_infinite():

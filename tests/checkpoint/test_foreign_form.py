@@ -64,7 +64,7 @@ ENDS = "is truncated: it ends too early; download it again"
         ({"content": b""}, BoundedReader.take, 4, "changed while it was read; run again"),
     ],
 )
-def test_nothing_is_read_behind_the_end_or_the_bound_or_of_a_file_that_became_shorter(given, read, count, said):
+def test_nothing_is_read_behind_the_end_or_the_bound(given, read, count, said):
     with pytest.raises(HeaderError, match=said):
         read(reader(**given), count)
 
@@ -95,7 +95,7 @@ def test_queries_keys_and_values_stand_by_head_again(heads, matrix):
     assert np.array_equal(undone("by_role", "blk.0.attn_qkv.weight", stored, heads), matrix)
 
 
-def test_gains_are_less_one_again_and_matrices_transposed_and_what_is_neither_is_left_alone():
+def test_gains_are_less_one_again_and_matrices_transposed_and_nothing_else():
     gain = MATRIX[0]
     assert np.allclose(undone("plus_one", "blk.0.attn_norm.weight", gain + 1), gain, atol=1e-6)
     assert np.array_equal(undone("plus_one", "blk.0.attn_norm.bias", gain), gain)

@@ -20,7 +20,7 @@ def test_shards_hold_the_same_as_one_file_and_one_is_opened_whatever_an_index_sa
     assert names < set(opened(sharded).stored)
 
 
-def test_a_single_file_beside_an_index_of_others_is_two_models_and_beside_its_own_it_is_one(sharded, tmp_path):
+def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path):
     (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
     with pytest.raises(NothingToCompare) as error:
         opened(sharded)

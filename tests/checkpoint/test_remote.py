@@ -138,7 +138,7 @@ def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch)
 def test_a_signature_is_the_same_from_the_network_as_from_disk(online, tmp_path):
     for prefix, file in ((f"{EXAMPLES}/", "here"), ("", "there")):
         assert lineage("extract", f"{prefix}{NAME}", "-o", tmp_path / file).code == 0
-    here, there = load_file(tmp_path / "here"), load_file(tmp_path / "there")
+    here, there = (load_file(tmp_path / file) for file in ("here", "there"))
     assert here.keys() == there.keys()
     assert all(torch.equal(here[name], there[name]) for name in here)
 
@@ -213,14 +213,6 @@ def test_what_lies_in_a_small_gap_is_not_fetched_again(online, headers):
     assert online.parts == []
 
 
-def test_requests_and_bytes_are_counted(online):
-    checkpoint = base()
-    checkpoint.read("model.norm.weight")
-    on_hub = [request for request in online.requests if request.endswith(WEIGHTS)]
-    assert checkpoint.requests == len(online.parts) + len(on_hub)
-    assert checkpoint.bytes_read == online.moved()
-
-
 def test_no_more_than_eight_requests_are_open_at_once(online, exact):
     online.plan(faults.slow(0.05), "cdn", times=1000)
     checkpoint = base()
@@ -229,9 +221,14 @@ def test_no_more_than_eight_requests_are_open_at_once(online, exact):
     assert online.most_at_once == 8
 
 
-def test_a_header_longer_than_what_is_read_first_is_read_on(online, monkeypatch):
+def test_a_header_longer_than_what_is_read_first_is_read_on_and_all_that_is_counted(online, monkeypatch):
     monkeypatch.setattr(ranges, "HEAD", 100)
-    assert base().shapes == open_checkpoint(resolve(str(SMALL[NAME]))).shapes
+    checkpoint = base()
+    assert checkpoint.shapes == open_checkpoint(resolve(str(SMALL[NAME]))).shapes
+    checkpoint.read("model.norm.weight")
+    on_hub = [request for request in online.requests if request.endswith(WEIGHTS)]
+    assert checkpoint.requests == len(online.parts) + len(on_hub)
+    assert checkpoint.bytes_read == online.moved()
     assert online.twice() == []
 
 
@@ -301,32 +298,22 @@ def test_what_was_asked_for_is_not_missing_and_known_by_the_bytes_that_it_holds(
 
 @pytest.mark.parametrize("revision", ["v2", "refs/pr/1", "feature/x"])
 def test_a_branch_a_tag_and_a_pull_request_are_followed(online, tmp_path, revision):
-    other = tiny_llama(tmp_path / "v2", seed=1)
+    other, repo = tiny_llama(tmp_path / "v2", seed=1), resolve(NAME)
     commit = online.publish(NAME, other, revision=revision)
-    found, here = open_checkpoint(resolve(f"{NAME}@{revision}")), open_checkpoint(resolve(str(other)))
     assert resolve(f"{NAME}@{revision}").commit == commit
-    assert np.array_equal(found.read("model.norm.weight"), here.read("model.norm.weight"))
-    assert open_checkpoint(resolve(f"{NAME}@{commit}")).shapes == here.shapes
+    for name in (revision, commit):
+        same(open_checkpoint(resolve(f"{NAME}@{name}")), open_checkpoint(resolve(str(other))))
+    online.publish(NAME, other)
+    same(open_checkpoint(repo), open_checkpoint(resolve(str(SMALL[NAME]))))  # a branch that moves is read as it was
 
 
-def test_a_branch_that_moves_is_read_as_it_was(online, tmp_path):
-    repo = resolve(NAME)
-    online.publish(NAME, tiny_llama(tmp_path / "v2", seed=1))
-    found, here = open_checkpoint(repo), open_checkpoint(resolve(str(SMALL[NAME])))
-    assert np.array_equal(found.read("model.norm.weight"), here.read("model.norm.weight"))
-
-
-def test_a_model_that_was_renamed_is_followed_and_that_is_said(online, caplog):
-    online.renamed["meta/old-name"] = NAME
+def test_a_model_that_was_renamed_is_followed_and_is_not_its_own_base(online, caplog, tmp_path):
+    online.renamed |= {"meta/old-name": NAME, "fern/before": "fern/own"}
     assert lineage("check", CHILD, "--base", "meta/old-name").rows[0][-1] == "inherited"
     assert "meta/old-name is now called acme/llama-base" in caplog.text
-
-
-def test_a_model_that_declares_its_own_former_name_has_no_base(online, tmp_path):
     own = shutil.copytree(SMALL[CHILD], tmp_path / "own")
     (own / "README.md").write_text("---\nbase_model: fern/before\n---\n")
     online.publish("fern/own", own)
-    online.renamed["fern/before"] = "fern/own"
     found = lineage("check", "fern/own")
     assert found.rows[0][-1] == "no-base"
     assert "The model declares itself, and a model cannot be its own base." in found.sentences

@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,13 +82,10 @@ def test_of_a_name_that_comes_twice_nothing_is_trusted(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 7, 8, 100, 20_000])
-def test_a_file_cut_off_anywhere_is_refused(tmp_path, size):
+def test_a_file_cut_off_anywhere_or_a_pointer_of_git_lfs_is_refused(tmp_path, size):
     os.truncate(tiny_llama(tmp_path) / WEIGHTS, size)
     with pytest.raises(CheckpointError, match=r"model\.safetensors.*download it again"):
         opened(tmp_path)
-
-
-def test_a_pointer_of_git_lfs_says_what_to_run(tmp_path):
     (tmp_path / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
     with pytest.raises(CheckpointError, match=r"is a pointer of git-lfs, not the weights; run `git lfs pull`"):
         opened(tmp_path)
@@ -124,15 +120,11 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_file_that_changes_after_its_header_was_read_is_an_error(tmp_path, change):
     found = opened(tiny_llama(tmp_path))
+    before = found.read("model.norm.weight")
     change(tmp_path / WEIGHTS)
     with pytest.raises(CheckpointError, match=r"^model\.norm\.weight cannot be read: .*; check that nothing changes"):
         found.read("model.norm.weight")
-
-
-def test_what_was_read_stays_whatever_becomes_of_the_file(tmp_path):
-    found = opened(tiny_llama(tmp_path)).read("model.norm.weight")
-    os.truncate(tmp_path / WEIGHTS, 0)
-    np.testing.assert_array_equal(found, np.ones(32, np.float32), strict=True)
+    np.testing.assert_array_equal(before, np.ones(32, np.float32), strict=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -150,15 +142,13 @@ def test_every_format_and_shape_is_read_as_safetensors_reads_it(tmp_path, dtype,
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_number_format_has_the_size_that_torch_gives_it(dtype):
-    tensor = StoredTensor(Path("file"), dtype, (3, 5), 0)
-    assert (tensor.numbers, tensor.size) == (15, 15 * getattr(torch, DTYPES[dtype].name).itemsize)
-
-
-def test_tensors_come_in_the_order_of_their_bytes(tmp_path):
-    names = {"b": entry(1, offsets=(0, 4)), "a": entry(1, offsets=(4, 8))}
-    raw_safetensors(tmp_path / WEIGHTS, names, b"\0" * 8)
-    assert [(name, tensor.shape) for name, tensor in header(tmp_path / WEIGHTS, "m")] == [("b", (1,)), ("a", (1,))]
+def test_every_format_has_its_size_in_torch_and_tensors_come_in_their_order(tmp_path, dtype):
+    size = getattr(torch, DTYPES[dtype].name).itemsize
+    names = {"b": entry(3, dtype=dtype, offsets=(0, 3 * size))}
+    names["a"] = entry(2, 1, dtype=dtype, offsets=(3 * size, 5 * size))
+    raw_safetensors(tmp_path / WEIGHTS, names, bytes(5 * size))
+    found = [(name, one.dtype, one.shape, one.size) for name, one in header(tmp_path / WEIGHTS, "m")]
+    assert found == [("b", dtype, (3,), 3 * size), ("a", dtype, (2, 1), 2 * size)]
 
 
 def test_a_file_that_is_gone_is_called_as_its_user_knows_it_and_not_read_ahead(tmp_path):
@@ -166,18 +156,6 @@ def test_a_file_that_is_gone_is_called_as_its_user_knows_it_and_not_read_ahead(t
     assert not (tmp_path / "gone").exists()
     with pytest.raises(CheckpointError, match=r"^the weights cannot be read: No such file or directory; check its"):
         list(header(tmp_path / "gone", "the weights"))
-
-
-def test_tensors_are_read_into_memory_that_is_there_and_into_new_memory_else(sharded):
-    found = opened(sharded).stored
-    first, second = found["model.norm.weight"], found["model.layers.0.input_layernorm.weight"]
-    memory = Memory()
-    memory.reuse([first.size, second.size])
-    one, other = first.read(memory), second.read(memory)
-    assert (one == 1).all()
-    assert (other == 1).all()
-    one[:] = 0
-    assert (other == 1).all()
 
 
 @pytest.fixture
@@ -228,20 +206,15 @@ def test_what_is_taken_is_aligned_and_lies_apart_and_more_than_was_announced_as_
     assert {(start(each) - start(taken[0])) % ALIGNMENT for each in inside if len(each)} == {0}
 
 
-@pytest.mark.parametrize("sizes", [[100], [40, 60], [1]])
-def test_memory_is_used_again_while_it_suffices(sizes):
+@pytest.mark.parametrize("sizes", [[100], [40, 60], [1], [1000]])
+def test_memory_is_used_again_while_it_suffices_and_left_to_those_who_hold_it_else(sizes):
     memory = Memory()
     memory.reuse([100, 100])
-    first = start(memory.take(100))
-    memory.reuse(sizes)
-    assert start(memory.take(sizes[0])) == first
-
-
-def test_it_grows_for_a_larger_layer_and_leaves_the_old_memory_to_those_who_hold_it():
-    memory = Memory()
-    memory.reuse([4])
-    held = memory.take(4)
+    held = memory.take(100)
     held.fill(7)
-    memory.reuse([1000])
-    memory.take(1000).fill(9)
-    assert held.tolist() == [7] * 4
+    memory.reuse(sizes)
+    taken = memory.take(sizes[0])
+    assert (start(taken) == start(held)) == (sizes[0] < 200)
+    if sizes[0] > 200:
+        taken.fill(9)
+        assert held.tolist() == [7] * 100

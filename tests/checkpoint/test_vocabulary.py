@@ -67,7 +67,7 @@ def test_other_tokenizers_share_tokens_of_one_text(tmp_path, files):
     assert (pairs(shared), shared.by) == ([(0, 3), (1, 1), (4, 2)], TEXT)
 
 
-def test_tokens_without_a_row_are_not_shared_and_those_that_point_to_one_row_count_once(tmp_path):
+def test_tokens_without_a_row_are_not_shared_and_those_of_one_row_count_once(tmp_path):
     a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 9, "c": 2})
     b = repo(tmp_path / "b", vocab_json={"a": 1, "b": 2, "d": 0})
     assert pairs(shared_tokens(a, b, (5, 5))) == [(0, 1)]

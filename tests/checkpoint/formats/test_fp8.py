@@ -164,7 +164,16 @@ def whole(matrix):
     return {**packed, ".weight_scale": packed[".weight_scale"].reshape(()), ".input_scale": torch.tensor(0.1)}
 
 
+def pairs(matrix):
+    """Two numbers of four bits to a byte, as in the experts of DeepSeek's fourth version."""
+    random, (rows, columns) = torch.Generator().manual_seed(0), matrix.shape
+    packed = torch.randint(-128, 128, (rows, columns // 2), dtype=torch.int8, generator=random)
+    powers = torch.randint(117, 127, (rows, columns // 32), dtype=torch.uint8, generator=random)
+    return {".weight": packed, ".weight_scale_inv": powers.view(torch.float8_e8m0fnu)}
+
+
 PACKS = {
+    "FP4": (pairs, FP8),
     "per tensor": (whole, FP8),
     "per tensor, two dimensions": (blocks(0, 0), FP8),
     "per row": (blocks(1, 0, end=".weight_scale"), {"quant_method": "fbgemm_fp8"}),
@@ -228,18 +237,6 @@ def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
     pack, settings = PACKS["blocks"]
     said = refused(tmp_path, pack, settings | {"weight_block_size": size})
     assert "which does not fit the blocks of a matrix of" in said
-
-
-def test_two_numbers_of_four_bits_to_a_byte_are_decoded_as_transformers_does(tmp_path):
-    """So are the experts of DeepSeek's fourth version."""
-
-    def pack(matrix):
-        random = torch.Generator().manual_seed(0)
-        packed = torch.randint(-128, 128, (len(matrix), matrix.shape[1] // 2), dtype=torch.int8, generator=random)
-        powers = torch.randint(117, 127, (len(matrix), matrix.shape[1] // 32), dtype=torch.uint8, generator=random)
-        return {".weight": packed, ".weight_scale_inv": powers.view(torch.float8_e8m0fnu)}
-
-    assert_decoded(tmp_path / "model", pack, FP8, lambda matrix: dequantized(pack(matrix)))
 
 
 SIZE = (16, 32)

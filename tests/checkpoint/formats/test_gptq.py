@@ -93,7 +93,7 @@ def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
     assert_decoded(model, pack, stated, lambda matrix: dequantized(matrix, **variant))
 
 
-def test_matrices_of_other_bits_are_read_by_their_shape_where_the_settings_are_dynamic(tmp_path):
+def test_where_the_settings_are_dynamic_matrices_of_other_bits_are_read_by_shape(tmp_path):
     def pack(matrix):
         return gptq(bits=8, group=16)(matrix) if matrix.shape[0] == 256 else gptq()(matrix)
 
@@ -162,7 +162,7 @@ def test_a_matrix_is_decoded_as_auto_round_does(case, tmp_path):
     np.testing.assert_allclose(*of_library(VECTORS, case, tmp_path, said), rtol=1e-3, atol=1e-6)
 
 
-def test_the_layout_is_that_of_gptq_where_nothing_is_said_and_single_matrices_may_have_other_bits(tmp_path):
+def test_where_nothing_is_said_the_layout_is_that_of_gptq_and_bits_may_differ(tmp_path):
     names = [name for name, matrix in matrices(BASE).items() if matrix.shape[0] == 256]
     extra = {name: {"bits": 8, "data_type": "int"} for name in names} | {"model.norm": 7}
 

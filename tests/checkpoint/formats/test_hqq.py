@@ -9,12 +9,11 @@ from safetensors.numpy import load_file as numpy_file
 from safetensors.numpy import save_file
 from safetensors.torch import load_file
 
-from hf_lineage import Options, compare
 from hf_lineage.checkpoint.formats.hqq import MLX_BITS
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests import models
 from tests.checkpoint.conftest import words
-from tests.models import WEIGHTS, edit_json, fine_tuned, spoil, tiny_llama
+from tests.models import WEIGHTS, edit_json, spoil, tiny_llama
 from tests.quantizing import BASE, of_library, opened, put, refused, repacked
 
 VECTORS, OF_MLX = (load_file(f"tests/data/{name}.safetensors") for name in ("hqq", "mlx"))
@@ -155,16 +154,6 @@ def test_every_width_and_group_is_decoded_as_mlx_decodes_it(case, key, tmp_path)
     bits, group = map(int, case.split("."))
     found = of_library(OF_MLX, case, tmp_path, {key: {"bits": bits, "group_size": group}})
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("bits", "group"), [(8, 64), (6, 32), (4, 64), (3, 32)])
-def test_a_descendant_is_related_and_an_independent_model_is_not(bits, group, base, tmp_path):
-    child = released(fine_tuned(base, tmp_path / "tuned"), tmp_path / "child", bits, group)
-    other = released(tiny_llama(tmp_path / "plain", seed=3, width=128), tmp_path / "other", bits, group)
-    (related,), (unrelated,) = (compare(str(base), str(each), Options(seed=0)).rows for each in (child, other))
-    assert (related.verdict.code, related.notes) == ("inherited", ())
-    assert unrelated.verdict.code == "unrelated"
 
 
 def test_one_matrix_may_have_settings_of_its_own(base, tmp_path):

@@ -37,6 +37,7 @@ FORMATS = {
     "AutoRound": (*test_gptq.PACKS["GPTQ's layout"], 0.95),
     "torchao": (test_torchao.rows(torch.int8), test_torchao.TORCHAO, 0.99),
     "quanto": (test_torchao.quanto(torch.int8), {}, 0.99),
+    "MLX": (test_hqq.mlx(4), {"bits": 4, "group_size": 32}, 0.95),
 }
 """A packing, its settings and the least score; that numbers are decoded as the library does is shown of each."""
 
@@ -93,7 +94,7 @@ MODELS = {
     "AutoRound": packed(*FORMATS["AutoRound"]),
     "AutoRound as AWQ": packed(*test_gptq.PACKS["AWQ's layout"]),
     "quanto": packed(*FORMATS["quanto"]),
-    "MLX": packed(test_hqq.mlx(4), {"bits": 4, "group_size": 32}),
+    "MLX": packed(*FORMATS["MLX"]),
 }
 
 
@@ -171,7 +172,7 @@ def test_one_of_our_errors_comes_out_or_a_tensor_of_its_shape(name, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_little_memory_is_taken(name, tmp_path):
     case = Case(tmp_path, name)
-    for seed in range(20):
+    for seed in range(10):
         case.change(Random(seed))
         tracemalloc.start()
         only_ours(case.read, b"")

@@ -3,6 +3,7 @@
 What gguf's own writer wrote is read, and what is damaged or hostile is one clear line.
 """
 
+import contextlib
 import io
 import os
 import re
@@ -181,7 +182,7 @@ def tensor(name="t", shape=(4,), kind=0, start=0):
     return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, start)
 
 
-def test_short_values_are_kept_and_long_ones_are_walked_over_until_they_are_asked_for(content):
+def test_short_values_are_kept_and_lists_are_read_when_they_are_asked_for(content):
     assert read(content).metadata == {
         "general.architecture": "llama",
         "general.name": "a name",
@@ -269,32 +270,16 @@ def test_a_header_has_a_longest_length_and_every_truncated_file_is_refused(monke
 
 
 @cases(500)
-@given(st.data())
-def test_whatever_the_bytes_there_is_a_header_or_our_error(content, data):
-    short = content[:400] if data.draw(st.booleans()) else content
-    changed = bytearray(short)
-    for _ in range(data.draw(st.integers(1, 4))):
-        position = data.draw(st.integers(0, min(len(changed), 400) - 1))
-        changed[position] = data.draw(st.sampled_from((0, 1, 8, 9, 127, 128, 255, changed[position] ^ 1)))
-    check(bytes(changed))
-
-
-@cases(500)
 @given(st.binary(max_size=200), st.integers(0, 3), st.integers(0, 3))
 @example(b"", 0, 0)
 @example(struct.pack("<Q", 2**64 - 1), 1, 0)
 @example(text("a") + struct.pack("<IIQ", 9, 0, 2**64 - 1), 0, 1)
 def test_whatever_follows_the_counts_there_is_a_header_or_our_error(body, tensors, keys):
-    check(b"GGUF" + struct.pack("<IQQ", 3, tensors, keys) + body)
-
-
-def check(content: bytes) -> None:
-    try:
+    content = b"GGUF" + struct.pack("<IQQ", 3, tensors, keys) + body
+    with contextlib.suppress(HeaderError):
         found = read(content)
-    except HeaderError:
-        return
-    assert all(tensor.start < len(content) and np.prod(tensor.shape, dtype=float) > 0 for tensor in found.tensors)
-    assert all(isinstance(text, str) for key in found.metadata for text in listed(content, key))
+        assert all(tensor.start < len(content) and np.prod(tensor.shape, dtype=float) > 0 for tensor in found.tensors)
+        assert all(isinstance(text, str) for key in found.metadata for text in listed(content, key))
 
 
 LIMITED = """

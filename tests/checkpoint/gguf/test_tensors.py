@@ -191,7 +191,7 @@ def test_what_a_quantizer_writes_is_right_and_fills_its_grids(name, scale):
     assert not unreached(numbers, ends, codes, free)[1].any()
 
 
-def test_every_type_that_gguf_decodes_has_a_grid_or_as_those_of_tabled_vectors_a_reason():
+def test_every_type_has_a_grid_or_as_those_of_tabled_vectors_a_reason():
     vectors = {kind.name for kind in QUANTIZED} - GRIDS.keys()
     assert vectors
     assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)

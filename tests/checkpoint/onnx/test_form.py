@@ -18,7 +18,7 @@ from hf_lineage import Options
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import Piece, name_in_out, split_rows
-from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors, read_graph
+from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
@@ -26,6 +26,7 @@ from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
 from tests import onnx_models
 from tests.checkpoint.gguf.test_form import ALL, BASES, CHILDREN, scores, verdict
+from tests.checkpoint.onnx.test_header import graph
 from tests.checkpoint.onnx.test_weights import product
 from tests.conformance.models import tiny_model
 from tests.long import first_of
@@ -38,6 +39,7 @@ LLAMA, GPT2, BERT, PHI3 = (
 )
 
 CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2}
+FILE = "onnx/model.onnx"
 
 
 def names(factorization, *stored, config=CONFIG, shape=(8, 4)):
@@ -83,7 +85,6 @@ def test_what_transformers_stores_the_other_way_is_turned():
 
 
 OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
-
 LEAST = {4: 0.97, 8: 0.999}
 """Bits -> the score against what was quantized."""
 
@@ -114,9 +115,10 @@ def again(file, target, how):
     return how(file, target / "model.onnx")
 
 
-@pytest.mark.parametrize(
-    ("name", "dynamo"), first_of([("llama", False), ("gpt2", True), ("llama", True), ("gpt2", False)])
-)
+EXPORTS = [("llama", False), ("gpt2", True), ("llama", True), ("gpt2", False)]
+
+
+@pytest.mark.parametrize(("name", "dynamo"), first_of(EXPORTS))
 def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
     source, file = graphs(name, dynamo)
     outcome = verdict(BASES[name], file)
@@ -148,21 +150,14 @@ def test_an_independent_graph_is_unrelated(tmp_path):
 
 @pytest.mark.parametrize("dynamo", first_of({"TorchScript": False, "dynamo": True}))
 def test_an_encoder_is_related_to_its_base_and_another_one_is_not(dynamo, graphs, tmp_path):
+    """Also where its matrices have no name at all, and are found through their biases."""
     base, _ = graphs("bert base")
-    _, child = graphs("bert child", dynamo)
-    _, other = graphs("bert independent")
-    assert verdict(base, child).code == "inherited"
-    assert verdict(base, other).code == "unrelated"
-    eight = again(child, tmp_path / "eight", partial(onnx_models.dynamic, kind="QUInt8"))
+    for name, code in (("bert child", "inherited"), ("bert independent", "unrelated")):
+        _, file = graphs(name, dynamo if code == "inherited" else False)
+        bare = again(graphs(name)[1], tmp_path / name, partial(onnx_models.changed, change=onnx_models.bare))
+        assert (verdict(base, file).code, verdict(base, bare).code) == (code, code)
+    eight = again(graphs("bert child", dynamo)[1], tmp_path / "eight", partial(onnx_models.dynamic, kind="QUInt8"))
     assert verdict(base, eight).code == "inherited"
-
-
-def test_matrices_without_any_name_are_found_through_their_biases(graphs, tmp_path):
-    base, _ = graphs("bert base")
-    for name, expected in (("bert child", "inherited"), ("bert independent", "unrelated")):
-        _, file = graphs(name)
-        bare = again(file, tmp_path / name, partial(onnx_models.changed, change=onnx_models.bare))
-        assert verdict(base, bare).code == expected
 
 
 def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_names(graphs, tmp_path):
@@ -208,9 +203,6 @@ def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, e
     assert "onnx/encoder_model.onnx is a graph;" in itself.notes[-1]
 
 
-FILE = "onnx/model.onnx"
-
-
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "onnx").mkdir()
@@ -226,12 +218,14 @@ def matrix(model):
     return numpy_helper.to_array(model.graph.initializer[0]).T
 
 
+OUTSIDE_FILE = {"save_as_external_data": True, "location": "model.onnx_data", "size_threshold": 0}
+
+
 def beside(folder, location="model.onnx_data"):
     """A model whose numbers are beside it, in a file that may be named otherwise afterwards."""
     model = product()
-    options = {"save_as_external_data": True, "location": "model.onnx_data", "size_threshold": 0}
     expected = matrix(model)
-    saved(folder, model, **options)
+    saved(folder, model, **OUTSIDE_FILE)
     held = onnx.load(folder / FILE, load_external_data=False)
     for entry in held.graph.initializer[0].external_data:
         entry.value = location if entry.key == "location" else entry.value
@@ -282,40 +276,41 @@ def test_a_file_that_changes_is_noticed(folder):
         checkpoint.read("up.weight")
 
 
-def test_of_several_files_the_first_that_can_be_read_is(folder):
-    fused = product()
-    fused.graph.node[0].op_type, fused.graph.node[0].domain = "Attention", "com.microsoft"
-    saved(folder, fused)
+def changed_product(**changes):
+    """A model with one product of which something is changed."""
+    model = product()
+    node = model.graph.node[0]
+    for key, value in changes.items():
+        setattr(node, key, value)
+    return model
+
+
+def test_of_several_files_the_first_that_can_be_read_is_but_for_damaged_ones(folder):
+    saved(folder, changed_product(op_type="Attention", domain="com.microsoft"))
     with pytest.raises(NothingToCompare, match="the operation Attention"):
         open_checkpoint(RepoRef("org/model", folder))
     saved(folder, product(), "onnx/model_fp16.onnx")
     repo = RepoRef("org/model", folder)
     assert open_checkpoint(repo).shapes == {"up.weight": (24, 40)}
     assert weight_files(repo) == ["onnx/model_fp16.onnx"]
-
-
-def test_a_graph_whose_matrices_nothing_names_or_that_has_none_is_not_read(folder):
-    bare = product()
-    bare.graph.node[0].name = ""
-    bare.graph.node[0].input[1] = bare.graph.initializer[0].name = "onnx::MatMul_1"
-    repo = saved(folder, bare)
-    with pytest.raises(NothingToCompare, match="multiplies with 1 matrices whose place in the model is unknown;"):
-        Onnx(repo, (FILE,)).open()
-    empty = helper.make_model(helper.make_graph([], "g", [], [helper.make_tensor_value_info("y", 1, None)]))
-    with pytest.raises(NothingToCompare, match="has no product with a stored matrix;"):
-        Onnx(saved(folder, empty, "a.onnx"), ("a.onnx",)).open()
-
-
-def test_a_damaged_file_is_not_passed_over(folder):
-    saved(folder, product(), "onnx/model_fp16.onnx")
     (folder / FILE).write_bytes(b"\x07")
     with pytest.raises(CheckpointError, match=r"onnx/model\.onnx is damaged"):
         open_checkpoint(RepoRef("org/model", folder))
+
+
+def test_a_graph_without_matrices_or_names_for_them_is_not_read(folder):
+    bare = changed_product(name="")
+    bare.graph.node[0].input[1] = bare.graph.initializer[0].name = "onnx::MatMul_1"
     clash = product()
     clash.graph.node.append(helper.make_node("MatMul", ["x", "onnx::1"], ["y"], name="/up/MatMul"))
     clash.graph.initializer.append(numpy_helper.from_array(np.ones((40, 24), np.float32), "onnx::1"))
-    with pytest.raises(CheckpointError, match=r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"):
-        read_graph(saved(folder, clash, "a.onnx"), ["a.onnx"])
+    for model, kind, said in (
+        (bare, NothingToCompare, "multiplies with 1 matrices whose place in the model is unknown;"),
+        (graph(), NothingToCompare, "has no product with a stored matrix;"),
+        (clash, CheckpointError, r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"),
+    ):
+        with pytest.raises(kind, match=said):
+            Onnx(saved(folder, model, "a.onnx"), ("a.onnx",)).open()
 
 
 def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(online, folder):
@@ -325,7 +320,7 @@ def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(onli
     model.graph.node.append(helper.make_node("MatMul", ["x", "down.weight"], ["z"], name="/down/MatMul"))
     model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
     expected = matrix(model)
-    saved(folder, model, save_as_external_data=True, location="model.onnx_data", size_threshold=0)
+    saved(folder, model, **OUTSIDE_FILE)
     (folder / "config.json").write_text("{}")
     online.publish("org/onnx", folder)
     checkpoint = open_checkpoint(resolve("org/onnx"))
@@ -350,8 +345,7 @@ except LineageError as error:
 
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_AS"), reason="the system bounds no address space")
 def test_a_huge_claim_takes_no_memory(folder):
-    model = product()
-    model.graph.node[0].op_type = "MatMulNBits"
+    model = changed_product(op_type="MatMulNBits")
     model.graph.node[0].input.append("up.weight")
     for name, value in (("N", 2**30), ("K", 2**30), ("bits", 4), ("block_size", 32)):
         model.graph.node[0].attribute.append(helper.make_attribute(name, value))
