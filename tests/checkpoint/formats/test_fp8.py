@@ -3,19 +3,19 @@
 Four-bit floats: the experts of gpt-oss as transformers converts them, NVFP4 as compressed-tensors unpacks it.
 """
 
-import json
+import functools
 import math
 import re
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
-from tests.models import WEIGHTS, edit_json, spoil
+from tests.conformance.models import tiny_model
+from tests.models import edit_json, spoil
 from tests.quantizing import assert_decoded, opened, put, refused, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
@@ -59,41 +59,21 @@ def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
     assert_decoded(tmp_path / "model", nvfp4, MODELOPT, expected)
 
 
-WIDTH, HIDDEN, EXPERTS, LAYERS = 64, 96, 4, 2
-CONFIG = {"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": WIDTH}
-CONFIG |= {"num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2}
-CONFIG |= {"num_local_experts": EXPERTS, "num_experts_per_tok": 2}
-DRAWN = {
-    **{f"self_attn.{role}_proj.weight": (WIDTH if role in "qo" else WIDTH // 2, WIDTH) for role in "qkvo"},
-    "mlp.router.weight": (EXPERTS, WIDTH),
-    "mlp.experts.gate_up_proj": (EXPERTS, WIDTH, 2 * HIDDEN),
-    "mlp.experts.down_proj": (EXPERTS, HIDDEN, WIDTH),
-}
-CONSTANT = {
-    **{f"{norm}_layernorm.weight": torch.ones(WIDTH) for norm in ("input", "post_attention")},
-    **{f"self_attn.{role}_proj.bias": torch.zeros(WIDTH if role in "qo" else WIDTH // 2) for role in "qkvo"},
-    "self_attn.sinks": torch.zeros(CONFIG["num_attention_heads"]),
-    "mlp.router.bias": torch.zeros(EXPERTS),
-    "mlp.experts.gate_up_proj_bias": torch.zeros(EXPERTS, 2 * HIDDEN),
-    "mlp.experts.down_proj_bias": torch.zeros(EXPERTS, WIDTH),
-}
-"""Parts of a layer."""
+@functools.cache
+def trained(seed):
+    """A small model of the class of gpt-oss: four experts of 64 by 96 in each of its two layers, (experts, in, out)."""
+    model = tiny_model("GptOssForCausalLM", {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16})
+    random = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        drawn = torch.randn(parameter.shape, generator=random) / parameter.shape[-1] ** 0.5
+        constant = torch.full(parameter.shape, float(name.endswith("norm.weight")))
+        parameter.data = drawn if parameter.ndim > 1 else constant
+    return model.bfloat16()
 
 
 def gpt_oss(folder, seed):
-    """A small model of this class, as it is trained: its experts not quantized, (experts, in, out)."""
-    random = torch.Generator().manual_seed(seed)
-
-    def drawn(*shape):
-        return torch.randn(*shape, generator=random).bfloat16() / shape[-1] ** 0.5
-
-    tensors = {"model.embed_tokens.weight": drawn(50, WIDTH), "model.norm.weight": torch.ones(WIDTH)}
-    for start in (f"model.layers.{layer}." for layer in range(LAYERS)):
-        tensors |= {start + name: drawn(*shape) for name, shape in DRAWN.items()}
-        tensors |= {start + name: part.clone() for name, part in CONSTANT.items()}
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    save_file(tensors, folder / WEIGHTS)
+    """The same on the disk, its experts not quantized."""
+    trained(seed).save_pretrained(folder)
     return folder
 
 

@@ -52,11 +52,6 @@ def test_a_descendant_is_related(architecture, tmp_path):
     assert min(itself.values()) > 0.98, itself
 
 
-def test_an_independent_model_in_the_same_clothes_is_unrelated(tmp_path):
-    file = write(EXAMPLES / "otter/llama-independent", tmp_path / "other.gguf", kind=KINDS.Q4_0)
-    assert verdict(BASES["llama"], file).code == "unrelated"
-
-
 def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
     """Q4_K_M: most matrices in Q4_K, values and what is written to the stream in Q6_K, gains in F32."""
     monkeypatch.setattr(models, "HIDDEN", 256)

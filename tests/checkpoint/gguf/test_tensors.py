@@ -1,6 +1,5 @@
 """The tensors of GGUF files: every type is decoded as transformers decodes it, and what lies of itself is refused."""
 
-import subprocess
 import sys
 
 import gguf
@@ -208,14 +207,3 @@ def test_it_is_the_installed_package_and_without_it_the_error_says_what_to_insta
         "hf-lineage needs the package gguf to read a GGUF file; run `pip install 'hf-lineage[gguf] @ "
         "git+https://github.com/hf-lineage/hf-lineage'`"
     )
-
-
-def test_the_program_starts_and_judges_plain_models_without_it():
-    code = """
-import sys
-from hf_lineage import compare
-hub = "examples/hub"
-print(compare(f"{hub}/acme/llama-base", f"{hub}/fern/llama-finetune-a").rows[0].verdict.code, "gguf" in sys.modules)
-"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "inherited False\n"
