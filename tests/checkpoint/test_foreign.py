@@ -33,15 +33,12 @@ def same(model, tmp_path):
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "note"),
-    [
-        ("model.fp16.safetensors", "read; transformers loads it only with the variant fp16"),
-        ("weights.safetensors", "the only file with weights; transformers loads model.safetensors alone"),
-        ("pytorch_model.safetensors", "the only file with weights"),
-        ("model-00001-of-00001.safetensors", "the only file with weights"),
-    ],
-)
+ONLY = "the only file with weights; transformers loads model.safetensors alone"
+NOTES = {"model.fp16.safetensors": "read; transformers loads it only with the variant fp16"}
+NOTES |= {f"{name}.safetensors": ONLY for name in ("weights", "pytorch_model", "model-00001-of-00001")}
+
+
+@pytest.mark.parametrize(("name", "note"), NOTES.items())
 def test_a_single_file_of_another_name_is_read(model, tmp_path, name, note):
     (model / WEIGHTS).rename(model / name)
     same(model, tmp_path)
@@ -66,9 +63,10 @@ def test_shards_without_an_index_are_read_and_a_missing_one_is_an_error(model, t
         opened(model)
 
 
-@pytest.mark.parametrize(
-    "names", [["a", "b"], ["model.fp16", "model.bf16"], ["model-00001-of-00001", "other"], "abcdefgh"]
-)
+SEVERAL = ("a b", "model.fp16 model.bf16", "model-00001-of-00001 other", "a b c d e f g h")
+
+
+@pytest.mark.parametrize("names", [names.split() for names in SEVERAL], ids=SEVERAL)
 def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
     weights = (model / WEIGHTS).read_bytes()
     (model / WEIGHTS).unlink()
@@ -80,17 +78,23 @@ def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
     assert ("and 2 more" in str(error.value)) == (len(names) == 8)
 
 
-def test_a_pickle_of_the_usual_name_is_what_transformers_loads(model):
-    (model / WEIGHTS).rename(model / "weights.safetensors")
-    (model / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(NothingToCompare, match=r"transformers loads the pickle pytorch_model\.bin"):
-        opened(model)
+UNCLEAR = "not clear which file is the model: {}, weights.safetensors"
+OTHERS = ("model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt")
 
 
-@pytest.mark.parametrize("name", ["adapter_model", "optimizer", "scaler", "rng_state_0"])
-def test_what_lies_beside_a_model_is_never_the_model(model, name):
+@pytest.mark.parametrize(
+    ("name", "other", "said"),
+    [
+        ("weights", "pytorch_model.bin", "transformers loads the pickle pytorch_model.bin"),
+        *((beside, "notes.txt", "holds") for beside in ("adapter_model", "optimizer", "scaler", "rng_state_0")),
+        *(("weights", other, UNCLEAR.format(other)) for other in OTHERS),
+    ],
+)
+def test_what_lies_beside_a_model_or_is_of_another_library_makes_it_none_or_unclear(model, name, other, said):
+    """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
     (model / WEIGHTS).rename(model / f"{name}.safetensors")
-    with pytest.raises(NothingToCompare):
+    (model / other).write_bytes(b"pickle")
+    with pytest.raises(NothingToCompare, match=re.escape(said)):
         opened(model)
 
 
@@ -99,15 +103,6 @@ def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
     shutil.copy(tmp_path / "other" / WEIGHTS, model / "model.fp16.safetensors")
     same(model, tmp_path)
     assert "model.fp16.safetensors may hold weights too" in find_weights(repository(model)).notes()[0]
-
-
-@pytest.mark.parametrize("other", ["model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt"])
-def test_a_file_of_another_library_beside_an_unusual_one_may_be_the_model(model, other):
-    """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
-    (model / WEIGHTS).rename(model / "weights.safetensors")
-    (model / other).write_bytes(b"")
-    with pytest.raises(NothingToCompare, match=rf"not clear which file is the model: {other}, weights\.safetensors"):
-        find_weights(repository(model)).notes()
 
 
 def wrapped(folder, prefix, keep=()):

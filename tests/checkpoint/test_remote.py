@@ -246,10 +246,10 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize(("header", "data", "length"), LIES.values(), ids=LIES)
-def test_a_header_that_lies_is_refused_as_on_disk(online, tmp_path, header, data, length):
+@pytest.mark.parametrize("written", LIES.values(), ids=LIES)
+def test_a_header_that_lies_is_refused_as_on_disk(online, tmp_path, written):
     folder = tiny_llama(tmp_path / "liar")
-    raw_safetensors(folder / WEIGHTS, header, data, length)
+    raw_safetensors(folder / WEIGHTS, *written)
     online.publish("liar/model", folder)
     with pytest.raises(CheckpointError, match=r"liar/model: model\.safetensors"):
         open_checkpoint(resolve("liar/model"))
@@ -274,24 +274,17 @@ def test_reading_stops_where_the_disk_is_full(online, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
-    ("start", "stop", "missing"),
-    [
-        (0, 50, [(0, 10), (20, 30), (40, 50)]),
-        (15, 35, [(20, 30)]),
-        (20, 30, [(20, 30)]),
-        (12, 18, []),
-        (10, 20, []),
-        (0, 10, [(0, 10)]),
-        (25, 25, []),
-    ],
-)
-def test_what_was_asked_for_is_not_missing_and_known_by_the_bytes_that_it_holds(start, stop, missing):
+MISSING = {(0, 50): [(0, 10), (20, 30), (40, 50)], (15, 35): [(20, 30)], (20, 30): [(20, 30)], (0, 10): [(0, 10)]}
+MISSING |= {asked: [] for asked in ((12, 18), (10, 20), (25, 25))}
+
+
+@pytest.mark.parametrize(("asked", "missing"), MISSING.items())
+def test_what_was_asked_for_is_not_missing_and_known_by_the_bytes_that_it_holds(asked, missing):
     """Bytes 10 to 20 and 30 to 40 were asked for, the later ones first."""
     held = Held()
     for begin in (30, 10):
         held.add(begin, begin + 10, Future())
-    assert list(held.missing(start, stop)) == missing
+    assert list(held.missing(*asked)) == missing
     assert [(one.start, one.stop) for one in held.among(19, 31)] == [(10, 20), (30, 40)]
     assert held.among(20, 30) == []
 

@@ -18,26 +18,18 @@ GROUP = 32
 
 def quantized(matrix, bits, group, symmetric, order):
     """Integers (in, out), scales and zero points (groups, out), and the group of each input."""
-    columns = matrix.T
-    inputs = len(columns)
-    groups = torch.arange(inputs) // group
+    columns, most = matrix.T, 2**bits - 1
+    groups = torch.arange(len(columns)) // group
     if order:
-        groups = groups[torch.randperm(inputs, generator=torch.Generator().manual_seed(3))]
-    most = 2**bits - 1
-    scales, zeros = [], []
-    for number in range(int(groups.max()) + 1):
-        some = columns[groups == number]
-        low, high = some.amin(dim=0).clamp(max=0), some.amax(dim=0).clamp(min=0)
-        if symmetric:
-            high = torch.maximum(-low, high)
-            low = -high
-        scale = ((high - low) / most).clamp(min=1e-6).half()
-        scales.append(scale)
-        middle = torch.full_like(low, 2 ** (bits - 1))
-        zeros.append(middle if symmetric else (-low / scale.float()).round().clamp(1, most))
-    scales, zeros = torch.stack(scales), torch.stack(zeros).int()
+        groups = groups[torch.randperm(len(columns), generator=torch.Generator().manual_seed(3))]
+    ends = [columns[groups == number].aminmax(dim=0) for number in range(int(groups.max()) + 1)]
+    low, high = torch.stack([end.min for end in ends]).clamp(max=0), torch.stack([end.max for end in ends]).clamp(min=0)
+    high = torch.maximum(-low, high) if symmetric else high
+    low = -high if symmetric else low
+    scales = ((high - low) / most).clamp(min=1e-6).half()
+    zeros = torch.full_like(low, 2 ** (bits - 1)) if symmetric else (-low / scales.float()).round().clamp(1, most)
     integers = (columns / scales.float()[groups] + zeros[groups]).round().clamp(0, most).int()
-    return integers, scales, zeros, groups.int()
+    return integers, scales, zeros.int(), groups.int()
 
 
 def packed(integers, bits):
@@ -136,8 +128,8 @@ def test_decoded_matrices_of_awq_are_those_of_compressed_tensors(variant, stated
 
     def expected(matrix):
         parts = pack(matrix)
-        one = library._convert_gemm_module(parts[".qweight"], parts[".scales"], parts.get(".qzeros"))
-        integers, scales, zeros = one
+        given = (parts.get(end) for end in (".qweight", ".scales", ".qzeros"))
+        integers, scales, zeros = library._convert_gemm_module(*given)
         zeros = torch.zeros(scales.shape) if zeros is None else zeros
         size = integers.shape[1] // scales.shape[1]
         return (integers - zeros.repeat_interleave(size, 1)) * scales.float().repeat_interleave(size, 1)

@@ -10,8 +10,6 @@ from safetensors.numpy import save_file
 from safetensors.torch import load_file
 
 from hf_lineage.checkpoint.formats.hqq import MLX_BITS
-from hf_lineage.errors import CheckpointError, NothingToCompare
-from tests import models
 from tests.checkpoint.conftest import words
 from tests.models import WEIGHTS, edit_json, spoil, tiny_llama
 from tests.quantizing import BASE, of_library, opened, put, refused, repacked
@@ -97,11 +95,6 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize(("name", "part", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
-    assert message in refused(tmp_path, hqq(), SETTINGS, put(name, part))
-
-
 def test_a_bias_beside_a_matrix_stays(tmp_path):
     folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
     assert opened(spoil(folder, put(f"{UP}.bias", torch.ones(256)))).read(f"{UP}.bias").sum() == 256
@@ -142,10 +135,24 @@ def released(source, folder, bits=4, group=32, **changes):
     return folder
 
 
-@pytest.fixture
-def base(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "HIDDEN", 128)
-    return tiny_llama(tmp_path / "base", width=128)
+MLX = {"bits": 4, "group_size": 32}
+MLX_DAMAGE = {
+    "no scales": (f"{UP}.scales", None, f"CheckpointError: org/model: {UP}.scales is missing, and"),
+    "few scales": (f"{UP}.scales", torch.ones(1, 3), f"{UP}.scales has shape (1, 3), but the rest of its matrix"),
+    "few biases": (f"{UP}.biases", torch.ones(1, 3), f"{UP}.biases has shape (1, 3), but the rest of its matrix"),
+    "other integers": (f"{UP}.weight", torch.zeros(256, 12).int(), f"{UP}.weight is stored as I32"),
+    "scales that are no numbers": (f"{UP}.scales", torch.full((256, 3), torch.nan), "holds scales that are not finite"),
+}
+DAMAGED = [
+    pytest.param(pack, stated, *row, id=f"{library}: {name}")
+    for library, pack, stated, table in (("hqq", hqq(), SETTINGS, DAMAGE), ("mlx", mlx(4), MLX, MLX_DAMAGE))
+    for name, row in table.items()
+]
+
+
+@pytest.mark.parametrize(("pack", "stated", "name", "part", "message"), DAMAGED)
+def test_what_does_not_fit_is_one_clear_line(pack, stated, name, part, message, tmp_path):
+    assert message in refused(tmp_path, pack, stated, put(name, part))
 
 
 @pytest.mark.parametrize("case", MLX_CASES)
@@ -156,46 +163,26 @@ def test_every_width_and_group_is_decoded_as_mlx_decodes_it(case, key, tmp_path)
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-7)
 
 
-def test_one_matrix_may_have_settings_of_its_own(base, tmp_path):
-    folder = released(base, tmp_path / "child", 4, 32, **{LATER: {"bits": 8, "group_size": 64}})
+def test_one_matrix_may_have_settings_of_its_own(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    folder = released(base, tmp_path / "child", **{LATER: {"bits": 8, "group_size": 16}})
     matrix = numpy_file(base / WEIGHTS)[f"{LATER}.weight"]
-    parts = dict(zip(ENDS, map(torch.from_numpy, quantized(matrix, 8, 64)), strict=True))
+    parts = dict(zip(ENDS, map(torch.from_numpy, quantized(matrix, 8, 16)), strict=True))
     spoil(folder, lambda stored: stored.update({f"{LATER}.{end}": part for end, part in parts.items()}))
     np.testing.assert_allclose(opened(folder).read(f"{LATER}.weight"), matrix, atol=2e-2)
 
 
-def part(end, change):
-    def changed(tensors):
-        tensors |= {f"{LATER}.{end}": change(tensors[f"{LATER}.{end}"])}
-
-    return changed
-
-
-NOT_MADE = "which do not make 4 groups of {} integers of {} bits; have"
-MLX_DAMAGE = {
-    "other groups": ({"group_size": 64}, NOT_MADE.format(64, 4)),
-    "other bits": ({"bits": 8}, NOT_MADE.format(32, 8)),
-    "bits that are none": ({"bits": 7}, NOT_MADE.format(32, 7)),
-    "no number of bits": ({"bits": "4"}, "`bits` of quantization_config must be a positive integer, not '4'"),
-    "another mode": (
-        {"mode": "mxfp4"},
-        "the weights are stored by MLX with the mode mxfp4, which is not",
-    ),
-    "no scales": (put(f"{LATER}.scales", None), f"{LATER}.scales is missing, and"),
-    "few scales": (part("scales", lambda scales: scales[:1]), f"{LATER}.scales has shape (1, 4), but the rest of"),
-    "few biases": (part("biases", lambda biases: biases[:1]), f"{LATER}.biases has shape (1, 4), but the rest of its"),
-    "other integers": (part("weight", lambda packed: packed.view(torch.int32)), f"{LATER}.weight is stored as I32"),
-    "scales that are no numbers": (part("scales", lambda scales: scales * torch.nan), "scales that are not finite"),
-}
-
-
-@pytest.mark.parametrize(("damage", "said"), MLX_DAMAGE.values(), ids=MLX_DAMAGE)
-def test_what_does_not_fit_mlx_is_refused(damage, said, base, tmp_path):
-    folder = released(base, tmp_path / "child")
-    if isinstance(damage, dict):
-        edit_json(folder / "config.json", quantization={"bits": 4, "group_size": 32} | damage)
-    else:
-        spoil(folder, damage)
-    with pytest.raises(NothingToCompare if "the mode" in said else CheckpointError) as caught:
-        opened(folder).read(f"{LATER}.weight")
-    assert said in str(caught.value)
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"group_size": 64}, "groups of 64 integers of 4 bits; have"),
+        ({"bits": 8}, "groups of 32 integers of 8 bits; have"),
+        ({"bits": 7}, "groups of 32 integers of 7 bits; have"),
+        ({"bits": "4"}, "`bits` of quantization_config must be a positive integer, not '4'"),
+        ({"mode": "mxfp4"}, "the weights are stored by MLX with the mode mxfp4, which is not"),
+    ],
+)
+def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
+    error = refused(tmp_path, mlx(4), MLX | stated)
+    assert error.startswith("NothingToCompare: " if "mode" in stated else "CheckpointError: ")
+    assert message in error

@@ -79,34 +79,30 @@ def refusal(said, end=".odd"):
     return str(error.value)
 
 
-@pytest.mark.parametrize(("method", "name"), BY_METHOD.items())
-def test_a_format_is_named_after_the_configuration(method, name):
-    assert refusal(config(method)) == (
-        f"the weights are stored as {name}, which is not decoded; check the release in F16, BF16 or F32 instead"
-    )
+INSTEAD = "check the release in F16, BF16 or F32 instead"
+NOT_DECODED = f"the weights are stored as {{}}, which is not decoded; {INSTEAD}"
+OTHER_FORM = "the weights are quantized (U8); config.json names `{}`, but hf-lineage does not decode this form of it; "
+OTHER_FORM += INSTEAD
+SUPPORTED = ("gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up")
+NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {INSTEAD}"
 
 
-@pytest.mark.parametrize(("end", "name"), BY_END.items())
-def test_a_format_is_named_after_its_tensors_where_the_configuration_says_nothing(end, name):
-    assert refusal({}, end).startswith(f"the weights are stored as {name}, which is not decoded; check")
+@pytest.mark.parametrize(
+    ("said", "end", "message"),
+    [
+        *((config(method), ".odd", NOT_DECODED.format(name)) for method, name in BY_METHOD.items()),
+        *(({}, end, NOT_DECODED.format(name)) for end, name in BY_END.items()),
+        *((config(method), ".odd", OTHER_FORM.format(method)) for method in SUPPORTED),
+        *((config(method), ".odd", NO_NAME) for method in (None, ["gptq"], "", 7)),
+    ],
+)
+def test_a_format_is_named_after_the_configuration_or_else_its_tensors(said, end, message):
+    assert refusal(said, end) == message
 
 
 @pytest.mark.parametrize("method", [*BY_METHOD, "unknown"])
 def test_weights_in_floating_point_are_read_whatever_the_configuration_says(method):
     assert list(tensors_of(PLAIN, config(method))) == ["norm.weight"]
-
-
-@pytest.mark.parametrize("method", ["gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up"])
-def test_another_form_of_what_the_configuration_names_is_said(method):
-    assert refusal(config(method)) == (
-        f"the weights are quantized (U8); config.json names `{method}`, but hf-lineage does not decode this form of "
-        "it; check the release in F16, BF16 or F32 instead"
-    )
-
-
-@pytest.mark.parametrize("method", [None, ["gptq"], "", 7])
-def test_a_quantization_without_a_name_is_said(method):
-    assert refusal(config(method)).startswith("the weights are quantized (U8), and config.json does not say")
 
 
 def test_a_hostile_name_is_cut_and_escaped():

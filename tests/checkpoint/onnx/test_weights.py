@@ -240,39 +240,28 @@ def test_fused_products_of_integers_are_decoded(kind, inputs, domain, tmp_path):
 
 
 NO_BLOCKS = "N, K, bits and block_size"
+SIZES = {"K": 40, "N": 24, "bits": 4, "block_size": 32}
+BLOCKS = ("up.weight",)
 
 
 @pytest.mark.parametrize(
-    ("kind", "attributes", "message"),
+    ("kind", "more", "attributes", "message"),
     [
-        ("MatMulNBits", {"K": 40, "N": 24, "bits": 5, "block_size": 32}, NO_BLOCKS),
-        ("MatMulNBits", {"K": -1, "N": 24, "bits": 4, "block_size": 32}, NO_BLOCKS),
-        ("MatMulNBits", {"K": 2**40, "N": 2**40, "bits": 4, "block_size": 32}, "MatMulNBits without its blocks"),
-        ("MatMulNBits", {}, NO_BLOCKS),
-        ("MatMulInteger", {}, "the result of MatMulInteger is not multiplied"),
-        ("DynamicQuantizeMatMul", {}, "in an invalid way"),
+        ("MatMulNBits", BLOCKS, SIZES | {"bits": 5}, NO_BLOCKS),
+        ("MatMulNBits", BLOCKS, SIZES | {"K": -1}, NO_BLOCKS),
+        ("MatMulNBits", BLOCKS, SIZES | {"K": 2**40, "N": 2**40}, "MatMulNBits without its blocks"),
+        ("MatMulNBits", BLOCKS, {}, NO_BLOCKS),
+        ("MatMulInteger", (), {}, "the result of MatMulInteger is not multiplied"),
+        ("DynamicQuantizeMatMul", (), {}, "in an invalid way"),
+        ("Attention", (), {}, "the operation Attention, whose fused weights"),
+        ("MatMulNBits", (*BLOCKS, "", *BLOCKS), {}, "orders columns by g_idx"),
     ],
 )
-def test_a_product_that_cannot_be_is_refused(kind, attributes, message):
-    model = product()
-    node = model.graph.node[0]
-    node.op_type = kind
-    node.input.extend(["up.weight"] if kind == "MatMulNBits" else [])
-    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
-    with pytest.raises(CheckpointError, match=message):
-        collect_weights(graph_of(model))
-
-
-def test_fused_weights_and_columns_in_another_order_are_not_read():
-    model = product()
-    node = model.graph.node[0]
-    node.op_type, node.domain = "Attention", "com.microsoft"
-    with pytest.raises(NothingToCompare, match="the operation Attention, whose fused weights"):
-        collect_weights(graph_of(model))
-    node.op_type = "MatMulNBits"
-    node.input.extend(["up.weight", "", "up.weight"])
-    with pytest.raises(NothingToCompare, match="orders columns by g_idx"):
-        collect_weights(graph_of(model))
+def test_a_product_that_cannot_be_or_is_fused_or_ordered_otherwise_is_refused(kind, more, attributes, message):
+    inputs, fused = ["x", "up.weight", *more], "fused" in message or "g_idx" in message
+    made = node(kind, inputs, ["y"], name="/up/MatMul", domain=MICROSOFT if fused else "", **attributes)
+    with pytest.raises(NothingToCompare if fused else CheckpointError, match=message):
+        collect_weights(graph([made], up__weight=MATRIX))
 
 
 @pytest.mark.parametrize(
