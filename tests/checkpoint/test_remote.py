@@ -187,7 +187,7 @@ def test_pieces_that_are_still_to_come_are_cancelled(online, exact):
     checkpoint.prefetch_pieces(stored.rows(slice(row, row + 1)) for row in range(stored.shape[0]))
     checkpoint.release()
     with pytest.raises(CancelledError):
-        checkpoint.read_pieces("model", [stored.rows(slice(row, row + 1)) for row in range(stored.shape[0])])
+        checkpoint.read_pieces(UP, [stored.rows(slice(row, row + 1)) for row in range(stored.shape[0])])
 
 
 def test_neighbours_come_with_one_request_and_large_ones_with_several(online, exact, monkeypatch):

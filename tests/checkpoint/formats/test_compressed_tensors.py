@@ -1,5 +1,7 @@
 """compressed-tensors: written and decoded by the library itself."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -172,7 +174,7 @@ ODD_WEIGHTS = (
     {"num_bits": 4, "strategy": ["group"], "group_size": 32},
     {"num_bits": "4", "group_size": 32},
 )
-ODD_GROUPS = [None, {}, [], {"group_0": None}, *({"group_0": {"weights": weights}} for weights in ODD_WEIGHTS)]
+ODD_GROUPS: list[Any] = [None, {}, [], {"group_0": None}, *({"group_0": {"weights": one}} for one in ODD_WEIGHTS)]
 
 
 @pytest.mark.parametrize("groups", ODD_GROUPS)

@@ -13,7 +13,7 @@ import torch
 
 from hf_lineage.checkpoint.formats import modules
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES
+from hf_lineage.checkpoint.tensor import DTYPES, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.formats.test_fp8 import FP8, blocks
 from tests.models import spoil
@@ -22,7 +22,7 @@ from tests.quantizing import BASE, decoded, refused, repacked
 UP = "model.layers.1.mlp.up_proj"
 
 
-LEFT_OUT = (UP, "up_proj", "model.layers.1", "model.layers.1.mlp", "re:.*up_proj", "re:.*up_proj$")
+LEFT_OUT = [UP, "up_proj", "model.layers.1", "model.layers.1.mlp", "re:.*up_proj", "re:.*up_proj$"]
 LEFT_OUT += (r"re:model\.layers\.\d+\.mlp.*", "re:.*mlp.(up|down)_proj")
 TAKEN = ("model.layers.10", "model.layers.1.mlp.up", "re:.*self_attn.*", "re:visual.*", "lm_head", 7, "")
 MATCHED = dict.fromkeys(LEFT_OUT, True) | dict.fromkeys(TAKEN, False)
@@ -87,7 +87,11 @@ def stored(dtype, *shape):
 
 BYTES = frozenset({"I8"})
 TOY = modules.Quantized(
-    "TOY", frozenset({"toy"}), (".bytes",), (".scale",), lambda module, _: module.tensor((2, 3), (".bytes",), id, "")
+    "TOY",
+    frozenset({"toy"}),
+    (".bytes",),
+    (".scale",),
+    lambda module, _: module.tensor((2, 3), (".bytes",), as_stored, ""),
 )
 CONFIG = {"quantization_config": {"quant_method": "toy"}}
 WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), "norm.weight": stored("F32", 3)}

@@ -4,6 +4,7 @@ torchao 0.18 and optimum-quanto 0.2.7 wrote and decoded what stands in `tests/da
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,7 +170,7 @@ TERNARY = (
     ("weight_scale", torch.ones(1).char(), f"{DAMAGED}{UP}.weight_scale is stored as I8, but its format needs"),
     ("weight", torch.zeros(4).byte(), f"{DAMAGED}{UP}.weight has shape (4,), which is not the shape of a"),
 )
-PACKED = ((rows(torch.int8), TORCHAO, INTEGERS), (quanto(torch.int8), {}, QUANTO), (bitnet(), BITNET, TERNARY))
+PACKED: Any = ((rows(torch.int8), TORCHAO, INTEGERS), (quanto(torch.int8), {}, QUANTO), (bitnet(), BITNET, TERNARY))
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def test_what_transformers_stores_the_other_way_is_turned():
     assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
 
 
+STORED = [(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN]
 OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
 LEAST = {4: 0.97, 8: 0.999}
 """Bits -> the score against what was quantized."""
@@ -126,10 +127,7 @@ def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("name", "how"),
-    first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS], count=2),
-)
+@pytest.mark.parametrize(("name", "how"), [*STORED, *OTHER_QUANTIZATIONS])
 def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tmp_path):
     source, file = graphs(name)
     bits, quantize = QUANTIZATIONS[how]
@@ -172,14 +170,12 @@ def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
         assert verdict(graphs("bert base")[0], decoy).code == "unrelated"
 
 
+BART = ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder.")
+T5 = ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder.")
+
+
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("name", "settings", "encoder", "decoder"),
-    [
-        ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder."),
-        ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder."),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings", "encoder", "decoder"), [BART, T5])
 def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, encoder, decoder, tmp_path):
     """The encoder is exported by itself, so nothing stands before its names; the decoder is within the model."""
     tiny_model(name, settings).save_pretrained(tmp_path / "base")
