@@ -51,19 +51,25 @@ def test_sentencepiece_models_are_compared_by_their_bytes_alone(tmp_path):
         shared_tokens(a, repo(tmp_path / "c", tokenizer_model="other pieces"), (5, 5))
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"tokenizer_json": bpe({"a": 3, "b": 1, "ü": 2})},
-        {"tokenizer_json": bpe({"a": 3}, {"content": "b", "id": 1}, {"content": "ü", "id": 2})},
-        {"tokenizer_json": {"model": {"vocab": [["<s>", 0.0], ["b", -1.0], ["ü", -2.0], ["a", -3.0]]}}},
-        {"vocab_json": {"a": 3, "b": 1, "ü": 2}},
-        {"vocab_txt": "<s>\nb\nü\na\n"},
-    ],
-)
+OTHERS = [
+    {"tokenizer_json": bpe({"a": 3, "b": 1, "ü": 2})},
+    {"tokenizer_json": bpe({"a": 3}, {"content": "b", "id": 1}, {"content": "ü", "id": 2})},
+    {"tokenizer_json": {"model": {"vocab": [["<s>", 0.0], ["b", -1.0], ["ü", -2.0], ["a", -3.0]]}}},
+    {"vocab_json": {"a": 3, "b": 1, "ü": 2}},
+    {"vocab_txt": "<s>\nb\nü\na\n"},
+    ["<s>", "b", "ü", "a"],
+]
+
+
+@pytest.mark.parametrize("files", OTHERS)
 def test_other_tokenizers_share_tokens_of_one_text(tmp_path, files):
+    """A GGUF file lists its own tokens, whatever lies beside it."""
     a = repo(tmp_path / "a", tokenizer_json=bpe({"a": 0, "b": 1, "c": 2, "ü": 4}))
-    shared = shared_tokens(a, repo(tmp_path / "b", **files), (10, 10))
+    b = repo(tmp_path / "b", **files) if isinstance(files, dict) else packed(tmp_path / "b", files)
+    if b.offers("model.gguf"):
+        (b.folder / "tokenizer.json").write_text(json.dumps(bpe({"a": 0})))
+        assert pairs(shared_tokens(b, packed(tmp_path / "c", ["b", "a"]), (10, 10))) == [(1, 0), (3, 1)]
+    shared = shared_tokens(a, b, (10, 10))
     assert (pairs(shared), shared.by) == ([(0, 3), (1, 1), (4, 2)], TEXT)
 
 
@@ -103,15 +109,6 @@ def test_a_damaged_tokenizer_is_named(tmp_path, text):
     a = repo(tmp_path / "a", vocab_json={"a": 0})
     with pytest.raises(CheckpointError, match=r"b: tokenizer\.json"):
         shared_tokens(a, repo(tmp_path / "b", tokenizer_json=text), (5, 5))
-
-
-def test_a_gguf_file_lists_its_own_tokens(tmp_path):
-    a = repo(tmp_path / "a", tokenizer_json=bpe({"a": 0, "b": 1, "c": 2, "ü": 4}))
-    b = packed(tmp_path / "b", ["<s>", "b", "ü", "a"])
-    (b.folder / "tokenizer.json").write_text(json.dumps(bpe({"a": 0})))
-    shared = shared_tokens(a, b, (10, 10))
-    assert (pairs(shared), shared.by) == ([(0, 3), (1, 1), (4, 2)], TEXT)
-    assert pairs(shared_tokens(b, packed(tmp_path / "c", ["b", "a"]), (10, 10))) == [(1, 0), (3, 1)]
 
 
 def test_the_marks_of_wordpiece_in_a_gguf_file_are_turned_back(tmp_path):

@@ -18,14 +18,10 @@ def scheme(**weights):
 def extremes(matrix, args):
     """The smallest and the largest number of every block, in the shape of the scales."""
     rows, columns = matrix.shape
-    if args.strategy == "tensor":
-        return matrix.amin().reshape(1), matrix.amax().reshape(1)
-    if args.strategy == "block":
-        tall, wide = args.block_structure
-        cells = matrix.reshape(rows // tall, tall, columns // wide, wide)
-        return cells.amin(dim=(1, 3)), cells.amax(dim=(1, 3))
-    cells = matrix.reshape(rows, -1, args.group_size if args.strategy in ("group", "tensor_group") else columns)
-    return cells.amin(dim=2), cells.amax(dim=2)
+    blocks = {"tensor": (rows, columns), "block": args.block_structure, "channel": (1, columns)}
+    tall, wide = blocks.get(args.strategy, (1, args.group_size))
+    low, high = matrix.reshape(rows // tall, tall, columns // wide, wide).transpose(1, 2).flatten(2).aminmax(dim=2)
+    return (low.reshape(1), high.reshape(1)) if args.strategy == "tensor" else (low, high)
 
 
 def compressed(form, whole=None, **weights):

@@ -198,10 +198,7 @@ DAMAGE = {
     "too few scales": (put(SCALES, torch.ones(3, 3)), f"{NO_BLOCKS_OF}(`weight_block_size`: [16, 3"),
     "no numbers": (put(SCALES, torch.full((16, 3), math.nan)), f"{SCALES} {NOT_FINITE}; the weights"),
     "scales as integers": (put(SCALES, torch.ones(16, 3).int()), f"{SCALES} is stored as I32, but its format needs"),
-    "no matrix": (
-        put(f"{UP}.weight", torch.zeros(9).to(E4M3)),
-        f"{UP}.weight has shape (9,), which is not the shape of",
-    ),
+    "no matrix": (put(f"{UP}.weight", torch.zeros(9).to(E4M3)), f"{UP}.weight has shape (9,), which is not the shape"),
 }
 
 
@@ -214,8 +211,7 @@ def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
 
 @pytest.mark.parametrize("size", [None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9]])
 def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
-    pack, settings = PACKS["blocks"]
-    said = refused(tmp_path, pack, settings | {"weight_block_size": size})
+    said = refused(tmp_path, blocks(16, 32), FP8 | {"weight_block_size": size})
     assert "which does not fit the blocks of a matrix of" in said
 
 

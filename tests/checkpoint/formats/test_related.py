@@ -73,6 +73,7 @@ def packed(pack, settings, *_):
     return pack(MATRIX), settings
 
 
+ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
 MODELS = {
     "FP8 blocks": packed(*test_fp8.PACKS["blocks"]),
     "MXFP8": packed(*test_fp8.PACKS["MXFP8"]),
@@ -84,18 +85,11 @@ MODELS = {
     "pack-quantized": packed(*test_compressed.case("4 bits, groups, zero points")),
     "float-quantized": packed(*test_compressed.case("FP8, rows")),
     "NVFP4": packed(*test_compressed.case("NVFP4")),
-    "NVFP4 of modelopt": packed(*FORMATS["NVFP4 of modelopt"]),
-    "BitNet": packed(*FORMATS["BitNet"]),
-    "torchao": packed(*FORMATS["torchao"]),
     "gpt-oss": experts(),
     "FP8 in a stack": stack(),
-    "HQQ": packed(*FORMATS["HQQ"]),
     "HQQ, 3 bits": packed(*test_hqq.PACKS["3 bits"]),
-    "AutoRound": packed(*FORMATS["AutoRound"]),
     "AutoRound as AWQ": packed(*test_gptq.PACKS["AWQ's layout"]),
-    "quanto": packed(*FORMATS["quanto"]),
-    "MLX": packed(*FORMATS["MLX"]),
-}
+} | {name: packed(*FORMATS[name]) for name in ALIKE}
 
 
 def written(header, data, random):
@@ -123,11 +117,9 @@ def written(header, data, random):
         else:
             content = random.choice((random.randbytes(len(content)), b"\xff" * len(content), bytes(len(content))))
         tensors[key] = (dtype, shape, content)
-    made, begin = {}, 0
-    ordered = sorted(tensors.items(), key=lambda item: -SIZES[item[1][0]])
+    made, begin, ordered = {}, 0, sorted(tensors.items(), key=lambda item: -SIZES[item[1][0]])
     for key, (dtype, shape, content) in ordered:
-        made[key] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, begin + len(content)]}
-        begin += len(content)
+        made[key] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, begin := begin + len(content)]}
     return made, b"".join(content for _, (_, _, content) in ordered)
 
 
