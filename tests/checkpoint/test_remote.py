@@ -183,6 +183,7 @@ def test_pieces_that_lie_close_together_come_with_one_request(online, headers, m
 
 def test_pieces_that_are_still_to_come_are_cancelled(online, exact):
     checkpoint = base()
+    online.plan(faults.slow(0.2), "cdn", times=1000)
     stored = checkpoint.rows(UP).tensor
     checkpoint.prefetch_pieces(stored.rows(slice(row, row + 1)) for row in range(stored.shape[0]))
     checkpoint.release()

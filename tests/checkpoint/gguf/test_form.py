@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from typing import Any
 
 import gguf
 import numpy as np
@@ -276,7 +277,7 @@ def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_d
         pieces("llama", NAMES)
 
 
-BROKEN = [{}, {"architectures": {"llama": {"class": "A", "colour": "red"}}}]
+BROKEN: list[dict[str, Any]] = [{}, {"architectures": {"llama": {"class": "A", "colour": "red"}}}]
 BROKEN += [{"architectures": {"llama": {"class": "A", "undo": {"attn_q": "turned"}}}}]
 
 

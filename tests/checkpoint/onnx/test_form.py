@@ -6,6 +6,7 @@ The names of an exported graph become those of the Hub, whatever wrapped the mod
 import shutil
 import tracemalloc
 from functools import partial
+from typing import Any
 
 import numpy as np
 import onnx
@@ -170,7 +171,7 @@ def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
         assert verdict(graphs("bert base")[0], decoy).code == "unrelated"
 
 
-BART = ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder.")
+BART: Any = ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder.")
 T5 = ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder.")
 
 
