@@ -151,7 +151,7 @@ class Case:
 def test_one_of_our_errors_comes_out_or_a_tensor_of_its_shape(name, tmp_path):
     case, outcomes = Case(tmp_path, name), set()
 
-    @cases(120)
+    @cases(80)
     @given(st.randoms(use_true_random=True))
     def run(random: Random):
         case.change(random)

@@ -80,8 +80,9 @@ OWN = json.loads((CHILDREN["llama"] / "config.json").read_text())
 def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "model/child-Q8_0.gguf", kind=KINDS.Q8_0).parent
     (folder / "config.json").write_text(json.dumps(stub))
-    assert verdict(BASES["llama"], folder).code == "inherited"
-    assert described(resolve(str(folder))).architecture == "LlamaForCausalLM"
+    model = described(resolve(str(folder)))
+    assert model.architecture == "LlamaForCausalLM"
+    assert opened(model).layout.paths
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,8 @@ def test_one_file_is_inspected_and_extracted_as_any_model_and_may_be_a_base(tmp_
 def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "p/child-Q8_0.gguf", kind=KINDS.Q8_0, split_max_tensors=20).parent
     online.publish("fern/gguf", folder)
-    there, here = verdict("acme/llama-base", "fern/gguf"), verdict(BASES["llama"], folder)
+    one = Options(paths=("query_key",), seed=0)
+    there, here = verdict("acme/llama-base", "fern/gguf", one), verdict(BASES["llama"], folder, one)
     assert (there.code, scores(there)) == (here.code, scores(here))
 
 
