@@ -114,18 +114,15 @@ def test_a_hostile_name_is_cut_and_escaped():
 GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
 
 
-@pytest.mark.parametrize(
-    ("method", "stated", "key"),
-    [
-        ("compressed-tensors", {"transform_config": {"config_groups": {"R4": GROUP}}}, "transform_config"),
-        ("compressed-tensors", {"transform_config": {"config_groups": {"R4": "?"}}}, "transform_config"),
-        ("bitnet", {"rotation": True}, "rotation"),
-        ("fp8", {"rotation_config": {"kind": "random"}}, "rotation_config"),
-    ],
-)
-def test_weights_that_are_stored_rotated_are_refused_with_what_to_do(tmp_path, method, stated, key):
+GROUPS = [("compressed-tensors", {"transform_config": {"config_groups": {"R4": one}}}) for one in (GROUP, "?")]
+ROTATED = [*GROUPS, ("bitnet", {"rotation": True}), ("fp8", {"rotation_config": {"kind": "random"}})]
+
+
+@pytest.mark.parametrize(("method", "stated"), ROTATED)
+def test_weights_that_are_stored_rotated_are_refused_with_what_to_do(tmp_path, method, stated):
     model = tiny_llama(tmp_path)
     edit_json(model / "config.json", quantization_config={"quant_method": method} | stated)
+    (key,) = stated
     result = lineage("check", str(model), "--base", str(model))
     assert (result.code, result.error) == (
         2,
