@@ -53,11 +53,8 @@ class ForeignForm:
     """A sentence about each such file, with `{}` for its name."""
     doubt: ClassVar[str] = ""
     """Why weights that do not fit their class may still be intact; empty if they are damaged."""
-
-    @staticmethod
-    def choose(repo: RepoRef) -> tuple[str, ...]:
-        """Return the files that hold the model, by their names; none of a repository that is not of the form."""
-        raise NotImplementedError
+    choose: ClassVar[staticmethod[[RepoRef], tuple[str, ...]]]
+    """The function that finds the files which hold the model; none in a repository that is not of the form."""
 
     def config(self) -> dict[str, Any]:
         """Return the configuration, as `config.json` of transformers would say it."""

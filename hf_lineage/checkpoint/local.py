@@ -19,6 +19,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 if TYPE_CHECKING:
     from hf_lineage.architecture.class_tensors import Place
+    from hf_lineage.hub.ranges import Downloads
 
 
 class Checkpoint:
@@ -26,6 +27,7 @@ class Checkpoint:
 
     remote = False
     """Whether reading downloads."""
+    _downloads: Downloads | None = None
 
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> None:
         self.stored = stored
@@ -52,12 +54,12 @@ class Checkpoint:
     @property
     def requests(self) -> int:
         """The number of requests made over the network."""
-        return 0
+        return self._downloads.requests if self._downloads else 0
 
     @property
     def bytes_read(self) -> int:
         """The number of bytes downloaded."""
-        return 0
+        return self._downloads.downloaded if self._downloads else 0
 
     def parts(self, names: Iterable[str]) -> dict[str, StoredTensor]:
         """Return the stored tensors from which some tensors of the model are decoded, each once."""

@@ -113,6 +113,7 @@ class RemoteCheckpoint(Checkpoint):
     """
 
     remote = True
+    _downloads: Downloads
 
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo], ranged: Ranged) -> None:
         # Ranges are written into these files while other tensors of them are read, so their stamps are not compared.
@@ -128,27 +129,12 @@ class RemoteCheckpoint(Checkpoint):
         """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""
         return self._files[file].content if file in self._files else super().content(file)
 
-    @property
-    def requests(self) -> int:
-        """The number of requests made."""
-        return self._downloads.requests
-
-    @property
-    def bytes_read(self) -> int:
-        """The number of bytes downloaded."""
-        return self._downloads.downloaded
-
     def prefetch(self, *names: str) -> None:
         """Fetch these tensors in the background, each once, neighbours with one request."""
         self._fetch(self.parts(names).values(), GAP)
 
-    def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
-        """Return one tensor once it has been downloaded; raise NetworkError if it cannot be."""
-        self.wait(name)
-        return super().read(name, memory)
-
     def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
-        """Return the stored parts of one tensor once they have been downloaded; raise as `read` does."""
+        """Return the stored parts of one tensor once all of it has been downloaded; raise as `wait` does."""
         self.wait(name)
         return super().read_parts(name, rows)
 
@@ -156,12 +142,12 @@ class RemoteCheckpoint(Checkpoint):
         """Fetch rows of stored matrices in the background; one request covers rows with a gap of few bytes (GAP)."""
         self._fetch(pieces, GAP if gap is None else gap)
 
-    def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
-        """Return rows of one matrix once they have been downloaded; raise as `read` does."""
-        wanted = list(pieces)
+    def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
+        """Return stored parts, or rows of some, once they have been downloaded; raise as `wait` does."""
+        wanted = list(parts)
         self.prefetch_pieces(wanted)
         self._arrived(wanted)
-        return super().read_pieces(name, wanted)
+        return super()._read(name, wanted, memory)
 
     def at_hand(self, name: str) -> bool:
         """Return whether a tensor can be read without a download: it was asked for before, or its file is here."""

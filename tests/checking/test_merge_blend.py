@@ -12,7 +12,6 @@ from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 from tests import gguf_models
 from tests.blends import BASE, A, B, blended
-from tests.checkpoint.formats import test_awq as awq
 from tests.checkpoint.formats import test_gptq as gptq
 from tests.models import EXAMPLES
 from tests.quantizing import repacked
@@ -57,7 +56,7 @@ FILES = {
         gguf_models.write(model, folder / "model-Q4_0.gguf", kind=gguf_models.KINDS.Q4_0).parent
     ),
     "GPTQ": lambda model, folder: repacked(model, folder / "gptq", gptq.gptq(), **gptq.settings()),
-    "AWQ": lambda model, folder: repacked(model, folder / "awq", awq.awq(), **awq.AWQ),
+    "AWQ": lambda model, folder: repacked(model, folder / "awq", gptq.awq(), **gptq.AWQ),
 }
 
 

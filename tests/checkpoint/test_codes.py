@@ -5,64 +5,37 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.codes import (
-    CUT,
-    HALF,
-    ROUNDED,
-    Codes,
-    all_near,
-    cast,
-    excess,
-    filled,
-    filled_ends,
-    idle,
-    inflated,
-    least,
-    slack,
-    stepped,
-    table,
-    uniform,
-    unreached,
-    within_blocks,
-)
+from hf_lineage.checkpoint import codes as grids
 
 
 def test_the_steps_of_a_uniform_grid_are_equal_and_those_of_a_table_are_not():
-    assert uniform(5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert table([6, -6, 0, -0.0, 3]).tolist() == [0.0, 0.5, 0.75, 1.0]
+    assert grids.uniform(5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert grids.table([6, -6, 0, -0.0, 3]).tolist() == [0.0, 0.5, 0.75, 1.0]
 
 
-def test_one_part_is_filled_and_the_others_stay():
+def test_one_part_is_filled_or_moved_as_far_as_bytes_go_and_the_others_stay():
     parts = [np.array([[1, -2]], np.int8), np.array([0.5], np.float32)]
-    low, high = (fill(parts) for fill in filled_ends(0, 0x80, 0x7F))
+    low, high = (fill(parts) for fill in grids.filled_ends(0, 0x80, 0x7F))
     assert (low[0].tolist(), high[0].tolist()) == ([[-128, -128]], [[127, 127]])
     assert low[1] is parts[1]
-    assert filled(0, 0)(parts)[0].dtype == np.int8
+    assert grids.filled(0, 0)(parts)[0].dtype == np.int8
     assert parts[0].tolist() == [[1, -2]]
-
-
-def test_bytes_move_by_a_step_as_far_as_they_go():
-    parts = [np.array([0, 7, 255], np.uint8)]
-    assert [stepped(0, step)(parts)[0].tolist() for step in (-1, 1)] == [[0, 6, 254], [1, 8, 255]]
-
-
-def test_patterns_are_written_into_every_block():
-    stored = np.arange(12, dtype=np.uint8).reshape(2, 6)
-    filled_blocks = within_blocks(3, (1, b"\xaa\xbb"))([stored])[0]
-    assert filled_blocks.tolist() == [[0, 0xAA, 0xBB, 3, 0xAA, 0xBB], [6, 0xAA, 0xBB, 9, 0xAA, 0xBB]]
+    ends = [np.array([0, 7, 255], np.uint8)]
+    assert [grids.stepped(0, step)(ends)[0].tolist() for step in (-1, 1)] == [[0, 6, 254], [1, 8, 255]]
+    blocks = grids.within_blocks(3, (1, b"\xaa\xbb"))([np.arange(12, dtype=np.uint8).reshape(2, 6)])[0]
+    assert blocks.tolist() == [[0, 0xAA, 0xBB, 3, 0xAA, 0xBB], [6, 0xAA, 0xBB, 9, 0xAA, 0xBB]]
 
 
 @pytest.mark.parametrize(("dtype", "more"), [("F32", 3.1e-5), ("F16", 0.125), ("BF16", 1.0), ("F8_E4M3", 0.0)])
 def test_scales_with_few_digits_leave_more_beside_half_a_step(dtype, more):
-    assert slack(uniform(256), dtype) == pytest.approx(ROUNDED + more, abs=1e-3)
+    assert grids.slack(grids.uniform(256), dtype) == pytest.approx(grids.ROUNDED + more, abs=1e-3)
+    smallest = 2 * 256 * grids.HALF if dtype == "F16" else grids.HALF
+    assert grids.least(grids.uniform(256), dtype) == smallest, (
+        "the smallest scales of float16 leave more whatever the grid"
+    )
 
 
-def test_the_smallest_scales_of_float16_leave_more_whatever_the_grid():
-    assert least(uniform(256), "F16") == 2 * 256 * HALF
-    assert least(uniform(256), "BF16") == HALF
-
-
-FOUR = Codes("four bits", *filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], uniform(16), (1, 32))
+FOUR = grids.Codes("four bits", *grids.filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], grids.uniform(16), (1, 32))
 
 NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
 
@@ -78,67 +51,66 @@ def base():
     return np.random.default_rng(0).uniform(-1, 1, (4, 64)).astype(np.float32)
 
 
-@pytest.mark.parametrize("levels", [uniform(16), table(NF)])
+@pytest.mark.parametrize("levels", [grids.uniform(16), grids.table(NF)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_nearest_values_are_right_and_any_other_is_not(base, levels, turned):
-    codes = Codes("", *filled_ends(0, 0, 255), lambda parts: parts[0], levels, (1, 32))
+    codes = grids.Codes("", *grids.filled_ends(0, 0, 255), lambda parts: parts[0], levels, (1, 32))
     ends = (1.0, -1.0) if turned else (-1.0, 1.0)
     numbers, width = grid(base, *ends, levels)
-    assert excess(base, numbers, width, codes)[0].max() <= 0
+    assert grids.excess(base, numbers, width, codes)[0].max() <= 0
     values = ends[0] + (ends[1] - ends[0]) * levels
     numbers[2, 7] = values[(np.abs(values - numbers[2, 7]).argmin() + 4) % len(values)]
-    steps, cut = excess(base, numbers, width, codes)
+    steps, cut = grids.excess(base, numbers, width, codes)
     assert np.argwhere(steps > 0).tolist() == [[2, 7]]
     assert not cut.any()
 
 
 def test_what_is_near_is_right_by_the_whole_rule_too(base):
     numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
-    assert all_near(base, numbers, ends, FOUR)
-    assert not all_near(base, numbers, ends, replace(FOUR, levels=table(NF)))
+    assert grids.all_near(base, numbers, ends, FOUR)
+    assert not grids.all_near(base, numbers, ends, replace(FOUR, levels=grids.table(NF)))
     for wrong in (np.nan, np.inf, 0.6):
         other = numbers.copy()
         other[3, 3] += wrong
-        assert not all_near(base, other, ends, FOUR)
-        assert excess(base, other, ends, FOUR)[0].max() > 0
-    assert not all_near(base, numbers, (ends[0] * np.inf, ends[1]), FOUR)
+        assert not grids.all_near(base, other, ends, FOUR)
+        assert grids.excess(base, other, ends, FOUR)[0].max() > 0
+    assert not grids.all_near(base, numbers, (ends[0] * np.inf, ends[1]), FOUR)
+
+
+def ends(low, high, *shape):
+    return np.full(shape, low, np.float32), np.full(shape, high, np.float32)
 
 
 def test_what_lies_beyond_its_grid_may_be_a_step_off_and_no_more():
-    base = np.array([[1.0, 1.09, 1.5, -1.5]], np.float32)
-    numbers, ends = np.array([[1.0, 1.0, 1.0, -1.0]], np.float32), (np.full((1, 4), -1.0), np.full((1, 4), 1.0))
-    assert (excess(base, numbers, ends, FOUR)[0] > 0).tolist() == [[False, False, True, True]]
-
-
-def test_a_grid_of_no_width_holds_nothing_but_what_it_is():
+    base, numbers = (np.array([row], np.float32) for row in ([1.0, 1.09, 1.5, -1.5], [1.0, 1.0, 1.0, -1.0]))
+    assert (grids.excess(base, numbers, ends(-1, 1, 1, 4), FOUR)[0] > 0).tolist() == [[False, False, True, True]]
     base, zeros = np.array([[0.0, 1e-9, 0.3]], np.float32), np.zeros((1, 3), np.float32)
-    assert (excess(base, zeros, (zeros, zeros), FOUR)[0] > 0).tolist() == [[False, False, True]]
+    assert (grids.excess(base, zeros, (zeros, zeros), FOUR)[0] > 0).tolist() == [[False, False, True]], (
+        "a grid of no width"
+    )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_never_right(value):
-    base, ends = np.zeros((1, 2), np.float32), (np.full((1, 2), -1, np.float32), np.full((1, 2), 1, np.float32))
-    assert np.isinf(excess(base, np.array([[0, value]], np.float32), ends, FOUR)[0][0, 1])
-    assert np.isinf(excess(np.array([[0, value]], np.float32), base, ends, FOUR)[0][0, 1])
-    assert np.isinf(excess(base, base, (ends[0] * value, ends[1]), FOUR)[0]).all()
+    base, (low, high), odd = np.zeros((1, 2), np.float32), ends(-1, 1, 1, 2), np.array([[0, value]], np.float32)
+    assert np.isinf(grids.excess(base, odd, (low, high), FOUR)[0][0, 1])
+    assert np.isinf(grids.excess(odd, base, (low, high), FOUR)[0][0, 1])
+    assert np.isinf(grids.excess(base, base, (low * value, high), FOUR)[0]).all()
 
 
 def test_a_search_for_scales_may_cut_some_numbers_but_not_to_nothing():
-    searched = replace(FOUR, searched=True)
     base, numbers = np.array([[2.0, 9.0]], np.float32), np.array([[1.0, 1.0]], np.float32)
-    ends = np.full((1, 2), -1, np.float32), np.full((1, 2), 1, np.float32)
-    steps, cut = excess(base, numbers, ends, searched)
-    assert (steps > 0).tolist() == [[True, True]]
-    assert cut.tolist() == [[True, False]]
-    assert CUT * 2 < 9 - 1
+    steps, cut = grids.excess(base, numbers, ends(-1, 1, 1, 2), replace(FOUR, searched=True))
+    assert ((steps > 0).tolist(), cut.tolist()) == ([[True, True]], [[True, False]])
+    assert grids.CUT * 2 < 9 - 1
 
 
 def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base):
     numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
-    assert not unreached(numbers, ends, FOUR)[0].any()
+    assert not grids.unreached(numbers, ends, FOUR)[0].any()
     numbers[1, :32], wide = 0, (ends[0].copy(), ends[1].copy())
     wide[0][1, :32], wide[1][1, :32] = -16, 16
-    short, far = unreached(numbers, wide, FOUR)
+    short, far = grids.unreached(numbers, wide, FOUR)
     assert np.argwhere(short).tolist() == np.argwhere(far).tolist() == [[1, 0]]
 
 
@@ -148,35 +120,33 @@ def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base
 )
 def test_one_end_is_reached_or_both_but_where_a_grid_always_reaches_to_zero(rules, least, most, short):
     numbers = np.linspace(least, most, 32, dtype=np.float32)[None]
-    ends = np.zeros((1, 32), np.float32), np.ones((1, 32), np.float32)
-    assert unreached(numbers, ends, replace(FOUR, **rules))[0].all() == short
+    assert grids.unreached(numbers, ends(0, 1, 1, 32), replace(FOUR, **rules))[0].all() == short
 
 
 @pytest.mark.parametrize("block", [(1, 32), (2, 2), (3, 5), (4, 64)])
 def test_blocks_of_any_shape_are_looked_at_those_at_the_edges_too(base, block):
-    codes = replace(FOUR, block=block)
-    numbers, ends = np.zeros_like(base), (np.full_like(base, -1), np.full_like(base, 1))
-    rows, columns = -(-4 // block[0]), -(-64 // block[1])
-    assert unreached(numbers, ends, codes)[0].shape == (rows, columns)
-    assert unreached(numbers, ends, codes)[0].all()
+    codes, numbers, shape = replace(FOUR, block=block), np.zeros_like(base), (-(-4 // block[0]), -(-64 // block[1]))
+    short = grids.unreached(numbers, ends(-1, 1, 4, 64), codes)[0]
+    assert (short.shape, short.all()) == (shape, True)
     numbers[3, 63] = 1
-    assert unreached(numbers, ends, codes)[0].sum() == rows * columns - 1
-    stacked = unreached(np.stack([numbers, numbers]), tuple(np.stack([end, end]) for end in ends), codes)[0]
-    assert stacked.shape == (2, rows, columns)
+    assert grids.unreached(numbers, ends(-1, 1, 4, 64), codes)[0].sum() == short.size - 1
+    assert grids.unreached(np.stack([numbers, numbers]), ends(-1, 1, 2, 4, 64), codes)[0].shape == (2, *shape)
 
 
 def test_a_block_of_zeros_needs_no_grid_if_the_base_has_zeros_there():
     base = np.zeros((1, 64), np.float32)
     base[0, 40] = 1e-3
-    assert idle(np.zeros_like(base), base, FOUR).tolist() == [[True, False]]
+    assert grids.idle(np.zeros_like(base), base, FOUR).tolist() == [[True, False]]
 
 
-def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen():
+@pytest.mark.parametrize(("step", "together", "count"), [(1, 64, 0), (1, 32, 1), (2, 64, 1)])
+def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen(step, together, count):
     width = np.repeat(np.array([63.0, 10.0], np.float32), 32)
-    assert inflated(np.ones(64, np.float32), width, 0.02, 64) == 0
-    assert inflated(np.ones(64, np.float32), width, 0.02, 32) == 1
-    assert inflated(np.full(64, 2, np.float32), width, 0.02, 64) == 1
+    assert grids.inflated(np.full(64, step, np.float32), width, 0.02, together) == count
 
 
 def test_a_cast_rounds_to_the_nearest_and_what_is_too_large_is_infinite():
-    assert cast(np.array([1.0009765625, 1e6], np.float32), np.dtype(np.float16)).tolist() == [1.0009765625, np.inf]
+    assert grids.cast(np.array([1.0009765625, 1e6], np.float32), np.dtype(np.float16)).tolist() == [
+        1.0009765625,
+        np.inf,
+    ]

@@ -3,9 +3,9 @@
 Weights under names that transformers does not load are read where it is clear which file is the model.
 """
 
+import re
 import shutil
 
-import numpy as np
 import onnx
 import pytest
 from safetensors.torch import load_file, save_file
@@ -15,10 +15,10 @@ from hf_lineage.checkpoint.foreign import DEEPEST, WRAPPERS, foreign_model, wrap
 from hf_lineage.checkpoint.onnx.form import Onnx
 from hf_lineage.checkpoint.weight_files import find_weights, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
-from hf_lineage.hub.repo import RepoRef
-from tests.checkpoint.conftest import INDEX, repository
+from tests.checkpoint import conftest
+from tests.checkpoint.conftest import INDEX, opened, repository
 from tests.checkpoint.onnx.test_weights import product
-from tests.models import WEIGHTS, family, fine_tuned, open_checkpoint, shard, tiny_llama
+from tests.models import WEIGHTS, family, fine_tuned, shard, tiny_llama
 
 
 @pytest.fixture
@@ -27,21 +27,18 @@ def model(tmp_path):
 
 
 def same(model, tmp_path):
-    plain = open_checkpoint(repository(tiny_llama(tmp_path / "plain")))
-    own = open_checkpoint(repository(model))
-    assert own.shapes == plain.shapes
-    assert all(np.array_equal(own.read(name), plain.read(name)) for name in plain.shapes)
+    """Assert that the model is read as it would be under the usual name; return its checkpoint."""
+    found = opened(model)
+    conftest.same(found, opened(tiny_llama(tmp_path / "plain")))
+    return found
 
 
-@pytest.mark.parametrize(
-    ("name", "note"),
-    [
-        ("model.fp16.safetensors", "read; transformers loads it only with the variant fp16"),
-        ("weights.safetensors", "the only file with weights; transformers loads model.safetensors alone"),
-        ("pytorch_model.safetensors", "the only file with weights"),
-        ("model-00001-of-00001.safetensors", "the only file with weights"),
-    ],
-)
+ONLY = "the only file with weights; transformers loads model.safetensors alone"
+NOTES = {"model.fp16.safetensors": "read; transformers loads it only with the variant fp16"}
+NOTES |= {f"{name}.safetensors": ONLY for name in ("weights", "pytorch_model", "model-00001-of-00001")}
+
+
+@pytest.mark.parametrize(("name", "note"), NOTES.items())
 def test_a_single_file_of_another_name_is_read(model, tmp_path, name, note):
     (model / WEIGHTS).rename(model / name)
     same(model, tmp_path)
@@ -52,51 +49,53 @@ def test_a_single_file_of_another_name_is_read(model, tmp_path, name, note):
 
 
 @pytest.mark.parametrize("form", ["model-{}", "model.fp16-{}", "consolidated-{}", "model-{}.fp16"])
-def test_shards_without_an_index_are_read(model, tmp_path, form):
+def test_shards_without_an_index_are_read_and_a_missing_one_is_an_error(model, tmp_path, form):
     shard(model)
     (model / INDEX).unlink()
-    for number in (1, 2):
-        part = f"{number:05}-of-00002"
-        (model / f"model-{part}.safetensors").rename(model / f"{form.format(part)}.safetensors")
+    first, second = (form.format(f"{number:05}-of-00002") for number in (1, 2))
+    for number, name in enumerate((first, second), 1):
+        (model / f"model-{number:05}-of-00002.safetensors").rename(model / f"{name}.safetensors")
     same(model, tmp_path)
     (sentence,) = find_weights(repository(model)).notes()
     assert sentence.startswith("the 2 shards such as ")
+    (model / f"{first}.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=rf"has 1 of 2 shards, {re.escape(second)}\.safetensors; download"):
+        opened(model)
 
 
-def test_a_missing_shard_is_an_error(model):
-    shard(model)
-    for file in (INDEX, "model-00001-of-00002.safetensors"):
-        (model / file).unlink()
-    with pytest.raises(CheckpointError, match=r"has 1 of 2 shards, model-00002-of-00002\.safetensors; download"):
-        open_checkpoint(repository(model))
+SEVERAL = ("a b", "model.fp16 model.bf16", "model-00001-of-00001 other", "a b c d e f g h")
 
 
-@pytest.mark.parametrize(
-    "names", [["a", "b"], ["model.fp16", "model.bf16"], ["model-00001-of-00001", "other"], "abcdefgh"]
-)
+@pytest.mark.parametrize("names", [names.split() for names in SEVERAL], ids=SEVERAL)
 def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
     weights = (model / WEIGHTS).read_bytes()
     (model / WEIGHTS).unlink()
     for name in names:
         (model / f"{name}.safetensors").write_bytes(weights)
     with pytest.raises(NothingToCompare, match="it is not clear which file is the model:") as error:
-        open_checkpoint(repository(model))
+        opened(model)
     assert str(error.value).count(".safetensors") == min(len(names), 6) + 1
     assert ("and 2 more" in str(error.value)) == (len(names) == 8)
 
 
-def test_a_pickle_of_the_usual_name_is_what_transformers_loads(model):
-    (model / WEIGHTS).rename(model / "weights.safetensors")
-    (model / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(NothingToCompare, match=r"transformers loads the pickle pytorch_model\.bin"):
-        open_checkpoint(repository(model))
+UNCLEAR = "not clear which file is the model: {}, weights.safetensors"
+OTHERS = ("model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt")
 
 
-@pytest.mark.parametrize("name", ["adapter_model", "optimizer", "scaler", "rng_state_0"])
-def test_what_lies_beside_a_model_is_never_the_model(model, name):
+@pytest.mark.parametrize(
+    ("name", "other", "said"),
+    [
+        ("weights", "pytorch_model.bin", "transformers loads the pickle pytorch_model.bin"),
+        *((beside, "notes.txt", "holds") for beside in ("adapter_model", "optimizer", "scaler", "rng_state_0")),
+        *(("weights", other, UNCLEAR.format(other)) for other in OTHERS),
+    ],
+)
+def test_what_lies_beside_a_model_or_is_of_another_library_makes_it_none_or_unclear(model, name, other, said):
+    """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
     (model / WEIGHTS).rename(model / f"{name}.safetensors")
-    with pytest.raises(NothingToCompare):
-        open_checkpoint(repository(model))
+    (model / other).write_bytes(b"pickle")
+    with pytest.raises(NothingToCompare, match=re.escape(said)):
+        opened(model)
 
 
 def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
@@ -104,15 +103,6 @@ def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
     shutil.copy(tmp_path / "other" / WEIGHTS, model / "model.fp16.safetensors")
     same(model, tmp_path)
     assert "model.fp16.safetensors may hold weights too" in find_weights(repository(model)).notes()[0]
-
-
-@pytest.mark.parametrize("other", ["model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt"])
-def test_a_file_of_another_library_beside_an_unusual_one_may_be_the_model(model, other):
-    """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
-    (model / WEIGHTS).rename(model / "weights.safetensors")
-    (model / other).write_bytes(b"")
-    with pytest.raises(NothingToCompare, match=rf"not clear which file is the model: {other}, weights\.safetensors"):
-        find_weights(repository(model)).notes()
 
 
 def wrapped(folder, prefix, keep=()):
@@ -123,18 +113,12 @@ def wrapped(folder, prefix, keep=()):
 
 @pytest.mark.parametrize("prefix", [*WRAPPERS, "module._orig_mod.", "_orig_mod.module.base_model.model."])
 def test_a_prefix_of_the_whole_file_is_taken_off(model, tmp_path, prefix):
-    wrapped(model, prefix)
-    same(model, tmp_path)
-    assert prefix in "".join(open_checkpoint(repository(model)).notes)
+    assert prefix in "".join(same(wrapped(model, prefix), tmp_path).notes)
 
 
-def test_a_prefix_of_some_tensors_is_none(model):
-    wrapped(model, "module.", keep={"model.norm.weight"})
-    checkpoint = open_checkpoint(repository(model))
+def test_a_prefix_of_some_tensors_is_none_and_no_name_is_unwrapped_without_end(model):
+    checkpoint = opened(wrapped(model, "module.", keep={"model.norm.weight"}))
     assert (checkpoint.notes, "module.model.embed_tokens.weight" in checkpoint.tensors) == ((), True)
-
-
-def test_no_name_is_unwrapped_without_end():
     assert wrapping([]) == ""
     assert wrapping(["module." * 100 + "x"]) == "module." * DEEPEST
 
@@ -170,7 +154,7 @@ def folder(tmp_path):
         for name in names:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_bytes(b"")
-        return RepoRef("org/model", tmp_path, file=file)
+        return repository(tmp_path, file=file)
 
     return made
 
@@ -181,41 +165,34 @@ def chosen(repo):
     return model.end[1:], model.files
 
 
+LABELS = (" _fp16 _int8 _quantized _q4 _q4f16 _bnb4", " _O1 _O4 _qint8_avx512_vnni _quint8_avx2")
+LABELLED = [[f"onnx/model{label}.onnx" for label in labels.split(" ")] for labels in LABELS]
+"""Files of one model, the most precise first."""
+
+
 @pytest.mark.parametrize(
     ("names", "files"),
     [
         (["model.onnx"], ["model.onnx"]),
-        (
-            [f"onnx/model{end}.onnx" for end in ("", "_bnb4", "_fp16", "_int8", "_q4", "_q4f16", "_quantized")],
-            [f"onnx/model{end}.onnx" for end in ("", "_fp16", "_int8", "_quantized", "_q4", "_q4f16", "_bnb4")],
-        ),
-        (
-            [f"onnx/model{end}.onnx" for end in ("_O4", "_O1", "_quint8_avx2", "", "_qint8_avx512_vnni")],
-            [f"onnx/model{end}.onnx" for end in ("", "_O1", "_O4", "_qint8_avx512_vnni", "_quint8_avx2")],
-        ),
+        *[(sorted(files), files) for files in LABELLED],
         (["paraphrase-MiniLM-L3-v2.onnx"], ["paraphrase-MiniLM-L3-v2.onnx"]),
         (["onnx/model.onnx", "model.onnx"], ["model.onnx", "onnx/model.onnx"]),
         ([f"decoder_{end}.onnx" for end in ("model", "model_merged", "past")], ["decoder_model_merged.onnx"]),
         (["onnx/model.onnx", "onnx/vision_encoder.onnx"], ["onnx/model.onnx"]),
     ],
-)  # fmt: skip
+)
 def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(folder, names, files):
     assert chosen(folder(*names, "config.json")) == ("onnx", tuple(files))
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        ["a.onnx", "b.onnx"],
-        ["text_model.onnx", "vision_model.onnx"],
-        ["encoder_model.onnx", "decoder_model_q4.onnx"],
-        ["encoder_model.onnx", "other.onnx"],
-    ],
+    "names", ["a b", "text_model vision_model", "encoder_model decoder_model_q4", "encoder_model other"]
 )
 def test_several_models_are_refused_with_their_names(folder, names):
+    files = [f"{name}.onnx" for name in names.split()]
     with pytest.raises(NothingToCompare) as caught:
-        foreign_model(folder(*names))
-    said = f"org/model holds several models as ONNX ({', '.join(sorted(names))}); name one by its path, or with --file "
+        foreign_model(folder(*files))
+    said = f"org/model holds several models as ONNX ({', '.join(sorted(files))}); name one by its path, or with --file "
     assert str(caught.value) == f"{said}for the model that is judged"
 
 
@@ -237,17 +214,17 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
 @pytest.mark.parametrize(
     ("names", "form"),
     [
-        (["model.gguf", "model.bin", "vocabulary.json"], "gguf"),
-        (["model.gguf", "params.json", "consolidated.00.pth"], "gguf"),
-        (["model.bin", "config.json"], None),
-        (["model.bin", "vocabulary.json", "model.safetensors"], None),
-        (["onnx/model.onnx", "model.safetensors"], None),
-        (["onnx/model.onnx", "pytorch_model.bin"], None),
-        (["README.md"], None),
+        ("model.gguf model.bin vocabulary.json", "gguf"),
+        ("model.gguf params.json consolidated.00.pth", "gguf"),
+        ("model.bin config.json", None),
+        ("model.bin vocabulary.json model.safetensors", None),
+        ("onnx/model.onnx model.safetensors", None),
+        ("onnx/model.onnx pytorch_model.bin", None),
+        ("README.md", None),
     ],
 )
 def test_what_transformers_loads_comes_first(folder, names, form):
-    model = foreign_model(folder(*names))
+    model = foreign_model(folder(*names.split()))
     assert (model and model.end[1:]) == form
 
 
@@ -269,12 +246,12 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
     told = Onnx.remark.format("model.onnx")
-    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
+    assert find_weights(repository(tmp_path)).notes() == (
         told,
         "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
         "with --file for the model that is judged; model_q4.onnx may hold weights too and was not read",
     )
-    named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
+    named = repository(tmp_path, file="model_q4.onnx")
     assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; model.onnx may")
     (tmp_path / "model_q4.onnx").unlink()
-    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
+    assert find_weights(repository(tmp_path)).notes() == (told,)

@@ -1,82 +1,46 @@
-"""What all foreign forms share: the names of their files, and that a header is read once and its errors are clear.
-
-A header is read part by part, and never beyond its file or its bound.
-"""
+"""What all foreign forms share: a header that is read within its bound, and what a converter did is undone."""
 
 import io
 
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.foreign_form import (
-    BoundedReader,
-    HeaderError,
-    Heads,
-    Piece,
-    by_pieces,
-    decode_text,
-    parse_once,
-    revert,
-)
+from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError, Heads, Piece, by_pieces, decode_text, revert
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.onnx import header as onnx_header
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
-from hf_lineage.hub.repo import RepoRef
 from tests.gguf_models import by_role, permuted
-
-
-def test_a_file_that_is_none_is_one_clear_line_with_its_name(tmp_path):
-    repo, file, parse = RepoRef("org/model", tmp_path), "a.onnx", onnx_header.parse
-    for content, words in (
-        (b"version https://git-lfs", "is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"),
-        (b"PK\x03\x04", "is "),
-    ):
-        (tmp_path / file).write_bytes(content)
-        with pytest.raises(CheckpointError) as caught:
-            parse_once(repo, file, parse)
-        assert str(caught.value).startswith(f"org/model: {file} {words}")
-    (tmp_path / file).unlink()
-    with pytest.raises(CheckpointError, match="cannot be read: No such file or directory"):
-        parse_once(repo, file, parse)
 
 
 def reader(content=bytes(range(8)), size=8, bound=None):
     return BoundedReader(io.BytesIO(content), size, "it ends too early", bound)
 
 
-def test_parts_are_read_one_after_the_other():
+def test_parts_are_read_one_after_the_other_and_what_is_no_text_is_replaced():
     one = reader()
     assert (one.number("<B"), one.take(2), one.position) == (0, b"\1\2", 3)
     one.skip(4)
     assert (one.number("<B"), one.position) == (7, 8)
-
-
-@pytest.mark.parametrize("read", [BoundedReader.take, BoundedReader.skip])
-@pytest.mark.parametrize("count", [9, 2**62])
-def test_nothing_is_read_behind_the_end(read, count):
-    with pytest.raises(HeaderError, match="is truncated: it ends too early; download it again"):
-        read(reader(), count)
-
-
-def test_nothing_is_read_behind_the_bound():
-    one = reader(size=2**30, bound=2**21)
-    with pytest.raises(HeaderError, match="has a header of more than 2 MiB; do not trust it"):
-        one.skip(2**21 + 1)
-
-
-def test_a_file_that_became_shorter_is_an_error():
-    with pytest.raises(HeaderError, match="changed while it was read; run again"):
-        reader(content=b"").take(4)
-
-
-def test_what_is_no_text_is_replaced():
     assert decode_text(b"a\xff") == "a\ufffd"
 
 
+ENDS = "is truncated: it ends too early; download it again"
+
+
+@pytest.mark.parametrize(
+    ("given", "read", "count", "said"),
+    [
+        *(({}, read, count, ENDS) for read in (BoundedReader.take, BoundedReader.skip) for count in (9, 2**62)),
+        ({"size": 2**30, "bound": 2**21}, BoundedReader.skip, 2**21 + 1, "a header of more than 2 MiB; do not trust"),
+        ({"content": b""}, BoundedReader.take, 4, "changed while it was read; run again"),
+    ],
+)
+def test_nothing_is_read_behind_the_end_or_the_bound(given, read, count, said):
+    with pytest.raises(HeaderError, match=said):
+        read(reader(**given), count)
+
+
 MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
-
-
 EIGHT_AND_TWO = Heads(8, 2)
 JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
 
@@ -102,15 +66,12 @@ def test_queries_keys_and_values_stand_by_head_again(heads, matrix):
     assert np.array_equal(undone("by_role", "blk.0.attn_qkv.weight", stored, heads), matrix)
 
 
-def test_gains_are_less_one_again_and_biases_are_left_alone():
+def test_gains_are_less_one_again_and_matrices_transposed_and_nothing_else():
     gain = MATRIX[0]
     assert np.allclose(undone("plus_one", "blk.0.attn_norm.weight", gain + 1), gain, atol=1e-6)
     assert np.array_equal(undone("plus_one", "blk.0.attn_norm.bias", gain), gain)
-
-
-def test_matrices_are_transposed_and_vectors_are_not():
     assert np.array_equal(undone("transposed", "blk.0.ffn_up.weight", MATRIX), MATRIX.T)
-    assert np.array_equal(undone("transposed", "blk.0.ffn_up.bias", MATRIX[0]), MATRIX[0])
+    assert np.array_equal(undone("transposed", "blk.0.ffn_up.bias", gain), gain)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +88,13 @@ def test_heads_that_do_not_fit_are_refused(undo, name, heads):
         undone(undo, name, MATRIX, heads)
 
 
-def plain():
-    return Checkpoint({}, {"joined": TensorInfo((6, 2), (), decode=lambda parts: JOINED)})
-
-
-def test_pieces_are_the_rows_they_name():
-    found = by_pieces(
-        plain(),
-        [Piece("a", "joined", rows=(0, 4)), Piece("b", "joined", rows=(4, 6), turned=True), Piece("c", "joined")],
-    )
+def test_pieces_are_the_rows_they_name_and_two_of_one_name_are_refused():
+    plain = Checkpoint({}, {"joined": TensorInfo((6, 2), (), decode=lambda parts: JOINED)})
+    pieces = [Piece("a", "joined", rows=(0, 4)), Piece("b", "joined", rows=(4, 6), turned=True), Piece("c", "joined")]
+    found = by_pieces(plain, pieces)
     assert found.shapes == {"a": (4, 2), "b": (2, 2), "c": (6, 2)}
     for name, expected in {"a": JOINED[:4], "b": JOINED[4:].T, "c": JOINED}.items():
         np.testing.assert_array_equal(found.read(name), expected)
     assert found.decoded == {"a", "b"}
-
-
-def test_two_pieces_of_one_name_are_refused():
     with pytest.raises(CheckpointError, match="two tensors of the file are a; do not trust it"):
-        by_pieces(plain(), [Piece("a", "joined"), Piece("a", "joined", turned=True)])
+        by_pieces(plain, [Piece("a", "joined"), Piece("a", "joined", turned=True)])

@@ -11,30 +11,36 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.conftest import opened
 from tests.models import spoil, tiny_llama
 
+NORM = "model.norm.weight"
 
-def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(tmp_path):
-    found = opened(tiny_llama(tmp_path))
-    assert found.shapes["model.layers.1.mlp.down_proj.weight"] == (32, 48)
-    assert found.stored["model.norm.weight"].size == 32 * 4
-    np.testing.assert_array_equal(found.read("model.norm.weight"), np.ones(32, np.float32), strict=True)
-    assert list(found.parts(["model.norm.weight", "model.norm.weight"])) == ["model.norm.weight"]
-    found.release()
-    assert (found.requests, found.bytes_read) == (0, 0)
+
+@pytest.fixture
+def folder(tmp_path):
+    return tiny_llama(tmp_path)
 
 
 def cast(dtype):
     return lambda tensors: tensors.update({name: tensor.to(dtype) for name, tensor in tensors.items()})
 
 
-def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(tmp_path):
-    found = opened(spoil(tiny_llama(tmp_path), cast(torch.int8)))
+def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(folder):
+    found = opened(folder)
+    assert found.shapes["model.layers.1.mlp.down_proj.weight"] == (32, 48)
+    assert found.stored[NORM].size == 32 * 4
+    np.testing.assert_array_equal(found.read(NORM), np.ones(32, np.float32), strict=True)
+    assert list(found.parts([NORM, NORM])) == [NORM]
+    found.release()
+    assert (found.requests, found.bytes_read) == (0, 0)
+
+
+def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(folder):
+    found = opened(spoil(folder, cast(torch.int8)))
     with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json does not say"):
-        found.read("model.norm.weight")
+        found.read(NORM)
     assert found.decoded == frozenset()
 
 
-def test_eight_bit_floats_without_scales_are_read_as_they_are(tmp_path):
-    folder = tiny_llama(tmp_path)
+def test_eight_bit_floats_without_scales_are_read_as_they_are(folder):
     name = "model.layers.0.mlp.up_proj.weight"
     expected = opened(folder).read(name).astype(ml_dtypes.float8_e5m2)
     stored = opened(spoil(folder, cast(torch.float8_e5m2))).read(name)
@@ -42,10 +48,9 @@ def test_eight_bit_floats_without_scales_are_read_as_they_are(tmp_path):
     np.testing.assert_array_equal(single(stored), single(expected))
 
 
-def test_a_tensor_with_the_name_of_some_rows_of_another_is_not_taken_for_them(tmp_path):
-    name, place = "model.norm.weight", Place(("model.norm.weight",), slice(8, 16), None)
-    folder = tiny_llama(tmp_path)
-    np.testing.assert_array_equal(opened(folder).with_places({"some": place}).read("some"), np.ones(8))
-    twice = opened(spoil(folder, lambda tensors: tensors.update({f"{name}[8:]": torch.zeros(8)})))
+def test_a_tensor_with_the_name_of_some_rows_of_another_is_not_taken_for_them(folder):
+    place = {"some": Place((NORM,), slice(8, 16), None)}
+    np.testing.assert_array_equal(opened(folder).with_places(place).read("some"), np.ones(8))
+    twice = opened(spoil(folder, lambda tensors: tensors.update({f"{NORM}[8:]": torch.zeros(8)})))
     with pytest.raises(CheckpointError, match=r"named like model\.norm\.weight\[8:\]; do not trust the file"):
-        twice.with_places({"some": place})
+        twice.with_places(place)

@@ -1,15 +1,20 @@
 """A quantization is told by its grid, whatever shares a scale; trained weights and their storing formats show none."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from hf_lineage.checkpoint.formats.grid import NF4
 from hf_lineage.checkpoint.rounding import DIGITS, find_grid, rounded, spacing
 
 SHAPE = (96, 256)
 FORMATS = {"F32": np.float32, "BF16": ml_dtypes.bfloat16, "F16": np.float16}
-NF4 = np.array([-1, -0.6962, -0.5251, -0.3949, -0.2844, -0.1848, -0.0911, 0])
-NF4 = np.concatenate([NF4, [0.0796, 0.1609, 0.2461, 0.3379, 0.4407, 0.5626, 0.7230, 1.0]])
+ALL = SHAPE[0] * SHAPE[1]
+CASES = [*itertools.product((2, 3, 4, 5, 6, 8), (32, 128, SHAPE[1]), ("symmetric", "zero point"), ("F32", "BF16"))]
+CASES += [(bits, 32, "offset", dtype) for bits, dtype in ((2, "BF16"), (4, "BF16"), (6, "BF16"), (8, "F32"))]
+CASES += [(bits, ALL, "symmetric", "F32") for bits in (4, 8)]
 
 
 @pytest.fixture(scope="module")
@@ -32,24 +37,10 @@ def quantized(matrix, bits, group, scheme="symmetric"):
     return (np.rint((groups - zero) / step) * step + zero).reshape(matrix.shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("dtype", ["F32", "BF16"])
-@pytest.mark.parametrize("scheme", ["symmetric", "zero point"])
-@pytest.mark.parametrize("group", [32, 128, SHAPE[1]])
-@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
+@pytest.mark.parametrize(("bits", "group", "scheme", "dtype"), CASES)
 def test_the_bits_of_a_quantization_are_found_in_what_it_leaves(weights, bits, group, scheme, dtype):
+    """Also where zero is not on the grid, and where one scale is for the whole matrix."""
     grid = find_grid(stored(quantized(weights, bits, group, scheme), dtype), DIGITS[dtype])
-    assert grid.levels.bits == bits
-
-
-@pytest.mark.parametrize(("bits", "dtype"), [(2, "BF16"), (4, "BF16"), (6, "BF16"), (8, "F32")])
-def test_so_are_those_of_one_for_which_zero_is_not_on_the_grid(weights, bits, dtype):
-    grid = find_grid(stored(quantized(weights, bits, 32, "offset"), dtype), DIGITS[dtype])
-    assert grid.levels.bits == bits
-
-
-@pytest.mark.parametrize("bits", [4, 8])
-def test_one_scale_for_the_whole_matrix_is_found(weights, bits):
-    grid = find_grid(quantized(weights, bits, weights.size), DIGITS["F32"])
     assert grid.levels.bits == bits
 
 
@@ -62,13 +53,13 @@ def test_a_scale_for_each_column_is_found_as_well(weights):
 def test_a_table_of_unequal_steps_is_found_with_the_steps_around_each_number(weights):
     groups = weights.reshape(-1, 64)
     largest = np.abs(groups).max(axis=1, keepdims=True)
-    nearest = NF4[np.abs((groups / largest)[..., None] - NF4).argmin(axis=-1)]
-    grid = find_grid((nearest * largest).reshape(SHAPE).astype(np.float32), DIGITS["F32"])
+    nearest = np.array(NF4)[np.abs((groups / largest)[..., None] - NF4).argmin(axis=-1)]
+    matrix = (nearest * largest).reshape(SHAPE).astype(np.float32)
+    grid = find_grid(matrix, DIGITS["F32"])
     assert grid.levels.bits == 4
-    assert np.all(np.abs(weights - (nearest * largest).reshape(SHAPE)) <= grid.step * 1.3)
-    assert float((grid.step**2).mean() / 12) == pytest.approx(
-        float(np.square(weights - (nearest * largest).reshape(SHAPE)).mean()), rel=0.25
-    )
+    assert np.all(np.abs(weights - matrix) <= grid.step * 1.3)
+    moved = float(np.square(weights - matrix).mean())
+    assert float((grid.step**2).mean() / 12) == pytest.approx(moved, rel=0.25)
 
 
 @pytest.mark.parametrize("dtype", FORMATS)

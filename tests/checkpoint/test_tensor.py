@@ -9,18 +9,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, as_stored, single, widen
 from hf_lineage.errors import NothingToCompare
-from tests.models import WEIGHTS, raw_safetensors, tiny_llama
+from tests.models import WEIGHTS, tiny_llama
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16)
 """All numbers in float16."""
 SMALL = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
-FINITE = HALVES[np.isfinite(HALVES)]
+FINITE, ODD = HALVES[np.isfinite(HALVES)], (np.inf, -np.inf, np.nan)
 
 
 def everything(dtype):
@@ -41,25 +40,14 @@ def same(found, stored):
 
 @pytest.mark.parametrize("dtype", SMALL)
 def test_every_number_of_a_format_is_widened_as_numpy_does_it(dtype):
-    stored = everything(dtype)
-    same(single(stored), stored)
-    target = np.empty(stored.shape, np.float32)
-    widen(target, stored)
-    same(target, stored)
-
-
-def test_every_finite_half_is_widened_where_nothing_else_is_beside_it():
-    """With an infinity or what is no number beside them, all of them are converted by NumPy."""
-    assert len(FINITE) == 2**16 - 2**11
-    same(single(FINITE), FINITE)
-    stored = np.ones(3, np.float32)
-    assert single(stored) is stored
-
-
-@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
-def test_one_half_that_is_not_finite_is_kept_among_the_others(odd):
-    stored = np.append(FINITE[::7], np.float16(odd))
-    same(single(stored), stored)
+    """Of all together and, as some are converted by NumPy where one among them is not finite, of the finite ones."""
+    for stored in (everything(dtype), FINITE, *(np.append(FINITE[::7], np.float16(odd)) for odd in ODD)):
+        same(single(stored), stored)
+        target = np.empty(stored.shape, np.float32)
+        widen(target, stored)
+        same(target, stored)
+    for shape in ((0,), (2, 0), ()):
+        same(single(np.ones(shape, dtype)), np.ones(shape, dtype))
 
 
 @pytest.mark.parametrize("dtype", [*SMALL, np.float32, np.float64])
@@ -73,13 +61,6 @@ def test_columns_of_a_matrix_are_widened_into_columns_of_another(dtype):
         untouched = np.ones(stored.shape, bool)
         view(untouched)[...] = False
         assert (target[untouched] == 9).all()
-
-
-@pytest.mark.parametrize("shape", [(0,), (2, 0), ()])
-@pytest.mark.parametrize("dtype", SMALL)
-def test_no_numbers_and_a_single_one_are_widened_too(dtype, shape):
-    stored = np.ones(shape, dtype)
-    same(single(stored), stored)
 
 
 def test_what_is_too_large_for_float32_is_infinite_without_a_warning():
@@ -96,25 +77,12 @@ def test_numbers_in_a_format_that_numpy_lacks_are_those_that_torch_reads(name):
     np.testing.assert_array_equal(single(stored), tensor.float().numpy())
 
 
-@pytest.mark.parametrize("name", DTYPES)
-def test_every_format_of_safetensors_has_its_size(tmp_path, name):
-    header = {"a": {"dtype": name, "shape": [3], "data_offsets": [0, 3 * DTYPES[name].itemsize]}}
-    raw_safetensors(tmp_path / WEIGHTS, header, bytes(3 * DTYPES[name].itemsize))
-    with safe_open(tmp_path / WEIGHTS, "numpy") as opened:
-        assert opened.get_slice("a").get_dtype() == name
-
-
 NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
 
 
-@pytest.fixture
-def stored(tmp_path):
-    return dict(header(tiny_llama(tmp_path) / WEIGHTS, "model"))
-
-
 def test_of_one_part_the_tensor_is_that_part_and_of_several_nothing_is_known():
-    part = np.ones(3)
-    assert as_stored([part]) is part
+    part = np.ones(3, np.float32)
+    assert as_stored([part]) is single(part) is part
     for parts in ([], [part, part]):
         with pytest.raises(ValueError, match="unpack"):
             as_stored(parts)
@@ -125,20 +93,17 @@ def test_it_holds_the_product_of_its_shape_however_large(shape, numbers):
     assert TensorInfo(shape, ("a",)).numbers == numbers
 
 
-def test_its_parts_are_decoded_in_the_order_in_which_they_are_named(stored):
+def test_its_parts_are_decoded_in_their_order_and_what_cannot_be_is_refused(tmp_path):
     def scaled(parts):
         norm, head = parts
         return norm * 0 + head[0, 0]
 
     tensors = {"both": TensorInfo((32,), (NORM, HEAD), scaled), "turned": TensorInfo((32,), (HEAD, NORM), scaled)}
-    checkpoint = Checkpoint(stored, tensors)
+    tensors["packed"] = TensorInfo((4,), (NORM,), refusal="is stored as F4")
+    checkpoint = Checkpoint(dict(header(tiny_llama(tmp_path) / WEIGHTS, "model")), tensors)
+    assert checkpoint.shapes == {"both": (32,), "turned": (32,), "packed": (4,)}
     assert checkpoint.read("both").shape == (32,)
     with pytest.raises(IndexError):
         checkpoint.read("turned")
-
-
-def test_one_that_cannot_be_decoded_is_listed_and_refused_by_its_name(stored):
-    checkpoint = Checkpoint(stored, {"packed": TensorInfo((4,), (NORM,), refusal="is stored as F4")})
-    assert checkpoint.shapes == {"packed": (4,)}
     with pytest.raises(NothingToCompare, match=r"^packed is stored as F4$"):
         checkpoint.read("packed")

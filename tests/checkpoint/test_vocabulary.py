@@ -7,13 +7,14 @@ import pytest
 from hf_lineage.checkpoint.vocabulary import NUMBER, TEXT, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef
+from tests.gguf_models import finish
 
 
 def repo(folder, **files):
     folder.mkdir()
     for name, content in files.items():
         text = content if isinstance(content, str) else json.dumps(content)
-        (folder / name.replace("_json", ".json").replace("_txt", ".txt").replace("_model", ".model")).write_text(text)
+        (folder / name.replace("_", ".")).write_text(text)
     return RepoRef(folder.name, folder)
 
 
@@ -29,10 +30,7 @@ def packed(folder, tokens, kind="llama"):
     if tokens:
         writer.add_token_list(tokens)
     writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return RepoRef(folder.name, folder)
 
 
@@ -49,44 +47,47 @@ def test_tokenizers_that_are_alike_share_all_numbers(tmp_path):
 def test_sentencepiece_models_are_compared_by_their_bytes_alone(tmp_path):
     a, b = (repo(tmp_path / name, tokenizer_model="pieces") for name in "ab")
     assert len(shared_tokens(a, b, (5, 5)).base) == 5
-    other = repo(tmp_path / "c", tokenizer_model="other pieces")
     with pytest.raises(NothingToCompare, match="no tokenizer that lists its tokens"):
-        shared_tokens(a, other, (5, 5))
+        shared_tokens(a, repo(tmp_path / "c", tokenizer_model="other pieces"), (5, 5))
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"tokenizer_json": bpe({"a": 3, "b": 1, "ü": 2})},
-        {"tokenizer_json": bpe({"a": 3}, {"content": "b", "id": 1}, {"content": "ü", "id": 2})},
-        {"tokenizer_json": {"model": {"vocab": [["<s>", 0.0], ["b", -1.0], ["ü", -2.0], ["a", -3.0]]}}},
-        {"vocab_json": {"a": 3, "b": 1, "ü": 2}},
-        {"vocab_txt": "<s>\nb\nü\na\n"},
-    ],
-)
+OTHERS = [
+    {"tokenizer_json": bpe({"a": 3, "b": 1, "ü": 2})},
+    {"tokenizer_json": bpe({"a": 3}, {"content": "b", "id": 1}, {"content": "ü", "id": 2})},
+    {"tokenizer_json": {"model": {"vocab": [["<s>", 0.0], ["b", -1.0], ["ü", -2.0], ["a", -3.0]]}}},
+    {"vocab_json": {"a": 3, "b": 1, "ü": 2}},
+    {"vocab_txt": "<s>\nb\nü\na\n"},
+    ["<s>", "b", "ü", "a"],
+]
+
+
+@pytest.mark.parametrize("files", OTHERS)
 def test_other_tokenizers_share_tokens_of_one_text(tmp_path, files):
+    """A GGUF file lists its own tokens, whatever lies beside it."""
     a = repo(tmp_path / "a", tokenizer_json=bpe({"a": 0, "b": 1, "c": 2, "ü": 4}))
-    shared = shared_tokens(a, repo(tmp_path / "b", **files), (10, 10))
+    b = repo(tmp_path / "b", **files) if isinstance(files, dict) else packed(tmp_path / "b", files)
+    if b.offers("model.gguf"):
+        (b.folder / "tokenizer.json").write_text(json.dumps(bpe({"a": 0})))
+        assert pairs(shared_tokens(b, packed(tmp_path / "c", ["b", "a"]), (10, 10))) == [(1, 0), (3, 1)]
+    shared = shared_tokens(a, b, (10, 10))
     assert (pairs(shared), shared.by) == ([(0, 3), (1, 1), (4, 2)], TEXT)
 
 
-def test_tokens_without_a_row_are_not_shared(tmp_path):
-    a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 9})
-    b = repo(tmp_path / "b", vocab_json={"a": 1, "b": 2, "c": 0})
+def test_tokens_without_a_row_are_not_shared_and_those_of_one_row_count_once(tmp_path):
+    a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 9, "c": 2})
+    b = repo(tmp_path / "b", vocab_json={"a": 1, "b": 2, "d": 0})
     assert pairs(shared_tokens(a, b, (5, 5))) == [(0, 1)]
-
-
-def test_tokens_that_point_to_one_row_count_once(tmp_path):
-    a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 1, "c": 2})
-    b = repo(tmp_path / "b", vocab_json={"a": 7, "b": 7, "c": 7})
-    assert len(shared_tokens(a, b, (10, 10)).base) == 1
+    c = repo(tmp_path / "c", vocab_json={"a": 7, "b": 7, "c": 7})
+    assert len(shared_tokens(a, c, (10, 10)).base) == 1
 
 
 def test_models_without_a_tokenizer_share_rows_if_they_have_as_many(tmp_path):
-    a, b = repo(tmp_path / "a"), repo(tmp_path / "b", vocab_json={"a": 0})
-    assert shared_tokens(a, b, (3, 3)).by == NUMBER
-    with pytest.raises(NothingToCompare, match="a has no tokenizer, and the vocabularies have different sizes"):
-        shared_tokens(a, b, (3, 4))
+    a, b, c = repo(tmp_path / "a"), repo(tmp_path / "b", vocab_json={"a": 0}), packed(tmp_path / "c", [])
+    for one, other, without in ((a, b, "a"), (b, c, "c")):
+        assert shared_tokens(one, other, (4, 4)).by == NUMBER
+        why = f"{without} has no tokenizer, and the vocabularies have different sizes"
+        with pytest.raises(NothingToCompare, match=why):
+            shared_tokens(one, other, (4, 5))
 
 
 @pytest.mark.parametrize(
@@ -110,23 +111,7 @@ def test_a_damaged_tokenizer_is_named(tmp_path, text):
         shared_tokens(a, repo(tmp_path / "b", tokenizer_json=text), (5, 5))
 
 
-def test_a_gguf_file_lists_its_own_tokens(tmp_path):
-    a = repo(tmp_path / "a", tokenizer_json=bpe({"a": 0, "b": 1, "c": 2, "ü": 4}))
-    b = packed(tmp_path / "b", ["<s>", "b", "ü", "a"])
-    (b.folder / "tokenizer.json").write_text(json.dumps(bpe({"a": 0})))
-    shared = shared_tokens(a, b, (10, 10))
-    assert (pairs(shared), shared.by) == ([(0, 3), (1, 1), (4, 2)], TEXT)
-    assert pairs(shared_tokens(b, packed(tmp_path / "c", ["b", "a"]), (10, 10))) == [(1, 0), (3, 1)]
-
-
 def test_the_marks_of_wordpiece_in_a_gguf_file_are_turned_back(tmp_path):
     a = repo(tmp_path / "a", vocab_txt="[CLS]\nplay\n##ing\n")
     b = packed(tmp_path / "b", ["ing", "\u2581play", "[CLS]"], kind="bert")
     assert pairs(shared_tokens(a, b, (3, 3))) == [(0, 2), (1, 1), (2, 0)]
-
-
-def test_a_gguf_file_without_tokens_shares_rows_with_a_model_of_as_many(tmp_path):
-    a, b = repo(tmp_path / "a", vocab_txt="x\ny\n"), packed(tmp_path / "b", [])
-    assert shared_tokens(a, b, (4, 4)).by == NUMBER
-    with pytest.raises(NothingToCompare, match="b has no tokenizer"):
-        shared_tokens(a, b, (4, 5))

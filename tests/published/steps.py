@@ -12,14 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests import gguf_models, onnx_models
-from tests.checkpoint.formats import test_awq as awq
 from tests.checkpoint.formats import test_bitsandbytes as bnb
 from tests.checkpoint.formats import test_fp8 as fp8
 from tests.checkpoint.formats import test_gptq as gptq
 from tests.checkpoint.formats import test_hqq as hqq
-from tests.checkpoint.formats import test_mlx as mlx
 from tests.checkpoint.formats import test_torchao as torchao
-from tests.checkpoint.formats import test_torchao_quanto as quanto
 from tests.models import HEADS, WEIGHTS, Trap, edit_json, shard, spoil
 
 INDEX, GRAPH = "model.safetensors.index.json", "onnx/model.onnx"
@@ -124,7 +121,7 @@ def quantized(pack: Any, **settings: Any) -> Step:
 
 def eight_bit_mlx(folder: Path) -> None:
     plain = apart(folder)
-    mlx.released(plain, folder, bits=8)
+    hqq.released(plain, folder, bits=8)
     shutil.rmtree(plain)
 
 
@@ -400,8 +397,8 @@ STEPS: dict[str, Step] = {
     "autoround": quantized(gptq.gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
     "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
     "hqq": quantized(hqq.hqq(), quant_method="hqq"),
-    "quanto": quantized(quanto.rows(torch.int8)),
-    "awq": quantized(awq.awq(), **awq.AWQ),
+    "quanto": quantized(torchao.quanto(torch.int8)),
+    "awq": quantized(gptq.awq(), **gptq.AWQ),
     "bnb_four_bits": quantized(bnb.four_bits(), **bnb.FOUR),
     "bnb_eight_bits": quantized(bnb.eight_bits, **bnb.EIGHT),
     "bfloat16": cast(torch.bfloat16),

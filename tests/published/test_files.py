@@ -12,12 +12,11 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from tests.checkpoint.formats import test_awq as awq
 from tests.checkpoint.formats import test_bitsandbytes as bnb
 from tests.checkpoint.formats import test_compressed_tensors as compressed
 from tests.checkpoint.formats import test_fp8 as fp8
 from tests.checkpoint.formats import test_gptq as gptq
-from tests.checkpoint.formats import test_mlx as mlx
+from tests.checkpoint.formats import test_hqq as hqq
 from tests.invoking import check, lineage
 from tests.long import first_with
 from tests.models import card, edit_json, family, shard, spoil, tiny_llama
@@ -46,11 +45,11 @@ def by_width(narrow, wide):
 
 FP8, NVFP4 = (compressed.case(name)[0] for name in ("FP8, naive", "NVFP4"))
 PACKS = {
-    "awq": awq.awq(),
+    "awq": gptq.awq(),
     "fp8": fp8.whole,
     "fp8 by row": rows_of_fp8,
     "gptq": gptq.gptq(),
-    "mlx": by_width(mlx.packed(4), mlx.packed(8, 16)),
+    "mlx": by_width(hqq.mlx(4), hqq.mlx(8, 16)),
     "mlx mxfp4": lambda matrix: {".weight": torch.zeros(len(matrix), 4, dtype=torch.uint32), ".scales": matrix[:, :1]},
     "modelopt awq": lambda matrix: {".weight": matrix.to(torch.uint8), ".weight_scale": matrix[:, :1]},
     "nf4": bnb.four_bits(),

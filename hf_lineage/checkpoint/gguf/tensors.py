@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, Levels, Step, table, uniform, within_blocks
+from hf_lineage.checkpoint.formats.grid import E2M1
 from hf_lineage.checkpoint.gguf.files import GgufTensor, read_head
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import ranged
@@ -207,7 +208,6 @@ VECTORS = (
 )
 """Why no bound holds for each number of IQ1, IQ2 and IQ3: a code stands for a whole vector."""
 NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-E2M1 = (-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6)
 LEAST = b"\x01\x00"
 """The smallest number of float16: the step of a scale that is small."""
 TOGETHER = 256

@@ -1,10 +1,12 @@
 """compressed-tensors: written and decoded by the library itself."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from tests.quantizing import BASE, assert_decoded, decoded, matrices, put_beside, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, matrices, put, refused, repacked
 
 
 def scheme(**weights):
@@ -16,14 +18,10 @@ def scheme(**weights):
 def extremes(matrix, args):
     """The smallest and the largest number of every block, in the shape of the scales."""
     rows, columns = matrix.shape
-    if args.strategy == "tensor":
-        return matrix.amin().reshape(1), matrix.amax().reshape(1)
-    if args.strategy == "block":
-        tall, wide = args.block_structure
-        cells = matrix.reshape(rows // tall, tall, columns // wide, wide)
-        return cells.amin(dim=(1, 3)), cells.amax(dim=(1, 3))
-    cells = matrix.reshape(rows, -1, args.group_size if args.strategy in ("group", "tensor_group") else columns)
-    return cells.amin(dim=2), cells.amax(dim=2)
+    blocks = {"tensor": (rows, columns), "block": args.block_structure, "channel": (1, columns)}
+    tall, wide = blocks.get(args.strategy, (1, args.group_size))
+    low, high = matrix.reshape(rows // tall, tall, columns // wide, wide).transpose(1, 2).flatten(2).aminmax(dim=2)
+    return (low.reshape(1), high.reshape(1)) if args.strategy == "tensor" else (low, high)
 
 
 def compressed(form, whole=None, **weights):
@@ -70,7 +68,7 @@ def dequantized(parts, form, **weights):
     return dequantize(numbers, scale, args=args.weights, global_scale=state.get("weight_global_scale"))
 
 
-FLOAT8 = {"num_bits": 8, "type": "float"}
+FLOAT8, FLOAT4 = ({"num_bits": bits, "type": "float"} for bits in (8, 4))
 PACK, INT, FLOAT, NVFP4, MXFP4 = (f"{name}-quantized" for name in ("pack", "int", "float", "nvfp4-pack", "mxfp4-pack"))
 CASES = {
     "4 bits, groups": (PACK, {"num_bits": 4, "group_size": 32, "strategy": "group"}),
@@ -87,11 +85,8 @@ CASES = {
     "FP8, blocks": (FLOAT, {**FLOAT8, "strategy": "block", "block_structure": [16, 32]}),
     "FP8, naive": ("naive-quantized", {**FLOAT8, "strategy": "channel"}),
     "MXFP8": ("mxfp8-quantized", {**FLOAT8, "strategy": "group", "group_size": 32, "scale_dtype": torch.uint8}),
-    "MXFP4": (
-        MXFP4,
-        {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "scale_dtype": torch.uint8},
-    ),
-    "NVFP4": (NVFP4, {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}),
+    "MXFP4": (MXFP4, {**FLOAT4, "strategy": "group", "group_size": 32, "scale_dtype": torch.uint8}),
+    "NVFP4": (NVFP4, {**FLOAT4, "strategy": "tensor_group", "group_size": 16}),
 }
 
 
@@ -103,10 +98,8 @@ def case(name):
 @pytest.mark.few(8)
 @pytest.mark.parametrize("name", CASES)
 def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
-    (form, weights), (pack, stated) = CASES[name], case(name)
-    assert_decoded(
-        tmp_path / "model", pack, stated, lambda matrix: dequantized(pack(matrix), form, **weights), rtol=3e-7
-    )
+    (form, weights), (pack, stated), model = CASES[name], case(name), tmp_path / "model"
+    assert_decoded(model, pack, stated, lambda matrix: dequantized(pack(matrix), form, **weights), rtol=3e-7)
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -139,74 +132,48 @@ def test_columns_may_be_in_another_order_than_their_groups(ordered, tmp_path):
 
 
 UP = "model.layers.1.mlp.up_proj"
-
-
-put = put_beside(f"{UP}.")
+PART = f"{UP}.weight_"
 PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
 DAMAGE = {
-    "no scales": (PACKED, put("weight_scale", None), f"{UP}.weight_scale is missing, and {UP}.weight_packed"),
-    "no shape": (PACKED, put("weight_shape", None), f"{UP}.weight_shape is missing"),
-    "no zero points": (PACKED, put("weight_zero_point", None), f"{UP}.weight_zero_point is missing"),
-    "another shape": (PACKED, put("weight_shape", torch.tensor([96, 256])), f"{UP}.weight_shape says another shape"),
-    "no sizes": (PACKED, put("weight_shape", torch.tensor([0, -1])), f"{UP}.weight_shape says 0 x -1, which is not"),
-    "too many sizes": (PACKED, put("weight_shape", torch.tensor([1, 2, 3])), f"{UP}.weight_shape has shape (3,), but"),
-    "few words": (
-        PACKED,
-        put("weight_packed", torch.zeros(256, 3).int()),
-        f"{UP} has 1 bits, shape (256, 96) and scales",
-    ),
-    "too few scales": (PACKED, put("weight_scale", torch.ones(256, 2)), "scales of shape (256, 2), which no group"),
-    "no numbers": (
-        PACKED,
-        put("weight_scale", torch.full((256, 3), torch.nan)),
-        f"{UP}.weight_scale holds scales that ar",
-    ),
-    "no such group": (
-        PACKED,
-        put("weight_g_idx", torch.full((96,), 3).int()),
-        f"{UP}.weight_g_idx names a group that is",
-    ),
-    "too few scales of bytes": (BYTES, put("weight_scale", torch.ones(255, 1)), "scales of shape (255, 1), which no g"),
-    "two scales of the whole": (
-        NV,
-        put("weight_global_scale", torch.ones(2)),
-        f"{UP} has 2 scales of the whole matrix",
-    ),
-    "a scale of nothing": (
-        NV,
-        put("weight_global_scale", torch.zeros(1)),
-        f"{UP}.weight_scale holds scales that are n",
-    ),
-    "scales of another number": (NV, put("weight_scale", torch.ones(256, 6)), f"{UP}.weight_scale is stored as F32"),
-    "an odd row": (NV, put("weight_packed", torch.zeros(256, 47, dtype=torch.uint8)), "has 94 numbers in a row, which"),
+    "no scales": (PACKED, "scale", None, f"{PART}scale is missing, and {PART}packed"),
+    "no shape": (PACKED, "shape", None, f"{PART}shape is missing"),
+    "no zero points": (PACKED, "zero_point", None, f"{PART}zero_point is missing"),
+    "another shape": (PACKED, "shape", torch.tensor([96, 256]), f"{PART}shape says another shape"),
+    "no sizes": (PACKED, "shape", torch.tensor([0, -1]), f"{PART}shape says 0 x -1, which is not"),
+    "too many sizes": (PACKED, "shape", torch.tensor([1, 2, 3]), f"{PART}shape has shape (3,), but"),
+    "few words": (PACKED, "packed", torch.zeros(256, 3).int(), f"{UP} has 1 bits, shape (256, 96) and scales"),
+    "too few scales": (PACKED, "scale", torch.ones(256, 2), "and scales of shape (256, 2), which no group"),
+    "no numbers": (PACKED, "scale", torch.full((256, 3), torch.nan), f"{PART}scale holds scales that ar"),
+    "no such group": (PACKED, "g_idx", torch.full((96,), 3).int(), f"{PART}g_idx names a group that is"),
+    "too few scales of bytes": (BYTES, "scale", torch.ones(255, 1), "and scales of shape (255, 1), which no g"),
+    "two scales of the whole": (NV, "global_scale", torch.ones(2), f"{UP} has 2 scales of the whole matrix"),
+    "a scale of nothing": (NV, "global_scale", torch.zeros(1), f"{PART}scale holds scales that are n"),
+    "scales of another number": (NV, "scale", torch.ones(256, 6), f"{PART}scale is stored as F32"),
+    "an odd row": (NV, "packed", torch.zeros(256, 47).byte(), f"{UP} has 94 numbers in a row, which"),
 }
 
 
-@pytest.mark.parametrize(("name", "damage", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_what_does_not_fit_is_one_clear_line(name, damage, message, tmp_path):
-    pack, stated = case(name)
-    error = refused(tmp_path, pack, stated, damage)
+@pytest.mark.parametrize(("name", "end", "part", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_what_does_not_fit_is_one_clear_line(name, end, part, message, tmp_path):
+    error = refused(tmp_path, *case(name), put(f"{PART}{end}", part))
     assert error.startswith("CheckpointError: ")
     assert message in error
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        None,
-        {},
-        [],
-        {"group_0": None},
-        {"group_0": {"weights": None}},
-        {"group_0": {"weights": {"num_bits": 8, "strategy": "group", "group_size": 32}}},
-        {"group_0": {"weights": {"num_bits": 4, "strategy": "group", "group_size": 64}}},
-        {"group_0": {"weights": {"num_bits": 4, "strategy": "group", "group_size": -1}}},
-        {"group_0": {"weights": {"num_bits": 4, "strategy": "tensor"}}},
-        {"group_0": {"weights": {"num_bits": 4, "strategy": "block", "block_structure": [0, 0]}}},
-        {"group_0": {"weights": {"num_bits": 4, "strategy": ["group"], "group_size": 32}}},
-        {"group_0": {"weights": {"num_bits": "4", "group_size": 32}}},
-    ],
+ODD_WEIGHTS = (
+    None,
+    {"num_bits": 8, "strategy": "group", "group_size": 32},
+    {"num_bits": 4, "strategy": "group", "group_size": 64},
+    {"num_bits": 4, "strategy": "group", "group_size": -1},
+    {"num_bits": 4, "strategy": "tensor"},
+    {"num_bits": 4, "strategy": "block", "block_structure": [0, 0]},
+    {"num_bits": 4, "strategy": ["group"], "group_size": 32},
+    {"num_bits": "4", "group_size": 32},
 )
+ODD_GROUPS: list[Any] = [None, {}, [], {"group_0": None}, *({"group_0": {"weights": one}} for one in ODD_WEIGHTS)]
+
+
+@pytest.mark.parametrize("groups", ODD_GROUPS)
 def test_settings_that_do_not_fit_are_one_clear_line(groups, tmp_path):
     pack, stated = case("4 bits, groups")
     error = refused(tmp_path, pack, stated | {"config_groups": groups})

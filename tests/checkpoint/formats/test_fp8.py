@@ -3,19 +3,19 @@
 Four-bit floats: the experts of gpt-oss as transformers converts them, NVFP4 as compressed-tensors unpacks it.
 """
 
-import json
+import functools
 import math
 import re
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
-from tests.models import WEIGHTS, edit_json, spoil
+from tests.conformance.models import tiny_model
+from tests.models import edit_json, spoil
 from tests.quantizing import assert_decoded, opened, put, refused, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
@@ -59,44 +59,21 @@ def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
     assert_decoded(tmp_path / "model", nvfp4, MODELOPT, expected)
 
 
-WIDTH, HIDDEN, EXPERTS, LAYERS = 64, 96, 4, 2
-CONFIG = {
-    "architectures": ["GptOssForCausalLM"],
-    "model_type": "gpt_oss",
-    "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "num_local_experts": EXPERTS,
-    "num_experts_per_tok": 2,
-}
+@functools.cache
+def trained(seed):
+    """A small model of the class of gpt-oss: four experts of 64 by 96 in each of its two layers, (experts, in, out)."""
+    model = tiny_model("GptOssForCausalLM", {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16})
+    random = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        drawn = torch.randn(parameter.shape, generator=random) / parameter.shape[-1] ** 0.5
+        constant = torch.full(parameter.shape, float(name.endswith("norm.weight")))
+        parameter.data = drawn if parameter.ndim > 1 else constant
+    return model.bfloat16()
 
 
 def gpt_oss(folder, seed):
-    """A small model of this class, as it is trained: its experts not quantized, (experts, in, out)."""
-    random = torch.Generator().manual_seed(seed)
-
-    def drawn(*shape):
-        return torch.randn(*shape, generator=random).bfloat16() / shape[-1] ** 0.5
-
-    tensors = {"model.embed_tokens.weight": drawn(50, WIDTH), "model.norm.weight": torch.ones(WIDTH)}
-    for layer in range(LAYERS):
-        start = f"model.layers.{layer}"
-        for norm in ("input_layernorm", "post_attention_layernorm"):
-            tensors[f"{start}.{norm}.weight"] = torch.ones(WIDTH)
-        for role, rows in (("q", WIDTH), ("k", WIDTH // 2), ("v", WIDTH // 2), ("o", WIDTH)):
-            tensors[f"{start}.self_attn.{role}_proj.weight"] = drawn(rows, WIDTH)
-            tensors[f"{start}.self_attn.{role}_proj.bias"] = torch.zeros(rows)
-        tensors[f"{start}.mlp.router.weight"] = drawn(EXPERTS, WIDTH)
-        tensors[f"{start}.mlp.router.bias"] = torch.zeros(EXPERTS)
-        tensors[f"{start}.self_attn.sinks"] = torch.zeros(CONFIG["num_attention_heads"])
-        tensors[f"{start}.mlp.experts.gate_up_proj"] = drawn(EXPERTS, WIDTH, 2 * HIDDEN)
-        tensors[f"{start}.mlp.experts.gate_up_proj_bias"] = torch.zeros(EXPERTS, 2 * HIDDEN)
-        tensors[f"{start}.mlp.experts.down_proj"] = drawn(EXPERTS, HIDDEN, WIDTH)
-        tensors[f"{start}.mlp.experts.down_proj_bias"] = torch.zeros(EXPERTS, WIDTH)
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    save_file(tensors, folder / WEIGHTS)
+    """The same on the disk, its experts not quantized."""
+    trained(seed).save_pretrained(folder)
     return folder
 
 
@@ -112,21 +89,22 @@ def blocks_of_four_bits(stack):
     return packed, (powers + 127).to(torch.uint8)
 
 
-def packed(folder):
+def in_four_bits(folder, seed):
     """The same model with its experts in MXFP4."""
 
     def change(tensors):
         for name in [name for name in tensors if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
             tensors[f"{name}_blocks"], tensors[f"{name}_scales"] = blocks_of_four_bits(tensors.pop(name))
 
-    (folder / "config.json").write_text(json.dumps(CONFIG | {"quantization_config": {"quant_method": "mxfp4"}}))
-    return spoil(folder, change)
+    spoil(gpt_oss(folder, seed), change)
+    edit_json(folder / "config.json", quantization_config={"quant_method": "mxfp4"})
+    return folder
 
 
 def test_the_experts_of_gpt_oss_are_those_of_transformers(tmp_path):
     from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
-    plain, checkpoint = opened(gpt_oss(tmp_path / "plain", 0)), opened(packed(gpt_oss(tmp_path / "model", 0)))
+    plain, checkpoint = opened(gpt_oss(tmp_path / "plain", 0)), opened(in_four_bits(tmp_path / "model", 0))
     for name, info in plain.tensors.items():
         assert checkpoint.tensors[name].shape == info.shape
         if "experts" in name and "bias" not in name:
@@ -134,25 +112,6 @@ def test_the_experts_of_gpt_oss_are_those_of_transformers(tmp_path):
             expected = convert_moe_packed_tensors(*blocks_of_four_bits(stack)).float().numpy()
             np.testing.assert_array_equal(checkpoint.read(name).astype(np.float32), expected)
             assert checkpoint.read(name).dtype.name == "bfloat16"
-
-
-DOWN = "model.layers.0.mlp.experts.down_proj"
-
-
-@pytest.mark.parametrize(
-    ("end", "part", "message"),
-    [
-        ("_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
-        ("_scales", torch.zeros(4, 64, 2, dtype=torch.uint8), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
-        ("_scales", torch.full((4, 64, 3), 255, dtype=torch.uint8), f"{DOWN}_scales holds scales that are not finite"),
-        ("_blocks", torch.zeros(4, 64, 48, dtype=torch.uint8), "has shape (4, 64, 48), which does not fit experts in"),
-        ("_blocks", torch.zeros(4, 64, 3, 8, dtype=torch.uint8), "which does not fit experts in blocks of 32"),
-    ],
-)
-def test_what_does_not_fit_of_four_bits_is_one_clear_line(end, part, message, tmp_path):
-    folder = spoil(packed(gpt_oss(tmp_path / "model", 0)), put(f"{DOWN}{end}", part))
-    with pytest.raises(CheckpointError, match=re.escape(message)):
-        opened(folder).read(DOWN)
 
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
@@ -185,7 +144,16 @@ def whole(matrix):
     return {**packed, ".weight_scale": packed[".weight_scale"].reshape(()), ".input_scale": torch.tensor(0.1)}
 
 
+def pairs(matrix):
+    """Two numbers of four bits to a byte, as in the experts of DeepSeek's fourth version."""
+    random, (rows, columns) = torch.Generator().manual_seed(0), matrix.shape
+    packed = torch.randint(-128, 128, (rows, columns // 2), dtype=torch.int8, generator=random)
+    powers = torch.randint(117, 127, (rows, columns // 32), dtype=torch.uint8, generator=random)
+    return {".weight": packed, ".weight_scale_inv": powers.view(torch.float8_e8m0fnu)}
+
+
 PACKS = {
+    "FP4": (pairs, FP8),
     "per tensor": (whole, FP8),
     "per tensor, two dimensions": (blocks(0, 0), FP8),
     "per row": (blocks(1, 0, end=".weight_scale"), {"quant_method": "fbgemm_fp8"}),
@@ -206,71 +174,45 @@ def dequantized(parts):
     return Fp8Dequantize(None)._dequantize_one(parts[".weight"], scales, torch.float32)
 
 
-@pytest.mark.parametrize("name", [name for name in PACKS if "ragged" not in name])
+@pytest.mark.parametrize("name", PACKS)
 def test_decoded_matrices_are_those_of_transformers(name, tmp_path):
-    pack, settings = PACKS[name]
-    assert_decoded(tmp_path / "model", pack, settings, lambda matrix: dequantized(pack(matrix)))
-
-
-def test_blocks_with_ragged_edges_are_decoded_as_compressed_tensors_does(tmp_path):
+    """Where blocks have ragged edges, those of compressed-tensors, as transformers does not decode such ones."""
     from compressed_tensors.entrypoints.convert.converters import FP8BlockDequantizer
 
-    pack, settings = PACKS["blocks with ragged edges"]
+    pack, settings = PACKS[name]
     library = FP8BlockDequantizer(weight_block_size=(40, 56), dtype=torch.float32)
 
     def expected(matrix):
         parts = pack(matrix)
-        return library._create_dequantized_weight(parts[".weight"], parts[".weight_scale_inv"])
+        ragged = "ragged" in name
+        return library._create_dequantized_weight(*parts.values()) if ragged else dequantized(parts)
 
     assert_decoded(tmp_path / "model", pack, settings, expected)
 
 
 UP = "model.layers.0.mlp.up_proj"
-SCALES = f"{UP}.weight_scale_inv"
+SCALES, NOT_FINITE = f"{UP}.weight_scale_inv", "holds scales that are not finite"
+NO_BLOCKS_OF = "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
 DAMAGE = {
     "no scale": (put(SCALES, None), f"{UP}.weight is stored as F8_E4M3 without its scales"),
-    "too few scales": (
-        put(SCALES, torch.ones(3, 3)),
-        "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
-        "(`weight_block_size`: [16, 3",
-    ),
-    "no numbers": (
-        put(SCALES, torch.full((16, 3), math.nan)),
-        f"{SCALES} holds scales that are not finite; the weights",
-    ),
+    "too few scales": (put(SCALES, torch.ones(3, 3)), f"{NO_BLOCKS_OF}(`weight_block_size`: [16, 3"),
+    "no numbers": (put(SCALES, torch.full((16, 3), math.nan)), f"{SCALES} {NOT_FINITE}; the weights"),
     "scales as integers": (put(SCALES, torch.ones(16, 3).int()), f"{SCALES} is stored as I32, but its format needs"),
-    "a weight that is no matrix": (
-        put(f"{UP}.weight", torch.zeros(24576).to(E4M3)),
-        f"{UP}.weight has shape (24576,), which is not the shape of a matrix",
-    ),
+    "no matrix": (put(f"{UP}.weight", torch.zeros(9).to(E4M3)), f"{UP}.weight has shape (9,), which is not the shape"),
 }
 
 
 @pytest.mark.parametrize(("change", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
-    pack, settings = PACKS["blocks"]
-    said = refused(tmp_path, pack, settings, change)
-    assert said.startswith("CheckpointError: org/model: model.layers.0") or "scales that are not finite" in said
+    said = refused(tmp_path, *PACKS["blocks"], change)
+    assert said.startswith("CheckpointError: org/model: model.layers.0") or NOT_FINITE in said
     assert message in said
 
 
 @pytest.mark.parametrize("size", [None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9]])
 def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
-    pack, settings = PACKS["blocks"]
-    said = refused(tmp_path, pack, settings | {"weight_block_size": size})
+    said = refused(tmp_path, blocks(16, 32), FP8 | {"weight_block_size": size})
     assert "which does not fit the blocks of a matrix of" in said
-
-
-def test_two_numbers_of_four_bits_to_a_byte_are_decoded_as_transformers_does(tmp_path):
-    """So are the experts of DeepSeek's fourth version."""
-
-    def pack(matrix):
-        random = torch.Generator().manual_seed(0)
-        packed = torch.randint(-128, 128, (len(matrix), matrix.shape[1] // 2), dtype=torch.int8, generator=random)
-        powers = torch.randint(117, 127, (len(matrix), matrix.shape[1] // 32), dtype=torch.uint8, generator=random)
-        return {".weight": packed, ".weight_scale_inv": powers.view(torch.float8_e8m0fnu)}
-
-    assert_decoded(tmp_path / "model", pack, FP8, lambda matrix: dequantized(pack(matrix)))
 
 
 SIZE = (16, 32)
@@ -310,7 +252,7 @@ def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
     assert [part.shape[0] for part in one.parts(["one"]).values()] == [1, 1]  # no other expert is read
 
 
-@pytest.mark.parametrize("form", [lambda folder, seed: packed(gpt_oss(folder, seed)), stacked], ids=["MXFP4", "FP8"])
+@pytest.mark.parametrize("form", [in_four_bits, stacked])
 def test_quantized_experts_are_related_to_the_trained_ones_and_others_are_not(form, tmp_path):
     base = gpt_oss(tmp_path / "base", 0)
     outcome = verdict(base, form(tmp_path / "child", 0))
@@ -319,17 +261,31 @@ def test_quantized_experts_are_related_to_the_trained_ones_and_others_are_not(fo
     assert verdict(base, form(tmp_path / "other", 1)).code == "unrelated"
 
 
+DOWN = "model.layers.0.mlp.experts.down_proj"
+NO_STACK = "which do not fit stacked experts; have the weights saved again"
+NO_BLOCKS = "has shape {}, which does not fit experts in blocks of 32"
+
+
 @pytest.mark.parametrize(
-    ("scales", "message"),
+    ("form", "end", "part", "message"),
     [
-        (torch.ones(3, 2, 1), "which do not fit stacked experts; have the weights saved again"),
-        (torch.ones(()), "which do not fit stacked experts; have the weights saved again"),
-        (torch.full((4,), torch.nan), f"{STACK}_scale_inv holds scales that are not finite"),
-        (torch.ones(4, 3, 7), f"{STACK}_scale_inv has shape (3, 7), which does not fit the blocks of a matrix"),
+        (in_four_bits, "_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
+        (in_four_bits, "_scales", torch.zeros(4, 64, 2).byte(), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
+        (in_four_bits, "_scales", torch.full((4, 64, 3), 255).byte(), f"{DOWN}_scales {NOT_FINITE}"),
+        (in_four_bits, "_blocks", torch.zeros(4, 64, 48).byte(), NO_BLOCKS.format((4, 64, 48))),
+        (in_four_bits, "_blocks", torch.zeros(4, 64, 3, 8).byte(), NO_BLOCKS.format((4, 64, 3, 8))),
+        (stacked, "_scale_inv", torch.ones(3, 2, 1), NO_STACK),
+        (stacked, "_scale_inv", torch.ones(()), NO_STACK),
+        (stacked, "_scale_inv", torch.full((4,), torch.nan), f"{DOWN}_scale_inv {NOT_FINITE}"),
+        (
+            stacked,
+            "_scale_inv",
+            torch.ones(4, 3, 7),
+            f"{DOWN}_scale_inv has shape (3, 7), which does not fit the blocks",
+        ),
     ],
 )
-def test_scales_that_do_not_fit_a_stack_are_one_clear_line(scales, message, tmp_path):
-    folder = spoil(stacked(tmp_path / "model", 0), put(f"{STACK}_scale_inv", scales))
-    with pytest.raises(CheckpointError) as caught:
-        opened(folder).read(STACK)
-    assert message in str(caught.value)
+def test_what_does_not_fit_a_stack_is_one_clear_line(form, end, part, message, tmp_path):
+    folder = spoil(form(tmp_path / "model", 0), put(f"{DOWN}{end}", part))
+    with pytest.raises(CheckpointError, match=re.escape(message)):
+        opened(folder).read(DOWN)

@@ -1,86 +1,51 @@
-"""GPTQ: written as gptqmodel packs it, decoded as gptqmodel dequantizes it (its loops stand here, in torch)."""
+"""GPTQ, AWQ and AutoRound: packed as their libraries pack, and decoded as they decode.
+
+GPTQ is written here as gptqmodel writes it and AWQ as AutoAWQ does; AutoRound is what auto-round 0.16.1 stored.
+"""
+
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from tests.quantizing import assert_decoded, put_beside, refused
+from tests.checkpoint.conftest import words
+from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, put_beside, refused, repacked
 
 GROUP = 32
 
 
 def quantized(matrix, bits, group, symmetric, order):
     """Integers (in, out), scales and zero points (groups, out), and the group of each input."""
-    columns = matrix.T
-    inputs = len(columns)
-    groups = torch.arange(inputs) // group
+    columns, most = matrix.T, 2**bits - 1
+    groups = torch.arange(len(columns)) // group
     if order:
-        groups = groups[torch.randperm(inputs, generator=torch.Generator().manual_seed(3))]
-    most = 2**bits - 1
-    scales, zeros = [], []
-    for number in range(int(groups.max()) + 1):
-        some = columns[groups == number]
-        low, high = some.amin(dim=0).clamp(max=0), some.amax(dim=0).clamp(min=0)
-        if symmetric:
-            high = torch.maximum(-low, high)
-            low = -high
-        scale = ((high - low) / most).clamp(min=1e-6).half()
-        scales.append(scale)
-        zeros.append(
-            torch.full_like(low, 2 ** (bits - 1)) if symmetric else (-low / scale.float()).round().clamp(1, most)
-        )
-    scales, zeros = torch.stack(scales), torch.stack(zeros).int()
+        groups = groups[torch.randperm(len(columns), generator=torch.Generator().manual_seed(3))]
+    ends = [columns[groups == number].aminmax(dim=0) for number in range(int(groups.max()) + 1)]
+    low, high = torch.stack([end.min for end in ends]).clamp(max=0), torch.stack([end.max for end in ends]).clamp(min=0)
+    high = torch.maximum(-low, high) if symmetric else high
+    low = -high if symmetric else low
+    scales = ((high - low) / most).clamp(min=1e-6).half()
+    zeros = torch.full_like(low, 2 ** (bits - 1)) if symmetric else (-low / scales.float()).round().clamp(1, most)
     integers = (columns / scales.float()[groups] + zeros[groups]).round().clamp(0, most).int()
-    return integers, scales, zeros, groups.int()
+    return integers, scales, zeros.int(), groups.int()
 
 
-def packed_rows(integers, bits):
-    """`pack_original` of gptqmodel: rows of integers into rows of words."""
-    values = integers.numpy().astype(np.uint32)
-    rows = np.zeros((len(values) * bits // 32, values.shape[1]), np.uint32)
-    if bits != 3:
-        factor = 32 // bits
-        for row in range(len(rows)):
-            for j in range(factor):
-                rows[row] |= values[row * factor + j] << np.uint32(bits * j)
-        return torch.from_numpy(rows.view(np.int32))
-    i = row = 0
-    while row < len(rows):
-        for j in range(i, i + 10):
-            rows[row] |= values[j] << np.uint32(3 * (j - i))
-        i += 10
-        rows[row] |= values[i] << np.uint32(30)
-        row += 1
-        rows[row] |= (values[i] >> np.uint32(2)) & np.uint32(1)
-        i += 1
-        for j in range(i, i + 10):
-            rows[row] |= values[j] << np.uint32(3 * (j - i) + 1)
-        i += 10
-        rows[row] |= values[i] << np.uint32(31)
-        row += 1
-        rows[row] |= (values[i] >> np.uint32(1)) & np.uint32(3)
-        i += 1
-        for j in range(i, i + 10):
-            rows[row] |= values[j] << np.uint32(3 * (j - i) + 2)
-        i += 10
-        row += 1
-    return torch.from_numpy(rows.view(np.int32))
+def packed(integers, bits):
+    """Rows of integers as rows of words."""
+    return torch.from_numpy(words(integers.numpy(), bits).view(np.int32))
 
 
 def gptq(bits=4, group=GROUP, symmetric=True, order=False, version=1, index=True):
     def pack(matrix):
         if bits == 3 and len(matrix) % 32:  # what cannot be packed stays as it is
             return {".weight": matrix}
-        integers, scales, zeros, groups = quantized(
-            matrix, bits, len(matrix.T) if group == -1 else group, symmetric, order
-        )
-        stored = {
-            ".qweight": packed_rows(integers, bits),
-            ".qzeros": packed_rows((zeros - (1 if version == 1 else 0)).T, bits).T,
-            ".scales": scales,
-            ".g_idx": groups,
-        }
-        return stored if index else {end: part for end, part in stored.items() if end != ".g_idx"}
+        size = matrix.shape[1] if group == -1 else group
+        integers, scales, zeros, groups = quantized(matrix, bits, size, symmetric, order)
+        zeros = zeros - (1 if version == 1 else 0)
+        stored = {".qweight": packed(integers.T, bits).T, ".qzeros": packed(zeros, bits), ".scales": scales}
+        return stored | ({".g_idx": groups} if index else {})
 
     return pack
 
@@ -89,21 +54,14 @@ def dequantized(matrix, bits=4, group=GROUP, symmetric=True, order=False, **_):
     """`dequantize_weight` of gptqmodel's TorchLinear, of the integers before they were packed."""
     if bits == 3 and len(matrix) % 32:
         return matrix
-    size = len(matrix.T) if group == -1 else group
+    size = matrix.shape[1] if group == -1 else group
     integers, scales, zeros, groups = quantized(matrix, bits, size, symmetric, order)
     return (scales.float()[groups] * (integers - zeros[groups]).float()).T
 
 
 def settings(bits=4, group=GROUP, symmetric=True, order=False, version=1, index=True):
-    kind = {1: "gptq", 2: "gptq_v2"}[version]
-    return {
-        "quant_method": "gptq",
-        "bits": bits,
-        "group_size": group,
-        "sym": symmetric,
-        "desc_act": order,
-        "checkpoint_format": kind,
-    }
+    sizes = {"bits": bits, "group_size": group, "sym": symmetric, "desc_act": order}
+    return {"quant_method": "gptq", **sizes, "checkpoint_format": {1: "gptq", 2: "gptq_v2"}[version]}
 
 
 VARIANTS = {
@@ -127,7 +85,7 @@ def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
     assert_decoded(model, pack, stated, lambda matrix: dequantized(matrix, **variant))
 
 
-def test_matrices_of_other_bits_are_read_by_their_shape_where_the_settings_are_dynamic(tmp_path):
+def test_where_the_settings_are_dynamic_matrices_of_other_bits_are_read_by_shape(tmp_path):
     def pack(matrix):
         return gptq(bits=8, group=16)(matrix) if matrix.shape[0] == 256 else gptq()(matrix)
 
@@ -137,9 +95,87 @@ def test_matrices_of_other_bits_are_read_by_their_shape_where_the_settings_are_d
     assert_decoded(tmp_path / "model", pack, settings() | {"dynamic": {"+:.*up_proj": {"bits": 8}}}, expected)
 
 
-UP = "model.layers.0.mlp.up_proj"
+AWQ: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
+ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 
+def awq(symmetric=False, group=GROUP):
+    """As AutoAWQ's `from_linear`: eight columns, in this order, into one of words."""
+
+    def pack(matrix):
+        integers, scales, zeros, _ = quantized(matrix, 4, matrix.shape[1] if group == -1 else group, symmetric, False)
+        weights, points = (packed(one.reshape(-1, 8)[:, ORDER].reshape(one.shape), 4) for one in (integers, zeros))
+        return {".qweight": weights, ".scales": scales} | ({} if symmetric else {".qzeros": points})
+
+    return pack
+
+
+AWQ_VARIANTS = {
+    "zero points": ({}, AWQ),
+    "no zero points": ({"symmetric": True}, AWQ | {"zero_point": False}),
+    "whole columns": ({"group": -1}, AWQ | {"group_size": -1}),
+    "upper case": ({}, AWQ | {"version": "GEMM"}),
+}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("variant", "stated"), AWQ_VARIANTS.values(), ids=AWQ_VARIANTS)
+def test_decoded_matrices_of_awq_are_those_of_compressed_tensors(variant, stated, tmp_path):
+    """Integers around zero, scales and zero points, as it converts them, and then its formula."""
+    from compressed_tensors.entrypoints.convert.converters import AutoAWQConverter
+
+    library, pack = AutoAWQConverter(group_size=stated["group_size"], zero_point=stated["zero_point"]), awq(**variant)
+
+    def expected(matrix):
+        parts = pack(matrix)
+        given = (parts.get(end) for end in (".qweight", ".scales", ".qzeros"))
+        integers, scales, zeros = library._convert_gemm_module(*given)
+        zeros = torch.zeros(scales.shape) if zeros is None else zeros
+        size = integers.shape[1] // scales.shape[1]
+        return (integers - zeros.repeat_interleave(size, 1)) * scales.float().repeat_interleave(size, 1)
+
+    assert_decoded(tmp_path / "model", pack, stated, expected)
+
+
+VECTORS = load_file("tests/data/autoround.safetensors")
+"""By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
+CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
+ROUND = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True}
+PACKS = {
+    "GPTQ's layout": (gptq(index=False), ROUND | {"packing_format": "auto_round:auto_gptq"}),
+    "AWQ's layout": (awq(), ROUND | {"packing_format": "auto_round:auto_awq"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_matrix_is_decoded_as_auto_round_does(case, tmp_path):
+    packing, _, bits = case.rpartition(".")
+    said = {"quantization_config": ROUND | {"packing_format": packing, "bits": int(bits), "sym": False}}
+    np.testing.assert_allclose(*of_library(VECTORS, case, tmp_path, said), rtol=1e-3, atol=1e-6)
+
+
+def test_where_nothing_is_said_the_layout_is_that_of_gptq_and_bits_may_differ(tmp_path):
+    names = [name for name, matrix in matrices(BASE).items() if matrix.shape[0] == 256]
+    extra = {name: {"bits": 8, "data_type": "int"} for name in names} | {"model.norm": 7}
+
+    def pack(matrix):
+        return gptq(bits=8 if matrix.shape[0] == 256 else 4, index=False)(matrix)
+
+    first, second, mixed = (
+        decoded(repacked(BASE, tmp_path / name, packing, **ROUND, **said))
+        for name, packing, said in (
+            ("a", gptq(index=False), {}),
+            ("b", gptq(index=False), {"backend": "auto_round:gptq"}),
+            ("c", pack, {"extra_config": extra}),
+        )
+    )
+    for module, matrix in matrices(BASE).items():
+        np.testing.assert_array_equal(first[module], second[module])
+        np.testing.assert_allclose(first[module], matrix, atol=0.1)
+        np.testing.assert_allclose(mixed[module], matrix, atol=4e-3 if module in names else 0.1)
+
+
+UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"
 change = put_beside(UP)
 DAMAGE = {
     "no scales": (change(".scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
@@ -151,10 +187,7 @@ DAMAGE = {
     "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
     "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),
     "zero points of another shape": (change(".qzeros", torch.zeros(3, 31).int()), "has shape (3, 31), but the"),
-    "infinite scales": (
-        change(".scales", torch.full((3, 256), torch.inf)),
-        f"{UP}.scales holds scales that are not fi",
-    ),
+    "infinite scales": (change(".scales", torch.full((3, 256), torch.inf)), f"{UP}.scales holds scales that are not"),
     "no such group": (
         change(".g_idx", torch.full((96,), 3).int()),
         f"{UP}.g_idx names a group that is not among its 3",
@@ -164,33 +197,60 @@ DAMAGE = {
     "indices as a matrix": (change(".g_idx", torch.zeros(2, 48).int()), "has shape (2, 48), but the"),
     "nothing": (change(".qweight", torch.zeros(0, 256).int()), "has shape (0, 256), which is not the sha"),
 }
+AWQ_DAMAGE = {
+    "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
+    "no scales": (change(".scales", None), f"{UP}.scales is missing"),
+    "few zero points": (change(".qzeros", torch.zeros(3, 31).int()), f"{UP}.qzeros has shape (3, 31), but the rest of"),
+    "no numbers": (change(".scales", torch.full((3, 256), torch.nan)), f"{UP}.scales holds scales that are not finite"),
+    "no matrix": (
+        change(".qweight", torch.zeros(96).int()),
+        f"{UP}.qweight has shape (96,), which is not the shape of",
+    ),
+}
+DAMAGED = [
+    pytest.param(pack, stated, *row, id=f"{stated['quant_method']}: {name}")
+    for pack, stated, table in ((gptq(), settings(), DAMAGE), (awq(), AWQ, AWQ_DAMAGE))
+    for name, row in table.items()
+]
 
 
-@pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
-    error = refused(tmp_path, gptq(), settings(), damage)
+@pytest.mark.parametrize(("pack", "stated", "damage", "message"), DAMAGED)
+def test_what_does_not_fit_is_one_clear_line(pack, stated, damage, message, tmp_path):
+    error = refused(tmp_path, pack, stated, damage)
     assert error.startswith("CheckpointError: ")
     assert message in error
+
+
+NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
 
 
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        ({"bits": 3}, "CheckpointError: org/model: model.layers.0.mlp.down_proj is packed in 32 words a column,"),
+        ({"bits": 3}, f"CheckpointError: org/model: {DOWN} is packed in 32 words a column,"),
         ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
         ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
         ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
         ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),
         ({"group_size": [32]}, "`group_size` of quantization_config must be a positive integer, not [32]"),
+        ({"checkpoint_format": "marlin"}, f"{NOT_DECODED} as GPTQ in the layout m"),
+        ({"checkpoint_format": ["gptq"]}, f"{NOT_DECODED} as GPTQ in the layout ["),
+        (AWQ | {"version": "gemv"}, f"{NOT_DECODED} as AWQ in the layout gemv; hf"),
+        (AWQ | {"version": ["gemm"]}, f"{NOT_DECODED} as AWQ in the layout ['gemm'];"),
         (
-            {"checkpoint_format": "marlin"},
-            "NothingToCompare: org/model: the weights are stored as GPTQ in the layout m",
+            AWQ | {"bits": 8},
+            "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of quan",
         ),
-        (
-            {"checkpoint_format": ["gptq"]},
-            "NothingToCompare: org/model: the weights are stored as GPTQ in the layout [",
-        ),
+        (AWQ | {"group_size": 128}, f"CheckpointError: org/model: {DOWN}.scales has shape (8, 96), but"),
+        (AWQ | {"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
+        (ROUND | {"packing_format": "auto_round:nvfp4"}, f"{NOT_DECODED} by AutoRound in"),
+        (ROUND | {"packing_format": ["auto_round"]}, f"{NOT_DECODED} by AutoRound in"),
+        (ROUND | {"bits": 8}, f"CheckpointError: org/model: {DOWN} has scales for"),
+        (ROUND | {"group_size": 64}, f"CheckpointError: org/model: {DOWN} has scales for 8 groups"),
+        (ROUND | {"group_size": None}, "`group_size` of quantization_config must be a positive integer, not None"),
     ],
 )
 def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
-    assert message in refused(tmp_path, gptq(), settings() | stated)
+    stated = settings() | stated
+    pack = {"gptq": gptq(), "awq": awq(), "auto-round": gptq(index=False)}[stated["quant_method"]]
+    assert message in refused(tmp_path, pack, stated)

@@ -11,18 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.checkpoint.formats import grid
-from hf_lineage.checkpoint.formats.grid import (
-    E2M1,
-    PAIRS,
-    Grid,
-    across,
-    down,
-    finite,
-    pairs,
-    period,
-    words,
-    write_pairs,
-)
 from hf_lineage.errors import CheckpointError
 from tests.properties import cases
 
@@ -40,9 +28,9 @@ def packed(matrix, bits, dimension):
 
 @pytest.mark.parametrize(("bits", "length", "values"), [(2, 1, 16), (3, 3, 32), (4, 1, 8), (6, 3, 16), (8, 1, 4)])
 def test_numbers_begin_with_a_word_again_after_a_period(bits, length, values):
-    assert period(bits) == (length, values)
-    assert words(values, bits) == length
-    assert words(values + 1, bits) == length + 1
+    assert grid.period(bits) == (length, values)
+    assert grid.words(values, bits) == length
+    assert grid.words(values + 1, bits) == length + 1
 
 
 @given(bits=st.integers(1, 8), rows=st.integers(1, 80), columns=st.integers(1, 80), data=st.data())
@@ -51,7 +39,7 @@ def test_some_rows_are_unpacked_from_either_direction(bits, rows, columns, data)
     matrix = numbers(bits, rows, columns)
     start = data.draw(st.integers(0, rows - 1))
     some = slice(start, data.draw(st.integers(start + 1, rows)))
-    for unpack, dimension in ((down, 0), (across, 1)):
+    for unpack, dimension in ((grid.down, 0), (grid.across, 1)):
         target = np.empty(matrix[some].shape, np.float32)
         unpack(packed(matrix, bits, dimension), bits)(some, target)
         np.testing.assert_array_equal(target, matrix[some])
@@ -59,36 +47,29 @@ def test_some_rows_are_unpacked_from_either_direction(bits, rows, columns, data)
 
 def test_the_numbers_of_a_word_may_stand_in_another_order():
     target = np.empty((1, 8), np.float32)
-    across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
+    grid.across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
     assert target.tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
 
 
 BYTES = np.arange(256, dtype=np.uint8)
 
 
-def test_the_sixteen_numbers_are_those_of_ml_dtypes():
-    np.testing.assert_array_equal(E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
-
-
 @pytest.mark.parametrize("low_first", [True, False])
-def test_a_byte_is_two_numbers(low_first):
+def test_a_byte_is_two_numbers_of_ml_dtypes(low_first):
+    np.testing.assert_array_equal(grid.E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
     target = np.empty((2, 256), np.float32)
-    write_pairs(pairs(low_first, *E2M1), BYTES.reshape(2, 128), target)
+    grid.write_pairs(grid.pairs(low_first, *grid.E2M1), BYTES.reshape(2, 128), target)
     first, second = (BYTES & 15, BYTES >> 4) if low_first else (BYTES >> 4, BYTES & 15)
-    assert target.ravel().tolist() == [E2M1[half] for both in zip(first, second, strict=True) for half in both]
+    assert target.ravel().tolist() == [grid.E2M1[half] for both in zip(first, second, strict=True) for half in both]
+    signed = np.empty(512, np.float32)
+    grid.write_pairs(grid.pairs(low_first, *grid.E2M1), BYTES.view(np.int8), signed)
+    np.testing.assert_array_equal(signed, target.ravel())
 
 
-def test_bytes_with_a_sign_are_read_alike():
-    target = np.empty(512, np.float32)
-    write_pairs(PAIRS, BYTES.view(np.int8), target)
-    assert target[2 * 0x2F :][:2].tolist() == [-6.0, 1.0]
-
-
-def test_powers_of_two_are_those_of_ml_dtypes():
-    powers = BYTES[:255].view(ml_dtypes.float8_e8m0fnu)
-    np.testing.assert_array_equal(finite("", BYTES[:255]), powers.astype(np.float32))
-    with pytest.raises(CheckpointError):
-        finite("", BYTES)
+def test_of_the_usual_pairs_the_lower_half_comes_first():
+    target = np.empty(2, np.float32)
+    grid.write_pairs(grid.PAIRS, np.array([0x2F], np.int8), target)
+    assert target.tolist() == [-6.0, 1.0]
 
 
 SHAPES = [(7, 10), (8, 12), (1, 1), (64, 3)]
@@ -108,7 +89,7 @@ def expected(numbers, block, scales, zeros):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at_once, monkeypatch):
     monkeypatch.setattr(grid, "AT_ONCE", at_once)
-    random, blocks = np.random.default_rng(0), Grid(shape, block)
+    random, blocks = np.random.default_rng(0), grid.Grid(shape, block)
     numbers, scales, zeros = (random.integers(-8, 8, size).astype(np.float32) for size in (shape, *2 * [blocks.cells]))
 
     def unpack(rows, target):
@@ -119,19 +100,21 @@ def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at
 
 
 def test_columns_of_one_block_need_not_lie_side_by_side():
-    blocks = Grid((2, 4), (1, 2), columns=np.array([1, 0, 1, 0]))
+    blocks = grid.Grid((2, 4), (1, 2), columns=np.array([1, 0, 1, 0]))
     scales = np.array([[2, 3], [5, 7]], np.float32)
 
     def unpack(rows, target):
         target[...] = 1
 
     np.testing.assert_array_equal(blocks.decoded(unpack, scales), [[3, 2, 3, 2], [7, 5, 7, 5]])
-    turned = Grid((4, 2), (2, 1), rows=np.array([1, 0, 1, 0]))
+    turned = grid.Grid((4, 2), (2, 1), rows=np.array([1, 0, 1, 0]))
     np.testing.assert_array_equal(turned.decoded(unpack, scales.T), [[3, 7], [2, 5], [3, 7], [2, 5]])
 
 
-@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
-def test_scales_that_are_not_finite_are_an_error_with_their_name(odd):
-    with pytest.raises(CheckpointError, match=r"up_proj\.scales holds scales that are not finite"):
-        finite("up_proj.scales", np.array([1, odd], np.float16))
-    assert finite("", np.array([0.5], np.float16)).dtype == np.float32
+def test_scales_are_finite_or_an_error_with_their_name():
+    powers = BYTES[:255].view(ml_dtypes.float8_e8m0fnu)
+    np.testing.assert_array_equal(grid.finite("", BYTES[:255]), powers.astype(np.float32))
+    assert grid.finite("", np.array([0.5], np.float16)).dtype == np.float32
+    for odd in (BYTES, *(np.array([1, number], np.float16) for number in (np.inf, -np.inf, np.nan))):
+        with pytest.raises(CheckpointError, match=r"up_proj\.scales holds scales that are not finite"):
+            grid.finite("up_proj.scales", odd)

@@ -1,18 +1,32 @@
-"""HQQ: held against what hqq 0.2.8 packed and decoded, and what does not fit is refused."""
+"""HQQ and MLX: held against what hqq 0.2.8 and mlx 0.32.4 packed and decoded; what does not fit is refused."""
+
+import shutil
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file as numpy_file
+from safetensors.numpy import save_file
 from safetensors.torch import load_file
 
-from tests.models import spoil
+from hf_lineage.checkpoint.formats.hqq import MLX_BITS
+from tests.checkpoint.conftest import words
+from tests.models import WEIGHTS, edit_json, spoil, tiny_llama
 from tests.quantizing import BASE, of_library, opened, put, refused, repacked
 
-VECTORS = load_file("tests/data/hqq.safetensors")
-"""By bits and axis: a matrix (8, 64) in groups of 32 as hqq packed it, and as it decoded it."""
-CASES = sorted({".".join(name.split(".")[:2]) for name in VECTORS})
+VECTORS, OF_MLX = (load_file(f"tests/data/{name}.safetensors") for name in ("hqq", "mlx"))
+"""By bits and axis, or bits and group: a matrix as the library packed it, and as it decoded it."""
+CASES, MLX_CASES = (sorted({".".join(name.split(".")[:2]) for name in vectors}) for vectors in (VECTORS, OF_MLX))
 SETTINGS = {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64, "axis": 1}}}
 PACKINGS = {8: "8bit_u8", 4: "4bit_u8", 2: "2bit_u8", 3: "3bit_32"}
+
+
+def letters(text):
+    return torch.tensor([ord(letter) for letter in text], dtype=torch.uint8)
+
+
+def number(value):
+    return torch.tensor(value, dtype=torch.int32)
 
 
 def hqq(bits=4, axis=1, group=32):
@@ -28,26 +42,21 @@ def hqq(bits=4, axis=1, group=32):
         missing = -len(integers) % planes
         pieces = torch.cat([integers, torch.zeros(missing, integers.shape[1], dtype=torch.int32)]).chunk(planes)
         packed = sum(piece << (bits * (planes - 1 - place)) for place, piece in enumerate(pieces))
-        return {
+        sizes = {".nbits": number(bits), ".group_size": number(group), ".axis": number(axis)}
+        return sizes | {
             ".W_q": packed if bits == 3 else packed.to(torch.uint8),
             ".scale": scale.half(),
             ".zero": zero.half(),
-            ".nbits": torch.tensor(bits, dtype=torch.int32),
             ".shape": torch.tensor(matrix.shape),
-            ".group_size": torch.tensor(group, dtype=torch.int32),
-            ".axis": torch.tensor(axis, dtype=torch.int32),
-            ".packing": torch.tensor([ord(letter) for letter in PACKINGS[bits]], dtype=torch.uint8),
-            ".view_as_float": torch.tensor(0, dtype=torch.uint8),
-            ".stores_quant_config": torch.tensor(1, dtype=torch.uint8),
+            ".packing": letters(PACKINGS[bits]),
+            ".view_as_float": number(0).byte(),
+            ".stores_quant_config": number(1).byte(),
         }
 
     return pack
 
 
-PACKS = {
-    **{f"{bits} bits": (hqq(bits), SETTINGS) for bits in PACKINGS},
-    "4 bits, groups of columns": (hqq(4, axis=0), SETTINGS),
-}
+PACKS = {f"{bits} bits": (hqq(bits), SETTINGS) for bits in PACKINGS}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -57,29 +66,20 @@ def test_a_matrix_is_decoded_as_hqq_does(case, tmp_path):
 
 def test_the_vectors_are_of_every_width_and_both_axes():
     assert [f"{bits}.{axis}" for bits in (1, 2, 3, 4, 8) for axis in (0, 1)] == CASES
+    assert {int(case.split(".")[0]) for case in MLX_CASES} == set(MLX_BITS)
 
 
-UP = "model.layers.0.mlp.up_proj"
-LATER = "model.layers.1.mlp.up_proj"
-
-
-def letters(text):
-    return torch.tensor([ord(letter) for letter in text], dtype=torch.uint8)
-
-
-def number(value):
-    return torch.tensor(value, dtype=torch.int32)
-
-
+UP, LATER = "model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj"
+NO_SIZES = "does not say its shape and its groups"
 DAMAGE = {
     "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, and"),
     "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, and"),
     "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), but the"),
-    "an absurd shape": (f"{UP}.shape", torch.tensor([2**40, 2**40]), "does not say its shape and its groups"),
-    "a shape that is none": (f"{UP}.shape", torch.tensor([-1, 96]), "does not say its shape and its groups"),
-    "a group of nothing": (f"{UP}.group_size", number(0), "does not say its shape and its gr"),
+    "an absurd shape": (f"{UP}.shape", torch.tensor([2**40, 2**40]), NO_SIZES),
+    "a shape that is none": (f"{UP}.shape", torch.tensor([-1, 96]), NO_SIZES),
+    "a group of nothing": (f"{UP}.group_size", number(0), NO_SIZES),
     "another group": (f"{UP}.group_size", number(64), f"{UP}.W_q has shape (384, 32), but the"),
-    "no axis": (f"{UP}.axis", number(2), "does not say its shape and its groups"),
+    "no axis": (f"{UP}.axis", number(2), NO_SIZES),
     "another packing": (f"{UP}.packing", letters("8bit_u8"), f"{UP}.W_q has shape (384, 32), but the rest of its"),
     "an unknown packing": (
         f"{UP}.packing",
@@ -91,12 +91,8 @@ DAMAGE = {
     "infinite scales": (f"{UP}.scale", torch.full((768, 1), torch.inf), "holds scales that are not finite"),
     "too long a description": (f"{UP}.packing", letters("4" * 5000), "takes 5000 bytes, too many for a description"),
     "another axis later": (f"{LATER}.axis", number(0), f"{LATER} is not stored like the matrices"),
+    "a matrix twice": (f"{UP}.weight", torch.ones(256, 96), f"{UP}.weight is stored in two ways, once as HQQ"),
 }
-
-
-@pytest.mark.parametrize(("name", "part", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
-    assert message in refused(tmp_path, hqq(), SETTINGS, put(name, part))
 
 
 def test_a_bias_beside_a_matrix_stays(tmp_path):
@@ -104,6 +100,89 @@ def test_a_bias_beside_a_matrix_stays(tmp_path):
     assert opened(spoil(folder, put(f"{UP}.bias", torch.ones(256)))).read(f"{UP}.bias").sum() == 256
 
 
-def test_a_file_may_not_hold_the_matrix_twice(tmp_path):
-    twice = refused(tmp_path, hqq(), SETTINGS, put(f"{UP}.weight", torch.ones(256, 96)))
-    assert f"{UP}.weight is stored in two ways, once as HQQ" in twice
+ENDS = ("weight", "scales", "biases")
+
+
+def quantized(values, bits, group):
+    """A matrix by the formula of MLX: a scale and a bias for each group, integers packed from the lowest bit on."""
+    grouped = values.astype(np.float32).reshape(len(values), -1, group)
+    low = grouped.min(axis=2, keepdims=True)
+    scales = np.maximum((grouped.max(axis=2, keepdims=True) - low) / (2**bits - 1), 1e-7)
+    codes = np.rint((grouped - low) / scales).clip(0, 2**bits - 1)
+    return words(codes.reshape(len(values), -1), bits), scales[..., 0], low[..., 0]
+
+
+def mlx(bits, group=32):
+    """A packing of a matrix, for the table of formats."""
+
+    def pack(matrix):
+        packed, scales, biases = map(torch.from_numpy, quantized(matrix.numpy(), bits, group))
+        return {".weight": packed, ".scales": scales.half(), ".biases": biases.half()}
+
+    return pack
+
+
+def released(source, folder, bits=4, group=32, **changes):
+    """A copy of a model as MLX stores it."""
+    shutil.copytree(source, folder)
+    stored = {}
+    for name, tensor in numpy_file(source / WEIGHTS).items():
+        plain = tensor.ndim == 1 or tensor.shape[1] % group
+        names = [name] if plain else [f"{name.removesuffix('weight')}{end}" for end in ENDS]
+        stored |= zip(names, [tensor] if plain else quantized(tensor, bits, group), strict=True)
+    save_file(stored, folder / WEIGHTS)
+    edit_json(folder / "config.json", quantization={"bits": bits, "group_size": group} | changes)
+    return folder
+
+
+MLX = {"bits": 4, "group_size": 32}
+MLX_DAMAGE = {
+    "no scales": (f"{UP}.scales", None, f"CheckpointError: org/model: {UP}.scales is missing, and"),
+    "few scales": (f"{UP}.scales", torch.ones(1, 3), f"{UP}.scales has shape (1, 3), but the rest of its matrix"),
+    "few biases": (f"{UP}.biases", torch.ones(1, 3), f"{UP}.biases has shape (1, 3), but the rest of its matrix"),
+    "other integers": (f"{UP}.weight", torch.zeros(256, 12).int(), f"{UP}.weight is stored as I32"),
+    "scales that are no numbers": (f"{UP}.scales", torch.full((256, 3), torch.nan), "holds scales that are not finite"),
+}
+DAMAGED = [
+    pytest.param(pack, stated, *row, id=f"{library}: {name}")
+    for library, pack, stated, table in (("hqq", hqq(), SETTINGS, DAMAGE), ("mlx", mlx(4), MLX, MLX_DAMAGE))
+    for name, row in table.items()
+]
+
+
+@pytest.mark.parametrize(("pack", "stated", "name", "part", "message"), DAMAGED)
+def test_what_does_not_fit_is_one_clear_line(pack, stated, name, part, message, tmp_path):
+    assert message in refused(tmp_path, pack, stated, put(name, part))
+
+
+@pytest.mark.parametrize("case", MLX_CASES)
+@pytest.mark.parametrize("key", ["quantization", "quantization_config"])
+def test_every_width_and_group_is_decoded_as_mlx_decodes_it(case, key, tmp_path):
+    bits, group = map(int, case.split("."))
+    found = of_library(OF_MLX, case, tmp_path, {key: {"bits": bits, "group_size": group}})
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-7)
+
+
+def test_one_matrix_may_have_settings_of_its_own(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    folder = released(base, tmp_path / "child", **{LATER: {"bits": 8, "group_size": 16}})
+    matrix = numpy_file(base / WEIGHTS)[f"{LATER}.weight"]
+    parts = dict(zip(ENDS, map(torch.from_numpy, quantized(matrix, 8, 16)), strict=True))
+    spoil(folder, lambda stored: stored.update({f"{LATER}.{end}": part for end, part in parts.items()}))
+    np.testing.assert_allclose(opened(folder).read(f"{LATER}.weight"), matrix, atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"group_size": 64}, "groups of 64 integers of 4 bits; have"),
+        ({"bits": 8}, "groups of 32 integers of 8 bits; have"),
+        ({"bits": 7}, "groups of 32 integers of 7 bits; have"),
+        ({"bits": "4"}, "`bits` of quantization_config must be a positive integer, not '4'"),
+        ({"mode": "mxfp4"}, "the weights are stored by MLX with the mode mxfp4, which is not"),
+    ],
+)
+def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
+    error = refused(tmp_path, mlx(4), MLX | stated)
+    assert error.startswith("NothingToCompare: " if "mode" in stated else "CheckpointError: ")
+    assert message in error

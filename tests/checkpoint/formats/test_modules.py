@@ -3,6 +3,7 @@
 Modules that config.json leaves out of the quantization are not judged if they are quantized all the same.
 """
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,20 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_lineage.checkpoint.formats.modules import (
-    CAST,
-    FLOATS,
-    KEYS,
-    Module,
-    Quantized,
-    count,
-    is_plain,
-    left_out,
-    method,
-    pair,
-    plain_tensors,
-    settings,
-)
+from hf_lineage.checkpoint.formats import modules
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -34,34 +22,21 @@ from tests.quantizing import BASE, decoded, refused, repacked
 UP = "model.layers.1.mlp.up_proj"
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize(
-    ("entry", "matched"),
-    [
-        (UP, True),
-        ("up_proj", True),
-        ("model.layers.1", True),
-        ("model.layers.1.mlp", True),
-        ("re:.*up_proj", True),
-        ("re:.*up_proj$", True),
-        (r"re:model\.layers\.\d+\.mlp.*", True),
-        ("re:.*mlp.(up|down)_proj", True),
-        ("model.layers.10", False),
-        ("model.layers.1.mlp.up", False),
-        ("re:.*self_attn.*", False),
-        ("re:visual.*", False),
-        ("lm_head", False),
-        (7, False),
-        ("", False),
-    ],
-)
+LEFT_OUT = [UP, "up_proj", "model.layers.1", "model.layers.1.mlp", "re:.*up_proj", "re:.*up_proj$"]
+LEFT_OUT += (r"re:model\.layers\.\d+\.mlp.*", "re:.*mlp.(up|down)_proj")
+TAKEN = ("model.layers.10", "model.layers.1.mlp.up", "re:.*self_attn.*", "re:visual.*", "lm_head", 7, "")
+MATCHED = dict.fromkeys(LEFT_OUT, True) | dict.fromkeys(TAKEN, False)
+
+
+@pytest.mark.parametrize("key", modules.KEYS)
+@pytest.mark.parametrize(("entry", "matched"), MATCHED.items())
 def test_a_module_is_left_out_by_its_name_or_by_a_pattern(key, entry, matched):
-    assert left_out({key: ["lm_head", entry]})(UP) is matched
+    assert modules.left_out({key: ["lm_head", entry]})(UP) is matched
 
 
 @pytest.mark.parametrize("value", [None, "up_proj", {"up_proj": 1}, 7, [["up_proj"]]])
 def test_anything_but_a_list_of_names_leaves_nothing_out(value):
-    assert not left_out({"ignore": value})(UP)
+    assert not modules.left_out({"ignore": value})(UP)
 
 
 @pytest.mark.parametrize(
@@ -69,19 +44,16 @@ def test_anything_but_a_list_of_names_leaves_nothing_out(value):
 )
 def test_a_pattern_that_could_take_for_ever_or_is_none_is_not_followed(entry):
     with pytest.raises(NothingToCompare, match="by a pattern that hf-lineage cannot read: "):
-        left_out({"ignore": [f"re:{entry}"]})
+        modules.left_out({"ignore": [f"re:{entry}"]})
 
 
-def test_the_worst_that_is_followed_takes_no_time():
-    matches = left_out({"ignore": ["re:.*a.*a.*b"] * 10})
+def test_the_worst_that_is_followed_takes_no_time_and_too_many_are_not_followed():
+    matches = modules.left_out({"ignore": ["re:.*a.*a.*b"] * 10})
     start = time.perf_counter()
     assert not matches("a" * 10**5)
     assert time.perf_counter() - start < 1
-
-
-def test_too_many_entries_are_not_followed():
     with pytest.raises(NothingToCompare, match="leaves 5000 modules out of the quantization, too many to follow"):
-        left_out({"ignore": ["a"] * 5000})
+        modules.left_out({"ignore": ["a"] * 5000})
 
 
 def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path):
@@ -114,47 +86,41 @@ def stored(dtype, *shape):
 
 
 BYTES = frozenset({"I8"})
-
-TOY = Quantized(
+TOY = modules.Quantized(
     "TOY",
     frozenset({"toy"}),
     (".bytes",),
     (".scale",),
     lambda module, _: module.tensor((2, 3), (".bytes",), as_stored, ""),
 )
-
 CONFIG = {"quantization_config": {"quant_method": "toy"}}
-
 WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), "norm.weight": stored("F32", 3)}
 
 
 def test_the_settings_are_those_of_the_configuration_in_either_place():
-    assert settings(CONFIG) == {"quant_method": "toy"}
-    assert settings({"compression_config": {"format": "dense"}}) == {"format": "dense"}
-    assert settings({"quantization_config": ["toy"]}) == settings({}) == {}
+    assert modules.settings(CONFIG) == {"quant_method": "toy"}
+    assert modules.settings({"compression_config": {"format": "dense"}}) == {"format": "dense"}
+    assert modules.settings({"quantization_config": ["toy"]}) == modules.settings({}) == {}
 
 
-@pytest.mark.parametrize("key", ["load_in_4bit", "load_in_8bit"])
-def test_the_older_settings_of_bitsandbytes_name_no_method(key):
-    assert method({"quantization_config": {key: True}}) == "bitsandbytes"
-
-
-@pytest.mark.parametrize(("said", "name"), [("toy", "toy"), ("TOY", "toy"), (None, ""), (["toy"], ""), (7, "")])
-def test_the_name_of_the_quantization_is_a_text_or_nothing(said, name):
-    assert method({"quantization_config": {"quant_method": said}}) == name
+def test_the_name_of_the_quantization_is_a_text_or_nothing_but_in_older_settings():
+    names = {"toy": "toy", "TOY": "toy", None: "", ("toy",): "", 7: ""}
+    assert {said: modules.method({"quantization_config": {"quant_method": said}}) for said in names} == names
+    for key in ("load_in_4bit", "load_in_8bit"):
+        assert modules.method({"quantization_config": {key: True}}) == "bitsandbytes"
 
 
 def test_a_number_of_the_settings_is_a_positive_integer_or_all():
-    assert count({"bits": 4}, "bits") == 4
-    assert count({}, "group_size", -1) == -1
+    assert modules.count({"bits": 4}, "bits") == 4
+    assert modules.count({}, "group_size", -1) == -1
     for odd in (0, -2, True, 2.0, "4", None, 2**40, [4]):
         with pytest.raises(CheckpointError, match="`bits` of quantization_config must be a positive integer, not"):
-            count({"bits": odd}, "bits")
+            modules.count({"bits": odd}, "bits")
 
 
 def test_a_pair_is_two_positive_integers_and_nothing_else():
-    assert pair([128, 64]) == (128, 64)
-    assert [pair(odd) for odd in (None, [1], [0, 1], ["1", 2], [True, 2], (1, 2), {1: 2, 2: 3})] == [None] * 7
+    assert modules.pair([128, 64]) == (128, 64)
+    assert [modules.pair(odd) for odd in (None, [1], [0, 1], ["1", 2], [True, 2], (1, 2), {1: 2, 2: 3})] == [None] * 7
 
 
 def test_a_format_is_recognised_by_its_name_and_by_a_packed_matrix():
@@ -172,62 +138,52 @@ def test_matrices_stand_for_their_parts_and_everything_else_is_plain():
     assert consumed.keys() == {"a.weight", "norm.weight"}
 
 
-@pytest.mark.parametrize("twin", ["F32", "I8"])
-def test_a_matrix_that_is_stored_in_two_ways_is_not_judged(twin):
-    with pytest.raises(NothingToCompare, match=r"a\.weight is stored in two ways, once as TOY: loaders disagree"):
-        TOY.tensors(WHOLE | {"a.weight": stored(twin, 2, 3)}, CONFIG)
-
-
-def test_eight_bit_floats_left_over_lack_their_scales():
+def test_a_matrix_that_is_stored_in_two_ways_or_lacks_its_scales_is_not_judged():
+    for twin in ("F32", "I8"):
+        with pytest.raises(NothingToCompare, match=r"a\.weight is stored in two ways, once as TOY: loaders disagree"):
+            TOY.tensors(WHOLE | {"a.weight": stored(twin, 2, 3)}, CONFIG)
     with pytest.raises(CheckpointError, match=r"b\.weight is stored as F8_E4M3 without its scales; have"):
         TOY.tensors(WHOLE | {"b.weight": stored("F8_E4M3", 2, 3)}, CONFIG)
 
 
 def test_a_part_that_is_missing_or_stored_otherwise_is_named():
-    module = Module("a", {".bytes": stored("I8", 2, 3), ".flat": stored("I8", 6), ".none": stored("I8", 0, 3)})
+    module = modules.Module("a", {".bytes": stored("I8", 2, 3), ".flat": stored("I8", 6), ".none": stored("I8", 0, 3)})
     assert module.shape(".bytes", BYTES) == module.matrix(".bytes", BYTES) == (2, 3)
-    for wrong, message in (
-        (lambda: module.shape(".scale", BYTES), r"a\.scale is missing, and a\.bytes cannot be decoded"),
-        (lambda: module.shape(".bytes", frozenset({"U8"})), r"a\.bytes is stored as I8, but its format needs U8"),
-        (
-            lambda: module.shape(".bytes", BYTES, (3, 2)),
-            r"a\.bytes has shape \(2, 3\), but the rest of its matrix needs",
-        ),
-        (lambda: module.matrix(".flat", BYTES), r"a\.flat has shape \(6,\), which is not the shape of a matrix"),
-        (lambda: module.matrix(".none", BYTES), r"a\.none has shape \(0, 3\), which is not the shape of a matrix"),
-    ):
-        with pytest.raises(CheckpointError, match=message):
-            wrong()
     assert str(module.damaged("holds no order")) == "a holds no order; have the weights saved again"
+    for read, asked, message in (
+        (module.shape, (".scale", BYTES), "a.scale is missing, and a.bytes cannot be decoded"),
+        (module.shape, (".bytes", frozenset({"U8"})), "a.bytes is stored as I8, but its format needs U8"),
+        (module.shape, (".bytes", BYTES, (3, 2)), "a.bytes has shape (2, 3), but the rest of its matrix needs"),
+        (module.matrix, (".flat", BYTES), "a.flat has shape (6,), which is not the shape of a matrix"),
+        (module.matrix, (".none", BYTES), "a.none has shape (0, 3), which is not the shape of a matrix"),
+    ):
+        with pytest.raises(CheckpointError, match=re.escape(message)):
+            read(*asked)
 
 
 QUANTIZED = {"quantization_config": {"quant_method": "gptq"}}
-
-
-def stored_plain(**dtypes):
-    return {name: StoredTensor(Path("file"), dtype, (2, 3), 0) for name, dtype in dtypes.items()}
+PACKED = {"a": stored("F32", 2, 3), "packed": stored("I32", 2, 3)}
 
 
 @pytest.mark.parametrize(
     ("tensors", "config", "recognised"),
     [
-        (stored_plain(a="F32", b="BF16"), {}, True),
-        (stored_plain(a="F32"), QUANTIZED, True),  # quantized only once it is loaded
-        (stored_plain(a="F32", counter="I64"), {}, True),
-        (stored_plain(a="F32", packed="I32"), QUANTIZED, False),
-        (stored_plain(a="F32", packed="I32"), {"quantization_config": None}, True),
+        ({"a": stored("F32", 2, 3), "b": stored("BF16", 2, 3)}, {}, True),
+        ({"a": stored("F32", 2, 3)}, QUANTIZED, True),  # quantized only once it is loaded
+        ({"a": stored("F32", 2, 3), "counter": stored("I64", 2, 3)}, {}, True),
+        (PACKED, QUANTIZED, False),
+        (PACKED, {"quantization_config": None}, True),
         ({}, QUANTIZED, True),
     ],
 )
 def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, config, recognised):
-    assert is_plain(tensors, config) is recognised
+    assert modules.is_plain(tensors, config) is recognised
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
-    (info,) = plain_tensors(stored_plain(a=dtype)).values()
+    (info,) = modules.plain_tensors({"a": stored(dtype, 2, 3)}).values()
     assert (info.shape, info.parts) == ((2, 3), ("a",))
-    if dtype in FLOATS | CAST:
-        assert info.refusal == ""
-    else:
-        assert info.refusal.startswith(f"is stored as {dtype}, and config.json does not say how")
+    why = f"is stored as {dtype}, and config.json does not say how"
+    assert info.refusal.startswith(why) != (dtype in modules.FLOATS | modules.CAST)
+    assert info.refusal or dtype in modules.FLOATS | modules.CAST

@@ -1,54 +1,74 @@
-"""torchao: matrices of one byte to a number, held against what torchao 0.18 writes and decodes."""
+"""torchao, quanto and BitNet: matrices of a byte or less to a number.
+
+torchao 0.18 and optimum-quanto 0.2.7 wrote and decoded what stands in `tests/data`; BitNet is as transformers packs it.
+"""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from hf_lineage.errors import NothingToCompare
 from tests.quantizing import BASE, assert_decoded, decoded, of_library, put, refused, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
+CONFIG = {"quantization_config": TORCHAO}
+VECTORS, OF_QUANTO = (load_file(f"tests/data/{name}.safetensors") for name in ("torchao", "quanto"))
+"""By its configuration, or its type: a matrix as the library stored it, and as it decoded it."""
+CASES = [(VECTORS, name, CONFIG) for name in sorted({name.rpartition(".")[0] for name in VECTORS})]
+CASES += [(OF_QUANTO, name, {}) for name in ("qint8", "qfloat8_e4m3fn", "qfloat8_e5m2")]
+DECODED = [-1.25, -1.0714285373687744, -0.4910714328289032, 0.4464285969734192]
+DECODED += [-0.8035714626312256, 0.8928571939468384, 0.3571428656578064, 0.2455357164144516]
+EIGHT_BITS = {
+    "fp8._weight_qdata": torch.tensor([[-448, -384, -176, 160, -288, 320, 128, 88]]).to(torch.float8_e4m3fn),
+    "fp8._weight_scale": torch.tensor([[0.0027901786379516125]]),
+    "fp8.decoded": torch.tensor([DECODED]),
+}
+"""What Float8WeightOnlyConfig stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, and made of it again."""
+CASES.append((EIGHT_BITS, "fp8", CONFIG))
 
-VECTORS = load_file("tests/data/torchao.safetensors")
-"""By its configuration: a matrix (6, 64) as torchao 0.18 stored it, and as it decoded it."""
 
-CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
+@pytest.mark.parametrize(("vectors", "case", "config"), CASES, ids=[case for _, case, _ in CASES])
+def test_bytes_are_decoded_as_torchao_and_quanto_do(vectors, case, config, tmp_path):
+    """Also those of four bits, which torchao keeps in a byte each where groups of a row share a scale."""
+    np.testing.assert_array_equal(*of_library(vectors, case, tmp_path, config), strict=True)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_integers_in_bytes_are_decoded_as_torchao_does(case, tmp_path):
-    """Also those of four bits, which it keeps in a byte each where groups of a row share a scale."""
-    np.testing.assert_array_equal(*of_library(VECTORS, case, tmp_path, {"quantization_config": TORCHAO}), strict=True)
+def test_fewer_bits_of_quanto_are_refused_with_what_to_check(tmp_path):
+    how = "by quanto with fewer than eight bits, and their shapes are not stored"
+    what = "check the release in F16, BF16 or F32 instead"
+    with pytest.raises(NothingToCompare, match=f"^org/model: the weights are stored {how}; {what}$"):
+        of_library(OF_QUANTO, "qint4", tmp_path, {})
 
 
 def rows(dtype):
     """A packing with a scale for each row, as torchao does it."""
 
     def pack(matrix):
-        most = 127.5 if dtype == torch.int8 else 448.0
-        scales = matrix.abs().amax(dim=1, keepdim=True) / most
-        numbers = matrix / scales
+        scales = matrix.abs().amax(dim=1, keepdim=True) / (127.5 if dtype == torch.int8 else 448.0)
         if dtype != torch.int8:
-            return {"._weight_qdata": numbers.to(dtype), "._weight_scale": scales}
+            return {"._weight_qdata": (matrix / scales).to(dtype), "._weight_scale": scales}
         zeros = torch.zeros(scales.shape, dtype=torch.int8)
-        integers = numbers.round().clamp(-128, 127).to(dtype)
+        integers = (matrix / scales).round().clamp(-128, 127).to(dtype)
         return {"._weight_qdata": integers, "._weight_scale": scales, "._weight_zero_point": zeros}
 
     return pack
 
 
-def test_a_row_of_eight_bit_floats_is_decoded_as_torchao_does(tmp_path):
-    """What Float8WeightOnlyConfig stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, and made of it again."""
-    numbers = torch.tensor([[-448, -384, -176, 160, -288, 320, 128, 88]]).to(torch.float8_e4m3fn)
-    stored = {"a._weight_qdata": numbers, "a._weight_scale": torch.tensor([[0.0027901786379516125]])}
-    made = (
-        *(-1.25, -1.0714285373687744, -0.4910714328289032, 0.4464285969734192),
-        *(-0.8035714626312256, 0.8928571939468384, 0.3571428656578064, 0.2455357164144516),
-    )
-    stored["a.decoded"] = torch.tensor([made])
-    np.testing.assert_array_equal(*of_library(stored, "a", tmp_path, {"quantization_config": TORCHAO}), strict=True)
+def quanto(dtype):
+    """The same as quanto does it."""
+
+    def pack(matrix):
+        scales = matrix.abs().amax(dim=1, keepdim=True) / (127.0 if dtype == torch.int8 else torch.finfo(dtype).max)
+        numbers = matrix / scales
+        stored = (numbers.round() if dtype == torch.int8 else numbers).to(dtype)
+        ends = {".input_scale": torch.tensor(1.0), ".output_scale": torch.tensor(1.0)}
+        return {".weight._data": stored, ".weight._scale": scales} | ends
+
+    return pack
 
 
 def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
@@ -60,40 +80,16 @@ def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
         scales = torch.rand(cells, generator=random)
         return {"._weight_qdata": numbers, "._weight_scale": scales, "._weight_zero_point": zeros}
 
-    def grown(cells):
-        return cells.float().repeat_interleave(2, 0).repeat_interleave(32, 1)
-
     def expected(matrix):
-        parts = pack(matrix)
-        centred = parts["._weight_qdata"].float() - grown(parts["._weight_zero_point"])
-        return centred * grown(parts["._weight_scale"])
+        numbers, *cells = pack(matrix).values()
+        scales, zeros = (one.float().repeat_interleave(2, 0).repeat_interleave(32, 1) for one in cells)
+        return (numbers.float() - zeros) * scales
 
     assert_decoded(tmp_path / "model", pack, TORCHAO, expected)
 
 
-UP = "model.layers.0.mlp.up_proj"
-
-
-@pytest.mark.parametrize(
-    ("end", "part", "message"),
-    [
-        ("qdata", torch.zeros(256, 12, dtype=torch.int32), "NothingToCompare: org/model: the weights are stored as to"),
-        ("scale", None, "NothingToCompare: org/model: the weights are stored as torchao with I8; hf-lineage"),
-        (
-            "scale",
-            torch.ones(255, 1),
-            f"CheckpointError: org/model: {UP} has scales of shape (255, 1), which do not fit",
-        ),
-        ("scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale holds scales that are not finite"),
-        ("zero_point", torch.zeros(2, 1, dtype=torch.int8), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    damage = put(f"{UP}._weight_{end}", part)
-    assert message in refused(tmp_path, rows(torch.int8), TORCHAO, damage)
-
-
 BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
+DIVIDED = BITNET | {"linear_class": "bitlinear"}
 
 
 def ternary(matrix):
@@ -114,7 +110,7 @@ def bitnet(divides=False):
 
 PACKS = {
     "multiplied": (bitnet(), BITNET),
-    "divided": (bitnet(divides=True), BITNET | {"linear_class": "bitlinear"}),
+    "divided": (bitnet(divides=True), DIVIDED),
     "divided by default": (bitnet(divides=True), {"quant_method": "bitnet"}),
 }
 
@@ -128,13 +124,13 @@ def test_decoded_matrices_are_those_that_transformers_packed(name, tmp_path):
 def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_path):
     """The example in the docstring of `unpack_weights`."""
 
-    def pack(matrix):
+    def pack(_):
         packed = torch.tensor([[0b10100001, 0b00011000], [0b10010000, 0b00001010]], dtype=torch.uint8)
         return {".weight": packed, ".weight_scale": torch.ones(1)}
 
     expected = [[0, -1], [-1, 1], [-1, 1], [-1, 1], [1, 0], [0, -1], [1, -1], [1, -1]]
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **BITNET))
-    assert stored["model.layers.0.mlp.up_proj"].tolist() == expected
+    model = repacked(BASE, tmp_path / "model", pack, **BITNET)
+    assert decoded(model)["model.layers.0.mlp.up_proj"].tolist() == expected
 
 
 @pytest.mark.parametrize("changes", [{"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]}])
@@ -143,23 +139,41 @@ def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
     assert "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than" in error
 
 
+UP = "model.layers.0.mlp.up_proj"
+DAMAGED, NOT_DECODED = (
+    "CheckpointError: org/model: ",
+    "NothingToCompare: org/model: the weights are stored as torchao with ",
+)
+NOT_FINITE = "holds scales that are not finite"
+INTEGERS = (
+    ("_weight_qdata", torch.zeros(256, 12, dtype=torch.int32), f"{NOT_DECODED}I32"),
+    ("_weight_scale", None, f"{NOT_DECODED}I8; hf-lineage"),
+    ("_weight_scale", torch.ones(255, 1), f"{DAMAGED}{UP} has scales of shape (255, 1), which do not fit"),
+    ("_weight_scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale {NOT_FINITE}"),
+    ("_weight_zero_point", torch.zeros(2, 1).char(), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
+)
+QUANTO = (
+    ("weight._scale", None, f"{DAMAGED}{UP}.weight._scale is missing, and"),
+    ("weight._scale", torch.ones(255, 1), f"{UP} has scales of shape (255, 1), which do not fit the rows of a matrix"),
+    ("weight._scale", torch.full((256, 1), torch.nan), f"{UP}.weight._scale {NOT_FINITE}"),
+    ("weight._data", torch.zeros(256, 96).int(), f"{UP}.weight._data is stored as I32, but its format needs"),
+    ("weight._data", torch.zeros(256).char(), "has shape (256,), which is not the shape of a matrix"),
+)
+TERNARY = (
+    ("weight_scale", torch.ones(2), f"{DAMAGED}{UP} has 2 scales, not one; have the weights saved again"),
+    ("weight_scale", torch.tensor([torch.nan]), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
+    ("weight_scale", torch.ones(1).char(), f"{DAMAGED}{UP}.weight_scale is stored as I8, but its format needs"),
+    ("weight", torch.zeros(4).byte(), f"{DAMAGED}{UP}.weight has shape (4,), which is not the shape of a"),
+)
+PACKED: Any = ((rows(torch.int8), TORCHAO, INTEGERS), (quanto(torch.int8), {}, QUANTO), (bitnet(), BITNET, TERNARY))
+
+
 @pytest.mark.parametrize(
-    ("end", "part", "message"),
+    ("pack", "stated", "end", "part", "message"),
     [
-        (".weight_scale", torch.ones(2), f"{UP} has 2 scales, not one; have the weights saved again"),
-        (".weight_scale", torch.tensor([torch.nan]), f"{UP}.weight_scale holds scales that are not finite"),
-        (".weight_scale", torch.ones(1, dtype=torch.int8), f"{UP}.weight_scale is stored as I8, but its format needs"),
-        (".weight", torch.zeros(4, dtype=torch.uint8), f"{UP}.weight has shape (4,), which is not the shape of a"),
+        *((pack, stated, *row) for pack, stated, table in PACKED for row in table),
+        (bitnet(), DIVIDED, "weight_scale", torch.zeros(1), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_line_bitnet(end, part, message, tmp_path):
-    error = refused(tmp_path, bitnet(), BITNET, put(f"{UP}{end}", part))
-    assert error.startswith("CheckpointError: ")
-    assert message in error
-
-
-def test_a_scale_of_zero_divides_nothing(tmp_path):
-    error = refused(
-        tmp_path, bitnet(), BITNET | {"linear_class": "bitlinear"}, put(f"{UP}.weight_scale", torch.zeros(1))
-    )
-    assert f"{UP}.weight_scale holds scales that are not finite" in error
+def test_what_does_not_fit_is_one_clear_line(pack, stated, end, part, message, tmp_path):
+    assert message in refused(tmp_path, pack, stated, put(f"{UP}.{end}", part))

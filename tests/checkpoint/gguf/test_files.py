@@ -3,9 +3,10 @@
 What gguf's own writer wrote is read, and what is damaged or hostile is one clear line.
 """
 
+import contextlib
 import io
 import os
-import shutil
+import re
 import struct
 import subprocess
 import sys
@@ -32,12 +33,11 @@ from tests.published.spellings import TABLES
 def folder(tmp_path):
     """A folder with empty files of these names."""
 
-    def made(*names):
+    def made(*names, file=None):
         for name in names:
-            file = tmp_path / name
-            file.parent.mkdir(exist_ok=True)
-            file.write_bytes(b"")
-        return RepoRef("org/model", tmp_path)
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_bytes(b"")
+        return RepoRef("org/model", tmp_path, file=file)
 
     return made
 
@@ -47,100 +47,83 @@ def test_the_most_precise_file_by_its_name_is_the_model(folder, names, chosen):
     assert choose_files(folder(*names)) == tuple(chosen)
 
 
-def test_several_models_are_refused_with_their_names(folder):
-    with pytest.raises(NothingToCompare) as caught:
-        choose_files(folder("a-1b-Q8_0.gguf", "a-7b-Q8_0.gguf"))
-    assert str(caught.value) == (
-        "org/model holds several models as GGUF (a-1b-Q8_0.gguf, a-7b-Q8_0.gguf); name one by its path, or "
-        "with --file for the model that is judged; --file all judges each"
-    )
+WHICH = "name one by its path, or with --file for the model that is judged; --file all judges each"
+HAS, ALL_PARTS = "(it has a-Q8_0.gguf); name another", "download all parts of the model"
+REFUSED = [
+    (NothingToCompare, "a-1b.gguf a-7b.gguf", None, f" holds several models as GGUF (a-1b.gguf, a-7b.gguf); {WHICH}"),
+    (
+        CheckpointError,
+        "a-00001-of-00002.gguf",
+        None,
+        ": a-00002-of-00002.gguf is missing; download all parts of the model",
+    ),
+    (OptionError, "a-Q8_0.gguf a.safetensors", "nothing.gguf", f" has no GGUF file nothing.gguf {HAS}"),
+    (OptionError, "a-Q8_0.gguf a.safetensors", "../other.gguf", f" has no GGUF file ../other.gguf {HAS}"),
+]
 
 
-def test_a_missing_part_is_named(folder):
-    with pytest.raises(CheckpointError) as caught:
-        choose_files(folder("a-Q8_0-00001-of-00003.gguf", "a-Q8_0-00003-of-00003.gguf"))
-    assert str(caught.value) == "org/model: a-Q8_0-00002-of-00003.gguf is missing; download all parts of the model"
+@pytest.mark.parametrize(("kind", "names", "named", "said"), REFUSED)
+def test_several_models_and_files_that_are_not_there_are_refused_with_their_names(folder, kind, names, named, said):
+    with pytest.raises(kind, match=f"^org/model{re.escape(said)}$"):
+        choose_files(folder(*names.split(), file=named))
 
 
-def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder, tmp_path):
-    folder("a-Q8_0.gguf", "b/a-Q4_0-00001-of-00001.gguf", "model.safetensors")
-    repo = RepoRef("org/model", tmp_path, file="b/a-Q4_0-00001-of-00001.gguf")
-    assert choose_files(repo) == ("b/a-Q4_0-00001-of-00001.gguf",)
-    assert list_files(repo, ".gguf") == ["a-Q8_0.gguf", "b/a-Q4_0-00001-of-00001.gguf"]
+def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder):
+    named = "b/a-Q4_0-00001-of-00001.gguf"
+    repo = folder("a-Q8_0.gguf", named, "model.safetensors", file=named)
+    assert choose_files(repo) == (named,)
+    assert list_files(repo, ".gguf") == ["a-Q8_0.gguf", named]
 
 
-@pytest.mark.parametrize("named", ["nothing.gguf", "../other.gguf"])
-def test_a_file_that_is_not_there_is_an_error_of_the_option(folder, tmp_path, named):
-    folder("a-Q8_0.gguf", "model.safetensors")
-    with pytest.raises(OptionError) as caught:
-        choose_files(RepoRef("org/model", tmp_path, file=named))
-    assert str(caught.value) == f"org/model has no GGUF file {named} (it has a-Q8_0.gguf); name another"
+GIT_LFS = "is a pointer of git-lfs, not the weights; run `git lfs pull`"
+UNREAD = [(b"version https://git-lfs.github.com/spec/v1\n", GIT_LFS), (b"GGUF\3\0", "is truncated: it ends within its")]
 
 
-POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+@pytest.mark.parametrize(("content", "said"), [*UNREAD, (None, "is a link out of the model's folder")])
+def test_an_error_names_the_model_and_the_file(tmp_path, content, said):
+    file = tmp_path / "inside/a.gguf"
+    file.parent.mkdir()
+    (tmp_path / "b.gguf").write_bytes(content or b"GGUF")
+    if content is None:
+        file.symlink_to(tmp_path / "b.gguf")
+    else:
+        (tmp_path / "b.gguf").rename(file)
+    with pytest.raises(CheckpointError, match=rf"^org/model: .*a\.gguf {re.escape(said)}"):
+        read_head(RepoRef("org/model", file.parent), "a.gguf")
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (POINTER, "is a pointer of git-lfs, not the weights; run `git lfs pull`"),
-        (b"GGUF\3\0", "is truncated: it ends within its header; download it again"),
-    ],
-)
-def test_an_error_names_the_model_and_the_file(folder, tmp_path, content, said):
-    repo = folder("a.gguf")
-    (tmp_path / "a.gguf").write_bytes(content)
-    with pytest.raises(CheckpointError) as caught:
-        read_head(repo, "a.gguf")
-    assert str(caught.value).startswith(f"org/model: a.gguf {said}")
-
-
-def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path):
-    repo = folder("inside/a.gguf")
-    own = RepoRef("org/model", tmp_path / "inside")
-    (tmp_path / "inside/a.gguf").unlink()
-    (tmp_path / "b.gguf").write_bytes(b"GGUF")
-    (tmp_path / "inside/a.gguf").symlink_to(tmp_path / "b.gguf")
-    assert repo.heads == {}
-    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
-        read_head(own, "a.gguf")
-
-
-def test_of_a_file_on_the_hub_the_header_alone_is_fetched_once(online, tmp_path):
-    source = EXAMPLES / "fern/llama-finetune-a"
-    file = write(source, tmp_path / "published/a-Q8_0.gguf", kind=8, said={"general.name": "a name"})
-    here = read_head(RepoRef("here", file.parent), file.name)
+@pytest.fixture
+def published(online, tmp_path):
+    """A model on the Hub, and what its header is on this disk."""
+    file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "published/a.gguf", said={"general.name": "a name"})
     online.publish("fern/gguf", file.parent)
+    return read_head(RepoRef("here", file.parent), file.name).header
+
+
+def test_of_a_file_on_the_hub_the_header_alone_is_fetched_once(online, published, tmp_path):
     repo = resolve("fern/gguf")
-    assert choose_files(repo) == (file.name,)
-    found = read_head(repo, file.name)
-    assert found.header == here.header
-    assert found.stamp is None
-    assert found.downloaded == online.moved("fern/gguf") < file.stat().st_size / 4
+    assert choose_files(repo) == ("a.gguf",)
+    found = read_head(repo, "a.gguf")
+    assert (found.header, found.stamp) == (published, None)
+    assert found.downloaded == online.moved("fern/gguf") < (tmp_path / "published/a.gguf").stat().st_size / 4
     online.forget()
-    assert read_head(repo, file.name) is found
+    assert read_head(repo, "a.gguf") is found
     assert online.requests == []
 
 
-def test_a_longer_header_is_fetched_piece_by_piece(online, tmp_path, monkeypatch):
+def test_a_longer_header_is_fetched_piece_by_piece(online, published, monkeypatch):
     monkeypatch.setattr("hf_lineage.checkpoint.gguf.files.HEAD", 64)
-    source = EXAMPLES / "fern/llama-finetune-a"
-    file = write(source, tmp_path / "published/a.gguf")
-    online.publish("fern/gguf", file.parent)
-    found = read_head(resolve("fern/gguf"), file.name)
-    assert found.header == read_head(RepoRef("here", file.parent), file.name).header
+    found = read_head(resolve("fern/gguf"), "a.gguf")
+    assert found.header == published
     assert 4 < found.requests < 10
     assert online.twice() == []
 
 
-def test_a_file_that_the_cache_has_is_read_there(online, tmp_path):
-    file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "published/a.gguf")
-    online.publish("fern/gguf", file.parent)
+def test_a_file_that_the_cache_has_is_read_there(online, published):
     resolve("fern/gguf").fetch("a.gguf")
     online.forget()
     assert read_head(resolve("fern/gguf"), "a.gguf").stamp is not None
     assert online.moved() == 0
-    shutil.rmtree(file.parent)
 
 
 def written(folder: Path) -> Path:
@@ -165,6 +148,10 @@ def read(content: bytes) -> gguf_files.GgufHeader:
     return parse(io.BytesIO(content), len(content))
 
 
+def listed(content: bytes, name: str) -> tuple[str, ...]:
+    return texts(io.BytesIO(content), len(content), name)
+
+
 @pytest.fixture(scope="module")
 def content(tmp_path_factory):
     return written(tmp_path_factory.mktemp("gguf")).read_bytes()
@@ -186,18 +173,17 @@ def key(name, kind, value):
     return text(name) + struct.pack("<I", kind) + value
 
 
-def words(*values, count=None):
-    """A list of texts."""
-    return struct.pack("<IQ", 8, len(values) if count is None else count) + b"".join(map(text, values))
+def words(*values, count=None, kind=8):
+    """A list of texts, or a list that says that it is something else."""
+    return struct.pack("<IQ", kind, len(values) if count is None else count) + b"".join(map(text, values))
 
 
 def tensor(name="t", shape=(4,), kind=0, start=0):
     return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, start)
 
 
-def test_short_values_are_kept_and_long_ones_are_walked_over(content):
-    found = read(content)
-    assert found.metadata == {
+def test_short_values_are_kept_and_lists_are_read_when_they_are_asked_for(content):
+    assert read(content).metadata == {
         "general.architecture": "llama",
         "general.name": "a name",
         "llama.block_count": 2,
@@ -205,14 +191,10 @@ def test_short_values_are_kept_and_long_ones_are_walked_over(content):
         "llama.causal": True,
         "llama.heads": (4, 2),
     }
-
-
-def test_a_list_of_texts_is_read_when_it_is_asked_for():
-    content = header(keys=[key("first", 9, words("no")), key("words", 9, words("a", "", "ü")), key("x", 8, text("a"))])
-    read_as = {name: texts(io.BytesIO(content), len(content), name) for name in ("words", "x", "nothing")}
-    assert read_as == {"words": ("a", "", "ü"), "x": (), "nothing": ()}
-    numbers = header(keys=[key("words", 9, struct.pack("<IQI", 4, 1, 7))])
-    assert texts(io.BytesIO(numbers), len(numbers), "words") == ()
+    values = {"first": words("no"), "words": words("a", "", "ü"), "numbers": struct.pack("<IQI", 4, 1, 7)}
+    lists = header(keys=[*(key(name, 9, value) for name, value in values.items()), key("x", 8, text("a"))])
+    read_as = {name: listed(lists, name) for name in ("words", "x", "nothing", "numbers")}
+    assert read_as == {"words": ("a", "", "ü"), "x": (), "nothing": (), "numbers": ()}
 
 
 @pytest.mark.parametrize(
@@ -220,21 +202,16 @@ def test_a_list_of_texts_is_read_when_it_is_asked_for():
     [(2**62, "a list of 4611686018427387904 items"), (2**20 + 1, "a list of 1048577 texts"), (2**20, "is truncated")],
 )
 def test_a_list_of_too_many_texts_is_refused(count, said):
-    content = header(keys=[key("words", 9, words("a", count=count))])
     with pytest.raises(HeaderError, match=said):
-        texts(io.BytesIO(content), len(content), "words")
+        listed(header(keys=[key("words", 9, words("a", count=count))]), "words")
 
 
-def test_the_tensors_are_those_that_gguf_reads(tmp_path):
+def test_the_tensors_are_those_that_gguf_reads_and_another_alignment_moves_them(tmp_path):
     file = written(tmp_path)
-    reader = gguf.GGUFReader(str(file))
-    assert parse(file.open("rb"), file.stat().st_size).tensors == tuple(
+    assert read(file.read_bytes()).tensors == tuple(
         GgufTensor(each.name, tuple(int(n) for n in each.shape[::-1]), int(each.tensor_type), int(each.data_offset))
-        for each in reader.tensors
+        for each in gguf.GGUFReader(str(file)).tensors
     )
-
-
-def test_another_alignment_moves_the_numbers(tmp_path):
     out = gguf.GGUFWriter(str(tmp_path / "x.gguf"), "llama")
     out.add_custom_alignment(256)
     out.add_tensor("a", np.ones(4, np.float32))
@@ -246,6 +223,8 @@ def test_another_alignment_moves_the_numbers(tmp_path):
 
 
 SHORT = "is truncated: it ends within its header; download it again"
+NO_POWER = "general.alignment: 3, which is not a power of two"
+BOTH, AT_MOST = (2**40, 2**40), "hf-lineage reads at most"
 READ, NO = "only little-endian versions 2 and 3 are read; convert the model again", "do not trust it"
 BEYOND = "is truncated or damaged: its t does not begin within the file; download it again"
 HOSTILE = {
@@ -253,32 +232,20 @@ HOSTILE = {
     "nothing at all": (b"", SHORT),
     "the first version": (header(version=1), f"is of version 1; {READ}"),
     "another byte order": (header(version=3 << 24), f"is written for big-endian machines; {READ}"),
-    "a million keys": (header(counts=(0, 10**6)), f"claims 1000000 keys; hf-lineage reads at most {MOST_KEYS}; {NO}"),
-    "a million tensors": (
-        header(counts=(10**6, 0)),
-        f"claims 1000000 tensors; hf-lineage reads at most {MOST_TENSORS}; {NO}",
-    ),
+    "a million keys": (header(counts=(0, 10**6)), f"claims 1000000 keys; {AT_MOST} {MOST_KEYS}; {NO}"),
+    "a million tensors": (header(counts=(10**6, 0)), f"claims 1000000 tensors; {AT_MOST} {MOST_TENSORS}; {NO}"),
     "keys that are not there": (header(counts=(0, 5))[:24], SHORT),
     "a key twice": (header(keys=[key("a", 0, b"\0")] * 2), "has the key 'a' twice; do not trust it"),
     "a long name": (header(keys=[struct.pack("<Q", 2**40)]), "has a name of 1099511627776 bytes; do not trust it"),
     "a long text": (header(keys=[key("a", 8, struct.pack("<Q", 2**60))]), SHORT),
-    "a long list": (header(keys=[key("a", 9, struct.pack("<IQ", 8, 2**60))]), f"has a list of {2**60} items; {NO}"),
-    "a list of many numbers": (header(keys=[key("a", 9, struct.pack("<IQ", 12, 2**22))]), SHORT),
-    "a list of lists": (
-        header(keys=[key("a", 9, struct.pack("<IQ", 9, 1))]),
-        f"has a list of the unknown type 9; {NO}",
-    ),
+    "a long list": (header(keys=[key("a", 9, words(count=2**60))]), f"has a list of {2**60} items; {NO}"),
+    "a list of many numbers": (header(keys=[key("a", 9, words(kind=12, count=2**22))]), SHORT),
+    "a list of lists": (header(keys=[key("a", 9, words(kind=9, count=1))]), f"has a list of the unknown type 9; {NO}"),
     "an unknown type": (header(keys=[key("a", 77, b"")]), "has a value of the unknown type 77; do not trust it"),
-    "an alignment of three": (
-        header(keys=[key("general.alignment", 4, struct.pack("<I", 3))]),
-        "says general.alignment: 3, which is not a power of two; do not trust it",
-    ),
+    "an alignment of three": (header(keys=[key("general.alignment", 4, b"\3\0\0\0")]), f"says {NO_POWER}; {NO}"),
     "no dimensions": (header(tensors=[tensor(shape=())]), "says that its t has 0 dimensions; do not trust it"),
     "many dimensions": (header(tensors=[tensor(shape=(1,) * 5)]), "says that its t has 5 dimensions; do not trust it"),
-    "an absurd shape": (
-        header(tensors=[tensor(shape=(2**40, 2**40))]),
-        f"says that its t has the shape (1099511627776, 1099511627776); {NO}",
-    ),
+    "an absurd shape": (header(tensors=[tensor(shape=(2**40, 2**40))]), f"says that its t has the shape {BOTH}; {NO}"),
     "an empty dimension": (header(tensors=[tensor(shape=(0, 4))]), f"says that its t has the shape (4, 0); {NO}"),
     "a tensor beyond the file": (header(tensors=[tensor(start=2**40)]), BEYOND),
     "a tensor that is not aligned": (header(tensors=[tensor(start=7)]), BEYOND),
@@ -293,28 +260,13 @@ def test_what_is_damaged_or_hostile_is_refused(content, said):
     assert str(caught.value) == said
 
 
-def test_a_header_has_a_longest_length(monkeypatch, content):
+def test_a_header_has_a_longest_length_and_every_truncated_file_is_refused(monkeypatch, content):
+    for stop in (*range(0, 400, 7), *range(400, read(content).tensors[0].start, 997)):
+        with pytest.raises(HeaderError, match=r"truncated|no GGUF file"):
+            read(content[:stop])
     monkeypatch.setattr(gguf_files, "LARGEST_HEADER", 1000)
     with pytest.raises(HeaderError, match="has a header of more than 0 MiB; do not trust it"):
         read(content)
-
-
-def test_every_truncated_file_is_refused_or_reads_the_same(content):
-    whole = read(content)
-    for stop in (*range(0, 400, 7), *range(400, whole.tensors[0].start, 997)):
-        with pytest.raises(HeaderError, match=r"truncated|no GGUF file"):
-            read(content[:stop])
-
-
-@cases(500)
-@given(st.data())
-def test_whatever_the_bytes_there_is_a_header_or_our_error(content, data):
-    short = content[:400] if data.draw(st.booleans()) else content
-    changed = bytearray(short)
-    for _ in range(data.draw(st.integers(1, 4))):
-        position = data.draw(st.integers(0, min(len(changed), 400) - 1))
-        changed[position] = data.draw(st.sampled_from((0, 1, 8, 9, 127, 128, 255, changed[position] ^ 1)))
-    check(bytes(changed))
 
 
 @cases(500)
@@ -323,18 +275,11 @@ def test_whatever_the_bytes_there_is_a_header_or_our_error(content, data):
 @example(struct.pack("<Q", 2**64 - 1), 1, 0)
 @example(text("a") + struct.pack("<IIQ", 9, 0, 2**64 - 1), 0, 1)
 def test_whatever_follows_the_counts_there_is_a_header_or_our_error(body, tensors, keys):
-    check(b"GGUF" + struct.pack("<IQQ", 3, tensors, keys) + body)
-
-
-def check(content: bytes) -> None:
-    try:
+    content = b"GGUF" + struct.pack("<IQQ", 3, tensors, keys) + body
+    with contextlib.suppress(HeaderError):
         found = read(content)
-    except HeaderError:
-        return
-    assert all(tensor.start < len(content) and np.prod(tensor.shape, dtype=float) > 0 for tensor in found.tensors)
-    assert all(
-        isinstance(text, str) for key in found.metadata for text in texts(io.BytesIO(content), len(content), key)
-    )
+        assert all(tensor.start < len(content) and np.prod(tensor.shape, dtype=float) > 0 for tensor in found.tensors)
+        assert all(isinstance(text, str) for key in found.metadata for text in listed(content, key))
 
 
 LIMITED = """
@@ -361,12 +306,9 @@ for case in sys.argv[1:]:
         print(error)
 """
 ENDLESS = {
-    "a text": (header(counts=(0, MOST_KEYS))[:24] + text("a") + struct.pack("<IQ", 8, 2**39), b"\0" * 8),
-    "a list of texts": (
-        header(counts=(0, 1))[:24] + text("a") + struct.pack("<IIQ", 9, 8, 2**22),
-        struct.pack("<Q", 64) + b"a" * 64,
-    ),
-    "a list of numbers": (header(counts=(0, 1))[:24] + text("a") + struct.pack("<IIQ", 9, 12, 2**22), b"\0"),
+    "a text": (header(counts=(0, MOST_KEYS))[:24] + key("a", 8, struct.pack("<Q", 2**39)), b"\0" * 8),
+    "a list of texts": (header(counts=(0, 1))[:24] + key("a", 9, words(count=2**22)), text("a" * 64)),
+    "a list of numbers": (header(counts=(0, 1))[:24] + key("a", 9, words(kind=12, count=2**22)), b"\0"),
     "tensors": (header(counts=(MOST_TENSORS, 0))[:24], tensor(shape=(1, 1, 1, 1))),
     "keys": (header(counts=(0, MOST_KEYS))[:24], key("a" * 1000, 8, text("b" * 4000))),
 }

@@ -4,7 +4,6 @@ import contextlib
 import io
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,29 +48,19 @@ def test_numbers_texts_and_what_has_a_fixed_length_are_told_apart():
     content = field(1, 150) + field(2, b"testing") + varint(3 << 3 | 5) + b"\0\0\x80?" + varint(4 << 3 | 1) + bytes(8)
     assert fields(content) == [(1, 150), (2, b"testing"), (3, b"\0\0\x80?"), (4, bytes(8))]
     reader = walker(content)
-    (single,) = (value for number, value in reader.fields(reader.whole) if number == 3)
-    assert reader.single(single) == 1.0
+    assert reader.single(dict(reader.fields(reader.whole))[3]) == 1.0
 
 
-@cases(50)
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
-def test_lists_of_numbers_are_read_back(numbers):
-    packed = walker(b"".join(map(varint, numbers)))
-    assert packed.numbers(packed.whole, 20) == numbers
-    assert packed.numbers(packed.whole, 3) == numbers[:3]
-    assert [walker(b"").numbers(number & (2**64 - 1), 1) for number in numbers] == [[number] for number in numbers]
+LONGER = "a field is longer than its message;"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x80" * 11, "a number does not end"),
-        (b"\x08", "a number does not end"),
-        (varint(2 << 3 | 2) + varint(5) + b"four", "a field is longer than its message;"),
-        (varint(2 << 3 | 2) + varint(2**63), "a field is longer than its message;"),
-        (varint(1 << 3 | 5) + b"abc", "a field is longer than its message;"),
-        (varint(1 << 3 | 3), "of another format"),
-        (varint(1 << 3 | 7), "of another format"),
+        *((odd, "a number does not end") for odd in (b"\x80" * 11, b"\x08")),
+        *((varint(2 << 3 | 2) + odd, LONGER) for odd in (varint(5) + b"four", varint(2**63))),
+        (varint(1 << 3 | 5) + b"abc", LONGER),
+        *((varint(1 << 3 | odd), "of another format") for odd in (3, 7)),
     ],
 )
 def test_a_broken_message_is_one_clear_line(content, message):
@@ -107,9 +96,13 @@ def test_any_bytes_are_a_message_or_our_error(content):
 
 
 def graph(nodes=(), tensors=(), outputs=("y",)):
-    """A message of these nodes and tensors."""
-    given_out = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-    return helper.make_model(helper.make_graph([*nodes], "graph", [], given_out, [*tensors]))
+    """A message of these nodes and tensors, to which a matrix `x` is given."""
+    given, out = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names] for names in ("x", outputs)
+    )
+    made = helper.make_graph([*nodes], "graph", given, out, [*tensors])
+    versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(made, opset_imports=versions, ir_version=10)
 
 
 def read(model):
@@ -153,22 +146,14 @@ def test_nodes_are_those_that_onnx_reads():
 
 def test_tensors_are_found_where_their_numbers_lie():
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
-    model = graph(
-        [helper.make_node("Constant", [], ["c"], value=tensor("", values))],
-        [
-            tensor("raw", values),
-            tensor("floats", values, TensorProto.FLOAT),
-            tensor("doubles", values, TensorProto.DOUBLE),
-            tensor("halves", values, TensorProto.FLOAT16),
-            tensor("shape", np.array([0, -1, 4, 8])),
-            tensor("listed", np.array([5, -7]), TensorProto.INT64),
-        ],
-    )
-    content = model.SerializeToString()
+    listed = {"floats": TensorProto.FLOAT, "doubles": TensorProto.DOUBLE, "halves": TensorProto.FLOAT16}
+    tensors = [tensor("raw", values), tensor("shape", np.array([0, -1, 4, 8]))]
+    tensors += [tensor(name, values, kind) for name, kind in listed.items()]
+    tensors.append(tensor("listed", np.array([5, -7]), TensorProto.INT64))
+    content = graph([helper.make_node("Constant", [], ["c"], value=tensor("", values))], tensors).SerializeToString()
     found = read(content).tensors
-    assert {name: one.form for name, one in found.items()} == {
-        "raw": RAW, "floats": FLOATS, "doubles": DOUBLES, "halves": VARINTS, "shape": RAW, "listed": VARINTS, "c": RAW,
-    }  # fmt: skip
+    forms = {"raw": RAW, "floats": FLOATS, "doubles": DOUBLES, "halves": VARINTS, "shape": RAW, "listed": VARINTS}
+    assert {name: one.form for name, one in found.items()} == forms | {"c": RAW}
     for name in ("raw", "floats", "c"):
         start, length = found[name].span
         np.testing.assert_array_equal(np.frombuffer(content[start : start + length], np.float32).reshape(2, 3), values)
@@ -199,28 +184,26 @@ def test_a_place_outside_that_cannot_be_is_refused(entries):
         read(graph(tensors=[outside(**entries)]))
 
 
-HUGE = TensorProto(name="w", data_type=1, dims=[2**40, 2**40])
-SHORT = TensorProto(name="w", data_type=1, dims=[2, 3], raw_data=b"1234")
-NEGATIVE = TensorProto(name="w", data_type=1, dims=[-2, 3], raw_data=b"")
-DEEP = TensorProto(name="w", data_type=1, dims=[1] * 9, raw_data=b"1234")
+def claimed(dims, content=b""):
+    return graph(tensors=[TensorProto(name="w", data_type=1, dims=dims, raw_data=content)])
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is not an ONNX file with one graph;"),
-        (b"PK\x03\x04", "is damaged or of another format"),
-        (graph().SerializeToString() * 2, "is not an ONNX file with one graph;"),
-        (graph(tensors=[SHORT]).SerializeToString(), "'w' has 4 of 24 bytes"),
-        (graph(tensors=[HUGE]).SerializeToString(), "has the shape"),
-        (graph(tensors=[NEGATIVE]).SerializeToString(), "has the shape"),
-        (graph(tensors=[DEEP]).SerializeToString(), "has the shape"),
-        (graph(tensors=[tensor("w", [1.0]), tensor("w", [2.0])]).SerializeToString(), "two tensors of the name 'w'"),
-        (graph([helper.make_node("Neg", ["x" * 5000], ["y"])]).SerializeToString(), "has a text of 5000 bytes"),
-        (field(7, field(1, 3)), "a number in place of"),
-    ],
-    ids=str,
-)  # fmt: skip
+TWICE = graph(tensors=[tensor("w", [1.0]), tensor("w", [2.0])])
+DAMAGED = {
+    "nothing": (b"", "is not an ONNX file with one graph;"),
+    "an archive": (b"PK\x03\x04", "is damaged or of another format"),
+    "two graphs": (graph().SerializeToString() * 2, "is not an ONNX file with one graph;"),
+    "few bytes": (claimed([2, 3], b"1234"), "'w' has 4 of 24 bytes"),
+    "a huge shape": (claimed([2**40, 2**40]), "has the shape"),
+    "a negative shape": (claimed([-2, 3]), "has the shape"),
+    "a deep shape": (claimed([1] * 9, b"1234"), "has the shape"),
+    "two tensors": (TWICE, "two tensors of the name 'w'"),
+    "a long name": (graph([helper.make_node("Neg", ["x" * 5000], ["y"])]), "has a text of 5000 bytes"),
+    "a number for a node": (field(7, field(1, 3)), "a number in place of"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), DAMAGED.values(), ids=DAMAGED)
 def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
     with pytest.raises(HeaderError, match=message):
         read(content)
@@ -240,31 +223,17 @@ def test_there_are_bounds_on_what_is_kept(monkeypatch):
         read(field(7, inner))
 
 
+GEMM = graph([helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)], [tensor("w", np.ones((2, 2), np.float32))])
+
+
 def test_a_file_cut_within_its_graph_is_our_error():
-    model = graph([helper.make_node("Neg", ["w"], ["y"])], [tensor("w", np.ones((4, 4), np.float32))])
-    content = model.SerializeToString()
+    content = GEMM.SerializeToString()
     behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
-    for length in range(behind + 64):
+    for length in range(behind + 16):
         with pytest.raises(HeaderError):
             read(content[:length])
-
-
-@cases(200)
-@given(st.data())
-def test_changed_bytes_are_read_or_are_our_error(data):
-    model = graph([helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)], [tensor("w", np.ones((2, 2), np.float32))])
-    content = bytearray(model.SerializeToString())
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(HeaderError):
-        read(bytes(content))
 
 
 def test_a_list_that_goes_on_is_cut():
     node = field(1, b"") + field(4, b"X") + field(5, field(1, b"perm") + field(8, varint(1) * 10_000))
     assert len(read(field(7, field(1, node))).nodes[0].attributes["perm"]) == onnx_header.SHORT
-
-
-def test_the_package_onnx_checks_the_same_files():
-    model = graph([helper.make_node("Identity", ["w"], ["y"])], [tensor("w", np.ones((2, 2), np.float32))])
-    assert onnx.load_model_from_string(model.SerializeToString()).graph.node[0].op_type == read(model).nodes[0].kind

@@ -11,7 +11,7 @@ from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import Values, constant, stored, unpacked
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
-from tests.checkpoint.onnx.test_header import varint
+from tests.checkpoint.onnx.test_header import graph, tensor, varint
 
 RANDOM = np.random.default_rng(0)
 MATRIX = RANDOM.standard_normal((4, 6)).astype(np.float32)
@@ -32,16 +32,16 @@ def read(model, info, folder):
 
 
 def model(nodes, **tensors):
-    held = [numpy_helper.from_array(np.asarray(numbers), name) for name, numbers in tensors.items()]
-    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [], [out], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    """A model of these nodes; `__` in the name of a tensor stands for a dot."""
+    return graph(nodes, [tensor(name.replace("__", "."), numbers) for name, numbers in tensors.items()])
 
 
 def node(kind, *inputs, to="y", **attributes):
     return helper.make_node(kind, inputs, [to], **attributes)
 
 
+LONG_ROWS, ROWS, LESS = np.abs(MATRIX[0]), np.abs(MATRIX[:, 0]), np.abs(MATRIX[:, :2])
+CASTS = [helper.make_node("Cast", [one], [other], to=TensorProto.FLOAT) for one, other in ("qf", "zg")]
 CASES = {
     "identity": ([node("Identity", "w")], {"w": MATRIX}),
     "transpose": ([node("Transpose", "w", perm=[1, 0])], {"w": MATRIX}),
@@ -49,28 +49,18 @@ CASES = {
     "three dimensions": ([node("Transpose", "w", perm=[2, 0, 1])], {"w": MATRIX.reshape(2, 2, 6)}),
     "scale of columns": ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[0]}),
     "scale of rows": ([node("Mul", "s", "w")], {"w": MATRIX, "s": MATRIX[:, :1]}),
+    "a tensor that stands for two things": ([node("Mul", "w", "w")], {"w": MATRIX}),
     "one scale": ([node("Mul", "w", "s")], {"w": MATRIX, "s": np.float32(0.5)}),
     "a zero point, then a scale": (
-        [
-            helper.make_node("Cast", ["q"], ["f"], to=TensorProto.FLOAT),
-            helper.make_node("Cast", ["z"], ["g"], to=TensorProto.FLOAT),
-            node("Sub", "f", "g", to="d"),
-            node("Mul", "d", "s"),
-        ],
-        {"q": WHOLE, "z": np.int8(3), "s": np.abs(MATRIX[0])},
+        [*CASTS, node("Sub", "f", "g", to="d"), node("Mul", "d", "s")],
+        {"q": WHOLE, "z": np.int8(3), "s": LONG_ROWS},
     ),
     "dequantized": ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": np.float32(0.5)}),
-    "dequantized by columns": (
-        [node("DequantizeLinear", "q", "s", "z")],
-        {"q": WHOLE, "s": np.abs(MATRIX[0]), "z": WHOLE[0]},
-    ),
-    "dequantized by rows": (
-        [node("DequantizeLinear", "q", "s", "z", axis=0)],
-        {"q": WHOLE, "s": np.abs(MATRIX[:, 0]), "z": WHOLE[:, 0]},
-    ),
-    "dequantized in blocks": (
+    "by columns": ([node("DequantizeLinear", "q", "s", "z")], {"q": WHOLE, "s": LONG_ROWS, "z": WHOLE[0]}),
+    "by rows": ([node("DequantizeLinear", "q", "s", "z", axis=0)], {"q": WHOLE, "s": ROWS, "z": WHOLE[:, 0]}),
+    "in blocks": (
         [node("DequantizeLinear", "q", "s", "z", axis=1, block_size=3)],
-        {"q": WHOLE, "s": np.abs(MATRIX[:, :2]), "z": WHOLE[:, :2]},
+        {"q": WHOLE, "s": LESS, "z": WHOLE[:, :2]},
     ),
 }
 
@@ -81,22 +71,20 @@ def test_a_value_is_what_onnx_computes(case, tmp_path):
     made = model(nodes, **tensors)
     info = Values(graph_of(made)).find("y")
     (expected,) = ReferenceEvaluator(made).run(None, {})
-    assert info.shape == expected.shape
+    assert (info.shape, len({*info.parts})) == (expected.shape, len(info.parts)), "each part is read once"
     np.testing.assert_allclose(read(made, info, tmp_path), expected, rtol=1e-6)
 
 
-def test_a_tensor_that_stands_for_two_things_is_read_once(tmp_path):
-    made = model([node("Mul", "w", "w")], w=MATRIX)
-    info = Values(graph_of(made)).find("y")
-    assert info.parts == ("w",)
-    np.testing.assert_allclose(read(made, info, tmp_path), MATRIX * MATRIX)
-
-
-def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
-    made = model([node("Mul", "w", "x", to="a"), node("Exp", "w", to="b"), node("Identity", "", to="c")], w=MATRIX)
+def test_what_depends_on_an_input_another_operation_or_itself_is_no_constant():
+    nodes = [node("Mul", "w", "x", to="a"), node("Exp", "w", to="b"), node("Identity", "", to="c")]
+    circle = [node("Identity", "e", to="d"), node("Identity", "d", to="e")]
+    chain = [node("Identity", f"v{number}", to=f"v{number + 1}") for number in range(40)]
+    made = model([*nodes, *circle, *chain], w=MATRIX, v0=MATRIX)
     values = Values(graph_of(made))
-    assert [values.find(name) for name in ("a", "b", "c", "x", "nobody")] == [None] * 5
+    assert [values.find(name) for name in ("a", "b", "c", "d", "x", "nobody")] == [None] * 6
     assert (values.integers("w"), values.integers("x")) == ((), ())
+    assert values.find("v10") is not None
+    assert Values(graph_of(made)).find("v40") is None, "nor what is a long way from one"
 
 
 @pytest.mark.parametrize(
@@ -127,20 +115,13 @@ def test_blocks_larger_than_the_tensor_take_no_memory(tmp_path):
     np.testing.assert_allclose(found, WHOLE * np.abs(MATRIX[:, :1]), rtol=1e-6)
 
 
-def test_a_long_way_and_a_circle_are_no_constants():
-    chain = [node("Identity", f"v{number}", to=f"v{number + 1}") for number in range(40)]
-    made = model([*chain, node("Identity", "b", to="a"), node("Identity", "a", to="b")], v0=MATRIX)
-    values = Values(graph_of(made))
-    assert values.find("v10") is not None
-    assert Values(graph_of(made)).find("v40") is None
-    assert values.find("a") is None
-
-
 def test_a_type_that_is_not_read_stays_a_reason():
-    held = helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4)
     made = model([node("Transpose", "w")])
-    made.graph.initializer.append(held)
+    made.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4))
     assert Values(graph_of(made)).find("y").refusal.startswith("is stored as data type 18 of ONNX")
+    for kind in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT4E2M1):
+        info = constant(OnnxTensor("t", (2,), kind))
+        assert info.refusal == f"is stored as data type {kind} of ONNX, which hf-lineage cannot read"
 
 
 FLOATS = ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E4M3FN", "FLOAT8E5M2"]
@@ -159,18 +140,12 @@ def test_numbers_are_those_that_onnx_reads(kind, shape, raw, tmp_path):
     if raw:
         held = numpy_helper.from_array(numpy_helper.to_array(held), "t")
     expected = numpy_helper.to_array(held)
-    made = helper.make_model(helper.make_graph([], "g", [], [], [held]))
+    made = graph(tensors=[held])
     info = constant(graph_of(made).tensors["t"])
     found = read(made, info, tmp_path)
     assert (info.parts, info.shape) == (("t",), expected.shape)
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
-
-
-def test_a_data_type_that_numpy_has_not_is_not_read():
-    for kind in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT4E2M1):
-        info = constant(OnnxTensor("t", (2,), kind))
-        assert info.refusal == f"is stored as data type {kind} of ONNX, which hf-lineage cannot read"
 
 
 def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
@@ -184,7 +159,5 @@ def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
 
 
 def test_packed_numbers_begin_with_the_lowest_bits():
-    content = np.array([0b11100100], np.uint8)
-    assert unpacked(content, 2).tolist() == [0, 1, 2, 3]
-    assert unpacked(content, 4).tolist() == [0b0100, 0b1110]
-    assert unpacked(content, 8).tolist() == [0b11100100]
+    numbers = {bits: unpacked(np.array([0b11100100], np.uint8), bits).tolist() for bits in (2, 4, 8)}
+    assert numbers == {2: [0, 1, 2, 3], 4: [0b0100, 0b1110], 8: [0b11100100]}

@@ -6,87 +6,78 @@ import time
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from hf_lineage.checkpoint.onnx.weights import collect_weights
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests import onnx_models
-from tests.checkpoint.onnx.test_values import graph_of, read
+from tests.checkpoint.onnx.test_values import graph_of, model, read
 
-MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
+MATRIX, ONES = np.arange(12, dtype=np.float32).reshape(4, 3), np.ones(3, np.float32)
+MICROSOFT = "com.microsoft"
+node = helper.make_node
 
-SCOPES = "pkg.torch.onnx.name_scopes"
 
-
-def graph(nodes, outputs=("y",), **tensors):
-    """A graph; `__` in the name of a tensor stands for a dot."""
-    held = [
-        numpy_helper.from_array(np.asarray(numbers), name.replace("__", "."))
-        for name, numbers in {"w": MATRIX, **tensors}.items()
-    ]
-    outs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-    return graph_of(helper.make_model(helper.make_graph(nodes, "g", [], outs, held)))
+def graph(nodes, **tensors):
+    return graph_of(model(nodes, **{"w": MATRIX, **tensors}))
 
 
 def matmul(weight="w", name="", to="y", scopes=None, of="x"):
-    node = helper.make_node("MatMul", [of, weight], [to], name=name)
+    made = node("MatMul", [of, weight], [to], name=name)
     if scopes:
-        entry = node.metadata_props.add()
-        entry.key, entry.value = SCOPES, str(scopes)
-    return node
+        entry = made.metadata_props.add()
+        entry.key, entry.value = "pkg.torch.onnx.name_scopes", str(scopes)
+    return made
 
 
 def names(found):
     return [*collect_weights(found).matrices]
 
 
+NORM = ["x", "p", "n.weight", "n.bias", "up.bias"]
+OWN = ("weight", "weight_quantized", "MatMul.weight", "weight_DQ_Q4", "weight_Q4G32")
+
+
 @pytest.mark.parametrize(
-    ("path", "expected"),
+    ("operation", "expected"),
     [
-        ("/encoder/layer.0/attention/self/query/MatMul", "encoder.layer.0.attention.self.query.weight"),
-        ("/model/model.0/auto_model/layer.0/dense/MatMul", "model.0.auto_model.layer.0.dense.weight"),
-        ("/model/layers.0/attn/q_proj/MatMul_Q4", "model.layers.0.attn.q_proj.weight"),
+        ({"name": "/encoder/layer.0/self/query/MatMul"}, "encoder.layer.0.self.query.weight"),
+        ({"name": "/model/model.0/auto_model/layer.0/dense/MatMul"}, "model.0.auto_model.layer.0.dense.weight"),
+        ({"name": "/model/layers.0/attn/q_proj/MatMul_Q4"}, "model.layers.0.attn.q_proj.weight"),
+        ({"scopes": ["", "model", "model.up_proj", "linear"]}, "model.up_proj.weight"),
+        *(({"name": "/another/module/MatMul", "weight": f"h.0.mlp.{own}"}, "h.0.mlp.weight") for own in OWN),
     ],
-)  # fmt: skip
-def test_the_name_of_an_operation_tells_the_module(path, expected):
-    assert names(graph([matmul(name=path)])) == [expected]
+)
+def test_a_name_of_its_own_or_else_that_of_the_operation_tells_the_module(operation, expected):
+    own = operation.get("weight", "w").replace(".", "__")
+    assert names(graph([matmul(**operation)], **{own: MATRIX})) == [expected]
 
 
-@pytest.mark.parametrize("own", ["weight", "weight_quantized", "MatMul.weight", "weight_DQ_Q4", "weight_Q4G32"])
-def test_a_name_of_its_own_counts_first(own):
-    own = f"h.0.mlp.{own}"
-    found = graph([matmul(own, "/another/module/MatMul")], **{own.replace(".", "__"): MATRIX})
-    assert names(found) == ["h.0.mlp.weight"]
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [matmul(to="p"), node("Add", ["p", "up.bias"], ["y"])],
+        [matmul(to="p"), node("Add", ["up.bias", "p"], ["y"])],
+        [matmul(to="p"), node("Cast", ["p"], ["c"], to=1), node("Add", ["c", "up.bias"], ["y"])],
+        [node("Gemm", ["x", "w", "up.bias"], ["y"])],
+        [matmul(to="p"), node("BiasGelu", ["p", "up.bias"], ["y"], domain=MICROSOFT)],
+        [matmul(to="p"), node("SkipLayerNormalization", NORM, ["y"], domain=MICROSOFT)],
+    ],
+)
+def test_the_bias_that_is_added_in_the_operation_or_further_on_tells_the_module(nodes):
+    assert names(graph(nodes, up__bias=ONES, n__weight=ONES, n__bias=ONES)) == ["up.weight"]
 
 
-def test_the_metadata_of_pytorch_tell_the_module():
-    assert names(graph([matmul(scopes=["", "model", "model.up_proj", "linear"])])) == ["model.up_proj.weight"]
-    assert collect_weights(graph([matmul(scopes=["linear"])])).nameless == 1
-
-
-@pytest.mark.parametrize("order", [("p", "up.bias"), ("up.bias", "p")])
-def test_the_bias_that_is_added_tells_the_module(order):
-    added = helper.make_node("Add", order, ["y"])
-    assert names(graph([matmul(to="p"), added], up__bias=np.ones(3, np.float32))) == ["up.weight"]
-
-
-def test_a_bias_may_follow_further_on_or_stand_in_the_operation():
-    plain, ones = matmul(to="p"), np.ones(3, np.float32)
-    norm = ["x", "p", "n.weight", "n.bias", "up.bias"]
-    for nodes in (
-        [plain, helper.make_node("Cast", ["p"], ["c"], to=1), helper.make_node("Add", ["c", "up.bias"], ["y"])],
-        [helper.make_node("Gemm", ["x", "w", "up.bias"], ["y"])],
-        [plain, helper.make_node("BiasGelu", ["p", "up.bias"], ["y"], domain="com.microsoft")],
-        [plain, helper.make_node("SkipLayerNormalization", norm, ["y"], domain="com.microsoft")],
-    ):
-        found = graph(nodes, up__bias=ones, n__weight=ones, n__bias=ones)
-        assert names(found) == ["up.weight"], nodes[-1].op_type
-
-
-@pytest.mark.parametrize(("kind", "inputs"), [("Add", ["p", "other"]), ("Add", ["p", "long.bias"]), ("Relu", ["p"])])
-def test_what_is_no_bias_tells_nothing(kind, inputs):
-    vectors = {"other": np.ones(3, np.float32), "long__bias": np.ones(4, np.float32)}
-    found = collect_weights(graph([matmul(to="p"), helper.make_node(kind, inputs, ["y"])], **vectors))
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [matmul(scopes=["linear"])],
+        *([matmul(to="p"), node("Add", ["p", other], ["y"])] for other in ("other", "long.bias")),
+        [matmul(to="p"), node("Relu", ["p"], ["y"])],
+    ],
+)
+def test_what_is_no_module_and_no_bias_tells_nothing(nodes):
+    found = collect_weights(graph(nodes, other=ONES, long__bias=np.ones(4, np.float32)))
     assert (found.matrices, found.nameless) == ({}, 1)
 
 
@@ -111,17 +102,14 @@ def test_two_matrices_of_one_name_are_refused_and_one_used_twice_is_not():
 
 
 def test_gains_that_are_equal_and_stored_once_have_the_names_of_all_modules():
-    gain = np.ones(3, np.float32)
+    chain = {"a": ("x", "a.norm.weight", "p"), "b": ("p", "a.norm.weight", "q"), "c": ("q", "onnx::Mul_7", "y")}
     nodes = [
-        helper.make_node("LayerNormalization", ["x", "a.norm.weight"], ["p"], name="/a/norm/LayerNormalization"),
-        helper.make_node("LayerNormalization", ["p", "a.norm.weight"], ["q"], name="/b/norm/LayerNormalization"),
-        helper.make_node("LayerNormalization", ["q", "onnx::Mul_7"], ["y"], name="/c/norm/LayerNormalization"),
+        node("LayerNormalization", [of, gain], [to], name=f"/{module}/norm/LayerNormalization")
+        for module, (of, gain, to) in chain.items()
     ]
-    found = collect_weights(graph(nodes, a__norm__weight=gain, **{"onnx::Mul_7": gain})).others
+    found = collect_weights(graph(nodes, a__norm__weight=ONES, **{"onnx::Mul_7": ONES})).others
     assert {name: info.parts for name, info in found.items()} == {
-        "a.norm.weight": ("a.norm.weight",),
-        "b.norm.weight": ("a.norm.weight",),
-        "c.norm.weight": ("onnx::Mul_7",),
+        f"{module}.norm.weight": (gain,) for module, (_, gain, _) in chain.items()
     }
 
 
@@ -131,23 +119,22 @@ NO_HEADS = [(0, 0, 2, 2), (7, 3), (0, 0, 3, 0), (0, 0, -1, -1)]
 
 @pytest.mark.parametrize(("shape", "heads"), (HEADS | dict.fromkeys(NO_HEADS)).items())
 def test_a_reshape_tells_the_heads(shape, heads):
-    nodes = [matmul("a.weight", to="p"), helper.make_node("Reshape", ["p", "s"], ["y"])]
+    nodes = [matmul("a.weight", to="p"), node("Reshape", ["p", "s"], ["y"])]
     assert collect_weights(graph(nodes, a__weight=MATRIX, s=np.array(shape))).heads == heads
     if len(shape) == 4:
-        joined = [nodes[0], helper.make_node("Concat", ["b", "l", "h", "d"], ["s"], axis=0), nodes[1]]
+        joined = [nodes[0], node("Concat", ["b", "l", "h", "d"], ["s"], axis=0), nodes[1]]
         parts = {name: np.array([number]) for name, number in zip("hd", shape[2:], strict=True)}
         assert collect_weights(graph(joined, a__weight=MATRIX, **parts)).heads == heads
 
 
 def many_users(count=3000):
     """Every product gives out one value, which as many operations use."""
-    nodes = [matmul(to="p") for _ in range(count)]
-    return [*nodes, *(helper.make_node("Add", ["p", "x"], ["y"]) for _ in range(count))]
+    return [*(matmul(to="p") for _ in range(count)), *(node("Add", ["p", "x"], ["y"]) for _ in range(count))]
 
 
 def many_names(count=20_000):
     names = [f"n{number}" for number in range(count)]
-    return [helper.make_node("Mul", names, [*names, "y"]), helper.make_node("Neg", names, names)]
+    return [node("Mul", names, [*names, "y"]), node("Neg", names, names)]
 
 
 def long_names(count=60):
@@ -170,16 +157,10 @@ def product(kind="MatMul", bias=False, **attributes):
     """A model with one product, its matrix random."""
     random = np.random.default_rng(0)
     matrix = random.standard_normal((COLUMNS, ROWS)).astype(np.float32)
-    tensors = [numpy_helper.from_array(matrix.T.copy() if attributes.get("transB") else matrix, "up.weight")]
-    nodes = [helper.make_node(kind, ["x", "up.weight"], ["y"], name="/up/MatMul", **attributes)]
-    if bias:
-        tensors.append(numpy_helper.from_array(random.standard_normal(ROWS).astype(np.float32), "up.bias"))
-        nodes[0].input.append("up.bias")
-    shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", COLUMNS])
-    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", ROWS])
-    graph = helper.make_graph(nodes, "g", [shape], [out], tensors)
-    versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=versions, ir_version=10)
+    tensors = {"up__weight": matrix.T.copy() if attributes.get("transB") else matrix}
+    tensors |= {"up__bias": random.standard_normal(ROWS).astype(np.float32)} if bias else {}
+    inputs = ["x", *(name.replace("__", ".") for name in tensors)]
+    return model([node(kind, inputs, ["y"], name="/up/MatMul", **attributes)], **tensors)
 
 
 def run(model, x):
@@ -238,69 +219,49 @@ def test_integers_are_decoded_as_onnx_runtime_does(kind, by_channel, tmp_path):
     np.testing.assert_allclose(matrix(model, tmp_path), multiplied(model), rtol=1e-4, atol=1e-5)
 
 
-def quantized(kind, inputs, domain="com.microsoft"):
-    """One operation on a matrix of eight bits with a zero point of 3 and a scale of 0.5."""
-    numbers = np.random.default_rng(1).integers(-20, 20, (COLUMNS, ROWS)).astype(np.int8)
-    tensors = {
-        "w": numbers, "ws": np.float32(0.5), "wz": np.int8(3), "xs": np.float32(0.25), "xz": np.uint8(0),
-        "ys": np.float32(0.125), "yz": np.int8(0), "b": np.ones(ROWS, np.float32),
-    }  # fmt: skip
-    held = [numpy_helper.from_array(np.asarray(tensors[name]), name) for name in inputs if name in tensors]
-    nodes = [helper.make_node(kind, inputs, ["y"], name="/up/MatMul", domain=domain)]
-    if "xq" in inputs:
-        nodes.insert(0, helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]))
-        more = [name for name in ("xs", "xz") if name not in inputs]
-        held += [numpy_helper.from_array(np.asarray(tensors[name]), name) for name in more]
-    shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", COLUMNS])
-    graph = helper.make_graph(nodes, "g", [shape], [helper.make_empty_tensor_value_info("y")], held)
-    versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=versions, ir_version=10), (numbers.astype(np.float32) - 3).T * 0.5
-
-
 @pytest.mark.parametrize(
     ("kind", "inputs", "domain"),
     [
-        ("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "b"], "com.microsoft"),
-        ("MatMulIntegerToFloat", ["xq", "w", "xs", "ws", "xz", "wz"], "com.microsoft"),
+        ("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "b"], MICROSOFT),
+        ("MatMulIntegerToFloat", ["xq", "w", "xs", "ws", "xz", "wz"], MICROSOFT),
         ("QLinearMatMul", ["xq", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ""),
     ],
 )
 def test_fused_products_of_integers_are_decoded(kind, inputs, domain, tmp_path):
-    model, expected = quantized(kind, inputs, domain)
-    np.testing.assert_array_equal(matrix(model, tmp_path), expected)
+    """One operation on a matrix of eight bits with a zero point of 3 and a scale of 0.5."""
+    numbers = np.random.default_rng(1).integers(-20, 20, (COLUMNS, ROWS)).astype(np.int8)
+    tensors = {"w": numbers, "ws": np.float32(0.5), "wz": np.int8(3), "xs": np.float32(0.25), "xz": np.uint8(0)}
+    tensors |= {"ys": np.float32(0.125), "yz": np.int8(0), "b": np.ones(ROWS, np.float32)}
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], ["xq"])] if "xq" in inputs else []
+    nodes.append(node(kind, inputs, ["y"], name="/up/MatMul", domain=domain))
+    used = {name for made in nodes for name in made.input}
+    made = model(nodes, **{name: value for name, value in tensors.items() if name in used})
+    np.testing.assert_array_equal(matrix(made, tmp_path), (numbers.astype(np.float32) - 3).T * 0.5)
+
+
+NO_BLOCKS = "N, K, bits and block_size"
+SIZES = {"K": 40, "N": 24, "bits": 4, "block_size": 32}
+BLOCKS = ("up.weight",)
 
 
 @pytest.mark.parametrize(
-    ("kind", "attributes", "message"),
+    ("kind", "more", "attributes", "message"),
     [
-        ("MatMulNBits", {"K": 40, "N": 24, "bits": 5, "block_size": 32}, "N, K, bits and block_size"),
-        ("MatMulNBits", {"K": -1, "N": 24, "bits": 4, "block_size": 32}, "N, K, bits and block_size"),
-        ("MatMulNBits", {"K": 2**40, "N": 2**40, "bits": 4, "block_size": 32}, "MatMulNBits without its blocks"),
-        ("MatMulNBits", {}, "N, K, bits and block_size"),
-        ("MatMulInteger", {}, "the result of MatMulInteger is not multiplied"),
-        ("DynamicQuantizeMatMul", {}, "in an invalid way"),
+        ("MatMulNBits", BLOCKS, SIZES | {"bits": 5}, NO_BLOCKS),
+        ("MatMulNBits", BLOCKS, SIZES | {"K": -1}, NO_BLOCKS),
+        ("MatMulNBits", BLOCKS, SIZES | {"K": 2**40, "N": 2**40}, "MatMulNBits without its blocks"),
+        ("MatMulNBits", BLOCKS, {}, NO_BLOCKS),
+        ("MatMulInteger", (), {}, "the result of MatMulInteger is not multiplied"),
+        ("DynamicQuantizeMatMul", (), {}, "in an invalid way"),
+        ("Attention", (), {}, "the operation Attention, whose fused weights"),
+        ("MatMulNBits", (*BLOCKS, "", *BLOCKS), {}, "orders columns by g_idx"),
     ],
 )
-def test_a_product_that_cannot_be_is_refused(kind, attributes, message):
-    model = product()
-    node = model.graph.node[0]
-    node.op_type = kind
-    node.input.extend(["up.weight"] if kind == "MatMulNBits" else [])
-    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
-    with pytest.raises(CheckpointError, match=message):
-        collect_weights(graph_of(model))
-
-
-def test_fused_weights_and_columns_in_another_order_are_not_read():
-    model = product()
-    node = model.graph.node[0]
-    node.op_type, node.domain = "Attention", "com.microsoft"
-    with pytest.raises(NothingToCompare, match="the operation Attention, whose fused weights"):
-        collect_weights(graph_of(model))
-    node.op_type = "MatMulNBits"
-    node.input.extend(["up.weight", "", "up.weight"])
-    with pytest.raises(NothingToCompare, match="orders columns by g_idx"):
-        collect_weights(graph_of(model))
+def test_a_product_that_cannot_be_or_is_fused_or_ordered_otherwise_is_refused(kind, more, attributes, message):
+    inputs, fused = ["x", "up.weight", *more], "fused" in message or "g_idx" in message
+    made = node(kind, inputs, ["y"], name="/up/MatMul", domain=MICROSOFT if fused else "", **attributes)
+    with pytest.raises(NothingToCompare if fused else CheckpointError, match=message):
+        collect_weights(graph([made], up__weight=MATRIX))
 
 
 @pytest.mark.parametrize(

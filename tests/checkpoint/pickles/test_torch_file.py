@@ -18,9 +18,9 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.models import Trap
 
 OLD, NEW = ({"_use_new_zipfile_serialization": new} for new in (False, True))
-TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16]
-TYPES += [torch.int8, torch.uint8, torch.bool]
-EIGHT_BITS = [torch.float8_e4m3fn, torch.float8_e5m2]
+each_way = pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+NAMES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool"
+TYPES, EIGHT_BITS = ([getattr(torch, name) for name in names.split()] for names in (NAMES, "float8_e4m3fn float8_e5m2"))
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def rewritten(file, compression=zipfile.ZIP_STORED, **changed):
                 archive.writestr(name, content)
 
 
-@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+@each_way
 def test_every_type_is_read_as_torch_reads_it(file, how):
     wanted = {str(dtype): torch.arange(-4, 8).reshape(3, 4).to(dtype) for dtype in TYPES}
     wanted |= {} if how is OLD else {str(dtype): torch.arange(12).reshape(3, 4).to(dtype) for dtype in EIGHT_BITS}
@@ -62,7 +62,7 @@ def test_every_type_is_read_as_torch_reads_it(file, how):
         np.testing.assert_array_equal(found[name].astype(np.float64), tensor.double().numpy(), strict=True)
 
 
-@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+@each_way
 def test_views_parameters_and_tensors_that_share_their_numbers(file, how):
     whole = torch.arange(12.0).reshape(4, 3)
     model = {"whole": whole, "part": whole[1:3], "tied": whole, "empty": whole[:0], "one": whole[2, 1]}
@@ -83,16 +83,6 @@ def test_the_state_of_a_module_in_every_protocol(file, protocol):
     np.testing.assert_array_equal(found["0.weight"], module[0].weight.detach().numpy())
 
 
-@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
-def test_what_a_file_would_run_is_named_and_not_run(file, how, tmp_path):
-    trap = tmp_path / "sprung"
-    torch.save({"a": torch.ones(2), "b": Trap(trap)}, file, **how)
-    said = "open; hf-lineage reads only named tensors from a pickle; save the `state_dict()`"
-    assert refusal(file).startswith("NothingToCompare: it would call")
-    assert said in refusal(file)
-    assert not trap.exists()
-
-
 UNKNOWN = {
     "a module": (torch.nn.Linear(2, 2), "it holds more than tensors and plain values (NEWOBJ)"),
     "a list": ([torch.ones(2)], "it holds no mapping from names to tensors"),
@@ -105,12 +95,21 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+@each_way
 @pytest.mark.parametrize(("content", "said"), UNKNOWN.values(), ids=UNKNOWN)
 def test_what_is_more_than_tensors_by_their_names_is_not_judged(content, said, how, file):
     torch.save(content, file, **how)
     assert refusal(file).startswith("NothingToCompare: ")
     assert said in refusal(file)
+
+
+@each_way
+def test_what_a_file_would_run_is_named_and_not_run(file, how, tmp_path):
+    trap = tmp_path / "sprung"
+    torch.save({"a": torch.ones(2), "b": Trap(trap)}, file, **how)
+    assert refusal(file).startswith("NothingToCompare: it would call")
+    assert "open; hf-lineage reads only named tensors from a pickle; save the `state_dict()`" in refusal(file)
+    assert not trap.exists()
 
 
 def pickled(**changes):
@@ -122,28 +121,32 @@ def pickled(**changes):
 
 
 HUGE = b"\x8a\x08" + (2**47).to_bytes(8, "little")
+NO_PLACE, NO_FIT = "holds a tensor with an invalid shape or place", "does not fit its storage of 24 bytes"
 HOSTILE = {
-    "a shape larger than its storage": (pickled(shape=b"K\x02K\x04\x86", stride=b"K\x04K\x01\x86"), "does not fit its"),
-    "a place behind its storage": (pickled(offset=b"K\x01"), "a of the shape (2, 3) does not fit its storage of 24"),
-    "a storage larger than its entry": (pickled(held=b"K\x07"), "does not fit its storage of 24 bytes"),
-    "an absurd shape": (
-        pickled(shape=HUGE + b"K\x02\x86", stride=b"K\x02K\x01\x86"),
-        "not fit its storage of 24 bytes",
-    ),
-    "a negative place": (pickled(offset=b"J\xff\xff\xff\xff"), "holds a tensor with an invalid shape or place"),
-    "a shape that is no number": (pickled(shape=b"NN\x86"), "holds a tensor with an invalid shape or place"),
-    "a truth for a number": (pickled(offset=b"\x88"), "holds a tensor with an invalid shape or place"),
-    "fewer strides than sides": (pickled(stride=b"K\x01\x85"), "holds a tensor with an invalid shape or place"),
+    "a shape larger than its storage": ({"shape": b"K\x02K\x04\x86", "stride": b"K\x04K\x01\x86"}, NO_FIT),
+    "a place behind its storage": ({"offset": b"K\x01"}, f"a of the shape (2, 3) {NO_FIT}"),
+    "a storage larger than its entry": ({"held": b"K\x07"}, NO_FIT),
+    "an absurd shape": ({"shape": HUGE + b"K\x02\x86", "stride": b"K\x02K\x01\x86"}, NO_FIT),
+    "a negative place": ({"offset": b"J\xff\xff\xff\xff"}, NO_PLACE),
+    "a shape that is no number": ({"shape": b"NN\x86"}, NO_PLACE),
+    "a truth for a number": ({"offset": b"\x88"}, NO_PLACE),
+    "fewer strides than sides": ({"stride": b"K\x01\x85"}, NO_PLACE),
 }
 
 
-@pytest.mark.parametrize(("content", "said"), HOSTILE.values(), ids=HOSTILE)
-def test_a_tensor_that_is_not_within_its_storage_is_refused(content, said, file):
+@pytest.fixture
+def saved(file):
+    """An archive with one tensor."""
     torch.save({"a": torch.ones(2, 3)}, file)
-    rewritten(file, data_dot_pkl=pickled())
-    assert arrays(file)["a"].shape == (2, 3)
-    rewritten(file, data_dot_pkl=content)
-    assert said in refusal(file)
+    return file
+
+
+@pytest.mark.parametrize(("changes", "said"), HOSTILE.values(), ids=HOSTILE)
+def test_a_tensor_that_is_not_within_its_storage_is_refused(changes, said, saved):
+    rewritten(saved, data_dot_pkl=pickled())
+    assert arrays(saved)["a"].shape == (2, 3)
+    rewritten(saved, data_dot_pkl=pickled(**changes))
+    assert said in refusal(saved)
 
 
 def test_an_archive_is_not_uncompressed(file):
@@ -154,29 +157,30 @@ def test_an_archive_is_not_uncompressed(file):
     assert refusal(file).endswith("is compressed, and torch does not compress; download it again")
 
 
-def test_an_archive_that_lacks_something_is_refused(file):
-    for changed, said in (
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
         ({"data_at_0": None}, "the numbers of a are missing"),
         ({"data_dot_pkl": None}, "an archive without data.pkl,"),
         ({"byteorder": b"big"}, "not stored with the lowest byte first"),
-    ):
-        torch.save({"a": torch.ones(2, 3)}, file)
-        rewritten(file, **changed)
-        assert said in refusal(file)
+    ],
+)
+def test_an_archive_that_lacks_something_is_refused(changed, said, saved):
+    rewritten(saved, **changed)
+    assert said in refusal(saved)
 
 
-def test_an_archive_that_two_readers_may_read_differently_is_refused(file):
-    torch.save({"a": torch.ones(2, 3)}, file)
-    with zipfile.ZipFile(file, "a") as archive:
-        archive.writestr("weights/DATA/0", bytes(24))
-    assert "two entries of one name" in refusal(file)
-    torch.save({"a": torch.ones(2, 3)}, file)
-    with zipfile.ZipFile(file, "a") as archive:
+def test_an_archive_that_two_readers_may_read_differently_is_refused(saved):
+    content = saved.read_bytes()
+    with zipfile.ZipFile(saved, "a") as archive:
         archive.comment = b"more"
-    assert "with a comment" in refusal(file)
-    torch.save({"a": torch.ones(2, 3)}, file)
-    file.write_bytes(file.read_bytes().replace(b"/data/0", b"/data/\xff"))
-    assert refusal(file).startswith("CheckpointError: it is damaged: ")
+    assert "with a comment" in refusal(saved)
+    saved.write_bytes(content)
+    with zipfile.ZipFile(saved, "a") as archive:
+        archive.writestr("weights/DATA/0", bytes(24))
+    assert "two entries of one name" in refusal(saved)
+    saved.write_bytes(content.replace(b"/data/0", b"/data/\xff"))
+    assert refusal(saved).startswith("CheckpointError: it is damaged: ")
 
 
 def test_lists_and_pickles_without_end_are_not_read(file, monkeypatch):
@@ -187,7 +191,7 @@ def test_lists_and_pickles_without_end_are_not_read(file, monkeypatch):
     assert "its pickle takes 10" in refusal(file)
 
 
-@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+@each_way
 def test_a_file_that_is_cut_off_anywhere_is_refused(file, how):
     torch.save({"a": torch.ones(2, 3), "b": torch.ones(4)}, file, **how)
     content = file.read_bytes()
@@ -207,15 +211,14 @@ def test_numbers_of_an_old_file_belong_to_its_tensors(file):
     assert "it holds numbers that belong to no tensor" in refusal(file)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of git-lfs, not the weights"),
-        (pickle.dumps({"a": 1}, 2), "the end of its pickle cannot be read"),
-        (b"".join(map(pickle.dumps, (1, 2, "3", "4", "5"))), "that torch.save did not write"),
-    ],
-    ids=["git-lfs", "one pickle", "several pickles"],
-)
+OTHERS = {
+    "git-lfs": (b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of git-lfs, not the weights"),
+    "one pickle": (pickle.dumps({"a": 1}, 2), "the end of its pickle cannot be read"),
+    "several pickles": (b"".join(map(pickle.dumps, (1, 2, "3", "4", "5"))), "that torch.save did not write"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), OTHERS.values(), ids=OTHERS)
 def test_another_file_is_refused(content, said, file):
     file.write_bytes(content)
     assert said in refusal(file)
@@ -237,7 +240,7 @@ def test_names_that_cannot_be_printed_are_refused_and_a_file_that_is_gone(file):
     assert "the name of a tensor cannot be printed" in refusal(file)
 
 
-def test_a_pickle_is_known_by_its_name_and_not_by_its_path(tmp_path):
-    torch.save({"a": torch.ones(2, 3)}, tmp_path / "blob")
-    ((name, tensor),) = read_header("pytorch_model.bin", tmp_path / "blob", "org/model")
+def test_a_pickle_is_known_by_its_name_and_not_by_its_path(saved):
+    blob = saved.rename(saved.with_name("blob"))
+    ((name, tensor),) = read_header("pytorch_model.bin", blob, "org/model")
     assert (name, tensor.shape, tensor.dtype) == ("a", (2, 3), "F32")
