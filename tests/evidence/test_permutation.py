@@ -20,7 +20,7 @@ from tests.networks import LAYERS, WIDTH, ordered, padded, principal, signatures
 
 SIGNIFICANCE = 0.001
 """Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
-NETWORKS, FEW_NETWORKS = 240, 60
+NETWORKS, FEW_NETWORKS = 240, 40
 """How many are trained to show a distribution, which long tests do, and for all else."""
 
 
@@ -69,8 +69,7 @@ def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(man
 
 def test_a_model_against_itself_reaches_the_smallest_p(independent):
     null = permutation_null(independent[3], independent[3], 999, seed=0)
-    assert null.p_value == pytest.approx(0.001)
-    assert null.observed == pytest.approx(1.0)
+    assert (null.p_value, null.observed, null.effect) == pytest.approx((0.001, 1, 1))
     assert null.z > 10
 
 
@@ -175,22 +174,18 @@ def test_a_score_that_is_no_number_is_not_significant():
         assert (null.permuted.reached, null.p_value) == (99, 1.0)
 
 
-def test_the_effect_is_0_by_chance_and_1_for_equal_models(independent):
-    pairs = [(independent[number], independent[number + 1]) for number in range(0, 60, 2)]
+def test_the_effect_is_0_by_chance(independent):
+    pairs = [(independent[number], independent[number + 1]) for number in range(0, FEW_NETWORKS, 2)]
     nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(pairs)]
     picked = np.mean([null.observed for null in nulls])
     assert picked > 0.007, "the pairing of layers picks what is alike"
     assert np.mean([null.effect for null in nulls]) < picked / 2
-    same = permutation_null(independent[3], independent[3], 99, 0)
-    assert same.effect == pytest.approx(1)
     assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
 
 
 def test_the_published_null_of_the_paper_has_its_seven_models_and_its_source():
     null = published_null("llama-2-7b")
-    assert null.reference == "meta-llama/Llama-2-7b-hf"
-    assert len(null.scores) == 7
-    assert max(null.scores.values()) == 4e-4
+    assert (null.reference, len(null.scores), max(null.scores.values())) == ("meta-llama/Llama-2-7b-hf", 7, 4e-4)
     assert "Training Leaves Traces" in null.source
 
 
@@ -211,13 +206,12 @@ def test_a_name_that_is_no_published_null_is_none(name):
 
 def test_a_malformed_published_null_is_named(tmp_path):
     (tmp_path / "nulls").mkdir()
-    (tmp_path / "nulls" / "odd.yaml").write_text("reference: a/b\nscores: 3\n")
+    (tmp_path / "nulls/odd.yaml").write_text("reference: a/b\nscores: 3\n")
     with pytest.raises(RegistryError, match=r"nulls/odd\.yaml"):
         published_null("odd", tmp_path)
 
 
 PAIRS = 300
-
 ARRANGEMENTS = {"alike": None, "padded": padded, "ordered": ordered, "principal axes": principal}
 
 
