@@ -108,67 +108,49 @@ def test_of_a_fused_and_transposed_matrix_the_rows_of_each_role_are_taken(tmp_pa
 
 
 TINY = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-TEXT = {"vocab_size": 256, "max_position_embeddings": 64, "tie_word_embeddings": False}
+TEXT = TINY | {"vocab_size": 256, "max_position_embeddings": 64, "tie_word_embeddings": False}
+PICTURE = TINY | {"image_size": 16, "patch_size": 4}
 LATENT = {"q_lora_rank": 12, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
-EXPERTS = {"num_local_experts": 4, "num_key_value_heads": 2}
-PICTURE = {"image_size": 16, "patch_size": 4}
-
-
-def vit():
-    return transformers.ViTForImageClassification(transformers.ViTConfig(**TINY, **PICTURE, num_labels=10))
-
-
-def bert():
-    return transformers.BertForSequenceClassification(transformers.BertConfig(**TINY, vocab_size=256, num_labels=10))
-
-
-def deepseek():
-    settings = TINY | TEXT | LATENT | {"first_k_dense_replace": 2, "n_group": 1, "topk_group": 1}
-    return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**settings, num_key_value_heads=4))
-
-
-def gpt_oss():
-    return transformers.GptOssForCausalLM(transformers.GptOssConfig(**TINY, **TEXT, **EXPERTS, head_dim=8))
-
-
-def mixtral():
-    return transformers.MixtralForCausalLM(transformers.MixtralConfig(**TINY, **TEXT, **EXPERTS))
-
-
-def llava():
-    config = transformers.LlavaConfig(
-        text_config=transformers.LlamaConfig(**TINY, **TEXT).to_dict(),
-        vision_config=transformers.CLIPVisionConfig(**TINY, **PICTURE).to_dict(),
-    )
-    return transformers.LlavaForConditionalGeneration(config)
-
-
+DEEPSEEK = TEXT | LATENT | {"num_key_value_heads": 4, "first_k_dense_replace": 2, "n_group": 1, "topk_group": 1}
+EXPERTS = TEXT | {"num_local_experts": 4, "num_key_value_heads": 2}
+BOTH = {"text_config": TEXT | {"model_type": "llama"}, "vision_config": PICTURE | {"model_type": "clip_vision_model"}}
 ENCODER = {"query", "key", "value", "output", "up", "down"}
-STACKED = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
+STACKED = {"target_modules": ["v_proj"], "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}
+ADAPTED = {
+    "ViTForImageClassification": (
+        PICTURE | {"num_labels": 10},
+        {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]},
+        ENCODER,
+    ),
+    "BertForSequenceClassification": (
+        TINY | {"vocab_size": 256, "num_labels": 10},
+        {"target_modules": ["query", "key", "value", "dense"]},
+        ENCODER,
+    ),
+    "DeepseekV3ForCausalLM": (
+        DEEPSEEK,
+        {"target_modules": ["q_a_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]},
+        {"latent", "value", "output"},
+    ),
+    "GptOssForCausalLM": (EXPERTS | {"head_dim": 8}, STACKED, {"value", "gate", "up", "down"}),
+    "MixtralForCausalLM": (EXPERTS, STACKED, {"value", "gate", "up", "down"}),
+    "LlavaForConditionalGeneration": (
+        BOTH,
+        {"target_modules": r".*language_model.*\.(v|o|up)_proj"},
+        {"value", "output", "up"},
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("make", "settings", "roles"),
-    [
-        (vit, {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]}, ENCODER),
-        (bert, {"target_modules": ["query", "key", "value", "dense"]}, ENCODER),
-        (
-            deepseek,
-            {"target_modules": ["q_a_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]},
-            {"latent", "value", "output"},
-        ),
-        (gpt_oss, {"target_modules": ["v_proj"], "target_parameters": STACKED}, {"value", "gate", "up", "down"}),
-        (mixtral, {"target_modules": ["v_proj"], "target_parameters": STACKED}, {"value", "gate", "up", "down"}),
-        (llava, {"target_modules": r".*language_model.*\.(v|o|up)_proj"}, {"value", "output", "up"}),
-    ],
-    ids=["ViT", "BERT", "latents", "stacked experts", "experts stacked in memory alone", "pictures and text"],
-)
+@pytest.mark.parametrize("name", ADAPTED)
 @pytest.mark.few(1)
-def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_path, make, settings, roles):
+def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_path, name):
+    settings, targets, roles = ADAPTED[name]
+    kind = getattr(transformers, name)
     for seed in range(2):
         torch.manual_seed(seed)
-        teach(make(), 60, 1e-2).save_pretrained(tmp_path / str(seed))
-    adapter = taught(make().from_pretrained(tmp_path / "0"), tmp_path / "adapter", **settings)
+        teach(kind(kind.config_class(**settings)), 60, 1e-2).save_pretrained(tmp_path / str(seed))
+    adapter = taught(kind.from_pretrained(tmp_path / "0"), tmp_path / "adapter", **targets)
     (own,), (other,) = (compare(str(tmp_path / str(seed)), str(adapter)).rows for seed in range(2))
     assert set(own.verdict.trace.by_role) == roles
     assert (own.verdict.is_related, own.verdict.trace.p_value) == (True, 0.0005)
@@ -202,18 +184,16 @@ def test_the_typical_number_of_a_product_is_told_without_making_it():
     assert partners.typical(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))
 
 
-def test_rows_of_a_product_have_its_singular_values():
+def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank():
     second, first = factors(rank=3)
     rows = product_rows(second, first)
     _, singular, _ = np.linalg.svd(second @ first)
     assert rows.shape == (40, 3)
     assert np.allclose(np.square(rows).sum(axis=0), singular[:3] / singular[0], rtol=1e-4)
-
-
-def test_a_product_that_is_zero_has_no_rows():
-    second, first = factors()
-    assert product_rows(0 * second, first).shape == (40, 0)
-    assert product_rows(second, 0 * first).shape == (40, 0)
+    assert product_rows(0 * second, first).shape == product_rows(second, 0 * first).shape == (40, 0)
+    # Of a large rank the strongest directions are taken, fewer of many rows.
+    assert product_rows(*factors(rows=90, columns=80, rank=70)).shape == (90, DIRECTIONS)
+    assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, FEWEST_DIRECTIONS)
 
 
 @pytest.mark.parametrize("scale", [1e-18, 1e18])
@@ -221,11 +201,6 @@ def test_factors_at_the_ends_of_float32_give_the_same_rows(scale):
     second, first = factors()
     scaled = product_rows(second * np.float32(scale), first * np.float32(scale))
     assert np.allclose(np.abs(scaled), np.abs(product_rows(second, first)), atol=1e-4)
-
-
-def test_of_a_large_rank_the_strongest_directions_are_taken_fewer_of_many_rows():
-    assert product_rows(*factors(rows=90, columns=80, rank=70)).shape == (90, DIRECTIONS)
-    assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, FEWEST_DIRECTIONS)
 
 
 def test_a_matrix_of_few_columns_is_seen_with_its_whole_gram_matrix():
