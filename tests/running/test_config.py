@@ -10,9 +10,10 @@ from hf_lineage.running.config import complete
 from hf_lineage.source.differences import differing
 
 
-def test_what_a_file_leaves_out_is_what_its_class_says():
-    settings = complete("llama", {"hidden_size": 64, "num_attention_heads": 4})
+def test_what_a_file_leaves_out_is_what_its_class_says_and_what_that_does_not_know_is_as_it_was():
+    settings = complete("llama", {"hidden_size": 64, "num_attention_heads": 4, "made_up": [3]})
     assert (settings["head_dim"], settings["num_key_value_heads"], settings["rms_norm_eps"]) == (16, 4, 1e-06)
+    assert settings["made_up"] == [3]
 
 
 def test_the_forms_of_older_versions_are_those_of_this_one():
@@ -21,10 +22,6 @@ def test_the_forms_of_older_versions_are_those_of_this_one():
     new = {"rope_type": "linear", "factor": 8.0, "rope_theta": 5e5}
     assert {key: old["rope_parameters"][key] for key in new} == new
     assert "max_length" not in old
-
-
-def test_what_the_class_does_not_know_is_as_it_was():
-    assert complete("llama", {"made_up": [3]})["made_up"] == [3]
 
 
 def test_the_configurations_of_parts_are_completed_too():
@@ -55,16 +52,16 @@ def test_a_full_file_and_one_that_leaves_out_what_is_usual_mean_the_same():
     assert tried > 700
 
 
-@pytest.mark.parametrize(
-    ("kind", "config"),
-    [
-        ("no_such_model", {}),
-        ("llama", {"num_labels": 10**12}),
-        ("gpt_neo", {"attention_types": [[["global"], 10**12]]}),
-        ("llama", {"text_config": {"num_hidden_layers": 10**12}}),
-        ("llama", {"hidden_size": "wide"}),
-        ("llama", {"num_attention_heads": 0}),
-    ],
-)
+NONE = [
+    ("no_such_model", {}),
+    ("llama", {"num_labels": 10**12}),
+    ("gpt_neo", {"attention_types": [[["global"], 10**12]]}),
+    ("llama", {"text_config": {"num_hidden_layers": 10**12}}),
+    ("llama", {"hidden_size": "wide"}),
+    ("llama", {"num_attention_heads": 0}),
+]
+
+
+@pytest.mark.parametrize(("kind", "config"), NONE)
 def test_a_configuration_that_a_class_cannot_read_or_that_would_fill_the_memory_has_none(kind, config):
     assert complete(kind, config) is None
