@@ -16,6 +16,7 @@ def child(seed, size=0.1):
 
 
 A, B, C = (child(seed) for seed in (1, 2, 3))
+NEAR, NEARER = (child(seed, 0.001) for seed in (1, 2))
 
 
 def shares(parents, merge, depth=LAYERS, places=None):
@@ -40,6 +41,7 @@ def detected(found):
 
 MERGES = {
     "linear": ([A, B], 0.7 * A + 0.3 * B, [0.7, 0.3]),
+    "of parents that hardly differ": ([NEAR, NEARER], 0.7 * NEAR + 0.3 * NEARER, [0.7, 0.3]),
     "differences from a base": ([BASE, A, B], BASE + 0.8 * (A - BASE) + 0.5 * (B - BASE), [-0.3, 0.8, 0.5]),
     "a sibling that was not merged": ([A, B, 0.5 * A + 0.5 * C], 0.5 * A + 0.5 * B, [0.5, 0.5, 0]),
 }
@@ -68,7 +70,8 @@ def test_dropped_differences_leave_the_shares_and_a_remainder():
 def test_copies_of_one_parent_cannot_be_told_apart():
     found = shares([A, B, A.copy()], 0.5 * A + 0.5 * B)
     assert values(found) == [None, pytest.approx(0.5, abs=1e-4), None]
-    assert set(shares([A, A.copy()], A).parents) == {"it equals another parent, or a combination of others"}
+    combined = {"it equals another parent, or a combination of others"}
+    assert {*shares([A, A.copy()], A).parents} == {*shares([A, B, (A + B) / 2], A).parents} == combined
 
 
 def test_parents_that_are_nearly_the_same_get_no_confident_figure():

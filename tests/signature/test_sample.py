@@ -22,6 +22,7 @@ from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 WIDTH, HIDDEN, LAYERS = 128, 512, 3
 DRAW = Sample(seed=3)
 ROBUST, PAPER = RECIPES["robust"], RECIPES["paper"]
+EXACT = replace(ROBUST, probes=None)
 
 
 @pytest.fixture
@@ -39,17 +40,12 @@ def opened(folder):
     return model.checkpoint, model.layout
 
 
-def seen(folder, layers=range(LAYERS), recipe=ROBUST, draw=DRAW):
-    return sampled(*opened(folder), recipe, "mlp", layers, draw)
+def seen(folder, recipe=ROBUST, draw=DRAW):
+    return sampled(*opened(folder), recipe, "mlp", range(LAYERS), draw)
 
 
-def runs_of(folder, layer, draw=DRAW, path="mlp"):
-    return draw.units_of(opened(folder)[1].sets(path)[layer][0], layer)
-
-
-def fit(folder, path="mlp"):
-    checkpoint, layout = opened(folder)
-    return fits(layout, checkpoint, path)
+def runs_of(folder, layer, draw=DRAW):
+    return draw.units_of(opened(folder)[1].sets("mlp")[layer][0], layer)
 
 
 def test_any_row_may_be_drawn_and_all_with_the_same_probability():
@@ -98,7 +94,7 @@ def test_a_gain_that_the_norm_and_the_matrices_share_changes_nothing(llama):
 
 def test_a_child_is_as_similar_in_a_sample_as_it_is_as_a_whole(llama, tmp_path):
     child = fine_tuned(llama, tmp_path / "child", noise=0.5)
-    whole = [extract_paths(*opened(folder), replace(ROBUST, probes=None), ["mlp"])["mlp"] for folder in (llama, child)]
+    whole = [extract_paths(*opened(folder), EXACT, ["mlp"])["mlp"] for folder in (llama, child)]
     score = compare_paths(*whole).score
     for seed in range(10):
         drawn = compare_paths(*(seen(folder, draw=Sample(seed)) for folder in (llama, child)))
@@ -120,20 +116,15 @@ def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
 
 
 ALL = Sample(seed=3, all_units=True)
-EXACT = replace(ROBUST, probes=None)
 
 
-def shuffled(folder, target):
-    """A copy of a model with the hidden units of every layer in another order."""
-
-    def change(tensors):
-        for layer in range(LAYERS):
-            order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
-            for role in ("gate", "up", "down"):
-                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
-                tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
-
-    return spoil(fine_tuned(folder, target, noise=0), change)
+def shuffle(tensors):
+    """Put the hidden units of every layer in another order."""
+    for layer in range(LAYERS):
+        order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+        for role in ("gate", "up", "down"):
+            name = f"model.layers.{layer}.mlp.{role}_proj.weight"
+            tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
 
 
 def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
@@ -147,7 +138,7 @@ def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
 
 
 def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):
-    other = shuffled(llama, tmp_path / "shuffled")
+    other = spoil(fine_tuned(llama, tmp_path / "shuffled", noise=0), shuffle)
     assert compare_paths(seen(llama, draw=ALL), seen(other, draw=ALL)).score == pytest.approx(1, abs=1e-4)
     assert abs(compare_paths(seen(llama), seen(other)).score) < 0.2
 
@@ -160,10 +151,11 @@ def test_of_all_units_no_more_than_a_piece_of_a_matrix_is_in_memory(llama, monke
 
 
 def test_large_matrices_that_are_stored_by_themselves_can_be_sampled(llama, tmp_path, monkeypatch):
-    assert fit(llama)
-    assert fit(llama, path="mlp_gate")
-    assert fit(llama, path="value_output")
-    assert not fit(llama, path="query_key")
+    def fit(folder, path="mlp"):
+        checkpoint, layout = opened(folder)
+        return fits(layout, checkpoint, path)
+
+    assert [fit(llama, path) for path in ("mlp", "mlp_gate", "value_output", "query_key")] == [True, True, True, False]
     assert not fit(tiny_gpt2(tmp_path / "gpt2", width=WIDTH))  # stored as (in, out)
     for part, more in (("UNITS", 129), ("COORDINATES", 33)):
         with monkeypatch.context() as patch:

@@ -26,34 +26,35 @@ RECIPE = {f"{name}, {kind}": replace(RECIPES[name], probes=probes)
           for name in ("robust", "paper") for kind, probes in (("sketch", 8), ("exact", None))}  # fmt: skip
 
 
-def saved(name):
-    """What saves a model of transformers with weights in float16."""
+def opened(folder):
+    found = headers(resolve(str(folder)))
+    return found.checkpoint, found.layout
 
-    def save(folder):
-        model = tiny_model(name, {})
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(0.02 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-        model.half().save_pretrained(folder)
-        return folder
 
-    return save
+def saved(folder, name):
+    """Save a model of transformers with weights in float16."""
+    model = tiny_model(name, {})
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.02 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    model.half().save_pretrained(folder)
+    return folder
 
 
 MODELS = {
     "gated": tiny_llama,
     "LayerNorm, stored as (in, out)": tiny_gpt2,
-    "mixture of experts": saved("MixtralForCausalLM"),
-    "packed experts with biases": saved("GptOssForCausalLM"),
-    "latent attention": saved("DeepseekV3ForCausalLM"),
-    "gains on both sides": saved("Gemma2ForCausalLM"),
+    "mixture of experts": "MixtralForCausalLM",
+    "packed experts with biases": "GptOssForCausalLM",
+    "latent attention": "DeepseekV3ForCausalLM",
+    "gains on both sides": "Gemma2ForCausalLM",
 }
 
 
-@pytest.fixture(scope="module", params=list(MODELS.values()), ids=list(MODELS))
+@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
 def model(request, tmp_path_factory):
-    opened = headers(resolve(str(request.param(tmp_path_factory.mktemp("model") / "model"))))
-    return opened.checkpoint, opened.layout
+    folder, make = tmp_path_factory.mktemp("model") / "model", request.param
+    return opened(saved(folder, make) if isinstance(make, str) else make(folder))
 
 
 @pytest.fixture
@@ -101,15 +102,13 @@ def test_weights_that_are_no_numbers_are_marked_by_torch_as_by_numpy(tmp_path, b
     def poison(tensors):
         tensors["model.layers.1.mlp.up_proj.weight"][3] = float("nan")
 
-    opened = headers(resolve(str(spoil(tiny_llama(tmp_path), poison))))
-    found = extract_paths(opened.checkpoint, opened.layout, RECIPES["robust"], ("mlp", "value_output"))
+    found = extract_paths(*opened(spoil(tiny_llama(tmp_path), poison)), RECIPES["robust"], ("mlp", "value_output"))
     assert found["mlp"].usable.tolist() == [True, False]
     assert found["value_output"].usable.all()
 
 
 def test_what_a_device_holds_stays_when_the_memory_is_used_for_the_next_layer(tmp_path):
-    opened = headers(resolve(str(tiny_llama(tmp_path))))
-    extraction = Extraction(opened.checkpoint, opened.layout, RECIPES["robust"], ("mlp",), devices.budgets())
+    extraction = Extraction(*opened(tiny_llama(tmp_path)), RECIPES["robust"], ("mlp",), devices.budgets())
     layers = extraction._loaded(iter(range(2)), ["cpu:0", "cpu:0"], alone)
     (term,) = next(layers)[1]["mlp"]
     expected = term.writer.clone(), term.reader.clone()
