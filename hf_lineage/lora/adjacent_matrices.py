@@ -155,7 +155,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
     lora.prefetch(modules)
     for module in modules:
         second, first = lora.read(module)
-        if not finite(second, first):
+        if not all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in (second, first)):
             raise CheckpointError(f"the factors of {printable(module, 200)} are not finite; the adapter is damaged")
         for expert in dict.fromkeys(place.expert for place in places if place.module == module):
             # peft lists the rank of A by expert, and the experts of B by rank.
@@ -274,8 +274,3 @@ def typical(second: Array, first: Array) -> float:
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     squares = max(float(np.sum((narrow.T @ narrow) * (wide @ wide.T))), 0.0)
     return math.sqrt(squares / (len(narrow) * wide.shape[1]))
-
-
-def finite(*factors: NDArray[np.float32]) -> bool:
-    """Return whether all numbers of some factors are finite."""
-    return all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in factors)

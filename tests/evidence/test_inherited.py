@@ -54,12 +54,10 @@ def edited(layers, change):
 def mixed(some, others, chosen):
     """A model whose chosen hidden units are those of another."""
 
-    def units(own, donor):
-        inn, out = own[0].clone(), own[1].clone()
-        inn[chosen], out[:, chosen] = donor[0][chosen], donor[1][:, chosen]
-        return inn, out
-
-    return [units(*pair) for pair in zip(some, others, strict=True)]
+    layers = edited(some, lambda inn, out: (inn, out))
+    for (inn, out), (other_inn, other_out) in zip(layers, others, strict=True):
+        inn[chosen], out[:, chosen] = other_inn[chosen], other_out[:, chosen]
+    return layers
 
 
 def appended(layers, others, size):
@@ -126,8 +124,7 @@ def test_a_quarter_of_the_units_doubles_the_interval():
 
 def test_layers_of_no_more_units_than_are_drawn_are_looked_up_whole_and_leave_no_error():
     result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
-    assert result.error == 0
-    assert result.interval == (result.share, result.share)
+    assert (result.error, result.interval) == (0, (result.share, result.share))
     assert result.share == pytest.approx(0.25, abs=0.02)
 
 
@@ -229,8 +226,7 @@ def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
     random = np.random.default_rng(1)
     base = UnitCodes(np.ones(28672, np.float32), *random.integers(0, 256, (3, 28672, 16), dtype=np.uint8))
     assert len(base.weight) > module.AT_A_TIME // MOST
-    last = np.arange(28672 - MOST, 28672)
-    candidate = UnitCodes(*(part[last] for part in (base.weight, base.inner, base.outer, base.gate)))
+    candidate = UnitCodes(*(part[-MOST:] for part in (base.weight, base.inner, base.outer, base.gate)))
     assert have_counterparts(base, candidate, np.arange(MOST)).all()
 
 

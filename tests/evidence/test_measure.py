@@ -13,22 +13,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from hf_lineage.evidence import measure as reading
 from hf_lineage.evidence import p_values as permutations
 from hf_lineage.evidence import permutation
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
-from hf_lineage.evidence.measure import (
-    DOUBTFUL,
-    MISSED,
-    Pair,
-    analyses,
-    at_least,
-    enough,
-    fewest,
-    graft,
-    measure,
-    reading_order,
-)
+from hf_lineage.evidence.measure import Pair, analyses, measure, reading_order
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.signature.values import PathSignature, UnitCodes
 from tests.long import first_of
@@ -125,8 +115,8 @@ def test_the_bound_is_what_counting_every_way_to_draw_layers_gives(layers):
         hits_of = [(draws < inherited).sum(axis=1) for inherited in range(layers + 1)]
         for hits in range(read + 1):
             possible = range(hits, layers - (read - hits) + 1)
-            bound = min(inherited for inherited in possible if (hits_of[inherited] >= hits).mean() > MISSED)
-            assert at_least(hits, read, layers) == bound, (layers, read, hits)
+            bound = min(inherited for inherited in possible if (hits_of[inherited] >= hits).mean() > reading.MISSED)
+            assert reading.at_least(hits, read, layers) == bound, (layers, read, hits)
 
 
 @pytest.mark.parametrize("layers", [8, 12, 16, 24, 32, 80])
@@ -136,24 +126,24 @@ def test_whoever_copies_any_fixed_set_of_layers_is_verified_early_with_one_perce
     At an analysis after t layers the bound is above one half for as many hits as `needed`, or more.
     """
     for read in analyses(layers, 0.5)[:-1]:
-        needed = next((hits for hits in range(1, read + 1) if at_least(hits, read, layers) > layers / 2), None)
+        needed = next((hits for hits in range(1, read + 1) if reading.at_least(hits, read, layers) > layers / 2), None)
         assert needed is not None
-        assert max(tail(needed, read, copied, layers) for copied in range(layers // 2 + 1)) <= MISSED
+        assert max(tail(needed, read, copied, layers) for copied in range(layers // 2 + 1)) <= reading.MISSED
 
 
 def test_the_first_analysis_comes_after_the_fewest_layers_that_bound_the_share():
-    assert {layers: fewest(layers, 0.5) for layers in (12, 24, 32, 80)} == {12: 5, 24: 6, 32: 6, 80: 7}
+    assert {layers: reading.fewest(layers, 0.5) for layers in (12, 24, 32, 80)} == {12: 5, 24: 6, 32: 6, 80: 7}
     for layers, share in itertools.product((8, 24, 32, 80), (0.25, 0.5, 0.75, 0.9)):
-        read = fewest(layers, share)
-        assert at_least(read, read, layers) > share * layers
-        assert at_least(read - 1, read - 1, layers) <= share * layers or read == 1
+        read = reading.fewest(layers, share)
+        assert reading.at_least(read, read, layers) > share * layers
+        assert reading.at_least(read - 1, read - 1, layers) <= share * layers or read == 1
 
 
 def test_a_graft_is_missed_as_rarely_as_is_claimed():
     for layers in range(1, 200):
-        copied, read = graft(layers), enough(layers)
-        assert 1 - tail(1, read, copied, layers) <= MISSED
-        assert read == 1 or 1 - tail(1, read - 1, copied, layers) > MISSED
+        copied, read = reading.graft(layers), reading.enough(layers)
+        assert 1 - tail(1, read, copied, layers) <= reading.MISSED
+        assert read == 1 or 1 - tail(1, read - 1, copied, layers) > reading.MISSED
 
 
 def test_the_last_layers_are_read_where_fewer_are_left_than_are_looked_for():
@@ -192,7 +182,7 @@ def judged(seed):
         evidence = measure([Pair.along("mlp", base.select(rows), candidate.select(rows))], replace(CRITERIA, seed=seed))
         p_values.append(evidence["mlp"].permutation.p_value)
         words.append(judge(evidence, CRITERIA).word)
-        if words[-1] == "UNRELATED" and read >= enough(DEPTH) and p_values[-1] > DOUBTFUL:
+        if words[-1] == "UNRELATED" and read >= reading.enough(DEPTH) and p_values[-1] > reading.DOUBTFUL:
             break
     return p_values, words
 

@@ -11,19 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from hf_lineage.evidence.p_values import (
-    FEW,
-    MANY,
-    SCALE,
-    Draws,
-    EmpiricalNull,
-    ends,
-    most,
-    not_below,
-    p_value,
-    sequence,
-    step_down,
-)
+from hf_lineage.evidence import p_values
+from hf_lineage.evidence.p_values import FEW, MANY, SCALE, Draws, EmpiricalNull, ends, p_value, step_down
 from tests.long import first_of
 
 
@@ -36,7 +25,7 @@ def outcomes(first, exact=True):
     how many reached it, its weight a float, or a whole number to be divided by a factorial.
     """
     ended, going, whole = {}, np.array([1 if exact else 1.0], object if exact else float), 1
-    for drawn in range(1, most(first) + 1):
+    for drawn in range(1, p_values.most(first) + 1):
         up = going * (np.arange(len(going)) + 1)
         going = np.append(going * (drawn + 1) - up, 0) + np.append(0, up)
         whole, going = (whole * (drawn + 1), going) if exact else (1, going / (drawn + 1))
@@ -78,7 +67,8 @@ def test_at_the_default_a_level_is_never_exceeded_and_nearly_used(analyses):
 def test_stopping_wherever_it_is_significant_would_be_caught():
     """The same enumeration, with the p-value that forgets the sequences that ended early."""
     ended = outcomes(19)
-    naive = sorted(((reached + (drawn < most(19))) / (drawn + 1), weight) for (drawn, reached), weight in ended.items())
+    last = p_values.most(19)
+    naive = sorted(((reached + (drawn < last)) / (drawn + 1), weight) for (drawn, reached), weight in ended.items())
     total = 0
     worst = max((total := total + weight) / Fraction(p or 1) for p, weight in naive)
     assert worst > 1.05
@@ -127,8 +117,11 @@ def draws(*columns):
 
 def alone(drawn, first=FIRST):
     """The p-value of every path by itself."""
-    sequences = {path: sequence(one.observed, one.after(0), first) for path, one in drawn.items()}
-    return {path: p_value(len(some), not_below(drawn[path].observed, some), first) for path, some in sequences.items()}
+    found = {}
+    for path, one in drawn.items():
+        some = p_values.sequence(one.observed, one.after(0), first)
+        found[path] = p_value(len(some), p_values.not_below(one.observed, some), first)
+    return found
 
 
 def corrected(drawn, first=FIRST):

@@ -36,7 +36,7 @@ def test_what_was_done_is_told(changes, means, words):
     assert derivation.words == words
 
 
-def test_several_things_may_have_been_done():
+def test_several_things_may_have_been_done_but_beside_bits_of_an_unknown_grid_nothing_else_is_claimed():
     derivation = Derivation((Change(0.1, bits=8, rank=16),) * 2, reordered=True)
     assert derivation.means == (Means.REORDERED, Means.LOW_RANK, Means.QUANTIZED)
     assert derivation.words.endswith("as a merged LoRA adapter leaves it, then quantized to 8 bits")
@@ -44,9 +44,6 @@ def test_several_things_may_have_been_done():
     pruned = Derivation((Change(0.03, zeros=0.6),) * 2)
     assert pruned.means == (Means.PRUNED, Means.DENSE)
     assert "3.0%" in pruned.words
-
-
-def test_beside_stored_bits_whose_grid_is_not_known_nothing_else_is_claimed():
     derivation = Derivation((FULL, FULL), stored_bits=4.5)
     assert derivation.means == (Means.QUANTIZED, Means.UNCLEAR)
     assert derivation.words == (

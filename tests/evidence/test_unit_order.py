@@ -8,19 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from hf_lineage.evidence import unit_order
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.unit_comparison import TOKEN, Frame, Test, compare_units, judge_units
-from hf_lineage.evidence.unit_order import (
-    LEAST,
-    PLACES,
-    RANKS,
-    RATIO,
-    copies,
-    matched,
-    order_test,
-    orders_within,
-    strata_of,
-)
+from hf_lineage.evidence.unit_order import PLACES, RANKS, matched, order_test, orders_within, strata_of
 from hf_lineage.signature.recipe import random_stream
 from tests.long import first_of
 from tests.unit_rows import moved, opposite, rows, unit
@@ -150,8 +141,8 @@ def test_layers_without_units_that_match_leave_nothing_to_test():
 def test_layers_that_copy_each_other_are_noticed():
     one, other, random = rows(1), rows(2), np.random.default_rng(0)
     layers = [one, other, moved(one, random, 0.3), in_another_order(one, random), moved(other, random, 0.3)]
-    assert copies(layers) == [0, 1, 0, 3, 1]
-    assert copies([one, rows(1, units=50)]) == [0, 1]
+    assert unit_order.copies(layers) == [0, 1, 0, 3, 1]
+    assert unit_order.copies([one, rows(1, units=50)]) == [0, 1]
 
 
 def test_drawn_permutations_give_the_p_of_all_of_them():
@@ -173,8 +164,9 @@ SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
 def test_every_row_is_in_one_stratum_of_few_rows_of_similar_size_and_permutations_leave_it_there():
     sets = strata_of(SIZES)
     assert np.array_equal(np.sort(np.concatenate(sets)), np.arange(300))
-    spans = [np.ptp(np.log(SIZES[:, some]), axis=1).max() for some in sets]
-    assert all(LEAST <= len(some) < 2 * LEAST or span < np.log(RATIO) for some, span in zip(sets, spans, strict=True))
+    for some in sets:
+        alike = np.ptp(np.log(SIZES[:, some]), axis=1).max() < np.log(unit_order.RATIO)
+        assert alike or unit_order.LEAST <= len(some) < 2 * unit_order.LEAST
     (order,) = orders_within(sets, 1, random_stream("a test"))
     again = strata_of(SIZES[:, order])
     assert {tuple(some) for some in again} == {tuple(some) for some in sets}

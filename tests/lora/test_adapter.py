@@ -12,7 +12,6 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.lora.adapter import LARGEST_RANK, form_of, forms, instead, open_lora
-from hf_lineage.lora.adjacent_matrices import finite
 from tests.adapters import WEIGHTS, change, pair, trained, written
 from tests.models import spoil, tiny_gpt2, tiny_llama
 
@@ -159,22 +158,16 @@ def test_a_pickled_adapter_is_never_opened(tmp_path):
         open_lora(repo(folder))
 
 
-def test_numbers_that_are_not_finite_are_seen():
-    assert finite(np.ones(2, np.float32), np.zeros((0, 2), np.float32))
-    assert not finite(np.array([1, np.nan], np.float32))
-    assert not finite(np.ones(1, np.float32), np.array([np.inf], np.float32))
+SCALES = [
+    ({}, 4.0),
+    ({"lora_alpha": 3}, 1.5),
+    ({"use_rslora": True, "lora_alpha": 2}, 2**0.5),
+    ({"lora_alpha": -3}, 1.5),
+    ({"alpha_pattern": {"(a+)+$": 12, "up_proj": 2}}, 6),
+]
 
 
-@pytest.mark.parametrize(
-    ("settings", "scale"),
-    [
-        ({}, 4.0),
-        ({"lora_alpha": 3}, 1.5),
-        ({"use_rslora": True, "lora_alpha": 2}, 2**0.5),
-        ({"lora_alpha": -3}, 1.5),
-        ({"alpha_pattern": {"(a+)+$": 12, "up_proj": 2}}, 6),
-    ],
-)
+@pytest.mark.parametrize(("settings", "scale"), SCALES)
 def test_the_scale_is_that_of_peft_and_the_largest_of_several(tmp_path, settings, scale):
     folder = written(tmp_path, pair(UP, 48, 32), **settings)
     assert open_lora(repo(folder)).modules[UP].scale == pytest.approx(scale)

@@ -9,15 +9,7 @@ from hf_lineage import compare
 from hf_lineage.errors import CheckpointError
 from hf_lineage.lora import adjacent_matrices as partners
 from hf_lineage.lora import placement
-from hf_lineage.lora.adjacent_matrices import (
-    DIRECTIONS,
-    EXACT,
-    FEWEST_DIRECTIONS,
-    FEWEST_PROBES,
-    PROBES,
-    compressed,
-    product_rows,
-)
+from hf_lineage.lora.adjacent_matrices import compressed, product_rows
 from tests.adapters import ATTENTION, MLP, everything, lora_of, opened_base, taught, teach
 from tests.lora.test_gradient_alignment import factors
 from tests.models import HIDDEN, WIDTH, spoil, tiny_gpt2, tiny_llama
@@ -56,7 +48,8 @@ def test_every_role_that_has_a_trace_is_tested_and_query_and_key_are_not(tmp_pat
 
 
 def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
-    blocks, read = blocks_of(llama, lora_of(tmp_path / "lora", *everything())), llama.checkpoint.read
+    lora, read = lora_of(tmp_path / "lora", *everything()), llama.checkpoint.read
+    blocks = blocks_of(llama, lora)
 
     def expected(*names):
         parts = [read(f"model.{name}.weight") for name in names]
@@ -67,12 +60,8 @@ def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_las
     assert np.allclose(gram(blocks["output", 1])[0], expected(*mlp), atol=1e-5)
     assert np.allclose(gram(blocks["down", 0])[0], expected(*attention), atol=1e-5)
     assert np.allclose(gram(blocks["down", 1])[0], expected("embed_tokens"), atol=1e-5)
-
-
-def test_without_an_unembedding_the_last_layer_writes_for_nobody(tmp_path):
-    base = opened_base(tiny_llama(tmp_path / "base"))
-    del base.checkpoint.tensors["model.embed_tokens.weight"]
-    assert ("down", 1) not in blocks_of(base, lora_of(tmp_path / "lora", *everything()))
+    del llama.checkpoint.tensors["model.embed_tokens.weight"]
+    assert ("down", 1) not in blocks_of(llama, lora), "without an unembedding the last layer writes for nobody"
 
 
 def test_a_value_head_is_tested_against_the_output_of_all_query_heads_that_share_it(tmp_path):
@@ -157,13 +146,13 @@ def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_pa
     assert other.verdict.trace.p_value > 0.01
 
 
-def test_factors_that_are_not_finite_are_an_error_of_the_adapter(tmp_path, llama):
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_factors_that_are_not_finite_are_an_error_of_the_adapter(tmp_path, llama, monkeypatch, number):
     lora = lora_of(tmp_path / "lora", (MLP.format(0, "up"), HIDDEN, WIDTH))
     places = placement.testable(placement.find_places(llama, lora), llama)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(lora), "read", lambda *_: (np.full((HIDDEN, 2), np.nan), np.ones((2, WIDTH))))
-        with pytest.raises(CheckpointError, match=r"the factors of model.layers.0.mlp.up_proj are not finite"):
-            partners.products(lora, places)
+    monkeypatch.setattr(type(lora), "read", lambda *_: (np.full((HIDDEN, 2), number), np.ones((2, WIDTH))))
+    with pytest.raises(CheckpointError, match=r"the factors of model.layers.0.mlp.up_proj are not finite"):
+        partners.products(lora, places)
 
 
 def test_weights_of_the_base_that_are_not_finite_are_an_error_of_the_base(tmp_path):
@@ -192,8 +181,8 @@ def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank()
     assert np.allclose(np.square(rows).sum(axis=0), singular[:3] / singular[0], rtol=1e-4)
     assert product_rows(0 * second, first).shape == product_rows(second, 0 * first).shape == (40, 0)
     # Of a large rank the strongest directions are taken, fewer of many rows.
-    assert product_rows(*factors(rows=90, columns=80, rank=70)).shape == (90, DIRECTIONS)
-    assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, FEWEST_DIRECTIONS)
+    assert product_rows(*factors(rows=90, columns=80, rank=70)).shape == (90, partners.DIRECTIONS)
+    assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, partners.FEWEST_DIRECTIONS)
 
 
 @pytest.mark.parametrize("scale", [1e-18, 1e18])
@@ -213,12 +202,14 @@ def test_a_matrix_of_few_columns_is_seen_with_its_whole_gram_matrix():
 
 def test_of_a_wide_matrix_random_sums_of_rows_are_seen_fewer_the_wider_it_is():
     random = np.random.default_rng(0)
-    large = random.normal(size=(1, 4000, EXACT + 1)).astype(np.float32)
+    columns = partners.EXACT + 1
+    large = random.normal(size=(1, 4000, columns)).astype(np.float32)
     seen = compressed([(large, 1.0)], "up")
-    assert seen.shape == (1, PROBES, EXACT + 1)
+    assert seen.shape == (1, partners.PROBES, columns)
     assert np.linalg.norm(seen[0]) == pytest.approx(np.linalg.norm(large[0]), rel=0.05)
     assert np.array_equal(seen, compressed([(large, 1.0)], "up"))
     assert not np.array_equal(seen, compressed([(large, 1.0)], "down"))
     assert np.allclose(compressed([(large, 0.5)], "up"), 0.5 * seen, atol=1e-3)
     assert not np.allclose(compressed([(large, 1.0), (large, 1.0)], "up"), 2 * seen, atol=1e-3)
-    assert compressed([(large[:, :3].repeat(160, axis=2), 1.0)], "up").shape == (1, FEWEST_PROBES, 160 * (EXACT + 1))
+    wider = compressed([(large[:, :3].repeat(160, axis=2), 1.0)], "up")
+    assert wider.shape == (1, partners.FEWEST_PROBES, 160 * columns)

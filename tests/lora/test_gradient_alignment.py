@@ -10,18 +10,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, ExitCode
 from hf_lineage.lora import gradient_alignment as adapter_trace
 from hf_lineage.lora.adjacent_matrices import block, product_rows
-from hf_lineage.lora.gradient_alignment import (
-    FIRST,
-    LEAST,
-    MOST,
-    VERIFIED,
-    Trace,
-    clear,
-    judge_trace,
-    least_effect,
-    measure_trace,
-    trace,
-)
+from hf_lineage.lora.gradient_alignment import FIRST, VERIFIED, Trace, judge_trace, measure_trace, trace
 
 COORDINATES, UNITS, DIMENSIONS = "residual coordinates", "hidden units", "dimensions of value heads"
 
@@ -117,7 +106,7 @@ def test_power_grows_with_the_directions_and_falls_with_the_tests():
     assert power([16.0], alpha=0.001) < power([16.0])
     assert power([16.0], analyses=2) < power([16.0])
     assert power([16.0, 0.0], roles=("value", "up")) < power([16.0])
-    assert (LEAST["gate"], power([1e6], roles=("gate",))) == (0, pytest.approx(0.01))
+    assert (adapter_trace.LEAST["gate"], power([1e6], roles=("gate",))) == (0, pytest.approx(0.01))
 
 
 def test_an_adapter_that_has_moved_the_weights_far_shows_less_and_less():
@@ -175,9 +164,10 @@ def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
     assert one.p_value == VERIFIED
     assert judge_trace(one, Criteria(alpha=0.001)).verified
     assert judge_trace(one, Criteria(alpha=0.0009)).word == "UNRELATED"
-    assert least_effect(one, 0.0001) == least_effect(one, 0.01) == one.predicted
+    least = adapter_trace.least_effect
+    assert least(one, 0.0001) == least(one, 0.01) == one.predicted
     hardly = measured(CLEAR, directions=1.0)
-    assert least_effect(hardly, 0.0001) > least_effect(hardly, 0.001) == least_effect(hardly, 0.01)
+    assert least(hardly, 0.0001) > least(hardly, 0.001) == least(hardly, 0.01)
 
 
 NO_TRACE = [
@@ -197,7 +187,7 @@ def test_no_trace_is_unrelated_only_where_the_test_has_power_and_holds(trace, st
 def test_more_layers_are_read_unless_the_verdict_on_a_few_is_clear():
     traces = [measured(observed, analyses=2) for observed in (CLEAR, 2.0, 0.5, 0.95)]
     traces.append(measured(0.5, directions=4.0, analyses=2))
-    assert [clear(judge_trace(one, Criteria())) for one in traces] == [True, False, True, False, False]
+    assert [adapter_trace.clear(judge_trace(one, Criteria())) for one in traces] == [True, False, True, False, False]
 
 
 def leaning(by, seed=0):
@@ -215,7 +205,7 @@ def test_as_many_permutations_are_drawn_as_leave_nothing_open_and_p_pays_for_dra
     at_once = measure_trace([in_doubt], Criteria(permutations=20_000))
     assert (small.permutations, small.p_value) == (FIRST, 1 / (FIRST + 1))
     assert (large.permutations, large.p_value > 0.01, large.spent) == (FIRST, True, 0.0)
-    assert (more.permutations, more.spent) == (MOST, VERIFIED / 2)
+    assert (more.permutations, more.spent) == (adapter_trace.MOST, VERIFIED / 2)
     assert more.p_value == pytest.approx(more.p_of("up") + VERIFIED / 2)
     assert (twice.permutations, twice.p_value) == (2 * FIRST + 1, 1 / (FIRST + 1)), "as many more as two analyses cost"
     assert (at_once.permutations, at_once.spent) == (20_000, 0.0), "who asks for more at first gets them all at once"
@@ -233,21 +223,16 @@ def test_drawing_more_raises_no_rate():
     assert np.sum(p_values <= VERIFIED) <= 9
 
 
-def ratio(written, through):
-    """The statistic as the formula says, for one group: means are removed after rows were moved or flipped."""
-    written, through = written - written.mean(axis=0), through - through.mean(axis=1, keepdims=True)
-    return np.sum((through @ written) ** 2)
-
-
-def sizes_alone(written, through):
-    through = through - through.mean(axis=1, keepdims=True)
-    return np.sum(np.sum(written**2, axis=1) * np.sum(through**2, axis=0))
-
-
 def exhaustive(written, through, elements, centre):
-    """The p-value over all of some elements, each a function of rows."""
-    rows = [element(written) for element in elements]
-    values = np.array([ratio(one, through) - sizes_alone(one - one.mean(axis=0) * centre, through) for one in rows])
+    """The p-value over all of some elements, each a function of rows.
+
+    The statistic is as the formula says, for one group: means are removed after rows were moved or flipped.
+    """
+    through, values = through - through.mean(axis=1, keepdims=True), []
+    for rows in (element(written) for element in elements):
+        centred, alone = (rows - rows.mean(axis=0) * by for by in (1, centre))
+        sizes = np.sum(alone**2, axis=1) @ np.sum(through**2, axis=0)
+        values.append(np.sum((through @ centred) ** 2) - sizes)
     return np.mean(values >= values[0] - 1e-6 * np.abs(values[0]))
 
 

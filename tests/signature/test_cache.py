@@ -182,23 +182,19 @@ def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
         assert origins(said()) == CACHED
 
 
-def forged(folder, commit):
-    """A cache in which the numbers of a model are those of its base, as the author of a checkout would commit it."""
-    place = folder / "signatures/models--acme--base" / commit
-    place.mkdir(parents=True)
-    for own in (file for file in kept() if "other" in str(file)):
-        save_signature(replace(load_signature(own), model=BASE, commit=commit), place / own.name)
-        (place / own.name).chmod(0o644)
-
-
 def test_a_cache_that_a_checkout_brings_is_refused(online, tmp_path, monkeypatch):
-    """Nothing about the file tells who made it: git writes it as this user."""
+    """In it the numbers of a model are those of its base, and nothing tells who made it: git writes it as this user."""
     online.publish("magpie/other", card(tiny_llama(tmp_path / "other", seed=7), BASE))
     command = ("check", "magpie/other", *QUIET)
     assert lineage(*command, "--budget", "full").rows[0][-1] == "UNRELATED"
     commit = online.commit(BASE, "main")
-    for place in ("elsewhere", "checkout/.hf-lineage"):
-        forged(tmp_path / place, commit)
+    own = [file for file in kept() if "other" in str(file)]
+    for folder in ("elsewhere", "checkout/.hf-lineage"):
+        place = tmp_path / folder / "signatures/models--acme--base" / commit
+        place.mkdir(parents=True)
+        for file in own:
+            save_signature(replace(load_signature(file), model=BASE, commit=commit), place / file.name)
+            (place / file.name).chmod(0o644)
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "elsewhere"))
     assert lineage(*command).rows[0][-1] == "inherited"  # so who may write there decides the verdict
     (tmp_path / "checkout/.git").mkdir()

@@ -7,15 +7,8 @@ import torch
 from hf_lineage import extract
 from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.hub.repo import resolve
-from hf_lineage.signature.units import (
-    View,
-    everything,
-    experts_of,
-    head_products,
-    in_the_same_places,
-    known_weights,
-    unit_rows,
-)
+from hf_lineage.signature import units
+from hf_lineage.signature.units import View, experts_of, head_products, known_weights, unit_rows
 from hf_lineage.source.headers import headers
 from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB, WIDTH, rotated, turn, written
@@ -92,19 +85,18 @@ def numbers(kept):
     return [part.tolist() for part in kept]
 
 
-def a_set(units, stacked=()):
-    return LayerSet({}, None, None, None, heads={"up": Heads(units, 1)}, stacked=stacked)
-
-
 def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
-    assert numbers(in_the_same_places(100, 0)(WEIGHTS)) == numbers(everything(WEIGHTS))
-    kept = numbers(in_the_same_places(50, 0)(WEIGHTS))
+    assert numbers(units.in_the_same_places(100, 0)(WEIGHTS)) == numbers(units.everything(WEIGHTS))
+    kept = numbers(units.in_the_same_places(50, 0)(WEIGHTS))
     assert (kept[0], len(kept[0]), len(kept[2])) == (kept[1], 20, 10)
-    assert set(numbers(in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
-    assert numbers(in_the_same_places(50, 1)(WEIGHTS)) != kept
+    assert set(numbers(units.in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
+    assert numbers(units.in_the_same_places(50, 1)(WEIGHTS)) != kept
 
 
 def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():
+    def a_set(units, stacked=()):
+        return LayerSet({}, None, None, None, heads={"up": Heads(units, 1)}, stacked=stacked)
+
     assert experts_of([a_set(48)]) == ((48,),)
     assert experts_of([a_set(48, (3,)), a_set(96)]) == ((48,), (48,), (48,), (48, 48))
     assert experts_of([a_set(48), a_set(48), a_set(50)]) == ((48,), (48,), (50,))
