@@ -39,18 +39,22 @@ def blend(parents, model, step=None):
 STEP = drawn(0.1)
 B = child(STEP)
 RIO = stored(0.57 * B + 0.43 * BASE)
+TUNED = child(drawn(0.02), of=RIO)
 
 
-def test_a_blend_has_the_weights_that_it_was_made_with_and_nothing_is_left():
+def test_a_blend_has_the_weights_it_was_made_with_and_what_was_trained_after_is_left():
     found = blend([BASE, B], RIO)
     assert [share.value for share in found.shares.parents] == pytest.approx([0.43, 0.57], abs=1e-3)
     assert found.made == (Made.BLEND, Made.BLEND)
     assert found.pure
     assert found.remainder == pytest.approx(1, abs=0.1)
     assert found.explained > 0.999
+    trained = blend([BASE, B], TUNED)
+    assert not trained.pure
+    assert trained.remainder > 3
 
 
-C, TUNED = child(drawn(0.1)), child(drawn(0.02), of=RIO)
+C = child(drawn(0.1))
 THREE = stored(0.4 * BASE + 0.35 * B + 0.25 * C)
 PLACES = {
     "each of three parents": ([BASE, B, C], THREE, {"blend"}),
@@ -77,12 +81,6 @@ def test_siblings_that_learned_from_the_same_text_show_no_parent():
     found = blend([BASE, other], one)
     assert found.shares.parents[1].detected
     assert found.made[1] is Made.ASIDE
-
-
-def test_what_was_trained_after_the_blend_is_left():
-    found = blend([BASE, B], TUNED)
-    assert not found.pure
-    assert found.remainder > 3
 
 
 def test_rounding_that_is_coarser_than_the_way_between_the_parents_hides_where_a_model_lies():

@@ -80,7 +80,7 @@ def test_what_chance_reaches_is_subtracted_and_zeros_are_no_numbers():
     assert compared(base, np.where(base > 0, base, -0.0)).equal.mean() == pytest.approx((base > 0).mean())
 
 
-def test_enlarging_one_matrix_changes_nothing_of_how_much_it_counts_and_few_coordinates_say_nothing():
+def test_an_enlarged_matrix_counts_no_more_and_few_coordinates_say_nothing():
     base, other = model(0), model(1)
     rows = [Rows(0, 1, base[0], base[0]), Rows(0, 1, base[1], 1024 * other[1])]
     assert compare_numbers(rows, DRAWS, 0).energy == pytest.approx(0.5, abs=0.01)

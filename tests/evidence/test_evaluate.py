@@ -123,7 +123,7 @@ def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     assert judge(measured, Criteria(accept=("part",))).exit_code == 0
 
 
-def test_several_paths_say_no_more_than_the_weakest_of_them_and_are_unrelated_only_if_all_are():
+def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_only_if_all_are():
     weakest = judge({"mlp": evidence(), "value_output": evidence(shares=(0.0,) * 4)}, USUAL)
     assert (weakest.code, weakest.verified) == (Code.EMBEDDING, False)
     assert judge({"mlp": evidence(), "value_output": evidence()}, USUAL).verified
@@ -186,13 +186,10 @@ def test_parents_of_a_merge_stay_what_they_are_by_themselves(verdicts):
     assert not any(each.verified for each in verdicts)
 
 
-def test_each_of_several_parents_gave_one_over_twice_their_number_at_least():
+def test_each_parent_gave_its_part_also_beside_one_that_is_verified_by_itself():
     many = [parent(*first(2, start=2 * number)) for number in range(4)]
     assert all(each.verified for each in judge_merge(many))
     assert not any(each.verified for each in judge_merge(many, min_share=0.8))
-
-
-def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
     large, small = parent(*first(7)), parent(*first(3, start=7))
     assert [each.verified for each in (large, small)] == [True, False]
     assert [each.verified for each in judge_merge([large, small])] == [True, True]

@@ -114,15 +114,12 @@ def test_the_interval_covers_the_share_as_often_as_it_says():
     assert np.mean([each.share for each in repeated]) == pytest.approx(truth, abs=0.01)
 
 
-def test_a_quarter_of_the_units_doubles_the_interval():
+def test_a_quarter_of_the_units_doubles_the_interval_and_all_of_them_leave_none():
     base, candidate = signature(model()), signature(mixed(model(seed=1), model(), slice(0, HIDDEN // 2)))
     comparison = compare_paths(base, candidate)
     many, few = (inherited_units(base, candidate, comparison, 0, fewer) for fewer in (False, True))
     assert {len(one.units) for one in many.drawn} == {4 * len(one.units) for one in few.drawn}
     assert few.error == pytest.approx(2 * many.error)
-
-
-def test_layers_of_no_more_units_than_are_drawn_are_looked_up_whole_and_leave_no_error():
     result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
     assert (result.error, result.interval) == (0, (result.share, result.share))
     assert result.share == pytest.approx(0.25, abs=0.02)
@@ -149,12 +146,9 @@ def test_one_grafted_layer_is_one_layer_however_loud_it_is(size):
     assert inherited(model(), loud).share == pytest.approx(2 / 3)
 
 
-def test_layers_in_another_order_are_held_against_those_that_they_are_paired_with():
+def test_layers_are_held_against_those_they_are_paired_with_and_inherit_nothing_from_none():
     moved = [model()[number] for number in (2, 0, 1)]
     assert inherited(model(), moved).by_layer.tolist() == pytest.approx([1, 1, 1])
-
-
-def test_a_layer_that_cannot_be_judged_inherits_nothing():
     candidate = model()
     candidate[0] = candidate[0][0], 0 * candidate[0][1]
     result = inherited(model(), candidate)

@@ -81,17 +81,14 @@ def test_nothing_is_said_of_units_where_a_layer_is_not_finite():
     assert (found["broken"].inherited, found["broken"].not_finite) == (None, ((), (1,)))
 
 
-def test_layers_bear_the_numbers_that_they_have_in_the_model():
+def test_layers_bear_their_numbers_and_coordinates_are_exchanged_if_both_models_let_them():
     def model(*without):
         return replace(signature(), layers=5, paths={"mlp": path_signature(layers=3)}, without={"mlp": without})
 
     assert Pair.align("mlp", model(0, 3), model(1, 2)).layers == ((1, 2, 4), (0, 3, 4))
-
-
-@pytest.mark.parametrize(("base", "candidate"), [(True, True), (True, False), (False, True)])
-def test_coordinates_can_be_exchanged_only_if_they_can_be_in_both_models(base, candidate):
-    pair = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
-    assert pair.exchangeable is (base and candidate)
+    for base, candidate in ((True, True), (True, False), (False, True)):
+        pair = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
+        assert pair.exchangeable is (base and candidate)
 
 
 def tail(hits, read, inherited, layers):
@@ -131,22 +128,16 @@ def test_whoever_copies_any_fixed_set_of_layers_is_verified_early_with_one_perce
         assert max(tail(needed, read, copied, layers) for copied in range(layers // 2 + 1)) <= reading.MISSED
 
 
-def test_the_first_analysis_comes_after_the_fewest_layers_that_bound_the_share():
+def test_analyses_bound_the_share_and_miss_grafts_as_rarely_as_is_claimed():
     assert {layers: reading.fewest(layers, 0.5) for layers in (12, 24, 32, 80)} == {12: 5, 24: 6, 32: 6, 80: 7}
     for layers, share in itertools.product((8, 24, 32, 80), (0.25, 0.5, 0.75, 0.9)):
         read = reading.fewest(layers, share)
         assert reading.at_least(read, read, layers) > share * layers
         assert reading.at_least(read - 1, read - 1, layers) <= share * layers or read == 1
-
-
-def test_a_graft_is_missed_as_rarely_as_is_claimed():
     for layers in range(1, 200):
         copied, read = reading.graft(layers), reading.enough(layers)
         assert 1 - tail(1, read, copied, layers) <= reading.MISSED
         assert read == 1 or 1 - tail(1, read - 1, copied, layers) > reading.MISSED
-
-
-def test_the_last_layers_are_read_where_fewer_are_left_than_are_looked_for():
     expected = {8: (5, 8), 9: (4, 9), 12: (5, 9, 12), 32: (6, 13, 32)}
     assert {layers: analyses(layers, 0.5) for layers in expected} == expected
 

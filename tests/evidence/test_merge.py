@@ -99,14 +99,11 @@ def test_layers_that_were_not_read_widen_the_interval():
     assert early.high - early.low > 2 * (whole.high - whole.low)
 
 
-def test_a_layer_that_is_like_a_single_parent_counts_for_it():
+def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_reason():
     places = [[*range(LAYERS)], [0, None, 2, 3, 4, 5]]
     found = shares([A, B], 0.5 * A + 0.5 * B, places=places)
     assert found.parents[0].layers[1] == (1.0, 0.0)
     assert values(found) == pytest.approx([(1 + 5 * 0.5) / 6, 5 * 0.5 / 6], abs=1e-3)
-
-
-def test_a_parent_that_is_like_no_layer_has_a_reason():
     nowhere, everywhere = [None] * LAYERS, [*range(LAYERS)]
     assert shares([A, B], A, places=[nowhere, nowhere]).parents == (ALIKE, ALIKE)
     found = shares([A, B, C], 0.5 * A + 0.5 * B, places=[everywhere, everywhere, nowhere])

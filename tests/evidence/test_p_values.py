@@ -91,18 +91,12 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize(("drawn", "reached", "p"), ENDS)
-def test_a_sequence_ends_where_the_rule_says(drawn, reached, p):
-    assert ends(drawn, reached, 999)
-    assert p_value(drawn, reached, 999) == pytest.approx(p, rel=1e-4)
-
-
-GOING = [(1, 1), (998, 0), (998, FEW - 1), (999, 1), (1000, FEW), (19_998, MANY - 1)]
-
-
-@pytest.mark.parametrize(("drawn", "reached"), GOING)
-def test_a_sequence_goes_on_while_it_could_decide(drawn, reached):
-    assert not ends(drawn, reached, 999)
+def test_a_sequence_ends_where_the_rule_says_and_goes_on_while_it_could_decide():
+    for drawn, reached, p in ENDS:
+        assert ends(drawn, reached, 999)
+        assert p_value(drawn, reached, 999) == pytest.approx(p, rel=1e-4)
+    for drawn, reached in ((1, 1), (998, 0), (998, FEW - 1), (999, 1), (1000, FEW), (19_998, MANY - 1)):
+        assert not ends(drawn, reached, 999)
 
 
 SIGNIFICANCE = 0.001
@@ -186,7 +180,7 @@ def test_no_path_is_more_significant_than_one_with_a_larger_statistic():
 
 
 @pytest.mark.parametrize("column", [[NAN] * 5000, [NAN, *range(4999)], [1.0, NAN, *range(4998)], [0.0] * 5000])
-def test_a_path_without_numbers_or_of_the_same_one_is_never_significant_and_harms_no_other(column):
+def test_a_path_without_numbers_or_of_equal_ones_shows_nothing_and_harms_no_other(column):
     found = corrected(draws(column, HIGH))
     assert found["b"] == SMALLEST
     assert found["a"] > 0.9

@@ -175,7 +175,7 @@ def test_the_effect_is_0_by_chance(independent):
     assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
 
 
-def test_every_published_null_is_well_formed_and_that_of_the_paper_has_its_seven_models_and_its_source():
+def test_every_published_null_is_well_formed_and_that_of_the_paper_has_its_seven_models():
     nulls = {file.stem: published_null(file.stem) for file in (registry_root() / "nulls").glob("*.yaml")}
     null = nulls["llama-2-7b"]
     assert (null.reference, len(null.scores), max(null.scores.values())) == ("meta-llama/Llama-2-7b-hf", 7, 4e-4)

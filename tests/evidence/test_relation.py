@@ -36,7 +36,7 @@ def test_what_was_done_is_told(changes, means, words):
     assert derivation.words == words
 
 
-def test_several_things_may_have_been_done_but_beside_bits_of_an_unknown_grid_nothing_else_is_claimed():
+def test_several_things_may_have_been_done_and_beside_an_unknown_grid_no_other_is_claimed():
     derivation = Derivation((Change(0.1, bits=8, rank=16),) * 2, reordered=True)
     assert derivation.means == (Means.REORDERED, Means.LOW_RANK, Means.QUANTIZED)
     assert derivation.words.endswith("as a merged LoRA adapter leaves it, then quantized to 8 bits")

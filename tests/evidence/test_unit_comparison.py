@@ -17,7 +17,7 @@ HALVED = changed(CHILD, lambda layer, _: layer.select(slice(None, None, 2)))
 IN_ORDER, SHUFFLED, INDEPENDENT = (compared(BASE, one) for one in (CHILD, changed(CHILD, shuffled), model(2)))
 
 
-def test_a_descendant_has_the_units_of_its_base_in_their_order_also_if_it_was_pruned_and_others_do_not():
+def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pruned():
     pruned = compared(BASE, HALVED)
     shares = [one.inherited.share for one in (IN_ORDER, pruned, SHUFFLED, INDEPENDENT)]
     assert shares == pytest.approx([1, 1, 1, 0])
@@ -29,13 +29,10 @@ def test_a_descendant_has_the_units_of_its_base_in_their_order_also_if_it_was_pr
     assert list(pruned.order.observed) == ["ranks"]
 
 
-def test_layers_that_were_taken_out_leave_partners_for_the_others():
+def test_layers_that_were_taken_out_leave_partners_and_those_not_read_bound_the_share():
     kept = {number: BASE[layer] for number, layer in enumerate((0, 3))}
     framed = compared(BASE, changed(kept, moved))
     assert (framed.partners, framed.inherited.share) == ((0, 3), pytest.approx(1))
-
-
-def test_a_few_layers_bound_the_share_of_those_that_were_not_read():
     base = model(1, layers=6)
     read = compared(base, changed(base, moved))
     assert read.least == pytest.approx(1)
@@ -131,13 +128,10 @@ def test_the_verdict_by_order_and_share(framed, shares, expected):
     assert judged(framed, shares) == expected
 
 
-def test_calibrated_evidence_counts_only_where_it_is_accepted():
+def test_calibrated_evidence_counts_where_it_is_accepted_and_is_none_without_tokens():
     verdict = judge_units(SHUFFLED, Criteria(accept=("calibrated",)))
     assert (verdict.label, int(verdict.exit_code)) == ("RELATED calibrated", 0)
     assert f"none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}" in verdict.reason
-
-
-def test_without_tokens_the_share_alone_is_no_evidence():
     framed = replace(SHUFFLED, frame=Frame(RESIDUAL))
     assert judged(framed) == ("UNDECIDED inconclusive", False, 3)
     assert through(framed) == "in the coordinates of the residual stream"

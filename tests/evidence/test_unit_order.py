@@ -115,30 +115,23 @@ def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_
     assert "(10% of the units were compared)" in verdict.reason
 
 
-def matched_layers(candidate, base, weight=1.0):
-    return [matched(base, candidate, np.arange(len(candidate.weight)), 0, weight)]
+def matched_layers(candidate, base):
+    return [matched(base, candidate, np.arange(len(candidate.weight)), 0, 1.0)]
 
 
-def test_the_statistic_of_places_is_the_share_of_a_copy():
+def test_a_copy_is_in_order_and_units_in_the_opposite_order_or_that_take_away_are_not():
     base = rows(1)
     order = order_test(matched_layers(base, base), 199, 0)
     assert order.observed[PLACES] == pytest.approx(1, abs=1e-5)
     assert (order.p_value, order.z[RANKS] > 5) == (1 / 200, True)
+    for other in (base.select(slice(None, None, -1)), opposite(base)):
+        assert order_test(matched_layers(other, base), 199, 0).p_value > 0.5
 
 
-@pytest.mark.parametrize("change", [lambda base: base.select(slice(None, None, -1)), opposite], ids=["order", "sign"])
-def test_units_in_the_opposite_order_or_that_take_away_are_not_in_order(change):
-    base = rows(1)
-    assert order_test(matched_layers(change(base), base), 199, 0).p_value > 0.5
-
-
-def test_layers_without_units_that_match_leave_nothing_to_test():
+def test_layers_without_units_that_match_leave_nothing_to_test_and_copies_are_noticed():
     base, nothing = rows(1), rows(2).select(np.arange(3))
     assert order_test(matched_layers(nothing, base), 199, 0) is None
     assert order_test([], 199, 0) is None
-
-
-def test_layers_that_copy_each_other_are_noticed():
     one, other, random = rows(1), rows(2), np.random.default_rng(0)
     layers = [one, other, moved(one, random, 0.3), in_another_order(one, random), moved(other, random, 0.3)]
     assert unit_order.copies(layers) == [0, 1, 0, 3, 1]
@@ -161,7 +154,7 @@ def test_drawn_permutations_give_the_p_of_all_of_them():
 SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
 
 
-def test_every_row_is_in_one_stratum_of_few_rows_of_similar_size_and_permutations_leave_it_there():
+def test_every_row_is_in_one_stratum_of_its_size_and_permutations_leave_it_there():
     sets = strata_of(SIZES)
     assert np.array_equal(np.sort(np.concatenate(sets)), np.arange(300))
     for some in sets:
@@ -171,9 +164,6 @@ def test_every_row_is_in_one_stratum_of_few_rows_of_similar_size_and_permutation
     again = strata_of(SIZES[:, order])
     assert {tuple(some) for some in again} == {tuple(some) for some in sets}
     assert not np.array_equal(order, np.arange(300))
-
-
-def test_rows_of_one_size_and_rows_of_no_size_stay_together():
     assert [some.tolist() for some in strata_of(np.ones((2, 9)))] == [[*range(9)]]
     apart = strata_of(np.array([[0.0, 0, 0, 0, 1, 1, 1, 1]]))
     assert sorted(some.tolist() for some in apart) == [[0, 1, 2, 3], [4, 5, 6, 7]]

@@ -173,14 +173,14 @@ def test_the_scale_is_that_of_peft_and_the_largest_of_several(tmp_path, settings
     assert open_lora(repo(folder)).modules[UP].scale == pytest.approx(scale)
 
 
-@pytest.mark.parametrize(
-    ("config", "name", "settings"),
-    [
-        ({"peft_type": "LORA"}, "peft", {"peft_type": "LORA"}),
-        ({"lora_parameters": {"rank": 4, "scale": 2.0}}, "mlx-lm", {"peft_type": "lora", "r": 4, "lora_alpha": 2.0}),
-        ({"lora_parameters": 7, "fine_tune_type": "full"}, "mlx-lm", {"peft_type": "full"}),
-    ],
-)
+FORMS = [
+    ({"peft_type": "LORA"}, "peft", {"peft_type": "LORA"}),
+    ({"lora_parameters": {"rank": 4, "scale": 2.0}}, "mlx-lm", {"peft_type": "lora", "r": 4, "lora_alpha": 2.0}),
+    ({"lora_parameters": 7, "fine_tune_type": "full"}, "mlx-lm", {"peft_type": "full"}),
+]
+
+
+@pytest.mark.parametrize(("config", "name", "settings"), FORMS)
 def test_settings_have_the_names_of_peft(config, name, settings):
     form, found = form_of(config)
     assert (form["name"], found) == (name, settings)

@@ -30,7 +30,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("prefix", "task", "found"), NAMES)
-def test_with_the_prefix_of_the_class_or_without_it_is_the_same_module_and_others_are_idle(
+def test_a_module_is_found_with_the_prefix_of_the_class_or_without_it_and_others_are_idle(
     tmp_path, llama, prefix, task, found
 ):
     name = f"{prefix}layers.0.mlp.up_proj"

@@ -10,7 +10,7 @@ from hf_lineage.running.config import complete
 from hf_lineage.source.differences import differing
 
 
-def test_what_a_file_leaves_out_is_what_its_class_says_and_what_that_does_not_know_is_as_it_was():
+def test_what_a_file_leaves_out_is_what_its_class_says_and_what_that_does_not_know_stays():
     settings = complete("llama", {"hidden_size": 64, "num_attention_heads": 4, "made_up": [3]})
     assert (settings["head_dim"], settings["num_key_value_heads"], settings["rms_norm_eps"]) == (16, 4, 1e-06)
     assert settings["made_up"] == [3]
@@ -24,14 +24,11 @@ def test_the_forms_of_older_versions_are_those_of_this_one():
     assert "max_length" not in old
 
 
-def test_the_configurations_of_parts_are_completed_too():
+def test_configurations_of_parts_are_completed_and_infinities_read_as_they_are_written():
     full = transformers.Gemma3Config().to_dict()
     text = complete("gemma3", {"text_config": {"hidden_size": 64, "made_up": 3}})["text_config"]
     assert text.keys() - full["text_config"].keys() == {"made_up"}
     assert text["hidden_size"] == 64
-
-
-def test_an_infinity_is_read_as_transformers_writes_it():
     written = json.loads(transformers.Mamba2Config().to_json_string(use_diff=False))
     assert complete("mamba2", written)["time_step_limit"] == [0.0, float("inf")]
 

@@ -25,7 +25,7 @@ def recorded(model):
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_every_writer_has_its_median_and_holding_no_writer_or_all_of_them_loses_nothing_or_something(tmp_path, name):
+def test_every_writer_has_its_median_and_holding_none_or_all_loses_nothing_or_something(tmp_path, name):
     model = loaded(saved(tmp_path, name), name)
     medians = recorded(model)
     assert {owner for owner, _ in medians} == {place.owner for place in model.places}
@@ -47,7 +47,7 @@ def test_the_median_is_that_of_what_the_matrix_was_given_of_the_tokens_that_coun
     torch.testing.assert_close(medians["model.layers.1.mlp.down_proj", None], late.median(dim=0).values)
 
 
-def test_an_expert_has_the_median_of_the_tokens_that_it_was_sent_if_any_and_is_held_by_itself(tmp_path):
+def test_an_expert_has_the_median_of_the_tokens_it_was_sent_and_is_held_by_itself(tmp_path):
     def one_way(model):
         model.model.embed_tokens.weight.data[:, 0] = 1.0
         layer = model.model.layers[0]
@@ -98,16 +98,13 @@ def test_a_processor_that_multiplies_no_16_bits_multiplies_them_in_float32_and_r
         torch.testing.assert_close(median, medians[at], atol=0.01, rtol=0.05)
 
 
-def test_a_loss_is_the_divergence_of_what_is_predicted_next():
+def test_a_loss_is_the_divergence_of_what_is_predicted_or_a_share_of_the_last_state():
     before, after = (torch.randn(64, 10, 64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
     outputs = [type("Output", (), {"logits": logits})() for logits in (before, after)]
     unit, moved, _ = divergences(*outputs, 9)
     by_hand = torch.distributions.kl_divergence(*(torch.distributions.Categorical(logits=x) for x in (before, after)))
     assert unit == "nats"
     torch.testing.assert_close(moved.float(), by_hand[:, 1:].mean(dim=1))
-
-
-def test_without_a_head_a_loss_is_a_share_of_the_last_state():
     states = torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(1))
     unit, moved, says = divergences((states,), (0.9 * states,), 2)
     assert (unit, says > 0.1) == ("change", True)

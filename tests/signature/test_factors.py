@@ -69,7 +69,7 @@ GATED = model(MLP | {"gate": "gate"})
 PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 
 
-def test_the_mlp_products_are_down_times_up_and_gate_and_those_of_attention_are_sums_over_heads():
+def test_mlp_products_are_down_times_up_and_gate_and_those_of_attention_sums_over_heads():
     assert equal(product(GATED, PLAIN, "mlp"), PLAIN["down"] @ PLAIN["up"])
     assert equal(product(GATED, PLAIN, "mlp_gate"), PLAIN["down"] @ PLAIN["gate"])
     heads = [
@@ -212,13 +212,10 @@ def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
 ALONE = [None, ATTENTION]
 
 
-def test_the_taps_of_a_convolution_are_summed():
+def test_taps_are_summed_and_a_batch_norm_is_over_the_root_of_its_variance():
     kernel, down = random(5, WIDTH, 3, 3), random(WIDTH, 5, 1, 1)
     found = product(model(attention=ALONE), {"up": kernel, "down": down}, "mlp")
     assert equal(found, down[:, :, 0, 0] @ kernel.sum(axis=(2, 3)))
-
-
-def test_the_gain_of_a_batch_norm_is_over_the_root_of_its_variance():
     stored = {"up": random(5, WIDTH), "down": random(WIDTH, 5)}
     norm = {"ln": np.full(WIDTH, 3.0, np.float32), "ln.running_var": np.full(WIDTH, 4.0, np.float32)}
     found = model(mlp=MLP | {"norm": "ln"}, attention=ALONE, normalization="batch_norm")

@@ -29,8 +29,9 @@ def layer(seed, units=120, width=WIDTH):
 BASE = [layer(1), layer(2)]
 
 
-def levelled(rows):
-    return replace(rows, inner=of_length_one(rows.inner), outer=of_length_one(rows.outer))
+def levelled(rows, inner, outer):
+    """Units that read and write other rows, which are made of length one."""
+    return replace(rows, inner=of_length_one(inner), outer=of_length_one(outer))
 
 
 def turned(rows, turn):
@@ -43,7 +44,7 @@ def reordered(rows, seed=3):
 
 def noisy(rows):
     noise = np.random.default_rng(0).standard_normal((2, *rows.inner.shape)) * 0.3 / np.sqrt(rows.inner.shape[1])
-    return replace(rows, inner=of_length_one(rows.inner + noise[0]), outer=of_length_one(rows.outer + noise[1]))
+    return levelled(rows, rows.inner + noise[0], rows.outer + noise[1])
 
 
 def flipped(rows):
@@ -56,7 +57,8 @@ def share(base, candidate):
     """How many units of the candidate are found in the base."""
     seen, through = between(pooled(base), pooled(candidate))
     mine, other = (
-        [levelled(turned(rows, matrix.T)) for rows in model] for model, matrix in ((base, seen), (candidate, through))
+        [levelled(rows, rows.inner @ matrix.T, rows.outer @ matrix.T) for rows in model]
+        for model, matrix in ((base, seen), (candidate, through))
     )
     return np.mean([np.max([cosines(rows, one).max(axis=1) for one in mine], axis=0) > 0.5 for rows in other])
 
@@ -83,7 +85,8 @@ def test_the_turn_itself_is_found():
 
 
 def test_units_of_a_stream_that_was_cut_are_found_by_what_is_left_of_them():
-    assert share(BASE, [levelled(turned(rows, TURN[:, :16])) for rows in BASE]) > 0.2
+    cut = TURN[:, :16]
+    assert share(BASE, [levelled(rows, rows.inner @ cut, rows.outer @ cut) for rows in BASE]) > 0.2
     assert share(BASE, [layer(seed, width=16) for seed in (3, 4)]) < 0.1
 
 
@@ -96,8 +99,7 @@ def test_layers_that_were_left_out_repeated_or_added_hide_no_others():
 
 def test_units_that_all_write_much_the_same_are_not_those_of_another_model():
     def with_one_direction(rows):
-        outer = of_length_one(rows.outer + 4 * np.eye(WIDTH)[0])
-        return replace(rows, inner=of_length_one(rows.inner + 4 * np.eye(WIDTH)[1]), outer=outer)
+        return levelled(rows, rows.inner + 4 * np.eye(WIDTH)[1], rows.outer + 4 * np.eye(WIDTH)[0])
 
     one, other = ([with_one_direction(layer(seed + number)) for number in range(2)] for seed in (1, 7))
     assert share(one, other) < 0.1
@@ -124,11 +126,9 @@ def test_units_have_to_agree_beyond_the_directions_in_which_they_are_matched(mon
     base, other = [strong(layer(seed)) for seed in (1, 2)], [strong(layer(seed)) for seed in (3, 4)]
 
     def forged(rows, own):
-        inner, outer = (
-            of_length_one(np.concatenate([mine[:, :12], another[:, 12:]], axis=1))
-            for mine, another in ((rows.inner, own.inner), (rows.outer, own.outer))
-        )
-        return replace(rows, inner=inner, outer=outer)
+        strongest = np.arange(WIDTH) < 12
+        inner, outer = (np.where(strongest, getattr(rows, side), getattr(own, side)) for side in ("inner", "outer"))
+        return levelled(rows, inner, outer)
 
     parts = base if copied == "everything" else list(map(forged, base, other))
     candidate = pooled([reordered(turned(rows, TURN)) for rows in parts])
@@ -139,8 +139,8 @@ def test_units_have_to_agree_beyond_the_directions_in_which_they_are_matched(mon
 
 def strong(rows):
     """Units that lie mostly in the first twelve coordinates of their stream."""
-    sizes = np.where(np.arange(WIDTH) < 12, 9, 1).astype(np.float32)
-    return replace(rows, inner=of_length_one(rows.inner * sizes), outer=of_length_one(rows.outer * sizes))
+    sizes = np.where(np.arange(WIDTH) < 12, 9, 1)
+    return levelled(rows, rows.inner * sizes, rows.outer * sizes)
 
 
 def test_a_wide_stream_in_which_hardly_any_units_find_each_other_is_not_searched_further(monkeypatch):

@@ -139,18 +139,14 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
         np.testing.assert_array_equal(np.unpackbits(packed, axis=1), rows[:, :whole])
 
 
-def test_the_norm_of_a_part_is_that_of_its_own_product():
+@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
+def test_the_norm_of_a_part_is_that_of_its_product_and_neither_overflows_nor_vanishes(size):
+    size = np.float32(size)
     out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
     by_hand = [np.linalg.norm(out[part].T @ inn[part]) for part in (slice(4), slice(4, 8))]
     np.testing.assert_allclose(part_norms(out, inn, 4), by_hand, rtol=1e-6)
     units = [np.linalg.norm(np.outer(a, b)) for a, b in zip(out, inn, strict=True)]
     np.testing.assert_allclose(part_norms(out, inn, 1), units, rtol=1e-6)
-
-
-@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
-def test_the_norm_of_a_part_neither_overflows_nor_vanishes(size):
-    size = np.float32(size)
-    out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
     np.testing.assert_allclose(part_norms(size * out, inn / size, 4), part_norms(out, inn, 4), rtol=1e-5)
     (plain,) = branch()
     (scaled,) = measured_units(replace(plain, writer=size * plain.writer, reader=plain.reader / size))

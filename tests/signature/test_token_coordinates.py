@@ -67,7 +67,7 @@ def test_independent_rows_show_units_at_chance_level():
 
 
 @pytest.mark.parametrize("enlarged", [0, 20])
-def test_units_of_a_stream_that_was_turned_are_seen_as_they_were_and_a_few_enlarged_rows_do_not_decide(enlarged):
+def test_units_of_a_turned_stream_are_seen_as_they_were_also_if_a_few_rows_were_enlarged(enlarged):
     rows = ROWS @ TURN.T * np.where(np.arange(200) < enlarged, 1000, 1).astype(np.float32)[:, None]
     assert cosines(ROWS, rows, UNITS, UNITS @ TURN.T).min() > 0.99
 

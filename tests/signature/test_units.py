@@ -17,7 +17,7 @@ EYE = np.eye(32, dtype=np.float32)
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_what_units_weigh_is_measured_once_and_is_the_same_in_any_coordinates_and_by_a_signature(tmp_path, make):
+def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates_and_signature(tmp_path, make):
     folder = make(tmp_path / "model")
     model = headers(resolve(str(folder)))
     known = {}
@@ -63,12 +63,10 @@ def test_heads_are_the_same_after_what_keeps_their_function(tmp_path, change, th
     assert other.weight == pytest.approx(base.weight, rel=1e-3)
 
 
-def test_heads_of_an_independent_model_have_nothing_in_common_with_them():
+def test_independent_heads_have_nothing_in_common_and_none_outweighs_the_others(tmp_path):
     base, other = (heads_of(HUB / name) for name in ("acme/llama-base", "otter/llama-independent"))
     assert np.abs(base.directions @ other.directions.T).max() < 0.2
 
-
-def test_no_head_outweighs_the_others_of_its_layer(tmp_path):
     def loud(tensors):
         name = "model.layers.0.self_attn.o_proj.weight"
         return tensors | {name: torch.cat([100 * tensors[name][:, :SIZE], tensors[name][:, SIZE:]], dim=1)}

@@ -51,14 +51,11 @@ def codes(count, weight=1.0):
     return UnitCodes(np.full(count, weight, np.float32), *rows)
 
 
-def test_arrays_that_do_not_fit_the_recipe_and_units_of_another_number_of_layers_are_refused():
+def test_arrays_that_do_not_fit_the_recipe_or_each_other_are_refused():
     with pytest.raises(SignatureError, match=r"mlp\.corner has shape \(2, 5, 5\)"):
         signature(paths={"mlp": path_signature(m=5)})
     with pytest.raises(SignatureError, match="mlp has units of 1 layers, not of 2"):
         signature(paths={"mlp": replace(path_signature(), units=(codes(3),))})
-
-
-def test_weights_and_signs_of_unlike_numbers_of_units_are_refused():
     one, two = codes(1), codes(2)
     for row, other in (("inner", two.inner), ("outer", two.outer), ("gate", two.gate), ("inner", one.inner[0])):
         with pytest.raises(SignatureError, match="weights and signs for different numbers of units;"):
