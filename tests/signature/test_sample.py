@@ -9,15 +9,14 @@ from safetensors.torch import load_file
 
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence.comparison import compare_paths
-from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import sample as sampling
 from hf_lineage.signature.extract import extract_paths
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sample import Sample, fits, indices, runs, sampled
 from hf_lineage.signature.values import Sampled
-from hf_lineage.source.headers import headers
 from tests import models
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.signature.test_extract import opened
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 3
 DRAW = Sample(seed=3)
@@ -33,11 +32,6 @@ def llama(tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "COORDINATES", 32)
     monkeypatch.setattr(models, "HIDDEN", HIDDEN)
     return tiny_llama(tmp_path / "llama", layers=LAYERS, width=WIDTH)
-
-
-def opened(folder):
-    model = headers(resolve(str(folder)))
-    return model.checkpoint, model.layout
 
 
 def seen(folder, recipe=ROBUST, draw=DRAW):
@@ -78,16 +72,13 @@ def test_the_branch_of_a_sample_is_the_product_of_the_rows_and_columns_that_were
 
 
 def test_a_gain_that_the_norm_and_the_matrices_share_changes_nothing(llama):
-    before = seen(llama)
-
     def swap(tensors):
         for layer in range(LAYERS):
-            prefix = f"model.layers.{layer}"
-            tensors[f"{prefix}.post_attention_layernorm.weight"] *= 4
+            tensors[f"model.layers.{layer}.post_attention_layernorm.weight"] *= 4
             for role in ("gate", "up"):
-                tensors[f"{prefix}.mlp.{role}_proj.weight"] /= 4
+                tensors[f"model.layers.{layer}.mlp.{role}_proj.weight"] /= 4
 
-    swapped = seen(spoil(llama, swap))
+    before, swapped = seen(llama), seen(spoil(llama, swap))
     np.testing.assert_allclose(swapped.sketch, before.sketch, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(swapped.units[0].inner, before.units[0].inner)
 
@@ -103,12 +94,12 @@ def test_a_child_is_as_similar_in_a_sample_as_it_is_as_a_whole(llama, tmp_path):
 
 
 def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
-    def turned(tensors):
+    def exchange(tensors):
         for role in ("gate", "up", "down"):
             first, last = (f"model.layers.{layer}.mlp.{role}_proj.weight" for layer in (0, 2))
             tensors[first], tensors[last] = tensors[last], tensors[first]
 
-    other = spoil(fine_tuned(llama, tmp_path / "other", noise=0), turned)
+    other = spoil(fine_tuned(llama, tmp_path / "other", noise=0), exchange)
     comparison = compare_paths(seen(llama), seen(other))
     assert comparison.assignment.tolist() == [0, 1, 2]
     assert comparison.by_layer[1] == pytest.approx(1)

@@ -5,10 +5,9 @@ import pytest
 from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.token_coordinates import check_span, fit_tokens, prepare_rows, read_token_rows
-from hf_lineage.source.headers import headers
 from tests.models import tiny_llama
+from tests.signature.test_extract import opened
 
 RANDOM = np.random.default_rng(0)
 ROWS = (RANDOM.standard_normal((200, 32)) * np.linspace(0.3, 3, 32) + 1).astype(np.float32)
@@ -109,7 +108,7 @@ def test_a_stream_with_coordinates_that_are_never_used_is_seen_if_the_other_is_a
 
 
 def test_only_the_rows_that_are_asked_for_are_read(tmp_path):
-    checkpoint = headers(resolve(str(tiny_llama(tmp_path / "model")))).checkpoint
+    checkpoint, _ = opened(tiny_llama(tmp_path / "model"))
     rows = read_token_rows(checkpoint, "model.embed_tokens.weight", np.array([7, 2, 3, 7]))
     whole = np.asarray(checkpoint.read("model.embed_tokens.weight"))
     assert np.array_equal(rows, whole[[7, 2, 3, 7]])
