@@ -177,12 +177,8 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
         if not rows.shape[1]:
             continue
         kind = ROWS[place.role]
-        key = (
-            place.layer,
-            place.layer_set.expert,
-            place.expert,
-            place.layer_set.slots["down"].tensor if kind == UNITS else place.slot.tensor + place.role,
-        )
+        through = place.layer_set.slots["down"].tensor if kind == UNITS else place.slot.tensor + place.role
+        key = place.layer, place.layer_set.expert, place.expert, through
         if key not in partners:
             partners[key] = _partner(base, place, read)
         seen, usual = partners[key]

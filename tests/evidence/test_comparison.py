@@ -18,14 +18,10 @@ from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 GENERATOR = np.random.default_rng(0)
 
 
-def path_signature(sketch, trace=None, norm=None):
-    layers = len(sketch)
-    return PathSignature(
-        sketch=sketch.astype(np.float32),
-        corner=sketch[:, :4, :4].astype(np.float32),
-        trace=np.ones(layers) if trace is None else np.asarray(trace, float),
-        norm=np.ones(layers) if norm is None else np.asarray(norm, float),
-    )
+def path_signature(sketch, trace=1.0, norm=1.0):
+    sketch = sketch.astype(np.float32)
+    trace, norm = (np.broadcast_to(np.asarray(one, float), len(sketch)) for one in (trace, norm))
+    return PathSignature(sketch, sketch[:, :4, :4], trace, norm)
 
 
 def random_layers(layers=5, width=12, columns=8):
@@ -92,27 +88,15 @@ def test_the_standard_error_is_the_scatter_of_the_score_over_probes():
     assert np.mean(errors) == pytest.approx(np.std(scores), rel=0.2)
 
 
-def drawn(layers=5, width=12, columns=4, seed=0, beside=None, noise=1.0):
-    """The signature of a path made of random numbers, or of another's with noise on it."""
-    random = np.random.default_rng(seed)
-    sketch, corner = (random.standard_normal(shape, np.float32) for shape in ((layers, width, columns), (layers, 6, 6)))
-    if beside is not None:
-        sketch = beside.sketch + noise * sketch
-    trace = 1 + random.random(layers)
-    return PathSignature(sketch=sketch, corner=corner, trace=trace, norm=np.full(layers, 5.0))
-
-
 def test_the_scores_of_many_models_are_those_of_comparing_each():
-    base = drawn()
-    dead = drawn(seed=8)
-    dead.sketch[2], dead.corner[2], dead.norm[2] = 0, 0, 0
-    others = [
-        *(drawn(seed=seed, beside=base, noise=noise) for seed, noise in enumerate((0.0, 0.1, 1.0, 30.0), 1)),
-        *(drawn(layers=layers, seed=9) for layers in (3, 5, 8)),
-        dead,
-    ]
-    expected = [compare_paths(base, other).score for other in others]
-    np.testing.assert_allclose(list(scores(base, others)), expected, atol=1e-6)
+    base, dead = random_layers(columns=4), random_layers(columns=4)
+    dead[2] = 0
+    others = [base + noise * random_layers(columns=4) for noise in (0.0, 0.1, 1.0, 30.0)]
+    others += [random_layers(layers, columns=4) for layers in (3, 5, 8)]
+    of_base, *paths = (path_signature(one, trace=1 + GENERATOR.random(len(one))) for one in (base, *others))
+    paths.append(path_signature(dead, norm=[1, 1, 0, 1, 1]))
+    expected = [compare_paths(of_base, path).score for path in paths]
+    np.testing.assert_allclose(list(scores(of_base, paths)), expected, atol=1e-6)
     assert expected[0] == pytest.approx(1.0)
 
 
@@ -130,19 +114,14 @@ def test_no_pairing_has_a_larger_sum_than_the_one_that_is_chosen(shape, seed):
     assert gated[rows, columns].sum() == pytest.approx(best)
 
 
-def similarity(origins, layers=6, kept=0.6, noise=0.05):
-    """What a candidate whose layers come from these of a base would show."""
-    found = np.random.default_rng(0).uniform(-noise, noise, (layers, len(origins)))
-    found[origins, range(len(origins))] = kept
-    return found
-
-
 ORIGINS = ["012345", "0145", "5", "012342345", "012215", "333333", "531024"]
 
 
 @pytest.mark.parametrize("origins", [[*map(int, layers)] for layers in ORIGINS], ids=ORIGINS)
 def test_every_layer_finds_its_origin(origins):
-    assert in_order(similarity(origins)).tolist() == origins
+    similarity = np.random.default_rng(0).uniform(-0.05, 0.05, (6, len(origins)))
+    similarity[origins, range(len(origins))] = 0.6
+    assert in_order(similarity).tolist() == origins
 
 
 def test_order_tells_layers_apart_that_the_base_repeats():

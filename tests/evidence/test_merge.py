@@ -32,11 +32,11 @@ def shares(parents, merge, depth=LAYERS, places=None):
 
 
 def values(found):
-    return [None if isinstance(share, str) else share.value for share in found.parents]
+    return [getattr(share, "value", None) for share in found.parents]
 
 
 def detected(found):
-    return [not isinstance(share, str) and share.detected for share in found.parents]
+    return [getattr(share, "detected", False) for share in found.parents]
 
 
 MERGES = {
@@ -116,15 +116,15 @@ RANDOM = np.random.default_rng(0)
 MATRIX = rounded(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
 
 
-def near(size):
-    return rounded((MATRIX + size * RANDOM.standard_normal(MATRIX.shape)).astype(np.float32), BF16)
-
-
 def products(*parents, model):
     return inner_products(3, "mlp", [*enumerate(map(Stored, parents))], Stored(model, BF16, spacing(model, BF16)))
 
 
-def test_numbers_in_which_the_parents_differ_by_less_than_the_format_tells_are_left_out():
+def near(size):
+    return rounded((MATRIX + size * RANDOM.standard_normal(MATRIX.shape)).astype(np.float32), BF16)
+
+
+def test_numbers_are_left_out_where_parents_differ_less_than_the_format_or_are_none():
     model, other = near(0.01), near(0.5)
     other[:8] = MATRIX[:8]
     one = products(MATRIX, other, model=model)
@@ -132,9 +132,6 @@ def test_numbers_in_which_the_parents_differ_by_less_than_the_format_tells_are_l
     assert one.rounding == pytest.approx(float((spacing(model, BF16)[8:] ** 2).sum()) / 12, rel=0.2)
     assert products(MATRIX, near(1e-4), model=model) is None
     assert MATRIX.size > FEWEST
-
-
-def test_what_is_not_finite_and_what_is_zero_tells_nothing():
     broken = MATRIX.copy()
     broken[0, 0] = np.nan
     assert products(MATRIX, near(0.5), model=broken) is None

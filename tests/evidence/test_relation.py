@@ -15,11 +15,7 @@ HIDDEN = Change(0.001, rank=0, hidden=True)
 LEAST = Change(0.01, rank=5, certain=False)
 TOLD = [
     ([EQUAL, EQUAL], ["unchanged"], "weights unchanged"),
-    (
-        [FULL] * 2,
-        ["dense"],
-        "2 of 2 matrices changed in full (by 5.0% of their size), as by fine-tuning or a merge",
-    ),
+    ([FULL] * 2, ["dense"], "2 of 2 matrices changed in full (by 5.0% of their size), as by fine-tuning or a merge"),
     ([LOW, EQUAL, LOW], ["low_rank"], "a change of rank 8 in 2 of 3 matrices, as a merged LoRA adapter leaves it"),
     ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices (rounding hides the rest)"),
     ([ROUNDED, ROUNDED, EQUAL], ["quantized"], "quantized to 8 bits"),

@@ -71,7 +71,7 @@ def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_mode
     for level in LEVELS[:2]:
         assert binomtest(int(np.sum(within <= level)), len(within), level, alternative="greater").pvalue > 0.01
     monkeypatch.setattr(unit_order, "LEAST", 1000)
-    assert np.mean(p_values(100) <= 0.05) > 0.15
+    assert np.mean(p_values(50) <= 0.05) > 0.15
 
 
 def test_a_descendant_whose_units_are_sorted_is_found_also_if_the_smallest_were_pruned():

@@ -81,11 +81,9 @@ def test_a_unit_that_is_loud_on_few_tokens_alone_is_held_at_nothing(tmp_path):
     assert abs(float(recorded(model)["model.layers.0.mlp.down_proj", None][5])) < 1e-12
 
 
-PRODUCTS = {"linear": [(3, 7), (9000, 7), (9000,)], "bmm": [(3, 4, 5), (3, 5, 6)], "addmm": [(6,), (4, 5), (5, 6)]}
-
-
 def test_a_processor_that_multiplies_no_16_bits_multiplies_them_in_float32_and_rounds(tmp_path, monkeypatch):
-    for name, shapes in PRODUCTS.items():
+    products = {"linear": [(3, 7), (9000, 7), (9000,)], "bmm": [(3, 4, 5), (3, 5, 6)], "addmm": [(6,), (4, 5), (5, 6)]}
+    for name, shapes in products.items():
         function = getattr(torch, name, torch.nn.functional.linear)
         args = tuple(torch.randn(shape, generator=torch.Generator().manual_seed(1)).half() for shape in shapes)
         assert torch.equal(in_float32(function, name, args), function(*(each.float() for each in args)).half())

@@ -29,8 +29,7 @@ def three_threads():
 
 
 def test_every_item_is_done_once_by_one_of_the_workers():
-    done, seen = [], set()
-    together = threading.Barrier(3)
+    done, seen, together = [], set(), threading.Barrier(3)
 
     def task(items):
         together.wait(timeout=60)
