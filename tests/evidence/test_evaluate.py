@@ -55,6 +55,9 @@ def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides(
     assert judge({"mlp": by_models(independent(0.5, 99))}, USUAL).code is Code.INHERITED
     assert judge({"mlp": by_models(independent(0.95, 99))}, USUAL).code is Code.UNRELATED
     assert judge({"mlp": by_models(independent(0.01, 99), score=0.0199)}, USUAL).code is Code.INCONCLUSIVE
+    for models in range(1, 40):
+        measured = by_models(independent(0.5, models), alpha=0.05)
+        assert judge({"mlp": measured}, Criteria(0.05)).is_related == (measured.empirical.p_value <= 0.05)
 
 
 @pytest.mark.parametrize(("models", "alpha", "needed"), [(1, 0.01, 99), (98, 0.01, 99), (3, 0.2, 4), (0, 0.5, 1)])
@@ -65,12 +68,6 @@ def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, scor
     assert f"; that needs at least {needed};" in outcome.reason
     enough = by_models(independent(score, needed), alpha)
     assert judge({"mlp": enough}, Criteria(alpha)).code is not Code.INCONCLUSIVE
-
-
-def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
-    for models in range(1, 40):
-        measured = by_models(independent(0.5, models), alpha=0.05)
-        assert judge({"mlp": measured}, Criteria(0.05)).is_related == (measured.empirical.p_value <= 0.05)
 
 
 def test_one_layer_that_is_not_finite_is_a_reason_and_never_a_pass():

@@ -68,9 +68,7 @@ def test_it_holds_where_every_tensor_is_right_and_is_named_after_what_was_done()
     assert RIGHT.what == "the quantization (Q4_K, Q6_K) of"
     assert replace(RIGHT, stored={"": 3, "BF16": 1}).what == "the rounding to bfloat16 of"
     assert replace(RIGHT, stored={"": 3}).what == "the same numbers as"
-
-
-def test_few_numbers_of_most_tensors_look_like_an_edit_and_many_like_training():
+    # Few numbers of most tensors look like an edit, and many like training.
     assert (FEW.wide, MANY.wide) == (False, True)
     assert replace(RIGHT, beyond=(FEW, FEW, MANY)).is_edit
     assert not replace(RIGHT, beyond=(FEW, MANY, MANY)).is_edit

@@ -67,14 +67,11 @@ def test_dropped_differences_leave_the_shares_and_a_remainder():
     assert found.remainder > 0.5
 
 
-def test_copies_of_one_parent_cannot_be_told_apart():
+def test_copies_of_one_parent_cannot_be_told_apart_and_near_copies_get_no_sure_figure():
     found = shares([A, B, A.copy()], 0.5 * A + 0.5 * B)
     assert values(found) == [None, pytest.approx(0.5, abs=1e-4), None]
     combined = {"it equals another parent, or a combination of others"}
     assert {*shares([A, A.copy()], A).parents} == {*shares([A, B, (A + B) / 2], A).parents} == combined
-
-
-def test_parents_that_are_nearly_the_same_get_no_confident_figure():
     near = A + 0.001 * np.random.default_rng(5).standard_normal(A.shape)
     merge = 0.5 * A + 0.5 * B + 0.05 * np.random.default_rng(6).standard_normal(A.shape)
     found = shares([A, near, B], merge)

@@ -166,8 +166,11 @@ HIGH = [10.0, *np.random.default_rng(1).normal(size=4999)]
 NAN, SMALLEST = math.nan, 1 / (FIRST + 1)
 
 
-def test_paths_that_are_one_and_the_same_cost_nothing():
+def test_paths_that_are_one_cost_nothing_and_what_is_no_number_counts_as_reached():
     assert {*corrected(draws(HIGH, HIGH, HIGH, HIGH)).values()} == {SMALLEST}
+    broken = np.array(HIGH)
+    broken[SCALE + 2 :: 2] = math.nan
+    assert min(corrected(draws(broken.tolist(), HIGH)).values()) > 0.3
 
 
 def test_no_path_is_more_significant_than_one_with_a_larger_statistic():
@@ -184,12 +187,6 @@ def test_a_path_without_numbers_or_of_equal_ones_shows_nothing_and_harms_no_othe
     found = corrected(draws(column, HIGH))
     assert found["b"] == SMALLEST
     assert found["a"] > 0.9
-
-
-def test_a_statistic_under_permutations_that_is_no_number_counts_as_reached():
-    broken = np.array(HIGH)
-    broken[SCALE + 2 :: 2] = math.nan
-    assert min(corrected(draws(broken.tolist(), HIGH)).values()) > 0.3
 
 
 def test_an_empirical_null_gives_a_threshold_and_a_conformal_p_value():

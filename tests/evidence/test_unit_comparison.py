@@ -150,15 +150,11 @@ def test_where_a_few_units_leave_open_whether_it_is_more_than_half_more_are_look
 
 
 @pytest.mark.parametrize(("copies", "most"), [(None, 1e-5), (2000, 0.01)], ids=["all once", "one 2,000 times"])
-def test_copies_that_write_a_millionth_are_no_descent_however_many_they_are(copies, most):
+def test_copies_that_write_a_millionth_or_stand_beside_opposites_are_no_descent(copies, most):
     own = model(2)
     copied = changed(BASE, lambda layer, _: layer.select(np.zeros(copies, dtype=int)) if copies else layer)
     found = compared(BASE, {number: beside(own[number], copied[number], 1e-6) for number in own})
     assert found.inherited.share < most
     assert found.p_value > 0.01
-
-
-def test_copies_beside_their_opposites_are_no_descent_however_much_they_write():
-    own = model(2)
     both = {number: beside(beside(own[number], BASE[number], 50), opposite(BASE[number]), 50) for number in own}
     assert compared(BASE, both).inherited.share < 0.05

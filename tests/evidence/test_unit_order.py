@@ -66,16 +66,17 @@ def test_units_are_found_and_their_order_in_whatever_order_the_experts_stand():
     assert found[2].p_value > 0.05
 
 
-def mixed_in(layer, own, chosen):
-    """A layer some of whose units are those of another one."""
-    sides = {side: np.where(chosen[:, None], getattr(own, side), getattr(layer, side)) for side in ("inner", "outer")}
-    return replace(layer, **sides)
+def mixed_in(layers, chosen):
+    """Layers some of whose units are those of another model."""
+    mixed = {}
+    for (number, one), own in zip(layers.items(), model(2).values(), strict=True):
+        inner, outer = (np.where(chosen[:, None], *pair) for pair in ((own.inner, one.inner), (own.outer, one.outer)))
+        mixed[number] = replace(one, inner=inner, outer=outer)
+    return mixed
 
 
 def test_an_expert_of_its_own_among_those_of_the_base_is_told_apart():
-    others, chosen = model(2), np.arange(EXPERTS * UNITS) < 3 * UNITS
-    mixed = {number: mixed_in(one, others[number], chosen) for number, one in CHILD.items()}
-    verdict = judge_units(compared(BASE, mixed), Criteria())
+    verdict = judge_units(compared(BASE, mixed_in(CHILD, np.arange(EXPERTS * UNITS) < 3 * UNITS)), Criteria())
     assert verdict.label == "RELATED part"
     assert 0.1 < verdict.framed.inherited.share < 0.4
 
@@ -105,9 +106,7 @@ def test_p_of_independent_models_is_uniform(of_base, of_candidate):
 
 
 def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_unrelated():
-    others, chosen = model(2), np.arange(EXPERTS * UNITS) % 25 > 0
-    mixed = {number: mixed_in(one, others[number], chosen) for number, one in CHILD.items()}
-    few = edited(mixed, shuffled)
+    few = edited(mixed_in(CHILD, np.arange(EXPERTS * UNITS) % 25 > 0), shuffled)
     assert judge_units(compared(BASE, few), Criteria()).word == "UNRELATED"
     part = {number: replace(one, kept=0.1) for number, one in few.items()}
     verdict = judge_units(compared(BASE, part), Criteria())

@@ -167,29 +167,20 @@ def test_weights_of_the_base_that_are_not_finite_are_an_error_of_the_base(tmp_pa
         blocks_of(base, lora)
 
 
-def test_the_typical_number_of_a_product_is_told_without_making_it():
-    random = np.random.default_rng(0)
-    second, first = (random.normal(size=shape).astype(np.float32) for shape in ((30, 4), (4, 20)))
-    assert partners.typical(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))
-
-
 def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank():
     second, first = factors(rank=3)
     rows = product_rows(second, first)
     _, singular, _ = np.linalg.svd(second @ first)
     assert rows.shape == (40, 3)
+    assert partners.typical(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))
     assert np.allclose(np.square(rows).sum(axis=0), singular[:3] / singular[0], rtol=1e-4)
     assert product_rows(0 * second, first).shape == product_rows(second, 0 * first).shape == (40, 0)
+    for scale in (1e-18, 1e18):  # factors at the ends of float32
+        scaled = product_rows(second * np.float32(scale), first * np.float32(scale))
+        assert np.allclose(np.abs(scaled), np.abs(rows), atol=1e-4)
     # Of a large rank the strongest directions are taken, fewer of many rows.
     assert product_rows(*factors(rows=90, columns=80, rank=70)).shape == (90, partners.DIRECTIONS)
     assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, partners.FEWEST_DIRECTIONS)
-
-
-@pytest.mark.parametrize("scale", [1e-18, 1e18])
-def test_factors_at_the_ends_of_float32_give_the_same_rows(scale):
-    second, first = factors()
-    scaled = product_rows(second * np.float32(scale), first * np.float32(scale))
-    assert np.allclose(np.abs(scaled), np.abs(product_rows(second, first)), atol=1e-4)
 
 
 def test_a_matrix_of_few_columns_is_seen_with_its_whole_gram_matrix():

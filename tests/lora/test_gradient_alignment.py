@@ -100,16 +100,13 @@ def power(directions, roles=("value",), alpha=0.01, analyses=1, size=0.0):
     return Trace(roles, (0,) * len(roles), ratios, np.array(directions), sizes, 0, analyses).power(alpha)
 
 
-def test_power_grows_with_the_directions_and_falls_with_the_tests():
+def test_power_grows_with_directions_and_falls_with_tests_and_with_how_far_weights_moved():
     few, many = power([2.0]), power([400.0])
     assert few < 0.5 < 0.99 < many
     assert power([16.0], alpha=0.001) < power([16.0])
     assert power([16.0], analyses=2) < power([16.0])
     assert power([16.0, 0.0], roles=("value", "up")) < power([16.0])
     assert (adapter_trace.LEAST["gate"], power([1e6], roles=("gate",))) == (0, pytest.approx(0.01))
-
-
-def test_an_adapter_that_has_moved_the_weights_far_shows_less_and_less():
     sizes = (0.05, 0.1, 0.15, 0.2, 0.3, 5.0, np.inf)
     powers = [power([16.0], size=size) for size in sizes]
     assert powers[0] == powers[1] > powers[2] > powers[3] > powers[4] == powers[5] == powers[6]

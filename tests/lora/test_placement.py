@@ -39,12 +39,13 @@ def test_a_module_is_found_with_the_prefix_of_the_class_or_without_it_and_others
     assert (places.absent, places.idle) == ((), () if found else (name,))
 
 
-def test_coordinates_that_are_not_exchangeable_are_not_permuted(tmp_path, llama):
+def test_coordinates_that_are_not_exchangeable_are_not_permuted_and_no_pair_is_made_up(tmp_path, llama):
     lora = lora_of(tmp_path / "lora", *everything())
     changed = msgspec.structs.replace(llama.layout.factorization, exchangeable=False)
     fixed = replace(llama, layout=replace(llama.layout, factorization=changed))
     roles = {place.role for place in placement.testable(placement.find_places(fixed, lora), fixed)}
     assert roles == {"up", "gate", "value"}
+    assert [*outside(llama)] == [], "its registry file names no pair"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,3 @@ def test_rows_are_grouped_by_what_divides_a_head_and_nothing_is_paired_without_a
     edit_json(unet / "config.json", attention_head_dim=counts)
     pairs = [layer_set for _, layer_set in outside(opened(described(RepoRef("acme/unet", unet))))]
     assert {(layer_set.width, layer_set.heads["value"].size) for layer_set in pairs} == expected
-
-
-def test_a_model_whose_registry_file_names_no_pair_has_none(tmp_path):
-    assert list(outside(opened(described(RepoRef("acme/base", tiny_llama(tmp_path / "base")))))) == []

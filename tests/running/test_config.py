@@ -10,13 +10,10 @@ from hf_lineage.running.config import complete
 from hf_lineage.source.differences import differing
 
 
-def test_what_a_file_leaves_out_is_what_its_class_says_and_what_that_does_not_know_stays():
+def test_what_a_file_leaves_out_is_what_its_class_says_in_the_forms_of_this_version():
     settings = complete("llama", {"hidden_size": 64, "num_attention_heads": 4, "made_up": [3]})
     assert (settings["head_dim"], settings["num_key_value_heads"], settings["rms_norm_eps"]) == (16, 4, 1e-06)
     assert settings["made_up"] == [3]
-
-
-def test_the_forms_of_older_versions_are_those_of_this_one():
     scaling = {"type": "linear", "factor": 8.0}
     old = complete("llama", {"rope_theta": 5e5, "rope_scaling": scaling, "max_length": 20})
     new = {"rope_type": "linear", "factor": 8.0, "rope_theta": 5e5}

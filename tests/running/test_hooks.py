@@ -159,15 +159,12 @@ def test_every_class_reads_windows_of_a_text_and_the_same_behind_other_text(name
     assert (long.counted, long.given.get("logits_to_keep")) in ((32, 32), (len(behind) * 16, None))
 
 
-def test_neither_settings_nor_weights_of_a_model_choose_what_it_reads():
+def test_neither_settings_nor_weights_choose_what_is_read_but_where_places_end_it_ends():
     plain = draw(model(), NOWHERE, 3)
     settings = {"bos_token_id": 7, "temperature": 9.0, "max_position_embeddings": 12, "mask_token_id": 5}
     for one, other in zip(plain, draw(model(**settings), NOWHERE, 3), strict=True):
         assert torch.equal(one.given["input_ids"], other.given["input_ids"])
     assert not torch.equal(plain[0].given["input_ids"], draw(model(), NOWHERE, 4)[0].given["input_ids"])
-
-
-def test_a_model_whose_places_end_is_read_to_their_end():
     (only,) = draw(model("GPT2LMHeadModel", n_positions=12), NOWHERE, 3)
     assert (only.kind, only.given["input_ids"].shape) == ("short", (32, 10))
     with pytest.raises(CannotRunError, match="it reads too few tokens at once"):

@@ -125,12 +125,9 @@ def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch,
     assert origins(said()) == READ
 
 
-def test_folders_are_not_cached(online, tmp_path):
+def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online, tmp_path):
     assert lineage("compare", tmp_path / "base", tmp_path / "child").code == 0
     assert kept() == []
-
-
-def test_what_was_read_of_a_pickle_on_the_hub_is_not_found_without_asking_for_it(online, tmp_path):
     folder = card(fine_tuned(tmp_path / "base", tmp_path / "pickled"), BASE)
     torch_file("pytorch_model.bin")(folder)
     online.publish("fern/pickled", folder)

@@ -11,9 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, BertModel
 
-from hf_lineage.checking.check import compare, inspect
-from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.source.options import Options
+from hf_lineage import RECIPES, Options, compare, inspect
 from tests import laundering
 
 HUB = Path(__file__).parents[2] / "examples/hub"

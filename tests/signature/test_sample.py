@@ -42,16 +42,13 @@ def runs_of(folder, layer, draw=DRAW):
     return draw.units_of(opened(folder)[1].sets("mlp")[layer][0], layer)
 
 
-def test_any_row_may_be_drawn_and_all_with_the_same_probability():
+def test_any_row_is_as_probable_units_are_drawn_anew_in_every_layer_and_coordinates_once(llama):
     times = np.zeros(100)
     for seed in range(1000):
         drawn = indices(runs(100, wanted=20, run=10, purpose=f"any {seed}"))
         assert len(drawn) == len(set(drawn)) == 20
         times[drawn] += 1
     assert abs(times - 200).max() < 5 * np.sqrt(200)
-
-
-def test_units_are_drawn_anew_in_every_layer_and_coordinates_once(llama):
     assert runs_of(llama, 0) != runs_of(llama, 1) != runs_of(llama, 1, Sample(4))
     assert DRAW.coordinates_of(512) == Sample(3).coordinates_of(512) != Sample(4).coordinates_of(512)
 

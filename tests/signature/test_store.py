@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save, save_file
 
-from hf_lineage.checking.check import extract
+from hf_lineage import RECIPES, Options, extract, load_signature, save_signature
 from hf_lineage.errors import SignatureError
-from hf_lineage.signature.recipe import RECIPES, ROWS
-from hf_lineage.signature.store import load_signature, save_signature
+from hf_lineage.signature.recipe import ROWS
 from hf_lineage.signature.values import PARTS
-from hf_lineage.source.options import Options
 from tests.invoking import lineage
 from tests.models import spoil
 

@@ -24,7 +24,7 @@ def units(seed):
     return OrderedUnits(inner, outer, random.lognormal(sigma=0.3, size=COUNT).astype(np.float32), LAYERS, wide=True)
 
 
-def test_units_are_found_in_other_coordinates_and_in_another_order_within_their_layers():
+def test_units_are_found_in_other_coordinates_and_another_order_and_few_are_a_reason(monkeypatch):
     base, within = units(1), np.random.default_rng(0).permutation(COUNT // 2)
     order = np.concatenate([within, within + COUNT // 2])
     turned = {"inner": base.inner[order] @ TURN, "outer": base.outer[order] @ TURN}
@@ -32,9 +32,6 @@ def test_units_are_found_in_other_coordinates_and_in_another_order_within_their_
     assert len(found.first) > 0.98 * COUNT
     assert np.mean(order[found.second] == found.first) > 0.98
     assert np.median(found.weights) > 0.9
-
-
-def test_where_hardly_any_units_find_each_other_that_is_a_reason(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
     with pytest.raises(NothingToCompare, match="% of what hidden units write has a counterpart"):
         matched(units(1), units(2))
