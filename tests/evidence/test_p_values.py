@@ -109,32 +109,26 @@ def draws(*columns):
     return {name: Draws(iter([np.array(column)])) for name, column in zip("abcd", columns, strict=False)}
 
 
-def alone(drawn, first=FIRST):
-    """The p-value of every path by itself."""
-    found = {}
+def corrected(drawn):
+    """The p-values of some paths together, from those that each has alone."""
+    alone = {}
     for path, one in drawn.items():
-        some = p_values.sequence(one.observed, one.after(0), first)
-        found[path] = p_value(len(some), p_values.not_below(one.observed, some), first)
-    return found
+        some = p_values.sequence(one.observed, one.after(0), FIRST)
+        alone[path] = p_value(len(some), p_values.not_below(one.observed, some), FIRST)
+    return step_down(drawn, alone, FIRST)
 
 
-def corrected(drawn, first=FIRST):
-    return step_down(drawn, alone(drawn, first), first)
-
-
-def correlated(random, paths=3, together=0.8, tail=1.0):
+def correlated(random, paths=3, together=0.8):
     """Endless statistics of some paths that go together, of very unlike sizes and one with a heavy tail."""
 
     def pieces():
         while True:
             common, noise = random.normal(size=(SCALE, 1)), random.normal(size=(SCALE, paths))
-            noise[:, 0] += tail * random.standard_t(3, SCALE)
+            noise[:, 0] += random.standard_t(3, SCALE)
             yield ((together * common + math.sqrt(1 - together**2) * noise) * 10.0 ** np.arange(paths)).T
 
-    copies = enumerate(itertools.tee(pieces(), paths))
-    return {
-        name: Draws(map(operator.itemgetter(path), copy)) for name, (path, copy) in zip("abcd", copies, strict=False)
-    }
+    copies = itertools.tee(pieces(), paths)
+    return {"abcd"[path]: Draws(map(operator.itemgetter(path), copy)) for path, copy in enumerate(copies)}
 
 
 @pytest.mark.parametrize("together", first_of([0.8, 0.0, 1.0]))

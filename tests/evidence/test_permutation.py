@@ -197,25 +197,15 @@ PAIRS = 300
 ARRANGEMENTS = {"alike": None, "padded": padded, "ordered": ordered, "principal axes": principal}
 
 
-def small(size, seed):
-    """A signature of three layers of random blocks."""
-    blocks = np.random.default_rng(seed).standard_normal((3, size, size)).astype(np.float32)
-    return PathSignature(blocks, blocks, np.ones(3), np.ones(3))
-
-
-def whole_group(half, size):
-    """Every element of one half of the group, as a matrix."""
-    if half == "signs":
-        return [np.diag(signs) for signs in product((1.0, -1.0), repeat=size)]
-    return [np.eye(size)[list(order)] for order in permutations(range(size))]
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("half", ["permutations", "signs"])
 @pytest.mark.parametrize("size", [5, 6])
 def test_drawn_elements_reach_what_the_whole_group_reaches(half, size):
-    a, b = small(size, seed=1), small(size, seed=2)
-    by_hand = np.array([compare_paths(centred(a), centred(b, matrix)).score for matrix in whole_group(half, size)])
+    blocks = np.random.default_rng(1).standard_normal((2, 3, size, size)).astype(np.float32)
+    a, b = (PathSignature(one, one, np.ones(3), np.ones(3)) for one in blocks)
+    signs, orders = product((1.0, -1.0), repeat=size), permutations(range(size))
+    group = map(np.diag, signs) if half == "signs" else (np.eye(size)[[*order]] for order in orders)
+    by_hand = np.array([compare_paths(centred(a), centred(b, matrix)).score for matrix in group])
     observed, *drawn = np.concatenate([*scores(half, a, b, 4000, 3)]).tolist()
     assert observed == pytest.approx(by_hand[0], abs=1e-6)
     assert max(abs(by_hand - one).min() for one in drawn) < 1e-6

@@ -253,17 +253,12 @@ def test_drawn_elements_give_the_p_of_all_of_them(monkeypatch, seed):
     assert bound.p_values == pytest.approx([exhaustive(written, through, kept, 1)] * 2, abs=0.02)
 
 
-def in_order_of_size(random, flips):
-    """A block of an adapter and an independent base, both of whose rows fall off with their rank."""
-    sizes = np.arange(1, 41)[:, None] ** (-1.0 if flips else -0.4)
-    written, through = ((random.normal(size=(40, q)) * sizes).astype(np.float32) for q in (3, 12))
-    return [block("down", 0, COORDINATES, written[None], through.T[None], flips=flips)]
-
-
 @pytest.mark.parametrize("flips", [True, False], ids=["signs", "strata"])
 def test_sorted_rows_of_independent_pairs_show_nothing(flips):
-    random = np.random.default_rng(11)
-    pairs = [trace(in_order_of_size(random, flips), 99, seed) for seed in range(200)]
+    random, sizes, pairs = np.random.default_rng(11), np.arange(1, 41)[:, None] ** (-1.0 if flips else -0.4), []
+    for seed in range(200):
+        written, through = ((random.normal(size=(40, q)) * sizes).astype(np.float32) for q in (3, 12))
+        pairs.append(trace([block("down", 0, COORDINATES, written[None], through.T[None], flips=flips)], 99, seed))
     assert kstest([one.p_values[1] for one in pairs], "uniform").pvalue > 0.01
     assert np.mean([one.p_value <= 0.05 for one in pairs]) <= 0.1
     if flips:  # all permutations would show what is not there
