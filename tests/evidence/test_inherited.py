@@ -177,7 +177,7 @@ def test_heads_are_units_of_their_own(part):
     assert inherited(model(), model(seed=1), part=part).share == 0.0
 
 
-def test_units_of_unlike_numbers_of_signs_have_no_counterpart():
+def test_units_of_unlike_numbers_of_signs_or_with_opposite_gates_have_no_counterpart():
     def codes(reader, writer, gate=0):
         """Units of random signs, so many bytes of each row."""
         random = np.random.default_rng(0)
@@ -188,6 +188,9 @@ def test_units_of_unlike_numbers_of_signs_have_no_counterpart():
     assert have_counterparts(codes(8, 8), codes(8, 8), every).tolist() == [True] * 3
     for other in (codes(9, 8), codes(8, 16), codes(8, 0), codes(8, 8, 8)):
         assert have_counterparts(codes(8, 8), other, every).tolist() == [False] * 3
+    gated = codes(8, 8, 8)
+    assert have_counterparts(gated, replace(gated, inner=~gated.inner, outer=~gated.outer), every).all()
+    assert not have_counterparts(gated, replace(gated, inner=~gated.inner, gate=~gated.gate), every).any()
 
 
 def test_a_signature_without_units_tells_nothing():
