@@ -155,7 +155,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
     lora.prefetch(modules)
     for module in modules:
         second, first = lora.read(module)
-        if not finite(second, first):
+        if not all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in (second, first)):
             raise CheckpointError(f"the factors of {printable(module, 200)} are not finite; the adapter is damaged")
         for expert in dict.fromkeys(place.expert for place in places if place.module == module):
             # peft lists the rank of A by expert, and the experts of B by rank.
@@ -177,12 +177,8 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
         if not rows.shape[1]:
             continue
         kind = ROWS[place.role]
-        key = (
-            place.layer,
-            place.layer_set.expert,
-            place.expert,
-            place.layer_set.slots["down"].tensor if kind == UNITS else place.slot.tensor + place.role,
-        )
+        through = place.layer_set.slots["down"].tensor if kind == UNITS else place.slot.tensor + place.role
+        key = place.layer, place.layer_set.expert, place.expert, through
         if key not in partners:
             partners[key] = _partner(base, place, read)
         seen, usual = partners[key]
@@ -274,8 +270,3 @@ def typical(second: Array, first: Array) -> float:
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     squares = max(float(np.sum((narrow.T @ narrow) * (wide @ wide.T))), 0.0)
     return math.sqrt(squares / (len(narrow) * wide.shape[1]))
-
-
-def finite(*factors: NDArray[np.float32]) -> bool:
-    """Return whether all numbers of some factors are finite."""
-    return all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in factors)

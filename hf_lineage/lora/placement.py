@@ -144,11 +144,8 @@ def find_places(base: Opened, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
     named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
     names, slots, stacks = ModuleNames(named), _slots(base), _stacks(base, named, lora.on_head)
-    places: list[Place] = []
-    unfit: list[str] = []
-    absent: list[str] = []
-    ambiguous: list[str] = []
-    idle: list[str] = []
+    places, unfit = list[Place](), list[str]()
+    absent, ambiguous, idle = list[str](), list[str](), list[str]()
     for module, factors in lora.modules.items():
         layered = None if lora.flattened else LAYERED.fullmatch(module)
         if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
@@ -210,9 +207,8 @@ def _slots(base: Opened) -> dict[str, list[Place]]:
         for slot in layer_set.slots.values():
             slots.setdefault(slot.tensor, []).append(Place("", layer, layer_set, slot, slot.role))
             for tensor in slot.latent[:1]:
-                columns = base.checkpoint.tensors[slot.tensor].shape[
-                    -2 if is_transposed(base.layout.factorization, slot) else -1
-                ]
+                across = -2 if is_transposed(base.layout.factorization, slot) else -1
+                columns = base.checkpoint.tensors[slot.tensor].shape[across]
                 slots.setdefault(tensor, [Place("", layer, layer_set, slot, LATENT, latent=columns)])
     return slots
 

@@ -12,12 +12,10 @@ from hf_lineage.evidence.evaluate import ALIKE_IN_ALL, SHARED_BASIS, judge, judg
 from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.inherited import Drawn
 from hf_lineage.evidence.permutation import NOT_EXCHANGEABLE, Tried
-from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from tests.example_evidence import evidence, independent, inheriting, permuted
 
 USUAL = Criteria()
-
-
 PATHS = {
     "significant and high": (evidence(), Code.INHERITED),
     "not significant, however high": (evidence(p=0.0100001), Code.UNRELATED),
@@ -53,11 +51,13 @@ def by_models(known, alpha=0.01, score=0.9):
 
 def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides():
     undecided = judge({"mlp": evidence(permutation=replace(permuted(0.9), not_exchangeable=True))}, USUAL)
-    assert undecided.code is Code.INCONCLUSIVE
-    assert undecided.reason == NOT_EXCHANGEABLE
+    assert (undecided.code, undecided.reason) == (Code.INCONCLUSIVE, NOT_EXCHANGEABLE)
     assert judge({"mlp": by_models(independent(0.5, 99))}, USUAL).code is Code.INHERITED
     assert judge({"mlp": by_models(independent(0.95, 99))}, USUAL).code is Code.UNRELATED
     assert judge({"mlp": by_models(independent(0.01, 99), score=0.0199)}, USUAL).code is Code.INCONCLUSIVE
+    for models in range(1, 40):
+        measured = by_models(independent(0.5, models), alpha=0.05)
+        assert judge({"mlp": measured}, Criteria(0.05)).is_related == (measured.empirical.p_value <= 0.05)
 
 
 @pytest.mark.parametrize(("models", "alpha", "needed"), [(1, 0.01, 99), (98, 0.01, 99), (3, 0.2, 4), (0, 0.5, 1)])
@@ -70,20 +70,11 @@ def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, scor
     assert judge({"mlp": enough}, Criteria(alpha)).code is not Code.INCONCLUSIVE
 
 
-def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
-    for models in range(1, 40):
-        measured = by_models(independent(0.5, models), alpha=0.05)
-        outcome = judge({"mlp": measured}, Criteria(0.05))
-        assert outcome.is_related == (measured.empirical.p_value <= 0.05)
-
-
 def test_one_layer_that_is_not_finite_is_a_reason_and_never_a_pass():
     reason = "weights in layers 1-2 of the {} are not finite, or too large for float32"
     for not_finite, who in ((((1, 2), ()), "base"), (((), (1, 2)), "candidate")):
-        for p in (0.001, 0.5):
-            assert judge_path(evidence(p=p, not_finite=not_finite), USUAL) == Verdict(
-                Code.INCONCLUSIVE, reason.format(who)
-            )
+        undecided = Verdict(Code.INCONCLUSIVE, reason.format(who))
+        assert [judge_path(evidence(p=p, not_finite=not_finite), USUAL) for p in (0.001, 0.5)] == [undecided] * 2
 
 
 OF_UNITS = "% of what its units write is inherited"
@@ -104,19 +95,14 @@ def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, re
     assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
 
 
-EXITS = [
-    # The kinds of the method's table, and what accepts them.
-    (Code.INHERITED, (1.0,) * 4, {"": 0, "part": 0, "embedding": 0}),
-    (Code.PART, (1.0, 0.0, 0.0, 0.0), {"": 3, "part": 0, "embedding": 3}),
-    (Code.EMBEDDING, (0.0,) * 4, {"": 3, "part": 3, "embedding": 0}),
-]
+BY_SHARES = {"inherited": (1.0,) * 4, "part": (1.0, 0.0, 0.0, 0.0), "embedding": (0.0,) * 4}
 
 
-@pytest.mark.parametrize(("kind", "shares", "codes"), EXITS, ids=[each[0].name for each in EXITS])
-def test_the_exit_code_of_every_kind(kind, shares, codes):
-    for accept, code in codes.items():
-        outcome = judge({"mlp": evidence(shares=shares)}, Criteria(accept=tuple(filter(None, [accept]))))
-        assert (outcome.code, outcome.exit_code) == (kind, ExitCode(code)), accept
+@pytest.mark.parametrize("accepted", [(), ("part",), ("embedding",)])
+@pytest.mark.parametrize("kind", BY_SHARES)
+def test_the_exit_code_of_every_kind_and_what_accepts_it(kind, accepted):
+    outcome = judge({"mlp": evidence(shares=BY_SHARES[kind])}, Criteria(accept=accepted))
+    assert (outcome.code, outcome.exit_code) == (kind, 0 if kind in ("inherited", *accepted) else 3)
 
 
 def test_the_share_that_verifies_is_the_users():
@@ -126,23 +112,18 @@ def test_the_share_that_verifies_is_the_users():
 
 
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
-    outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
-    assert outcome.is_related
+    measured = {"mlp": evidence(p=0.5), "value_output": evidence()}
+    outcome = judge(measured, USUAL)
     assert (outcome.code, outcome.reason) == (Code.PART, "along mlp, no relation is visible")
-    assert {path: single.label for path, single in outcome.by_path.items()} == {
-        "mlp": "UNRELATED",
-        "value_output": "VERIFIED inherited",
-    }
-    assert judge({"mlp": evidence(p=0.5), "value_output": evidence()}, Criteria(accept=("part",))).exit_code == 0
+    by_path = {path: single.label for path, single in outcome.by_path.items()}
+    assert by_path == {"mlp": "UNRELATED", "value_output": "VERIFIED inherited"}
+    assert judge(measured, Criteria(accept=("part",))).exit_code == 0
 
 
-def test_several_related_paths_say_no_more_than_the_weakest_of_them():
+def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_only_if_all_are():
     weakest = judge({"mlp": evidence(), "value_output": evidence(shares=(0.0,) * 4)}, USUAL)
     assert (weakest.code, weakest.verified) == (Code.EMBEDDING, False)
     assert judge({"mlp": evidence(), "value_output": evidence()}, USUAL).verified
-
-
-def test_several_paths_are_unrelated_only_when_all_are():
     assert judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, USUAL).code is Code.UNRELATED
     assert judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL).code is Code.INCONCLUSIVE
 
@@ -169,13 +150,14 @@ def test_parents_of_a_merge_are_verified_together():
         assert each.evidence["mlp"].inherited.share == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
-        ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED), ({"strict": Strict("b", {"": 3})}, Code.MERGE),
-        ({"executed": Executed(problem="it needs more memory")}, Code.UNUSED),
-    ],
-)  # fmt: skip
+ASKED = [
+    ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED),
+    ({"strict": Strict("b", {"": 3})}, Code.MERGE),
+    ({"executed": Executed(problem="it needs more memory")}, Code.UNUSED),
+]
+
+
+@pytest.mark.parametrize(("asked", "code"), ASKED)
 def test_parents_are_not_verified_together_where_what_was_asked_for_does_not_hold(asked, code):
     halves = [replace(parent(*first(5)), **asked), replace(parent(*first(5, start=5)), **asked)]
     assert {(each.code, each.verified) for each in judge_merge(halves)} == {(code, code is Code.MERGE)}
@@ -201,13 +183,10 @@ def test_parents_of_a_merge_stay_what_they_are_by_themselves(verdicts):
     assert not any(each.verified for each in verdicts)
 
 
-def test_each_of_several_parents_gave_one_over_twice_their_number_at_least():
+def test_each_parent_gave_its_part_also_beside_one_that_is_verified_by_itself():
     many = [parent(*first(2, start=2 * number)) for number in range(4)]
     assert all(each.verified for each in judge_merge(many))
     assert not any(each.verified for each in judge_merge(many, min_share=0.8))
-
-
-def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
     large, small = parent(*first(7)), parent(*first(3, start=7))
     assert [each.verified for each in (large, small)] == [True, False]
     assert [each.verified for each in judge_merge([large, small])] == [True, True]
@@ -241,18 +220,12 @@ def test_enough_of_them_are_related_in_part_whatever_was_said_Verdict(kind):
     assert "p = 0.001" in found.reason
 
 
-def test_a_part_that_paths_have_seen_is_kept_with_what_they_said():
-    found = judge_equal(equal_numbers(1.0), Verdict(Code.PART, "seen before"), ACCEPTING)
-    assert found.reason.startswith("seen before; ")
-    assert found.code is Code.PART
-
-
-def test_a_few_of_them_make_unrelated_inconclusive_and_change_nothing_else():
-    assert judge_equal(equal_numbers(0.11), Verdict(Code.UNRELATED), ACCEPTING).code is Code.INCONCLUSIVE
+def test_a_part_stays_one_a_few_leave_unrelated_open_and_what_chance_gives_says_nothing():
+    part = judge_equal(equal_numbers(1.0), Verdict(Code.PART, "seen before"), ACCEPTING)
+    assert (part.code, part.reason.startswith("seen before; ")) == (Code.PART, True)
+    unrelated = Verdict(Code.UNRELATED)
+    assert judge_equal(equal_numbers(0.11), unrelated, ACCEPTING).code is Code.INCONCLUSIVE
     assert judge_equal(equal_numbers(0.11), Verdict(Code.EMBEDDING), ACCEPTING) is None
-
-
-def test_as_many_as_chance_gives_say_nothing():
-    assert judge_equal(equal_numbers(0.55, reached=10), Verdict(Code.UNRELATED), ACCEPTING) is None
-    assert judge_equal(equal_numbers(0.55, tests=11), Verdict(Code.UNRELATED), ACCEPTING) is None
-    assert judge_equal(replace(equal_numbers(0.55), tests=10), Verdict(Code.UNRELATED), ACCEPTING)
+    assert judge_equal(equal_numbers(0.55, reached=10), unrelated, ACCEPTING) is None
+    assert judge_equal(equal_numbers(0.55, tests=11), unrelated, ACCEPTING) is None
+    assert judge_equal(equal_numbers(0.55, tests=10), unrelated, ACCEPTING)

@@ -42,10 +42,8 @@ def signature(layers, part=1):
 
 def inherited(base, candidate, seed=0, part=1):
     """What a candidate inherits from a base."""
-    base_signature, candidate_signature = signature(base, part), signature(candidate, part)
-    return inherited_units(
-        base_signature, candidate_signature, compare_paths(base_signature, candidate_signature), seed
-    )
+    pair = signature(base, part), signature(candidate, part)
+    return inherited_units(*pair, compare_paths(*pair), seed)
 
 
 def edited(layers, change):
@@ -56,12 +54,10 @@ def edited(layers, change):
 def mixed(some, others, chosen):
     """A model whose chosen hidden units are those of another."""
 
-    def units(own, donor):
-        inn, out = own[0].clone(), own[1].clone()
-        inn[chosen], out[:, chosen] = donor[0][chosen], donor[1][:, chosen]
-        return inn, out
-
-    return [units(*pair) for pair in zip(some, others, strict=True)]
+    layers = edited(some, lambda inn, out: (inn, out))
+    for (inn, out), (other_inn, other_out) in zip(layers, others, strict=True):
+        inn[chosen], out[:, chosen] = other_inn[chosen], other_out[:, chosen]
+    return layers
 
 
 def appended(layers, others, size):
@@ -70,49 +66,41 @@ def appended(layers, others, size):
     return [(torch.cat([inn, more]), torch.cat([out, size * also], dim=1)) for (inn, out), (more, also) in pairs]
 
 
-def test_a_copy_inherits_everything():
-    result = inherited(model(), model())
-    assert result.by_layer.tolist() == pytest.approx([1.0] * LAYERS)
-    assert result.share == pytest.approx(1.0)
-    assert result.layers == (0, 1, 2)
-
-
 @pytest.mark.parametrize("hidden", [100, MOST, HIDDEN])
-def test_no_share_is_larger_than_everything(hidden):
-    """Reports are refused by their schema if one is, be it by the last digit of a sum."""
+def test_a_copy_inherits_everything_and_no_more(hidden):
+    """Reports are refused by their schema if a share is larger, be it by the last digit of a sum."""
     result = inherited(model(hidden=hidden, layers=12), model(hidden=hidden, layers=12))
-    assert result.by_layer.max() <= 1
-    assert result.share <= 1
+    assert result.by_layer.tolist() == pytest.approx([1.0] * 12)
+    assert result.share == pytest.approx(1.0)
+    assert max(*result.by_layer, result.share) <= 1
+    assert result.layers == tuple(range(12))
 
 
-def test_an_independent_model_inherits_nothing():
-    result = inherited(model(), model(seed=1))
-    assert (result.share, result.layers) == (0.0, ())
+def launder(inn, out):
+    order, scale = torch.randperm(len(inn), generator=torch.Generator().manual_seed(5)), torch.rand(len(inn)) + 0.1
+    return (scale[:, None] * inn)[order], (out / scale)[:, order]
 
 
-def test_units_that_were_permuted_and_rescaled_are_still_inherited():
-    def launder(inn, out):
-        order, scale = torch.randperm(len(inn), generator=torch.Generator().manual_seed(5)), torch.rand(len(inn)) + 0.1
-        return (scale[:, None] * inn)[order], (out / scale)[:, order]
-
-    assert inherited(model(), edited(model(), launder)).share == pytest.approx(1.0)
+def tune(inn, out):
+    random = torch.Generator().manual_seed(9)
+    return tuple(matrix + 0.3 * torch.randn(matrix.shape, generator=random) for matrix in (inn, out))
 
 
-def test_a_fine_tune_inherits_everything_and_a_unit_turned_in_both_its_sides_too():
-    def tune(inn, out):
-        random = torch.Generator().manual_seed(9)
-        moved = [matrix + 0.3 * torch.randn(matrix.shape, generator=random) for matrix in (inn, out)]
-        return moved[0], moved[1]
+CANDIDATES = {
+    "of its own": (model(seed=1), 0),
+    "permuted and rescaled": (edited(model(), launder), 1),
+    "trained further": (edited(model(), tune), 1),
+    "turned in both sides": (edited(model(), lambda inn, out: (-inn, -out)), 1),
+    "turned in one": (edited(model(), lambda inn, out: (inn, -out)), 0),
+    "writing something else": ([(inn, out) for (inn, _), (_, out) in zip(model(), model(seed=1), strict=True)], 0),
+}
 
-    assert inherited(model(), edited(model(), tune)).share == pytest.approx(1.0)
-    assert inherited(model(), edited(model(), lambda inn, out: (-inn, -out))).share == pytest.approx(1.0)
 
-
-def test_a_unit_that_reads_what_the_base_reads_and_writes_something_else_is_not_inherited():
-    other = model(seed=1)
-    half = [(inn, out) for (inn, _), (_, out) in zip(model(), other, strict=True)]
-    assert inherited(model(), half).share == 0.0
-    assert inherited(model(), edited(model(), lambda inn, out: (inn, -out))).share == 0.0
+@pytest.mark.parametrize(("candidate", "share"), CANDIDATES.values(), ids=CANDIDATES)
+def test_units_are_inherited_if_what_they_read_and_what_they_write_is(candidate, share):
+    result = inherited(model(), candidate)
+    assert result.share == pytest.approx(share)
+    assert result.layers == ((0, 1, 2) if share else ())
 
 
 def test_the_interval_covers_the_share_as_often_as_it_says():
@@ -126,18 +114,14 @@ def test_the_interval_covers_the_share_as_often_as_it_says():
     assert np.mean([each.share for each in repeated]) == pytest.approx(truth, abs=0.01)
 
 
-def test_a_quarter_of_the_units_doubles_the_interval():
+def test_a_quarter_of_the_units_doubles_the_interval_and_all_of_them_leave_none():
     base, candidate = signature(model()), signature(mixed(model(seed=1), model(), slice(0, HIDDEN // 2)))
     comparison = compare_paths(base, candidate)
     many, few = (inherited_units(base, candidate, comparison, 0, fewer) for fewer in (False, True))
     assert {len(one.units) for one in many.drawn} == {4 * len(one.units) for one in few.drawn}
     assert few.error == pytest.approx(2 * many.error)
-
-
-def test_layers_of_no_more_units_than_are_drawn_are_looked_up_whole_and_leave_no_error():
     result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
-    assert result.error == 0
-    assert result.interval == (result.share, result.share)
+    assert (result.error, result.interval) == (0, (result.share, result.share))
     assert result.share == pytest.approx(0.25, abs=0.02)
 
 
@@ -149,33 +133,24 @@ def test_units_of_another_model_turn_nothing_however_loud_unless_they_are_more_t
     assert inherited(model(layers=1), appended(model(layers=1), few, size)).share > 0.6
 
 
-def test_one_grafted_layer_is_one_layer():
+@pytest.mark.parametrize("size", [100, 1])
+def test_one_grafted_layer_is_one_layer_however_loud_it_is(size):
+    own, other = model()[1], model(seed=1)[1]
     candidate = model(seed=1)
-    candidate[1] = model()[1]
+    candidate[1] = own[0], size * own[1]
     result = inherited(model(), candidate)
     assert result.by_layer.tolist() == pytest.approx([0, 1, 0])
-    assert result.layers == (1,)
-    assert result.share == pytest.approx(1 / 3, abs=0.02)
-
-
-@pytest.mark.parametrize("size", [100, 1])
-def test_a_layer_counts_as_a_layer_however_loud_it_is(size):
-    candidate = model(seed=1)
-    candidate[1] = (model()[1][0], size * model()[1][1])
-    assert inherited(model(), candidate).share == pytest.approx(1 / 3)
+    assert (result.layers, result.share) == ((1,), pytest.approx(1 / 3))
     loud = model()
-    loud[1] = (model(seed=1)[1][0], size * model(seed=1)[1][1])
+    loud[1] = other[0], size * other[1]
     assert inherited(model(), loud).share == pytest.approx(2 / 3)
 
 
-def test_layers_in_another_order_are_held_against_those_that_they_are_paired_with():
+def test_layers_are_held_against_those_they_are_paired_with_and_inherit_nothing_from_none():
     moved = [model()[number] for number in (2, 0, 1)]
     assert inherited(model(), moved).by_layer.tolist() == pytest.approx([1, 1, 1])
-
-
-def test_a_layer_that_cannot_be_judged_inherits_nothing():
     candidate = model()
-    candidate[0] = (candidate[0][0], torch.zeros_like(candidate[0][1]))
+    candidate[0] = candidate[0][0], 0 * candidate[0][1]
     result = inherited(model(), candidate)
     assert result.by_layer.tolist() == pytest.approx([0, 1, 1])
     assert result.weights.tolist() == pytest.approx([0, 0.5, 0.5], abs=0.01)
@@ -194,26 +169,28 @@ def test_heads_are_units_of_their_own(part):
     """They come in any order and in any basis of their own; those of another model are others."""
     turned = torch.linalg.qr(torch.randn(part, part, generator=torch.Generator().manual_seed(3)))[0]
 
-    def launder(inn, out):
+    def turn(inn, out):
         heads = [slice(start, start + part) for start in range(0, HIDDEN, part)][::-1]
         return torch.cat([turned.mT @ inn[head] for head in heads]), torch.cat([out[:, h] @ turned for h in heads], 1)
 
-    assert inherited(model(), edited(model(), launder), part=part).share == pytest.approx(1.0)
+    assert inherited(model(), edited(model(), turn), part=part).share == pytest.approx(1.0)
     assert inherited(model(), model(seed=1), part=part).share == 0.0
 
 
-def codes(*sizes, weight=1.0):
-    """Units of random signs, so many bytes of each row: of the reader, the writer and the gate."""
-    random = np.random.default_rng(0)
-    rows = (random.integers(0, 256, (3, size), dtype=np.uint8) for size in (*sizes, 0)[:3])
-    return UnitCodes(np.full(3, weight, np.float32), *rows)
+def test_units_of_unlike_numbers_of_signs_or_with_opposite_gates_have_no_counterpart():
+    def codes(reader, writer, gate=0):
+        """Units of random signs, so many bytes of each row."""
+        random = np.random.default_rng(0)
+        rows = (random.integers(0, 256, (3, size), dtype=np.uint8) for size in (reader, writer, gate))
+        return UnitCodes(np.ones(3, np.float32), *rows)
 
-
-def test_units_of_unlike_numbers_of_signs_have_no_counterpart():
     every = np.arange(3)
     assert have_counterparts(codes(8, 8), codes(8, 8), every).tolist() == [True] * 3
     for other in (codes(9, 8), codes(8, 16), codes(8, 0), codes(8, 8, 8)):
         assert have_counterparts(codes(8, 8), other, every).tolist() == [False] * 3
+    gated = codes(8, 8, 8)
+    assert have_counterparts(gated, replace(gated, inner=~gated.inner, outer=~gated.outer), every).all()
+    assert not have_counterparts(gated, replace(gated, inner=~gated.inner, gate=~gated.gate), every).any()
 
 
 def test_a_signature_without_units_tells_nothing():
@@ -225,11 +202,9 @@ def test_a_signature_without_units_tells_nothing():
 
 def test_the_units_that_are_drawn_are_the_same_on_every_platform():
     assert random_stream("units 0 0").random_raw(2).tolist() == [275490257703793019, 12325119978769544077]
-    one, again = (inherited(model(), mixed(model(1), model(), slice(0, 200)), seed=4) for _ in range(2))
-    assert one.by_layer.tolist() == again.by_layer.tolist()
-    assert (
-        one.by_layer.tolist() != inherited(model(), mixed(model(1), model(), slice(0, 200)), seed=5).by_layer.tolist()
-    )
+    half = mixed(model(1), model(), slice(0, 200))
+    one, again, other = (inherited(model(), half, seed=seed).by_layer.tolist() for seed in (4, 4, 5))
+    assert one == again != other
 
 
 def test_what_two_bases_gave_is_counted_once():
@@ -238,12 +213,9 @@ def test_what_two_bases_gave_is_counted_once():
     both = union_inherited([first, second])
     assert (first.share + second.share, both.share) == (pytest.approx(1.0), pytest.approx(1.0))
     assert union_inherited([first, first, first]).share == first.share
-
-
-def test_what_was_looked_up_otherwise_is_not_put_union_inherited():
-    base, candidate = model(1), mixed(model(1), model(2), slice(0, HIDDEN // 2))
-    assert union_inherited([inherited(base, candidate), inherited(base, candidate, seed=1)]) is None
-    assert union_inherited([inherited(base, candidate), inherited(base, candidate[:2])]) is None
+    # What was looked up otherwise is not put together.
+    assert union_inherited([first, inherited(model(1), merged, seed=1)]) is None
+    assert union_inherited([first, inherited(model(1), merged[:2])]) is None
 
 
 def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
@@ -251,26 +223,18 @@ def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
     random = np.random.default_rng(1)
     base = UnitCodes(np.ones(28672, np.float32), *random.integers(0, 256, (3, 28672, 16), dtype=np.uint8))
     assert len(base.weight) > module.AT_A_TIME // MOST
-    last = np.arange(28672 - MOST, 28672)
-    candidate = UnitCodes(*(part[last] for part in (base.weight, base.inner, base.outer, base.gate)))
+    candidate = UnitCodes(*(part[-MOST:] for part in (base.weight, base.inner, base.outer, base.gate)))
     assert have_counterparts(base, candidate, np.arange(MOST)).all()
 
 
+SIZES = st.tuples(st.integers(1, 19), st.integers(0, 19), st.integers(0, 19))
+
+
 @cases(100)
-@given(
-    st.integers(1, 6),
-    st.integers(1, 9),
-    st.integers(1, 19),
-    st.integers(0, 19),
-    st.integers(0, 19),
-    st.integers(1, 30),
-    st.integers(0, 2**32),
-)
-def test_counterparts_are_those_of_comparing_sign_by_sign_however_many_bytes_there_are(
-    candidate_units, base_units, inner, outer, gate, at_a_time, seed
-):
+@given(st.integers(1, 6), st.integers(1, 9), SIZES, st.integers(1, 30), st.integers(0, 2**32))
+def test_counterparts_are_those_of_comparing_sign_by_sign(candidate_units, base_units, sizes, at_a_time, seed):
     """A product of cosines over the rows that have signs: heads have one, hidden units two, gated ones three."""
-    drawn = np.random.default_rng(seed)
+    drawn, (inner, outer, gate) = np.random.default_rng(seed), sizes
     candidate, base = (
         [drawn.integers(0, 2, (units, 8 * size), dtype=np.uint8) for size in (inner, outer, gate if outer else 0)]
         for units in (candidate_units, base_units)
@@ -287,9 +251,7 @@ def test_counterparts_are_those_of_comparing_sign_by_sign_however_many_bytes_the
         UnitCodes(np.ones(len(sides[0]), np.float32), *(np.packbits(side, axis=1) for side in sides))
         for sides in (candidate, base)
     ]
-    before, module.AT_A_TIME = module.AT_A_TIME, at_a_time
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "AT_A_TIME", at_a_time)
         found = have_counterparts(packed[1], packed[0], np.arange(candidate_units))
-    finally:
-        module.AT_A_TIME = before
     assert found.tolist() == [product > least for product in expected]

@@ -6,9 +6,8 @@ import pytest
 from hf_lineage.checkpoint.rounding import DIGITS, rounded, spacing
 from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, Stored, inner_products, shares_of
 
-LAYERS, SUMS, COLUMNS = 6, 16, 40
-
-BASE = np.random.default_rng(0).standard_normal((LAYERS, SUMS, COLUMNS))
+LAYERS = 6
+BASE = np.random.default_rng(0).standard_normal((LAYERS, 16, 40))
 
 
 def child(seed, size=0.1):
@@ -17,46 +16,44 @@ def child(seed, size=0.1):
 
 
 A, B, C = (child(seed) for seed in (1, 2, 3))
-
-
-def beside(parents, merge, places=None):
-    """Every layer of a merge beside the layers of its parents that stand for it, by default those of its number."""
-    matrices = []
-    for layer, own in enumerate(merge):
-        at = [layer if places is None else place[layer] for place in places or parents]
-        stored = [
-            (number, Stored(parent[row].astype(np.float32)))
-            for number, (parent, row) in enumerate(zip(parents, at, strict=True))
-            if row is not None
-        ]
-        one = inner_products(layer, "mlp", stored, Stored(own.astype(np.float32))) if stored else None
-        matrices += [one] if one else []
-    return matrices
+NEAR, NEARER = (child(seed, 0.001) for seed in (1, 2))
 
 
 def shares(parents, merge, depth=LAYERS, places=None):
-    return shares_of(beside(parents, merge, places), len(parents), depth)
+    """The shares by every layer of a merge beside the layers of its parents that stand for it, as a rule its number."""
+    matrices = []
+    for layer, own in enumerate(merge):
+        at = [layer if places is None else place[layer] for place in places or parents]
+        rows = [parent[row] if row is not None else None for parent, row in zip(parents, at, strict=True)]
+        stored = [(number, Stored(one.astype(np.float32))) for number, one in enumerate(rows) if one is not None]
+        if stored:
+            matrices.append(inner_products(layer, "mlp", stored, Stored(own.astype(np.float32))))
+    return shares_of([*filter(None, matrices)], len(parents), depth)
 
 
 def values(found):
-    return [None if isinstance(share, str) else share.value for share in found.parents]
+    return [getattr(share, "value", None) for share in found.parents]
 
 
 def detected(found):
-    return [not isinstance(share, str) and share.detected for share in found.parents]
+    return [getattr(share, "detected", False) for share in found.parents]
 
 
-def test_the_weights_of_a_linear_merge_are_the_shares():
-    found = shares([A, B], 0.7 * A + 0.3 * B)
-    assert values(found) == pytest.approx([0.7, 0.3], abs=1e-4)
-    assert detected(found) == [True, True]
+MERGES = {
+    "linear": ([A, B], 0.7 * A + 0.3 * B, [0.7, 0.3]),
+    "of parents that hardly differ": ([NEAR, NEARER], 0.7 * NEAR + 0.3 * NEARER, [0.7, 0.3]),
+    "differences from a base": ([BASE, A, B], BASE + 0.8 * (A - BASE) + 0.5 * (B - BASE), [-0.3, 0.8, 0.5]),
+    "a sibling that was not merged": ([A, B, 0.5 * A + 0.5 * C], 0.5 * A + 0.5 * B, [0.5, 0.5, 0]),
+}
+
+
+@pytest.mark.parametrize(("parents", "merge", "expected"), MERGES.values(), ids=MERGES)
+def test_the_weights_of_an_exact_merge_are_the_shares(parents, merge, expected):
+    found = shares(parents, merge)
+    assert values(found) == pytest.approx(expected, abs=1e-3)
+    assert detected(found) == [share != 0 for share in expected]
     assert found.remainder < 1e-3
     assert found.parents[0].high - found.parents[0].low < 1e-3
-
-
-def test_differences_from_a_base_are_shares_and_the_base_loses_what_they_exceed():
-    found = shares([BASE, A, B], BASE + 0.8 * (A - BASE) + 0.5 * (B - BASE))
-    assert values(found) == pytest.approx([-0.3, 0.8, 0.5], abs=1e-3)
 
 
 def test_dropped_differences_leave_the_shares_and_a_remainder():
@@ -70,20 +67,11 @@ def test_dropped_differences_leave_the_shares_and_a_remainder():
     assert found.remainder > 0.5
 
 
-def test_a_sibling_that_was_not_merged_has_no_share():
-    sibling = 0.5 * A + 0.5 * C
-    found = shares([A, B, sibling], 0.5 * A + 0.5 * B)
-    assert values(found) == pytest.approx([0.5, 0.5, 0], abs=1e-3)
-    assert detected(found) == [True, True, False]
-
-
-def test_copies_of_one_parent_cannot_be_told_apart():
+def test_copies_of_one_parent_cannot_be_told_apart_and_near_copies_get_no_sure_figure():
     found = shares([A, B, A.copy()], 0.5 * A + 0.5 * B)
     assert values(found) == [None, pytest.approx(0.5, abs=1e-4), None]
-    assert set(shares([A, A.copy()], A).parents) == {"it equals another parent, or a combination of others"}
-
-
-def test_parents_that_are_nearly_the_same_get_no_confident_figure():
+    combined = {"it equals another parent, or a combination of others"}
+    assert {*shares([A, A.copy()], A).parents} == {*shares([A, B, (A + B) / 2], A).parents} == combined
     near = A + 0.001 * np.random.default_rng(5).standard_normal(A.shape)
     merge = 0.5 * A + 0.5 * B + 0.05 * np.random.default_rng(6).standard_normal(A.shape)
     found = shares([A, near, B], merge)
@@ -108,14 +96,11 @@ def test_layers_that_were_not_read_widen_the_interval():
     assert early.high - early.low > 2 * (whole.high - whole.low)
 
 
-def test_a_layer_that_is_like_a_single_parent_counts_for_it():
+def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_reason():
     places = [[*range(LAYERS)], [0, None, 2, 3, 4, 5]]
     found = shares([A, B], 0.5 * A + 0.5 * B, places=places)
     assert found.parents[0].layers[1] == (1.0, 0.0)
     assert values(found) == pytest.approx([(1 + 5 * 0.5) / 6, 5 * 0.5 / 6], abs=1e-3)
-
-
-def test_a_parent_that_is_like_no_layer_has_a_reason():
     nowhere, everywhere = [None] * LAYERS, [*range(LAYERS)]
     assert shares([A, B], A, places=[nowhere, nowhere]).parents == (ALIKE, ALIKE)
     found = shares([A, B, C], 0.5 * A + 0.5 * B, places=[everywhere, everywhere, nowhere])
@@ -124,32 +109,27 @@ def test_a_parent_that_is_like_no_layer_has_a_reason():
 
 
 BF16 = DIGITS["BF16"]
-
 RANDOM = np.random.default_rng(0)
-
-BASE_matrices = rounded(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
-
-
-def near(size):
-    return rounded((BASE_matrices + size * RANDOM.standard_normal(BASE_matrices.shape)).astype(np.float32), BF16)
+MATRIX = rounded(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
 
 
 def products(*parents, model):
     return inner_products(3, "mlp", [*enumerate(map(Stored, parents))], Stored(model, BF16, spacing(model, BF16)))
 
 
-def test_numbers_in_which_the_parents_differ_by_less_than_the_format_tells_are_left_out():
+def near(size):
+    return rounded((MATRIX + size * RANDOM.standard_normal(MATRIX.shape)).astype(np.float32), BF16)
+
+
+def test_numbers_are_left_out_where_parents_differ_less_than_the_format_or_are_none():
     model, other = near(0.01), near(0.5)
-    other[:8] = BASE_matrices[:8]
-    one = products(BASE_matrices, other, model=model)
-    assert one.gram[0, 0] < (BASE_matrices[8:].astype(np.float64) ** 2).sum()
+    other[:8] = MATRIX[:8]
+    one = products(MATRIX, other, model=model)
+    assert one.gram[0, 0] < (MATRIX[8:].astype(np.float64) ** 2).sum()
     assert one.rounding == pytest.approx(float((spacing(model, BF16)[8:] ** 2).sum()) / 12, rel=0.2)
-    assert products(BASE_matrices, near(1e-4), model=model) is None
-    assert BASE_matrices.size > FEWEST
-
-
-def test_what_is_not_finite_and_what_is_zero_tells_nothing():
-    broken = BASE_matrices.copy()
+    assert products(MATRIX, near(1e-4), model=model) is None
+    assert MATRIX.size > FEWEST
+    broken = MATRIX.copy()
     broken[0, 0] = np.nan
-    assert products(BASE_matrices, near(0.5), model=broken) is None
-    assert products(np.zeros_like(BASE_matrices), model=BASE_matrices) is None
+    assert products(MATRIX, near(0.5), model=broken) is None
+    assert products(np.zeros_like(MATRIX), model=MATRIX) is None

@@ -13,43 +13,33 @@ ROUNDED = Change(0.01, bits=8, rank=0)
 PRUNED = Change(0.0, equal=True, zeros=0.5)
 HIDDEN = Change(0.001, rank=0, hidden=True)
 LEAST = Change(0.01, rank=5, certain=False)
+TOLD = [
+    ([EQUAL, EQUAL], ["unchanged"], "weights unchanged"),
+    ([FULL] * 2, ["dense"], "2 of 2 matrices changed in full (by 5.0% of their size), as by fine-tuning or a merge"),
+    ([LOW, EQUAL, LOW], ["low_rank"], "a change of rank 8 in 2 of 3 matrices, as a merged LoRA adapter leaves it"),
+    ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices (rounding hides the rest)"),
+    ([ROUNDED, ROUNDED, EQUAL], ["quantized"], "quantized to 8 bits"),
+    ([PRUNED], ["pruned"], "pruned (50% of the weights set to zero)"),
+    ([HIDDEN, EQUAL], ["unclear"], "1 of 2 matrices changed in a way that is unclear"),
+    ([FULL, LOW], ["unclear"], "2 of 2 matrices changed in a way that is unclear"),
+]
 
 
-@pytest.mark.parametrize(
-    ("changes", "means", "words"),
-    [
-        ([EQUAL, EQUAL], ["unchanged"], "weights unchanged"),
-        (
-            [FULL, FULL],
-            ["dense"],
-            "2 of 2 matrices changed in full (by 5.0% of their size), as by fine-tuning or a merge",
-        ),
-        ([LOW, EQUAL, LOW], ["low_rank"], "a change of rank 8 in 2 of 3 matrices, as a merged LoRA adapter leaves it"),
-        ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices (rounding hides the rest)"),
-        ([ROUNDED, ROUNDED, EQUAL], ["quantized"], "quantized to 8 bits"),
-        ([PRUNED], ["pruned"], "pruned (50% of the weights set to zero)"),
-        ([HIDDEN, EQUAL], ["unclear"], "1 of 2 matrices changed in a way that is unclear"),
-        ([FULL, LOW], ["unclear"], "2 of 2 matrices changed in a way that is unclear"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "means", "words"), TOLD)
 def test_what_was_done_is_told(changes, means, words):
     derivation = Derivation(tuple(changes))
     assert [one.value for one in derivation.means] == means
     assert derivation.words == words
 
 
-def test_several_things_may_have_been_done():
-    changes = (Change(0.1, bits=8, rank=16), Change(0.1, bits=8, rank=16))
-    derivation = Derivation(changes, reordered=True)
+def test_several_things_may_have_been_done_and_beside_an_unknown_grid_no_other_is_claimed():
+    derivation = Derivation((Change(0.1, bits=8, rank=16),) * 2, reordered=True)
     assert derivation.means == (Means.REORDERED, Means.LOW_RANK, Means.QUANTIZED)
     assert derivation.words.endswith("as a merged LoRA adapter leaves it, then quantized to 8 bits")
     assert (derivation.bits, derivation.rank) == (8, 16)
-    pruned = Derivation((Change(0.03, zeros=0.6), Change(0.03, zeros=0.6)))
+    pruned = Derivation((Change(0.03, zeros=0.6),) * 2)
     assert pruned.means == (Means.PRUNED, Means.DENSE)
     assert "3.0%" in pruned.words
-
-
-def test_beside_stored_bits_whose_grid_is_not_known_nothing_else_is_claimed():
     derivation = Derivation((FULL, FULL), stored_bits=4.5)
     assert derivation.means == (Means.QUANTIZED, Means.UNCLEAR)
     assert derivation.words == (
@@ -57,32 +47,25 @@ def test_beside_stored_bits_whose_grid_is_not_known_nothing_else_is_claimed():
     )
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return np.random.default_rng(0).normal(size=(60, 40)).astype(np.float32)
+ROWS = np.random.default_rng(0).normal(size=(60, 40)).astype(np.float32)
+ORDER = np.random.default_rng(1).permutation(60)
+SHIFTED = ROWS[10:20] + np.float32(0.1)
+ALIGNED = {
+    "in their places": (SHIFTED, range(10, 20), ROWS[10:20], (False, False)),
+    "reordered and rescaled": (3 * ROWS[ORDER], slice(None), 3 * ROWS[ORDER], (True, True)),
+    "pruned": (np.where(np.abs(ROWS) < 0.7, 0, ROWS), slice(None), ROWS, (False, False)),
+}
 
 
-def test_units_in_their_places_stay_there(rows):
-    aligned = align(rows, rows[10:20] + np.float32(0.1), range(10, 20))
-    assert not aligned.reordered
-    assert not aligned.rescaled
-    assert np.array_equal(aligned.base, rows[10:20])
+@pytest.mark.parametrize(("rows", "places", "expected", "moved"), ALIGNED.values(), ids=ALIGNED)
+def test_units_are_found_again_in_their_places_or_in_others(rows, places, expected, moved):
+    aligned = align(ROWS, rows, places)
+    assert (aligned.reordered, aligned.rescaled) == moved
+    assert np.allclose(aligned.base, expected, rtol=1e-5)
 
 
-def test_reordered_and_rescaled_units_are_found_again(rows):
-    order = np.random.default_rng(1).permutation(60)
-    aligned = align(rows, 3 * rows[order])
-    assert aligned.reordered
-    assert aligned.rescaled
-    assert np.allclose(aligned.base, 3 * rows[order], rtol=1e-5)
-
-
-def test_pruning_does_not_look_like_rescaling(rows):
-    assert not align(rows, np.where(np.abs(rows) < 0.7, 0, rows)).rescaled
-
-
-def test_units_of_another_model_copies_of_one_unit_and_rows_of_zeros_are_not_found(rows):
+def test_units_of_another_model_copies_of_one_unit_and_rows_of_zeros_are_not_found():
     other = np.random.default_rng(2).normal(size=(30, 40)).astype(np.float32)
-    assert align(rows, other, range(30)) is None
-    assert align(rows, np.repeat(rows[:1], 30, axis=0), range(30)) is None
-    assert align(np.zeros_like(rows), rows) is None
+    assert align(ROWS, other, range(30)) is None
+    assert align(ROWS, np.repeat(ROWS[:1], 30, axis=0), range(30)) is None
+    assert align(np.zeros_like(ROWS), ROWS) is None

@@ -1,5 +1,6 @@
 """Experts are paired as sets of units, and the order of units is tested within them."""
 
+import functools
 import itertools
 from dataclasses import replace
 
@@ -7,19 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from hf_lineage.evidence import unit_order
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.unit_comparison import TOKEN, Frame, Test, compare_units, judge_units
-from hf_lineage.evidence.unit_order import (
-    LEAST,
-    PLACES,
-    RANKS,
-    RATIO,
-    copies,
-    matched,
-    order_test,
-    orders_within,
-    strata_of,
-)
+from hf_lineage.evidence.unit_order import PLACES, RANKS, matched, order_test, orders_within, strata_of
 from hf_lineage.signature.recipe import random_stream
 from tests.long import first_of
 from tests.unit_rows import moved, opposite, rows, unit
@@ -33,18 +25,15 @@ def layer(seed, experts=EXPERTS):
     return replace(rows(seed, units=experts * UNITS), experts=(UNITS,) * experts)
 
 
-def upcycled(seed, share):
+def upcycled(seed):
     """A layer whose experts are copies of one, each unit of which was moved by itself."""
-    own, copies = layer(seed), rows(1000 + seed, units=UNITS)
-    inner, outer = (
-        unit(share * np.tile(getattr(copies, side), (EXPERTS, 1)) + (1 - share) * getattr(own, side))
-        for side in ("inner", "outer")
-    )
-    return replace(own, inner=inner, outer=outer)
+    own, copied = layer(seed), rows(1000 + seed, units=UNITS).select(np.tile(np.arange(UNITS), EXPERTS))
+    sides = {side: 0.7 * getattr(copied, side) + 0.3 * getattr(own, side) for side in ("inner", "outer")}
+    return replace(own, **{side: unit(vectors) for side, vectors in sides.items()})
 
 
-def model(seed, make=layer, **settings):
-    return {number: make(100 * seed + number, **settings) for number in range(LAYERS)}
+def model(seed, make=layer):
+    return {number: make(100 * seed + number) for number in range(LAYERS)}
 
 
 def compared(base, candidate, permutations=99, seed=0):
@@ -70,28 +59,24 @@ BASE = model(1)
 CHILD = edited(BASE, lambda one: moved(one, np.random.default_rng(3)))
 
 
-@pytest.mark.parametrize("edit", [lambda one: one, reordered], ids=["as they are", "experts reordered"])
-def test_the_order_of_units_is_found_in_whatever_order_the_experts_stand(edit):
-    found = compared(BASE, edited(CHILD, edit))
-    assert (found.p_value, found.inherited.share > 0.99) == (0.01, True)
+def test_units_are_found_and_their_order_in_whatever_order_the_experts_stand():
+    found = [compared(BASE, one) for one in (CHILD, edited(CHILD, reordered), edited(CHILD, shuffled))]
+    assert min(one.inherited.share for one in found) > 0.99
+    assert [one.p_value for one in found[:2]] == [0.01, 0.01]
+    assert found[2].p_value > 0.05
 
 
-def test_units_that_were_shuffled_in_every_expert_are_found_out_of_order():
-    found = compared(BASE, edited(CHILD, shuffled))
-    assert found.p_value > 0.05
-    assert found.inherited.share > 0.99
-
-
-def mixed_in(layer, own, chosen):
-    """A layer some of whose units are those of another one."""
-    sides = {side: np.where(chosen[:, None], getattr(own, side), getattr(layer, side)) for side in ("inner", "outer")}
-    return replace(layer, **sides)
+def mixed_in(layers, chosen):
+    """Layers some of whose units are those of another model."""
+    mixed = {}
+    for (number, one), own in zip(layers.items(), model(2).values(), strict=True):
+        inner, outer = (np.where(chosen[:, None], *pair) for pair in ((own.inner, one.inner), (own.outer, one.outer)))
+        mixed[number] = replace(one, inner=inner, outer=outer)
+    return mixed
 
 
 def test_an_expert_of_its_own_among_those_of_the_base_is_told_apart():
-    others, chosen = model(2), np.arange(EXPERTS * UNITS) < 3 * UNITS
-    mixed = {number: mixed_in(one, others[number], chosen) for number, one in CHILD.items()}
-    verdict = judge_units(compared(BASE, mixed), Criteria())
+    verdict = judge_units(compared(BASE, mixed_in(CHILD, np.arange(EXPERTS * UNITS) < 3 * UNITS)), Criteria())
     assert verdict.label == "RELATED part"
     assert 0.1 < verdict.framed.inherited.share < 0.4
 
@@ -99,37 +84,29 @@ def test_an_expert_of_its_own_among_those_of_the_base_is_told_apart():
 def test_a_dense_layer_is_compared_with_every_expert_that_was_made_of_it():
     dense = {number: rows(7 + number, units=UNITS) for number in range(LAYERS)}
     tiled = {number: one.select(np.tile(np.arange(UNITS), EXPERTS)) for number, one in dense.items()}
-    experts = {
-        number: moved(replace(one, experts=(UNITS,) * EXPERTS), np.random.default_rng(1))
-        for number, one in tiled.items()
-    }
+    stacked = {number: replace(one, experts=(UNITS,) * EXPERTS) for number, one in tiled.items()}
+    experts = edited(stacked, lambda one: moved(one, np.random.default_rng(1)))
     for base, candidate in ((dense, experts), (experts, dense)):
         found = compared(base, candidate)
         assert (found.p_value, found.inherited.share > 0.99) == (0.01, True)
 
 
 KINDS = {
-    "fresh": (layer, {}),
-    "upcycled": (upcycled, {"share": 0.7}),
-    "of unlike numbers of experts": (layer, {"experts": 3}),
+    "fresh": (layer, layer),
+    "upcycled": (upcycled, upcycled),
+    "of unlike numbers of experts": (functools.partial(layer, experts=3), layer),
 }
 
 
-@pytest.mark.parametrize(("make", "settings"), first_of(KINDS))
-def test_p_of_independent_models_is_uniform(make, settings):
-    p_values = [
-        compared(model(2 * seed, make, **settings), model(2 * seed + 1, upcycled if make is upcycled else layer, **(
-            settings if make is upcycled else {}
-        )), permutations=39, seed=seed).p_value
-        for seed in range(100)
-    ]  # fmt: skip
+@pytest.mark.parametrize(("of_base", "of_candidate"), first_of(KINDS))
+def test_p_of_independent_models_is_uniform(of_base, of_candidate):
+    pairs = [(model(2 * seed, of_base), model(2 * seed + 1, of_candidate)) for seed in range(100)]
+    p_values = [compared(*pair, permutations=39, seed=seed).p_value for seed, pair in enumerate(pairs)]
     assert kstest(p_values, "uniform").pvalue > 0.01
 
 
 def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_unrelated():
-    others, chosen = model(2), np.arange(EXPERTS * UNITS) % 25 > 0
-    mixed = {number: mixed_in(one, others[number], chosen) for number, one in CHILD.items()}
-    few = edited(mixed, shuffled)
+    few = edited(mixed_in(CHILD, np.arange(EXPERTS * UNITS) % 25 > 0), shuffled)
     assert judge_units(compared(BASE, few), Criteria()).word == "UNRELATED"
     part = {number: replace(one, kept=0.1) for number, one in few.items()}
     verdict = judge_units(compared(BASE, part), Criteria())
@@ -137,39 +114,27 @@ def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_
     assert "(10% of the units were compared)" in verdict.reason
 
 
-def matched_layers(candidate, base, weight=1.0):
-    return [matched(base, candidate, np.arange(len(candidate.weight)), 0, weight)]
+def matched_layers(candidate, base):
+    return [matched(base, candidate, np.arange(len(candidate.weight)), 0, 1.0)]
 
 
-def test_the_statistic_of_places_is_the_share_of_a_copy():
+def test_a_copy_is_in_order_and_units_in_the_opposite_order_or_that_take_away_are_not():
     base = rows(1)
     order = order_test(matched_layers(base, base), 199, 0)
     assert order.observed[PLACES] == pytest.approx(1, abs=1e-5)
     assert (order.p_value, order.z[RANKS] > 5) == (1 / 200, True)
+    for other in (base.select(slice(None, None, -1)), opposite(base)):
+        assert order_test(matched_layers(other, base), 199, 0).p_value > 0.5
 
 
-@pytest.mark.parametrize("change", [lambda base: base.select(slice(None, None, -1)), opposite], ids=["order", "sign"])
-def test_units_in_the_opposite_order_or_that_take_away_are_not_in_order(change):
-    base = rows(1)
-    assert order_test(matched_layers(change(base), base), 199, 0).p_value > 0.5
-
-
-def test_layers_without_units_that_match_leave_nothing_to_test():
+def test_layers_without_units_that_match_leave_nothing_to_test_and_copies_are_noticed():
     base, nothing = rows(1), rows(2).select(np.arange(3))
     assert order_test(matched_layers(nothing, base), 199, 0) is None
     assert order_test([], 199, 0) is None
-
-
-def test_layers_that_copy_each_other_are_noticed():
     one, other, random = rows(1), rows(2), np.random.default_rng(0)
-    assert copies([one, other, moved(one, random, 0.3), in_another_order(one, random), moved(other, random, 0.3)]) == [
-        0,
-        1,
-        0,
-        3,
-        1,
-    ]
-    assert copies([one, rows(1, units=50)]) == [0, 1]
+    layers = [one, other, moved(one, random, 0.3), in_another_order(one, random), moved(other, random, 0.3)]
+    assert unit_order.copies(layers) == [0, 1, 0, 3, 1]
+    assert unit_order.copies([one, rows(1, units=50)]) == [0, 1]
 
 
 def test_drawn_permutations_give_the_p_of_all_of_them():
@@ -188,23 +153,16 @@ def test_drawn_permutations_give_the_p_of_all_of_them():
 SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
 
 
-def test_every_row_is_in_one_stratum_of_few_rows_of_similar_size():
+def test_every_row_is_in_one_stratum_of_its_size_and_permutations_leave_it_there():
     sets = strata_of(SIZES)
     assert np.array_equal(np.sort(np.concatenate(sets)), np.arange(300))
-    assert all(
-        LEAST <= len(some) < 2 * LEAST or np.ptp(np.log(SIZES[:, some]), axis=1).max() < np.log(RATIO) for some in sets
-    )
-
-
-def test_a_permutation_within_strata_leaves_the_strata():
-    sets = strata_of(SIZES)
+    for some in sets:
+        alike = np.ptp(np.log(SIZES[:, some]), axis=1).max() < np.log(unit_order.RATIO)
+        assert alike or unit_order.LEAST <= len(some) < 2 * unit_order.LEAST
     (order,) = orders_within(sets, 1, random_stream("a test"))
     again = strata_of(SIZES[:, order])
     assert {tuple(some) for some in again} == {tuple(some) for some in sets}
     assert not np.array_equal(order, np.arange(300))
-
-
-def test_rows_of_one_size_and_rows_of_no_size_stay_together():
     assert [some.tolist() for some in strata_of(np.ones((2, 9)))] == [[*range(9)]]
     apart = strata_of(np.array([[0.0, 0, 0, 0, 1, 1, 1, 1]]))
     assert sorted(some.tolist() for some in apart) == [[0, 1, 2, 3], [4, 5, 6, 7]]

@@ -12,7 +12,6 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.lora.adapter import LARGEST_RANK, form_of, forms, instead, open_lora
-from hf_lineage.lora.adjacent_matrices import finite
 from tests.adapters import WEIGHTS, change, pair, trained, written
 from tests.models import spoil, tiny_gpt2, tiny_llama
 
@@ -87,54 +86,41 @@ def test_what_is_no_factor_is_counted_and_left_alone(tmp_path, llama):
     assert open_lora(repo(saved)).beside >= 1
 
 
-def test_the_name_that_trainers_leave_in_is_read_too(tmp_path):
+def test_the_name_that_trainers_leave_in_is_read_too_and_loftq_is_marked(tmp_path):
     factors = {name.replace(".weight", ".default.weight"): tensor for name, tensor in pair(UP, 48, 32).items()}
-    assert set(open_lora(repo(written(tmp_path, factors))).modules) == {UP}
+    lora = open_lora(repo(written(tmp_path, factors, init_lora_weights="loftq")))
+    assert (set(lora.modules), lora.order_matters) == ({UP}, "loftq")
 
 
-def test_loftq_is_marked(tmp_path):
-    folder = written(tmp_path, pair(UP, 48, 32), init_lora_weights="loftq")
-    assert open_lora(repo(folder)).order_matters == "loftq"
+OTHERS = {
+    "holds an adapter of the kind IA3; hf-lineage tests only LoRA adapters": {"peft_type": "IA3"},
+    "holds an adapter of the kind None": {"peft_type": None},
+    "sets `layer_replication`": {"layer_replication": [[0, 2], [1, 3]]},
+    "sets `use_bdlora`": {"use_bdlora": {"x": 1}},
+    "sets `init_lora_weights` to without_commands-of": {"init_lora_weights": "without_commands-of"},
+    "sets `init_lora_weights` to": {"init_lora_weights": [["pissa"]]},
+    "adapters of a rank above 2048 are not compared": {"r": LARGEST_RANK + 1},
+}
+DAMAGED = {
+    "gives the rank 0, which must be a positive integer": {"r": 0},
+    "gives the rank -3": {"r": -3},
+    "gives the rank '8'": {"r": "8"},
+    "gives the rank True": {"r": True},
+    "gives the rank 2.5": {"r": None, "rank_pattern": {"up": 2.5}},
+    "gives the scale '16', not a number": {"lora_alpha": "16"},
+    "gives the scale None": {"alpha_pattern": {"up": None}},
+    r"gives the scale \[4\]": {"alpha_pattern": [4]},
+    "gives the scale 1000": {"lora_alpha": 10**400},
+    "gives the rank None": {"rank_pattern": {"up": None}},
+    "`rank_pattern` of adapter_config.json is not a mapping": {"rank_pattern": [1]},
+    r"do not multiply to a matrix of a rank that adapter_config.json gives \(3\)": {"r": 3},
+}
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"peft_type": "IA3"}, "holds an adapter of the kind IA3; hf-lineage tests only LoRA adapters"),
-        ({"peft_type": None}, "holds an adapter of the kind None"),
-        ({"layer_replication": [[0, 2], [1, 3]]}, "sets `layer_replication`"),
-        ({"use_bdlora": {"x": 1}}, "sets `use_bdlora`"),
-        ({"init_lora_weights": "without_commands-of"}, "sets `init_lora_weights` to without_commands-of"),
-        ({"init_lora_weights": [["pissa"]]}, "sets `init_lora_weights` to"),
-        ({"r": LARGEST_RANK + 1}, "adapters of a rank above 2048 are not compared"),
-    ],
-)
-def test_other_adapters_are_nothing_to_compare(tmp_path, settings, message):
-    folder = written(tmp_path, pair(UP, 48, 32), **settings)
-    with pytest.raises(NothingToCompare, match=message):
-        open_lora(repo(folder))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"r": 0}, "gives the rank 0, which must be a positive integer"),
-        ({"r": -3}, "gives the rank -3"),
-        ({"r": "8"}, "gives the rank '8'"),
-        ({"r": True}, "gives the rank True"),
-        ({"r": None, "rank_pattern": {"up": 2.5}}, "gives the rank 2.5"),
-        ({"lora_alpha": "16"}, "gives the scale '16', not a number"),
-        ({"alpha_pattern": {"up": None}}, "gives the scale None"),
-        ({"alpha_pattern": [4]}, r"gives the scale \[4\]"),
-        ({"lora_alpha": 10**400}, "gives the scale 1000"),
-        ({"rank_pattern": {"up": None}}, "gives the rank None"),
-        ({"rank_pattern": [1]}, "`rank_pattern` of adapter_config.json is not a mapping"),
-        ({"r": 3}, r"do not multiply to a matrix of a rank that adapter_config.json gives \(3\)"),
-    ],
-)
-def test_a_configuration_without_a_rank_is_damaged(tmp_path, settings, message):
-    folder = written(tmp_path, pair(UP, 48, 32), **settings)
-    with pytest.raises(CheckpointError, match=message):
+@pytest.mark.parametrize("message", [*OTHERS, *DAMAGED])
+def test_other_adapters_are_nothing_to_compare_and_those_without_a_rank_are_damaged(tmp_path, message):
+    folder = written(tmp_path, pair(UP, 48, 32), **(OTHERS | DAMAGED)[message])
+    with pytest.raises(NothingToCompare if message in OTHERS else CheckpointError, match=message):
         open_lora(repo(folder))
 
 
@@ -172,35 +158,29 @@ def test_a_pickled_adapter_is_never_opened(tmp_path):
         open_lora(repo(folder))
 
 
-def test_numbers_that_are_not_finite_are_seen():
-    assert finite(np.ones(2, np.float32), np.zeros((0, 2), np.float32))
-    assert not finite(np.array([1, np.nan], np.float32))
-    assert not finite(np.ones(1, np.float32), np.array([np.inf], np.float32))
+SCALES = [
+    ({}, 4.0),
+    ({"lora_alpha": 3}, 1.5),
+    ({"use_rslora": True, "lora_alpha": 2}, 2**0.5),
+    ({"lora_alpha": -3}, 1.5),
+    ({"alpha_pattern": {"(a+)+$": 12, "up_proj": 2}}, 6),
+]
 
 
-@pytest.mark.parametrize(
-    ("settings", "scale"),
-    [
-        ({}, 4.0),
-        ({"lora_alpha": 3}, 1.5),
-        ({"use_rslora": True, "lora_alpha": 2}, 2**0.5),
-        ({"lora_alpha": -3}, 1.5),
-        ({"alpha_pattern": {"(a+)+$": 12, "up_proj": 2}}, 6),
-    ],
-)
+@pytest.mark.parametrize(("settings", "scale"), SCALES)
 def test_the_scale_is_that_of_peft_and_the_largest_of_several(tmp_path, settings, scale):
     folder = written(tmp_path, pair(UP, 48, 32), **settings)
     assert open_lora(repo(folder)).modules[UP].scale == pytest.approx(scale)
 
 
-@pytest.mark.parametrize(
-    ("config", "name", "settings"),
-    [
-        ({"peft_type": "LORA"}, "peft", {"peft_type": "LORA"}),
-        ({"lora_parameters": {"rank": 4, "scale": 2.0}}, "mlx-lm", {"peft_type": "lora", "r": 4, "lora_alpha": 2.0}),
-        ({"lora_parameters": 7, "fine_tune_type": "full"}, "mlx-lm", {"peft_type": "full"}),
-    ],
-)
+FORMS = [
+    ({"peft_type": "LORA"}, "peft", {"peft_type": "LORA"}),
+    ({"lora_parameters": {"rank": 4, "scale": 2.0}}, "mlx-lm", {"peft_type": "lora", "r": 4, "lora_alpha": 2.0}),
+    ({"lora_parameters": 7, "fine_tune_type": "full"}, "mlx-lm", {"peft_type": "full"}),
+]
+
+
+@pytest.mark.parametrize(("config", "name", "settings"), FORMS)
 def test_settings_have_the_names_of_peft(config, name, settings):
     form, found = form_of(config)
     assert (form["name"], found) == (name, settings)

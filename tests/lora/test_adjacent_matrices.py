@@ -9,15 +9,7 @@ from hf_lineage import compare
 from hf_lineage.errors import CheckpointError
 from hf_lineage.lora import adjacent_matrices as partners
 from hf_lineage.lora import placement
-from hf_lineage.lora.adjacent_matrices import (
-    DIRECTIONS,
-    EXACT,
-    FEWEST_DIRECTIONS,
-    FEWEST_PROBES,
-    PROBES,
-    compressed,
-    product_rows,
-)
+from hf_lineage.lora.adjacent_matrices import compressed, product_rows
 from tests.adapters import ATTENTION, MLP, everything, lora_of, opened_base, taught, teach
 from tests.lora.test_gradient_alignment import factors
 from tests.models import HIDDEN, WIDTH, spoil, tiny_gpt2, tiny_llama
@@ -56,7 +48,8 @@ def test_every_role_that_has_a_trace_is_tested_and_query_and_key_are_not(tmp_pat
 
 
 def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
-    blocks, read = blocks_of(llama, lora_of(tmp_path / "lora", *everything())), llama.checkpoint.read
+    lora, read = lora_of(tmp_path / "lora", *everything()), llama.checkpoint.read
+    blocks = blocks_of(llama, lora)
 
     def expected(*names):
         parts = [read(f"model.{name}.weight") for name in names]
@@ -67,12 +60,8 @@ def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_las
     assert np.allclose(gram(blocks["output", 1])[0], expected(*mlp), atol=1e-5)
     assert np.allclose(gram(blocks["down", 0])[0], expected(*attention), atol=1e-5)
     assert np.allclose(gram(blocks["down", 1])[0], expected("embed_tokens"), atol=1e-5)
-
-
-def test_without_an_unembedding_the_last_layer_writes_for_nobody(tmp_path):
-    base = opened_base(tiny_llama(tmp_path / "base"))
-    del base.checkpoint.tensors["model.embed_tokens.weight"]
-    assert ("down", 1) not in blocks_of(base, lora_of(tmp_path / "lora", *everything()))
+    del llama.checkpoint.tensors["model.embed_tokens.weight"]
+    assert ("down", 1) not in blocks_of(llama, lora), "without an unembedding the last layer writes for nobody"
 
 
 def test_a_value_head_is_tested_against_the_output_of_all_query_heads_that_share_it(tmp_path):
@@ -108,80 +97,62 @@ def test_of_a_fused_and_transposed_matrix_the_rows_of_each_role_are_taken(tmp_pa
 
 
 TINY = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-TEXT = {"vocab_size": 256, "max_position_embeddings": 64, "tie_word_embeddings": False}
+TEXT = TINY | {"vocab_size": 256, "max_position_embeddings": 64, "tie_word_embeddings": False}
+PICTURE = TINY | {"image_size": 16, "patch_size": 4}
 LATENT = {"q_lora_rank": 12, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
-EXPERTS = {"num_local_experts": 4, "num_key_value_heads": 2}
-PICTURE = {"image_size": 16, "patch_size": 4}
-
-
-def vit():
-    return transformers.ViTForImageClassification(transformers.ViTConfig(**TINY, **PICTURE, num_labels=10))
-
-
-def bert():
-    return transformers.BertForSequenceClassification(transformers.BertConfig(**TINY, vocab_size=256, num_labels=10))
-
-
-def deepseek():
-    settings = TINY | TEXT | LATENT | {"first_k_dense_replace": 2, "n_group": 1, "topk_group": 1}
-    return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**settings, num_key_value_heads=4))
-
-
-def gpt_oss():
-    return transformers.GptOssForCausalLM(transformers.GptOssConfig(**TINY, **TEXT, **EXPERTS, head_dim=8))
-
-
-def mixtral():
-    return transformers.MixtralForCausalLM(transformers.MixtralConfig(**TINY, **TEXT, **EXPERTS))
-
-
-def llava():
-    config = transformers.LlavaConfig(
-        text_config=transformers.LlamaConfig(**TINY, **TEXT).to_dict(),
-        vision_config=transformers.CLIPVisionConfig(**TINY, **PICTURE).to_dict(),
-    )
-    return transformers.LlavaForConditionalGeneration(config)
-
-
+DEEPSEEK = TEXT | LATENT | {"num_key_value_heads": 4, "first_k_dense_replace": 2, "n_group": 1, "topk_group": 1}
+EXPERTS = TEXT | {"num_local_experts": 4, "num_key_value_heads": 2}
+BOTH = {"text_config": TEXT | {"model_type": "llama"}, "vision_config": PICTURE | {"model_type": "clip_vision_model"}}
 ENCODER = {"query", "key", "value", "output", "up", "down"}
-STACKED = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
+STACKED = {"target_modules": ["v_proj"], "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}
+ADAPTED = {
+    "ViTForImageClassification": (
+        PICTURE | {"num_labels": 10},
+        {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]},
+        ENCODER,
+    ),
+    "BertForSequenceClassification": (
+        TINY | {"vocab_size": 256, "num_labels": 10},
+        {"target_modules": ["query", "key", "value", "dense"]},
+        ENCODER,
+    ),
+    "DeepseekV3ForCausalLM": (
+        DEEPSEEK,
+        {"target_modules": ["q_a_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]},
+        {"latent", "value", "output"},
+    ),
+    "GptOssForCausalLM": (EXPERTS | {"head_dim": 8}, STACKED, {"value", "gate", "up", "down"}),
+    "MixtralForCausalLM": (EXPERTS, STACKED, {"value", "gate", "up", "down"}),
+    "LlavaForConditionalGeneration": (
+        BOTH,
+        {"target_modules": r".*language_model.*\.(v|o|up)_proj"},
+        {"value", "output", "up"},
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("make", "settings", "roles"),
-    [
-        (vit, {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]}, ENCODER),
-        (bert, {"target_modules": ["query", "key", "value", "dense"]}, ENCODER),
-        (
-            deepseek,
-            {"target_modules": ["q_a_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]},
-            {"latent", "value", "output"},
-        ),
-        (gpt_oss, {"target_modules": ["v_proj"], "target_parameters": STACKED}, {"value", "gate", "up", "down"}),
-        (mixtral, {"target_modules": ["v_proj"], "target_parameters": STACKED}, {"value", "gate", "up", "down"}),
-        (llava, {"target_modules": r".*language_model.*\.(v|o|up)_proj"}, {"value", "output", "up"}),
-    ],
-    ids=["ViT", "BERT", "latents", "stacked experts", "experts stacked in memory alone", "pictures and text"],
-)
+@pytest.mark.parametrize("name", ADAPTED)
 @pytest.mark.few(1)
-def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_path, make, settings, roles):
+def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_path, name):
+    settings, targets, roles = ADAPTED[name]
+    kind = getattr(transformers, name)
     for seed in range(2):
         torch.manual_seed(seed)
-        teach(make(), 60, 1e-2).save_pretrained(tmp_path / str(seed))
-    adapter = taught(make().from_pretrained(tmp_path / "0"), tmp_path / "adapter", **settings)
+        teach(kind(kind.config_class(**settings)), 60, 1e-2).save_pretrained(tmp_path / str(seed))
+    adapter = taught(kind.from_pretrained(tmp_path / "0"), tmp_path / "adapter", **targets)
     (own,), (other,) = (compare(str(tmp_path / str(seed)), str(adapter)).rows for seed in range(2))
     assert set(own.verdict.trace.by_role) == roles
     assert (own.verdict.is_related, own.verdict.trace.p_value) == (True, 0.0005)
     assert other.verdict.trace.p_value > 0.01
 
 
-def test_factors_that_are_not_finite_are_an_error_of_the_adapter(tmp_path, llama):
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_factors_that_are_not_finite_are_an_error_of_the_adapter(tmp_path, llama, monkeypatch, number):
     lora = lora_of(tmp_path / "lora", (MLP.format(0, "up"), HIDDEN, WIDTH))
     places = placement.testable(placement.find_places(llama, lora), llama)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(lora), "read", lambda *_: (np.full((HIDDEN, 2), np.nan), np.ones((2, WIDTH))))
-        with pytest.raises(CheckpointError, match=r"the factors of model.layers.0.mlp.up_proj are not finite"):
-            partners.products(lora, places)
+    monkeypatch.setattr(type(lora), "read", lambda *_: (np.full((HIDDEN, 2), number), np.ones((2, WIDTH))))
+    with pytest.raises(CheckpointError, match=r"the factors of model.layers.0.mlp.up_proj are not finite"):
+        partners.products(lora, places)
 
 
 def test_weights_of_the_base_that_are_not_finite_are_an_error_of_the_base(tmp_path):
@@ -196,36 +167,20 @@ def test_weights_of_the_base_that_are_not_finite_are_an_error_of_the_base(tmp_pa
         blocks_of(base, lora)
 
 
-def test_the_typical_number_of_a_product_is_told_without_making_it():
-    random = np.random.default_rng(0)
-    second, first = (random.normal(size=shape).astype(np.float32) for shape in ((30, 4), (4, 20)))
-    assert partners.typical(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))
-
-
-def test_rows_of_a_product_have_its_singular_values():
+def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank():
     second, first = factors(rank=3)
     rows = product_rows(second, first)
     _, singular, _ = np.linalg.svd(second @ first)
     assert rows.shape == (40, 3)
+    assert partners.typical(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))
     assert np.allclose(np.square(rows).sum(axis=0), singular[:3] / singular[0], rtol=1e-4)
-
-
-def test_a_product_that_is_zero_has_no_rows():
-    second, first = factors()
-    assert product_rows(0 * second, first).shape == (40, 0)
-    assert product_rows(second, 0 * first).shape == (40, 0)
-
-
-@pytest.mark.parametrize("scale", [1e-18, 1e18])
-def test_factors_at_the_ends_of_float32_give_the_same_rows(scale):
-    second, first = factors()
-    scaled = product_rows(second * np.float32(scale), first * np.float32(scale))
-    assert np.allclose(np.abs(scaled), np.abs(product_rows(second, first)), atol=1e-4)
-
-
-def test_of_a_large_rank_the_strongest_directions_are_taken_fewer_of_many_rows():
-    assert product_rows(*factors(rows=90, columns=80, rank=70)).shape == (90, DIRECTIONS)
-    assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, FEWEST_DIRECTIONS)
+    assert product_rows(0 * second, first).shape == product_rows(second, 0 * first).shape == (40, 0)
+    for scale in (1e-18, 1e18):  # factors at the ends of float32
+        scaled = product_rows(second * np.float32(scale), first * np.float32(scale))
+        assert np.allclose(np.abs(scaled), np.abs(rows), atol=1e-4)
+    # Of a large rank the strongest directions are taken, fewer of many rows.
+    assert product_rows(*factors(rows=90, columns=80, rank=70)).shape == (90, partners.DIRECTIONS)
+    assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, partners.FEWEST_DIRECTIONS)
 
 
 def test_a_matrix_of_few_columns_is_seen_with_its_whole_gram_matrix():
@@ -238,12 +193,14 @@ def test_a_matrix_of_few_columns_is_seen_with_its_whole_gram_matrix():
 
 def test_of_a_wide_matrix_random_sums_of_rows_are_seen_fewer_the_wider_it_is():
     random = np.random.default_rng(0)
-    large = random.normal(size=(1, 4000, EXACT + 1)).astype(np.float32)
+    columns = partners.EXACT + 1
+    large = random.normal(size=(1, 4000, columns)).astype(np.float32)
     seen = compressed([(large, 1.0)], "up")
-    assert seen.shape == (1, PROBES, EXACT + 1)
+    assert seen.shape == (1, partners.PROBES, columns)
     assert np.linalg.norm(seen[0]) == pytest.approx(np.linalg.norm(large[0]), rel=0.05)
     assert np.array_equal(seen, compressed([(large, 1.0)], "up"))
     assert not np.array_equal(seen, compressed([(large, 1.0)], "down"))
     assert np.allclose(compressed([(large, 0.5)], "up"), 0.5 * seen, atol=1e-3)
     assert not np.allclose(compressed([(large, 1.0), (large, 1.0)], "up"), 2 * seen, atol=1e-3)
-    assert compressed([(large[:, :3].repeat(160, axis=2), 1.0)], "up").shape == (1, FEWEST_PROBES, 160 * (EXACT + 1))
+    wider = compressed([(large[:, :3].repeat(160, axis=2), 1.0)], "up")
+    assert wider.shape == (1, partners.FEWEST_PROBES, 160 * columns)

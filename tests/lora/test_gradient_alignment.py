@@ -10,18 +10,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, ExitCode
 from hf_lineage.lora import gradient_alignment as adapter_trace
 from hf_lineage.lora.adjacent_matrices import block, product_rows
-from hf_lineage.lora.gradient_alignment import (
-    FIRST,
-    LEAST,
-    MOST,
-    VERIFIED,
-    Trace,
-    clear,
-    judge_trace,
-    least_effect,
-    measure_trace,
-    trace,
-)
+from hf_lineage.lora.gradient_alignment import FIRST, VERIFIED, Trace, judge_trace, measure_trace, trace
 
 COORDINATES, UNITS, DIMENSIONS = "residual coordinates", "hidden units", "dimensions of value heads"
 
@@ -49,22 +38,17 @@ def independent_blocks(random, layers=3):
     return blocks
 
 
-@pytest.fixture(scope="module")
-def independent():
-    """The tests of 400 independent pairs, at 99 permutations each, the fewest that reach a level of one per cent."""
+def test_independent_pairs_are_rejected_no_more_often_than_alpha_whatever_it_is():
+    """With 400 pairs the expected numbers are 4, 20 and 80; more than `most` has a probability below one per cent.
+
+    Of 99 permutations, the fewest that reach a level of one per cent.
+    """
     random = np.random.default_rng(1)
-    return [trace(independent_blocks(random), 99, seed) for seed in range(400)]
-
-
-@pytest.mark.parametrize(("alpha", "most"), [(0.01, 10), (0.05, 32), (0.2, 101)])
-def test_independent_pairs_are_rejected_no_more_often_than_alpha(independent, alpha, most):
-    """With 400 pairs the expected numbers are 4, 20 and 80; more than `most` has a probability below one per cent."""
-    assert sum(one.p_value <= alpha for one in independent) <= most
-    for role in ("up", "value", "down"):
-        assert sum(one.p_of(role) <= alpha for one in independent) <= most
-
-
-def test_p_values_of_independent_pairs_are_spread_over_all_values(independent):
+    independent = [trace(independent_blocks(random), 99, seed) for seed in range(400)]
+    for alpha, most in ((0.01, 10), (0.05, 32), (0.2, 101)):
+        assert sum(one.p_value <= alpha for one in independent) <= most
+        for role in ("up", "value", "down"):
+            assert sum(one.p_of(role) <= alpha for one in independent) <= most
     p_values = np.sort([one.p_value for one in independent])
     steps = np.arange(1, len(p_values) + 1) / len(p_values)
     assert np.abs(p_values - steps).max() < 1.63 / np.sqrt(len(p_values))  # Kolmogorov and Smirnov at one per cent
@@ -83,21 +67,17 @@ def test_one_permutation_serves_all_layers_of_a_kind():
     assert hits <= 19
 
 
-def through_of(written, noise, seed=0):
-    """A matrix of a base whose columns the rows of an adapter lean on."""
-    random = np.random.default_rng(seed)
-    leaning = random.normal(size=(6, written.shape[1])) @ written.T
-    return (leaning + noise * np.std(leaning) * random.normal(size=leaning.shape)).astype(np.float32)
-
-
-def test_a_trace_is_found():
-    second, first = factors()
-    rows = product_rows(second, first)
-    found = trace([block("up", 0, UNITS, rows[None], through_of(rows, 0.5)[None])], 999, 0)
-    assert found.p_value == 0.001
-    assert found.p_of("up") == 0.001
-    assert found.z_of("up") > 5
+def test_a_trace_is_found_and_interim_analyses_cost_their_part():
+    """The columns of a matrix of the base lean on the rows of the adapter."""
+    rows, random = product_rows(*factors()), np.random.default_rng(0)
+    leaning = random.normal(size=(6, rows.shape[1])) @ rows.T
+    through = (leaning + 0.5 * np.std(leaning) * random.normal(size=leaning.shape)).astype(np.float32)
+    blocks = [block("up", 0, UNITS, rows[None], through[None])]
+    found = trace(blocks, 999, 0)
+    assert (found.p_value, found.p_of("up")) == (0.001, 0.001)
     assert found.z_of_blocks.tolist() == [found.z_of("up")]
+    assert found.z_of("up") > 5
+    assert trace(blocks, 199, 0, analyses=2).p_value == 2 / 200
 
 
 def test_a_seed_gives_the_same_numbers_and_another_seed_others():
@@ -114,32 +94,19 @@ def test_rows_of_no_numbers_or_that_are_all_alike_show_nothing(number):
     assert trace([one], 99, 0).p_value == 1
 
 
-def test_interim_analyses_cost_their_part():
-    rows = product_rows(*factors())
-    blocks = [block("up", 0, UNITS, rows[None], through_of(rows, 0.1)[None])]
-    assert trace(blocks, 199, 0, analyses=2).p_value == 2 / 200
-
-
 def power(directions, roles=("value",), alpha=0.01, analyses=1, size=0.0):
     ratios = np.ones((2, len(roles)))
     sizes = np.full(len(roles), size)
     return Trace(roles, (0,) * len(roles), ratios, np.array(directions), sizes, 0, analyses).power(alpha)
 
 
-def test_power_grows_with_the_directions_and_falls_with_the_tests():
+def test_power_grows_with_directions_and_falls_with_tests_and_with_how_far_weights_moved():
     few, many = power([2.0]), power([400.0])
     assert few < 0.5 < 0.99 < many
     assert power([16.0], alpha=0.001) < power([16.0])
     assert power([16.0], analyses=2) < power([16.0])
     assert power([16.0, 0.0], roles=("value", "up")) < power([16.0])
-
-
-def test_the_power_of_the_gate_alone_is_nothing():
-    assert LEAST["gate"] == 0
-    assert power([1e6], roles=("gate",)) == pytest.approx(0.01)
-
-
-def test_an_adapter_that_has_moved_the_weights_far_shows_less_and_less():
+    assert (adapter_trace.LEAST["gate"], power([1e6], roles=("gate",))) == (0, pytest.approx(0.01))
     sizes = (0.05, 0.1, 0.15, 0.2, 0.3, 5.0, np.inf)
     powers = [power([16.0], size=size) for size in sizes]
     assert powers[0] == powers[1] > powers[2] > powers[3] > powers[4] == powers[5] == powers[6]
@@ -166,20 +133,12 @@ def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
     )
 
 
+EFFECT = "the effect is {} standard deviations, and at least {} verify"
 WEAK = {
     "p alone": (measured(CLEAR, directions=4.0, above=4), "p is 0.005, and at most 0.001 verifies"),
-    "an effect less than predicted": (
-        measured(6.0),
-        "the effect is 19.0 standard deviations, and at least 24.0 verify",
-    ),
-    "an effect that chance may give where next to nothing is predicted": (
-        measured(2.0, size=np.inf),
-        "the effect is 5.2 standard deviations, and at least 5.4 verify",
-    ),
-    "both": (
-        measured(1.0, above=4),
-        "p is 0.006, and at most 0.001 verifies; the effect is 1.7 standard deviations, and at least 24.0 verify",
-    ),
+    "an effect less than predicted": (measured(6.0), EFFECT.format("19.0", "24.0")),
+    "what chance may give where nothing is predicted": (measured(2.0, size=np.inf), EFFECT.format("5.2", "5.4")),
+    "both": (measured(1.0, above=4), f"p is 0.006, and at most 0.001 verifies; {EFFECT.format('1.7', '24.0')}"),
 }
 
 
@@ -192,12 +151,9 @@ def test_what_fails_either_half_of_the_rule_is_related_weakly_which_verifies_not
 
 
 def test_a_weak_trace_passes_where_it_is_accepted_and_is_not_verified_by_that():
-    codes = {}
-    for accept in ("weak", "part", "embedding"):
+    for accept, code in (("weak", ExitCode.VERIFIED), ("part", ExitCode.UNDECIDED), ("embedding", ExitCode.UNDECIDED)):
         outcome = judge_trace(measured(2.0), Criteria(accept=(accept,)))
-        codes[accept] = outcome.exit_code
-        assert not outcome.verified
-    assert codes == {"weak": ExitCode.VERIFIED, "part": ExitCode.UNDECIDED, "embedding": ExitCode.UNDECIDED}
+        assert (outcome.exit_code, outcome.verified) == (code, False)
 
 
 def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
@@ -205,38 +161,30 @@ def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
     assert one.p_value == VERIFIED
     assert judge_trace(one, Criteria(alpha=0.001)).verified
     assert judge_trace(one, Criteria(alpha=0.0009)).word == "UNRELATED"
-    assert least_effect(one, 0.0001) == least_effect(one, 0.01) == one.predicted
+    least = adapter_trace.least_effect
+    assert least(one, 0.0001) == least(one, 0.01) == one.predicted
     hardly = measured(CLEAR, directions=1.0)
-    assert least_effect(hardly, 0.0001) > least_effect(hardly, 0.001) == least_effect(hardly, 0.01)
+    assert least(hardly, 0.0001) > least(hardly, 0.001) == least(hardly, 0.01)
 
 
-@pytest.mark.parametrize(
-    ("trace", "start", "word", "reason"),
-    [
-        (measured(0.5), "", "UNRELATED", "one trained on it would show it with a predicted probability above 0.99"),
-        (measured(0.5, directions=4.0), "", "UNDECIDED", "only with a predicted probability of 0.53"),
-        (measured(CLEAR), "loftq", "UNDECIDED", "the adapter started from loftq"),
-    ],
-    ids=["large power", "small power", "a start that depends on the order of rows"],
-)
+NO_TRACE = [
+    (measured(0.5), "", "UNRELATED", "one trained on it would show it with a predicted probability above 0.99"),
+    (measured(0.5, directions=4.0), "", "UNDECIDED", "only with a predicted probability of 0.53"),
+    (measured(CLEAR), "loftq", "UNDECIDED", "the adapter started from loftq"),
+]
+
+
+@pytest.mark.parametrize(("trace", "start", "word", "reason"), NO_TRACE, ids=["power", "little power", "order of rows"])
 def test_no_trace_is_unrelated_only_where_the_test_has_power_and_holds(trace, start, word, reason):
     outcome = judge_trace(trace, Criteria(), start)
     assert (outcome.word, outcome.verified) == (word, False)
     assert reason in outcome.reason
 
 
-@pytest.mark.parametrize(
-    ("trace", "stands"),
-    [
-        (measured(CLEAR, analyses=2), True),
-        (measured(2.0, analyses=2), False),
-        (measured(0.5, analyses=2), True),
-        (measured(0.95, analyses=2), False),
-        (measured(0.5, directions=4.0, analyses=2), False),
-    ],
-)
-def test_more_layers_are_read_unless_the_verdict_on_a_few_is_clear(trace, stands):
-    assert clear(judge_trace(trace, Criteria())) is stands
+def test_more_layers_are_read_unless_the_verdict_on_a_few_is_clear():
+    traces = [measured(observed, analyses=2) for observed in (CLEAR, 2.0, 0.5, 0.95)]
+    traces.append(measured(0.5, directions=4.0, analyses=2))
+    assert [adapter_trace.clear(judge_trace(one, Criteria())) for one in traces] == [True, False, True, False, False]
 
 
 def leaning(by, seed=0):
@@ -246,35 +194,18 @@ def leaning(by, seed=0):
     return block("up", 0, "hidden units", written[None, :, None], (by * written + through)[None, None], flips=True)
 
 
-def by_first_permutations(low, high, seeds=range(2000), analyses=1):
-    """Blocks whose p by the first permutations lies between two bounds."""
-    for seed in seeds:
-        one = leaning(0.5, seed)
-        if low < adapter_trace.trace([one], FIRST, 0, analyses).p_value <= high:
-            yield one
-
-
-def test_the_first_permutations_end_the_test_where_they_leave_nothing_open():
-    small, large = measure_trace([leaning(5.0)], Criteria()), measure_trace([leaning(0.0)], Criteria())
+def test_as_many_permutations_are_drawn_as_leave_nothing_open_and_p_pays_for_drawing_more():
+    several = (leaning(0.5, seed) for seed in range(2000))
+    in_doubt = next(one for one in several if VERIFIED / 2 < trace([one], FIRST, 0).p_value <= 0.01)
+    small, large, more = (measure_trace([one], Criteria()) for one in (leaning(5.0), leaning(0.0), in_doubt))
+    twice = measure_trace([leaning(5.0)], Criteria(analyses=2))
+    at_once = measure_trace([in_doubt], Criteria(permutations=20_000))
     assert (small.permutations, small.p_value) == (FIRST, 1 / (FIRST + 1))
     assert (large.permutations, large.p_value > 0.01, large.spent) == (FIRST, True, 0.0)
-
-
-def test_more_are_drawn_where_the_first_leave_it_open_and_p_pays_for_both_ways_to_a_small_one():
-    one = next(by_first_permutations(VERIFIED / 2, 0.01))
-    found = measure_trace([one], Criteria())
-    assert (found.permutations, found.spent) == (MOST, VERIFIED / 2)
-    assert found.p_value == pytest.approx(found.p_of("up") + VERIFIED / 2)
-
-
-def test_several_analyses_draw_as_many_more_as_the_correction_costs():
-    found = measure_trace([leaning(5.0)], Criteria(analyses=2))
-    assert (found.permutations, found.p_value) == (2 * FIRST + 1, 1 / (FIRST + 1))
-
-
-def test_who_asks_for_more_permutations_at_first_gets_them_all_at_once():
-    found = measure_trace([next(by_first_permutations(VERIFIED / 2, 0.01))], Criteria(permutations=20_000))
-    assert (found.permutations, found.spent) == (20_000, 0.0)
+    assert (more.permutations, more.spent) == (adapter_trace.MOST, VERIFIED / 2)
+    assert more.p_value == pytest.approx(more.p_of("up") + VERIFIED / 2)
+    assert (twice.permutations, twice.p_value) == (2 * FIRST + 1, 1 / (FIRST + 1)), "as many more as two analyses cost"
+    assert (at_once.permutations, at_once.spent) == (20_000, 0.0), "who asks for more at first gets them all at once"
 
 
 @pytest.mark.long
@@ -289,26 +220,20 @@ def test_drawing_more_raises_no_rate():
     assert np.sum(p_values <= VERIFIED) <= 9
 
 
-def ratio(written, through):
-    """The statistic as the formula says, for one group: means are removed after rows were moved or flipped."""
-    written, through = written - written.mean(axis=0), through - through.mean(axis=1, keepdims=True)
-    return np.sum((through @ written) ** 2)
-
-
-def sizes_alone(written, through):
-    through = through - through.mean(axis=1, keepdims=True)
-    return np.sum(np.sum(written**2, axis=1) * np.sum(through**2, axis=0))
-
-
 def exhaustive(written, through, elements, centre):
-    """The p-value over all of some elements, each a function of rows."""
-    rows = [element(written) for element in elements]
-    values = np.array([ratio(one, through) - sizes_alone(one - one.mean(axis=0) * centre, through) for one in rows])
+    """The p-value over all of some elements, each a function of rows.
+
+    The statistic is as the formula says, for one group: means are removed after rows were moved or flipped.
+    """
+    through, values = through - through.mean(axis=1, keepdims=True), []
+    for rows in (element(written) for element in elements):
+        centred, alone = (rows - rows.mean(axis=0) * by for by in (1, centre))
+        sizes = np.sum(alone**2, axis=1) @ np.sum(through**2, axis=0)
+        values.append(np.sum((through @ centred) ** 2) - sizes)
     return np.mean(values >= values[0] - 1e-6 * np.abs(values[0]))
 
 
 PERMUTED = [lambda rows, order=order: rows[list(order)] for order in itertools.permutations(range(6))]
-
 FLIPS = [lambda rows, signs=signs: rows * np.array(signs)[:, None] for signs in itertools.product((1, -1), repeat=6)]
 
 
@@ -328,17 +253,12 @@ def test_drawn_elements_give_the_p_of_all_of_them(monkeypatch, seed):
     assert bound.p_values == pytest.approx([exhaustive(written, through, kept, 1)] * 2, abs=0.02)
 
 
-def in_order_of_size(random, flips):
-    """A block of an adapter and an independent base, both of whose rows fall off with their rank."""
-    sizes = np.arange(1, 41)[:, None] ** (-1.0 if flips else -0.4)
-    written, through = ((random.normal(size=(40, q)) * sizes).astype(np.float32) for q in (3, 12))
-    return [block("down", 0, COORDINATES, written[None], through.T[None], flips=flips)]
-
-
 @pytest.mark.parametrize("flips", [True, False], ids=["signs", "strata"])
 def test_sorted_rows_of_independent_pairs_show_nothing(flips):
-    random = np.random.default_rng(11)
-    pairs = [trace(in_order_of_size(random, flips), 99, seed) for seed in range(200)]
+    random, sizes, pairs = np.random.default_rng(11), np.arange(1, 41)[:, None] ** (-1.0 if flips else -0.4), []
+    for seed in range(200):
+        written, through = ((random.normal(size=(40, q)) * sizes).astype(np.float32) for q in (3, 12))
+        pairs.append(trace([block("down", 0, COORDINATES, written[None], through.T[None], flips=flips)], 99, seed))
     assert kstest([one.p_values[1] for one in pairs], "uniform").pvalue > 0.01
     assert np.mean([one.p_value <= 0.05 for one in pairs]) <= 0.1
     if flips:  # all permutations would show what is not there

@@ -20,33 +20,32 @@ def llama(tmp_path):
     return opened_base(tiny_llama(tmp_path / "base"))
 
 
-def placed(folder, base, prefix, **settings):
-    """Where a base has the module of an adapter whose name begins so."""
-    return placement.find_places(base, lora_of(folder, (f"{prefix}layers.0.mlp.up_proj", HIDDEN, WIDTH), **settings))
+NAMES = [
+    ("model.", None, True),
+    ("", None, True),
+    ("language_model.model.", None, False),
+    ("model.model.", None, False),
+    ("", "CAUSAL_LM", False),
+]
 
 
-@pytest.mark.parametrize("prefix", ["model.", ""])
-def test_with_the_prefix_of_the_class_or_without_it_is_the_same_module(tmp_path, llama, prefix):
-    places = placed(tmp_path / "lora", llama, prefix)
-    assert [place.slot.role for place in places.everything] == ["up"]
-    assert places.absent == places.idle == ()
+@pytest.mark.parametrize(("prefix", "task", "found"), NAMES)
+def test_a_module_is_found_with_the_prefix_of_the_class_or_without_it_and_others_are_idle(
+    tmp_path, llama, prefix, task, found
+):
+    name = f"{prefix}layers.0.mlp.up_proj"
+    places = placement.find_places(llama, lora_of(tmp_path / "lora", (name, HIDDEN, WIDTH), task_type=task))
+    assert [place.slot.role for place in places.everything] == (["up"] if found else [])
+    assert (places.absent, places.idle) == ((), () if found else (name,))
 
 
-@pytest.mark.parametrize(
-    ("prefix", "task"), [("language_model.model.", None), ("model.model.", None), ("", "CAUSAL_LM")]
-)
-def test_a_name_that_no_module_of_the_class_has_is_idle(tmp_path, llama, prefix, task):
-    places = placed(tmp_path / "lora", llama, prefix, task_type=task)
-    assert places.everything == ()
-    assert places.idle == (f"{prefix}layers.0.mlp.up_proj",)
-
-
-def test_coordinates_that_are_not_exchangeable_are_not_permuted(tmp_path, llama):
+def test_coordinates_that_are_not_exchangeable_are_not_permuted_and_no_pair_is_made_up(tmp_path, llama):
     lora = lora_of(tmp_path / "lora", *everything())
     changed = msgspec.structs.replace(llama.layout.factorization, exchangeable=False)
     fixed = replace(llama, layout=replace(llama.layout, factorization=changed))
     roles = {place.role for place in placement.testable(placement.find_places(fixed, lora), fixed)}
     assert roles == {"up", "gate", "value"}
+    assert [*outside(llama)] == [], "its registry file names no pair"
 
 
 @pytest.fixture(scope="module")
@@ -56,29 +55,17 @@ def unet(tmp_path_factory):
     return folder / "unet"
 
 
-def sizes(unet, counts):
+HEADS = [
+    (4, {(32, 8), (64, 16)}),
+    ([2, 4], {(32, 8), (64, 16)}),
+    ([2, 3], {(32, 16), (64, 32)}),
+    (1, {(32, 32), (64, 64)}),
+    *((counts, set()) for counts in (None, 0, -2, "2", True, 2.0, [], [2, None], [2] * 65, 3, 64, {"a": 2})),
+]
+
+
+@pytest.mark.parametrize(("counts", "expected"), HEADS)
+def test_rows_are_grouped_by_what_divides_a_head_and_nothing_is_paired_without_a_number(unet, counts, expected):
     edit_json(unet / "config.json", attention_head_dim=counts)
     pairs = [layer_set for _, layer_set in outside(opened(described(RepoRef("acme/unet", unet))))]
-    return {(layer_set.width, layer_set.heads["value"].size) for layer_set in pairs}
-
-
-@pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        (4, {(32, 8), (64, 16)}),
-        ([2, 4], {(32, 8), (64, 16)}),
-        ([2, 3], {(32, 16), (64, 32)}),
-        (1, {(32, 32), (64, 64)}),
-    ],
-)
-def test_rows_are_grouped_by_what_divides_a_head_whichever_number_counts(unet, counts, expected):
-    assert sizes(unet, counts) == expected
-
-
-@pytest.mark.parametrize("counts", [None, 0, -2, "2", True, 2.0, [], [2, None], [2] * 65, 3, 64, {"a": 2}])
-def test_without_a_number_of_heads_nothing_is_paired(unet, counts):
-    assert sizes(unet, counts) == set()
-
-
-def test_a_model_whose_registry_file_names_no_pair_has_none(tmp_path):
-    assert list(outside(opened(described(RepoRef("acme/base", tiny_llama(tmp_path / "base")))))) == []
+    assert {(layer_set.width, layer_set.heads["value"].size) for layer_set in pairs} == expected

@@ -19,8 +19,16 @@ def saved(folder, **tensors):
     return RepoRef("org/adapter", folder)
 
 
+def opened(folder, **tensors):
+    return open_lora_file(saved(folder, **tensors), FILE)
+
+
 def factors(first, second, rank=2, rows=6, columns=4):
     return {first: torch.ones(rank, columns), second: torch.ones(rows, rank)}
+
+
+NEW = "unet.x.lora_A.weight", "unet.x.lora_B.weight"
+OLD = factors("lora_unet_x.lora_down.weight", "lora_unet_x.lora_up.weight")
 
 
 @pytest.mark.parametrize(
@@ -38,84 +46,69 @@ def factors(first, second, rank=2, rows=6, columns=4):
     ],
 )
 def test_factors_are_found_under_every_name(tmp_path, first, second, module, flattened):
-    (lora,) = open_lora_file(saved(tmp_path, **factors(first, second)), FILE).values()
+    (lora,) = opened(tmp_path, **factors(first, second)).values()
     assert list(lora.modules) == [module]
     assert (lora.modules[module].first, lora.modules[module].second) == (first, second)
     assert (lora.modules[module].rank, lora.flattened, lora.beside) == (2, bool(flattened), 0)
     assert lora.scale(module) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("start", "folder"),
-    [
-        ("text_encoder.", "text_encoder"),
-        ("text_encoder_2.", "text_encoder_2"),
-        ("lora_te_", "text_encoder"),
-        ("lora_te1_", "text_encoder"),
-        ("lora_te2_", "text_encoder_2"),
-    ],
-)
+FOLDERS = {
+    "text_encoder.": "text_encoder",
+    "text_encoder_2.": "text_encoder_2",
+    "lora_te_": "text_encoder",
+    "lora_te1_": "text_encoder",
+    "lora_te2_": "text_encoder_2",
+}
+
+
+@pytest.mark.parametrize(("start", "folder"), FOLDERS.items())
 def test_every_model_of_a_pipeline_has_factors_of_its_own(tmp_path, start, folder):
     mine = factors(f"{start}x.lora_down.weight", f"{start}x.lora_up.weight")
-    loras = open_lora_file(saved(tmp_path, **mine, **factors("unet.x.lora_A.weight", "unet.x.lora_B.weight")), FILE)
+    loras = opened(tmp_path, **mine, **factors(*NEW))
     assert {name: list(lora.modules) for name, lora in loras.items()} == {folder: ["x"], "": ["x"]}
 
 
 @pytest.mark.parametrize("alpha", [torch.tensor(1.0), torch.tensor([1], dtype=torch.int64), torch.tensor(-1.0).half()])
 def test_a_scale_is_that_beside_the_factors_over_the_rank(tmp_path, alpha):
-    tensors = factors("lora_unet_x.lora_down.weight", "lora_unet_x.lora_up.weight") | {"lora_unet_x.alpha": alpha}
-    lora = open_lora_file(saved(tmp_path, **tensors), FILE)[""]
+    lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": alpha})[""]
     assert (lora.scale("x"), lora.beside) == (0.5, 0)
 
 
 @pytest.mark.parametrize("number", [torch.nan, torch.inf, 1e30])
 def test_a_scale_that_is_none_is_an_error(tmp_path, number):
-    tensors = factors("lora_unet_x.lora_down.weight", "lora_unet_x.lora_up.weight")
-    lora = open_lora_file(saved(tmp_path, **tensors, **{"lora_unet_x.alpha": torch.tensor(number)}), FILE)[""]
+    lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": torch.tensor(number)})[""]
     with pytest.raises(CheckpointError, match=r"lora_unet_x.alpha is .*, which is not a scale"):
         lora.scale("x")
 
 
 def test_magnitudes_and_convolutions_are_counted_and_left_alone(tmp_path):
-    tensors = factors("lora_unet_x.lora_down.weight", "lora_unet_x.lora_up.weight")
-    tensors |= {"lora_unet_x.dora_scale": torch.ones(6), "lora_unet_c.lora_down.weight": torch.ones(2, 4, 3, 3)}
-    lora = open_lora_file(saved(tmp_path, **tensors, **{"lora_unet_c.lora_up.weight": torch.ones(6, 2, 1, 1)}), FILE)[
-        ""
-    ]
+    more = {"lora_unet_x.dora_scale": torch.ones(6), "lora_unet_c.lora_down.weight": torch.ones(2, 4, 3, 3)}
+    lora = opened(tmp_path, **OLD, **more, **{"lora_unet_c.lora_up.weight": torch.ones(6, 2, 1, 1)})[""]
     assert (lora.kind, lora.beside, list(lora.modules)) == ("DoRA", 3, ["x"])
 
 
-@pytest.mark.parametrize(
-    ("tensors", "error", "message"),
-    [
-        ({"unet.x.lora_A.weight": torch.ones(2, 4)}, CheckpointError, "without its other factor"),
-        (
-            {"unet.x.lora_A.weight": torch.ones(2, 4), "unet.x.lora_B.weight": torch.ones(6, 3)},
-            CheckpointError,
-            "do not",
-        ),
-        (factors("unet.x.lora_A.weight", "unet.x.lora_B.weight", rank=0), CheckpointError, "do not multiply"),
-        (factors("unet.x.lora_A.weight", "unet.x.lora_B.weight", rank=2049), NothingToCompare, "a rank above 2048"),
-        (
-            factors("unet.x.lora_A.weight", "unet.x.lora_B.weight") | {"unet.x.lora.down.weight": torch.ones(2, 4)},
-            CheckpointError,
-            "holds a factor of unet.x.lora.*weight twice",
-        ),
-        (
-            factors("unet.x.lora_A.weight", "unet.x.lora_B.weight")
-            | factors("lora_unet_x.lora_down.weight", "lora_unet_x.lora_up.weight"),
-            NothingToCompare,
-            "names the matrices of one model in two ways",
-        ),
-        ({"lora_unet_x.hada_w1_a": torch.ones(2, 2)}, NothingToCompare, r"products of another form \(hada"),
-        ({"lora_unet_x.lokr_w1": torch.ones(2, 2)}, NothingToCompare, r"products of another form \(lokr"),
-        ({"weight": torch.ones(2, 2)}, NothingToCompare, "holds no pair of LoRA factors"),
-    ],
-    ids=["alone", "mismatched", "no rank", "rank", "twice", "two ways", "LoHa", "LoKr", "none"],
-)
+REFUSED = {
+    "alone": ({NEW[0]: torch.ones(2, 4)}, CheckpointError, "without its other factor"),
+    "mismatched": ({NEW[0]: torch.ones(2, 4), NEW[1]: torch.ones(6, 3)}, CheckpointError, "do not"),
+    "no rank": (factors(*NEW, rank=0), CheckpointError, "do not multiply"),
+    "rank": (factors(*NEW, rank=2049), NothingToCompare, "a rank above 2048"),
+    "twice": (
+        factors(*NEW) | {"unet.x.lora.down.weight": torch.ones(2, 4)},
+        CheckpointError,
+        "holds a factor of unet.x.lora.*weight twice",
+    ),
+    "two ways": (factors(*NEW) | OLD, NothingToCompare, "names the matrices of one model in two ways"),
+    "LoHa": ({"lora_unet_x.hada_w1_a": torch.ones(2, 2)}, NothingToCompare, r"products of another form \(hada"),
+    "LoKr": ({"lora_unet_x.lokr_w1": torch.ones(2, 2)}, NothingToCompare, r"products of another form \(lokr"),
+    "none": ({"weight": torch.ones(2, 2)}, NothingToCompare, "holds no pair of LoRA factors"),
+}
+
+
+@pytest.mark.parametrize(("tensors", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_pair_of_factors_has_a_reason(tmp_path, tensors, error, message):
     with pytest.raises(error, match=message):
-        open_lora_file(saved(tmp_path, **tensors), FILE)
+        opened(tmp_path, **tensors)
 
 
 def test_a_file_of_a_model_is_no_adapter(tmp_path):
@@ -129,4 +122,4 @@ def test_a_file_of_very_many_names_is_refused_in_a_moment(tmp_path, monkeypatch)
     for number in range(11):
         many |= factors(f"unet.{number}.lora_A.weight", f"unet.{number}.lora_B.weight")
     with pytest.raises(NothingToCompare, match="more than 10 matrices"):
-        open_lora_file(saved(tmp_path, **many), FILE)
+        opened(tmp_path, **many)

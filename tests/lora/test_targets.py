@@ -38,62 +38,53 @@ def test_modules_are_adapted_that_peft_adapts(config):
     assert [module for module in MODULES if module not in find_idle(config, MODULES)] == by_peft
 
 
-def test_a_pattern_is_not_run():
-    assert not find_idle({"target_modules": "(a+)+$"}, ["a" * 100])
+HOSTILE = [
+    ({"target_modules": "(a+)+$"}, "a" * 100, False),
+    ({"target_parameters": ["experts.down"]}, "model.layers.0.mlp", True),
+    ({"target_modules": ["b"]}, "a." * 10_000 + "b", True),
+    *(
+        ({"target_modules": ["down_proj"], "layers_to_transform": numbers}, "model.layers.1.down_proj", True)
+        for numbers in ("1", {"a": 1}, [None], 10**400)
+    ),
+]
 
 
-def test_without_modules_only_parameters_are_adapted():
-    assert find_idle({"target_parameters": ["experts.down"]}, ["model.layers.0.mlp"])
+@pytest.mark.parametrize(("config", "module", "idle"), HOSTILE, ids=range(len(HOSTILE)))
+def test_no_pattern_is_run_no_strange_number_names_a_layer_and_no_long_name_a_target(config, module, idle):
+    assert bool(find_idle(config, [module])) is idle
 
 
-@pytest.mark.parametrize("numbers", ["1", {"a": 1}, [None], 10**400])
-def test_hostile_numbers_name_no_layer(numbers):
-    config = {"target_modules": ["down_proj"], "layers_to_transform": numbers}
-    assert find_idle(config, ["model.layers.1.down_proj"])
+QUERY, EXPERTS, LAYER = "h.0.self_attn.q_proj", "h.0.mlp.experts", "h.0.mlp.experts.base_layer"
+PARAMETERS = {
+    "gate_up_proj": {EXPERTS, LAYER},
+    "mlp.experts.down_proj": {EXPERTS, LAYER},
+    "self_attn.q_proj.weight": {QUERY},
+    "nothing.there": set(),
+}
 
 
-@pytest.mark.parametrize(
-    ("parameters", "held"),
-    [
-        (["gate_up_proj"], {"model.layers.0.mlp.experts", "model.layers.0.mlp.experts.base_layer"}),
-        (["mlp.experts.down_proj"], {"model.layers.0.mlp.experts", "model.layers.0.mlp.experts.base_layer"}),
-        (["self_attn.q_proj.weight"], {"model.layers.0.self_attn.q_proj"}),
-        (["nothing.there"], set()),
-    ],
-)
-def test_a_parameter_that_is_adapted_by_itself_lets_no_other_module_through(parameters, held):
-    modules = ["model.layers.0.self_attn.q_proj", "model.layers.0.mlp.experts", "model.layers.0.mlp.experts.base_layer"]
-    idle = find_idle({"target_modules": ["v_proj"], "target_parameters": parameters}, modules)
-    assert {*modules} - idle == held
-
-
-def test_a_name_of_more_words_than_any_module_has_is_no_target():
-    assert find_idle({"target_modules": ["b"]}, ["a." * 10_000 + "b"])
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_a_parameter_that_is_adapted_by_itself_lets_no_other_module_through(parameter):
+    idle = find_idle({"target_modules": ["v_proj"], "target_parameters": [parameter]}, [QUERY, EXPERTS, LAYER])
+    assert {QUERY, EXPERTS, LAYER} - idle == PARAMETERS[parameter]
 
 
 NAMES = ("model.layers.0.up.weight", "model.layers.0.up.bias", "embed.weight", "a.b_c.weight", "a_b.c.weight")
 
 
-@pytest.mark.parametrize(
-    ("module", "tensor"),
-    [
-        ("model.layers.0.up", "model.layers.0.up.weight"),
-        ("layers.0.up", "model.layers.0.up.weight"),
-        ("wrapped.model.layers.0.up", "model.layers.0.up.weight"),
-        ("embed", "embed.weight"),
-        ("model.layers.1.up", None),
-        ("", None),
-    ],
-)
-def test_a_module_is_found_with_a_prefix_more_or_less(module, tensor):
-    assert ModuleNames(NAMES).tensor(module) == tensor
+FOUND = {
+    "model.layers.0.up": "model.layers.0.up.weight",
+    "layers.0.up": "model.layers.0.up.weight",
+    "wrapped.model.layers.0.up": "model.layers.0.up.weight",
+    "embed": "embed.weight",
+    "model.layers.1.up": None,
+    "": None,
+}
 
 
-def test_a_prefix_that_could_be_left_out_of_two_names_is_ambiguous():
+def test_a_module_is_found_with_a_prefix_more_or_less_and_flattened_names_may_mean_several():
+    assert {module: ModuleNames(NAMES).tensor(module) for module in FOUND} == FOUND
     assert ModuleNames(["a.layers.0.up.weight", "b.layers.0.up.weight"]).tensor("layers.0.up") is None
-
-
-def test_a_flattened_name_may_mean_several_tensors():
     names = ModuleNames(NAMES)
     assert names.flattened("model_layers_0_up") == ["model.layers.0.up.weight"]
     assert names.flattened("a_b_c") == ["a.b_c.weight", "a_b.c.weight"]

@@ -10,12 +10,10 @@ from hf_lineage.running.config import complete
 from hf_lineage.source.differences import differing
 
 
-def test_what_a_file_leaves_out_is_what_its_class_says():
-    settings = complete("llama", {"hidden_size": 64, "num_attention_heads": 4})
+def test_what_a_file_leaves_out_is_what_its_class_says_in_the_forms_of_this_version():
+    settings = complete("llama", {"hidden_size": 64, "num_attention_heads": 4, "made_up": [3]})
     assert (settings["head_dim"], settings["num_key_value_heads"], settings["rms_norm_eps"]) == (16, 4, 1e-06)
-
-
-def test_the_forms_of_older_versions_are_those_of_this_one():
+    assert settings["made_up"] == [3]
     scaling = {"type": "linear", "factor": 8.0}
     old = complete("llama", {"rope_theta": 5e5, "rope_scaling": scaling, "max_length": 20})
     new = {"rope_type": "linear", "factor": 8.0, "rope_theta": 5e5}
@@ -23,18 +21,11 @@ def test_the_forms_of_older_versions_are_those_of_this_one():
     assert "max_length" not in old
 
 
-def test_what_the_class_does_not_know_is_as_it_was():
-    assert complete("llama", {"made_up": [3]})["made_up"] == [3]
-
-
-def test_the_configurations_of_parts_are_completed_too():
+def test_configurations_of_parts_are_completed_and_infinities_read_as_they_are_written():
     full = transformers.Gemma3Config().to_dict()
     text = complete("gemma3", {"text_config": {"hidden_size": 64, "made_up": 3}})["text_config"]
     assert text.keys() - full["text_config"].keys() == {"made_up"}
     assert text["hidden_size"] == 64
-
-
-def test_an_infinity_is_read_as_transformers_writes_it():
     written = json.loads(transformers.Mamba2Config().to_json_string(use_diff=False))
     assert complete("mamba2", written)["time_step_limit"] == [0.0, float("inf")]
 
@@ -55,16 +46,16 @@ def test_a_full_file_and_one_that_leaves_out_what_is_usual_mean_the_same():
     assert tried > 700
 
 
-@pytest.mark.parametrize(
-    ("kind", "config"),
-    [
-        ("no_such_model", {}),
-        ("llama", {"num_labels": 10**12}),
-        ("gpt_neo", {"attention_types": [[["global"], 10**12]]}),
-        ("llama", {"text_config": {"num_hidden_layers": 10**12}}),
-        ("llama", {"hidden_size": "wide"}),
-        ("llama", {"num_attention_heads": 0}),
-    ],
-)
+NONE = [
+    ("no_such_model", {}),
+    ("llama", {"num_labels": 10**12}),
+    ("gpt_neo", {"attention_types": [[["global"], 10**12]]}),
+    ("llama", {"text_config": {"num_hidden_layers": 10**12}}),
+    ("llama", {"hidden_size": "wide"}),
+    ("llama", {"num_attention_heads": 0}),
+]
+
+
+@pytest.mark.parametrize(("kind", "config"), NONE)
 def test_a_configuration_that_a_class_cannot_read_or_that_would_fill_the_memory_has_none(kind, config):
     assert complete(kind, config) is None

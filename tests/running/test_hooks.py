@@ -25,11 +25,15 @@ def recorded(model):
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_every_writer_has_its_median(tmp_path, name):
+def test_every_writer_has_its_median_and_holding_none_or_all_loses_nothing_or_something(tmp_path, name):
     model = loaded(saved(tmp_path, name), name)
     medians = recorded(model)
     assert {owner for owner, _ in medians} == {place.owner for place in model.places}
     assert all(bool(each.isfinite().all()) for each in medians.values())
+    units = {each.writer.key: range(each.writer.parts) for each in model.places if each.writer.key.startswith("mlp")}
+    _, (unit, nothing, says) = lost(model, {})
+    assert (unit, float(nothing.abs().max()), says > 0) == ("nats", pytest.approx(0, abs=1e-9), True)
+    assert float(lost(model, units)[1][1].mean()) > 1e-3 * says
 
 
 def test_the_median_is_that_of_what_the_matrix_was_given_of_the_tokens_that_count(tmp_path):
@@ -43,7 +47,7 @@ def test_the_median_is_that_of_what_the_matrix_was_given_of_the_tokens_that_coun
     torch.testing.assert_close(medians["model.layers.1.mlp.down_proj", None], late.median(dim=0).values)
 
 
-def test_an_expert_has_the_median_of_the_tokens_that_it_was_sent_and_none_where_it_was_sent_none(tmp_path):
+def test_an_expert_has_the_median_of_the_tokens_it_was_sent_and_is_held_by_itself(tmp_path):
     def one_way(model):
         model.model.embed_tokens.weight.data[:, 0] = 1.0
         layer = model.model.layers[0]
@@ -55,6 +59,8 @@ def test_an_expert_has_the_median_of_the_tokens_that_it_was_sent_and_none_where_
     model = loaded(saved(tmp_path, "MixtralForCausalLM", one_way), "MixtralForCausalLM")
     reached = {expert for owner, expert in recorded(model) if owner == "model.layers.0.mlp.experts"}
     assert reached == {2, 3}
+    held = held_inputs(model, {"mlp 0 2": [3, 5]})
+    assert {at: inputs.tolist() for at, inputs in held.items()} == {("model.layers.0.mlp.experts", 2): [3, 5]}
 
 
 def test_a_unit_that_is_loud_on_few_tokens_alone_is_held_at_nothing(tmp_path):
@@ -75,11 +81,9 @@ def test_a_unit_that_is_loud_on_few_tokens_alone_is_held_at_nothing(tmp_path):
     assert abs(float(recorded(model)["model.layers.0.mlp.down_proj", None][5])) < 1e-12
 
 
-PRODUCTS = {"linear": [(3, 7), (9000, 7), (9000,)], "bmm": [(3, 4, 5), (3, 5, 6)], "addmm": [(6,), (4, 5), (5, 6)]}
-
-
 def test_a_processor_that_multiplies_no_16_bits_multiplies_them_in_float32_and_rounds(tmp_path, monkeypatch):
-    for name, shapes in PRODUCTS.items():
+    products = {"linear": [(3, 7), (9000, 7), (9000,)], "bmm": [(3, 4, 5), (3, 5, 6)], "addmm": [(6,), (4, 5), (5, 6)]}
+    for name, shapes in products.items():
         function = getattr(torch, name, torch.nn.functional.linear)
         args = tuple(torch.randn(shape, generator=torch.Generator().manual_seed(1)).half() for shape in shapes)
         assert torch.equal(in_float32(function, name, args), function(*(each.float() for each in args)).half())
@@ -92,25 +96,13 @@ def test_a_processor_that_multiplies_no_16_bits_multiplies_them_in_float32_and_r
         torch.testing.assert_close(median, medians[at], atol=0.01, rtol=0.05)
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_nothing_is_lost_without_nothing_and_something_without_everything(tmp_path, name):
-    model = loaded(saved(tmp_path, name), name)
-    units = {each.writer.key: range(each.writer.parts) for each in model.places if each.writer.key.startswith("mlp")}
-    _, (unit, nothing, says) = lost(model, {})
-    assert (unit, float(nothing.abs().max()), says > 0) == ("nats", pytest.approx(0, abs=1e-9), True)
-    assert float(lost(model, units)[1][1].mean()) > 1e-3 * says
-
-
-def test_a_loss_is_the_divergence_of_what_is_predicted_next():
+def test_a_loss_is_the_divergence_of_what_is_predicted_or_a_share_of_the_last_state():
     before, after = (torch.randn(64, 10, 64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
     outputs = [type("Output", (), {"logits": logits})() for logits in (before, after)]
     unit, moved, _ = divergences(*outputs, 9)
     by_hand = torch.distributions.kl_divergence(*(torch.distributions.Categorical(logits=x) for x in (before, after)))
     assert unit == "nats"
     torch.testing.assert_close(moved.float(), by_hand[:, 1:].mean(dim=1))
-
-
-def test_without_a_head_a_loss_is_a_share_of_the_last_state():
     states = torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(1))
     unit, moved, says = divergences((states,), (0.9 * states,), 2)
     assert (unit, says > 0.1) == ("change", True)
@@ -127,12 +119,6 @@ def test_parts_that_always_write_the_same_are_no_loss(tmp_path):
     model = loaded(saved(tmp_path, "LlamaForCausalLM", constant), "LlamaForCausalLM")
     idle, at_work = (float(lost(model, {key: range(40)})[1][1].mean()) for key in ("mlp 0 0", "mlp 1 0"))
     assert 0 <= idle < 1e-4 * at_work
-
-
-def test_one_expert_of_a_stack_is_held_and_no_other(tmp_path):
-    model = loaded(saved(tmp_path, "MixtralForCausalLM"), "MixtralForCausalLM")
-    held = held_inputs(model, {"mlp 0 2": [3, 5]})
-    assert {at: inputs.tolist() for at, inputs in held.items()} == {("model.layers.0.mlp.experts", 2): [3, 5]}
 
 
 SHAPES = {
@@ -173,15 +159,12 @@ def test_every_class_reads_windows_of_a_text_and_the_same_behind_other_text(name
     assert (long.counted, long.given.get("logits_to_keep")) in ((32, 32), (len(behind) * 16, None))
 
 
-def test_neither_settings_nor_weights_of_a_model_choose_what_it_reads():
+def test_neither_settings_nor_weights_choose_what_is_read_but_where_places_end_it_ends():
     plain = draw(model(), NOWHERE, 3)
     settings = {"bos_token_id": 7, "temperature": 9.0, "max_position_embeddings": 12, "mask_token_id": 5}
     for one, other in zip(plain, draw(model(**settings), NOWHERE, 3), strict=True):
         assert torch.equal(one.given["input_ids"], other.given["input_ids"])
     assert not torch.equal(plain[0].given["input_ids"], draw(model(), NOWHERE, 4)[0].given["input_ids"])
-
-
-def test_a_model_whose_places_end_is_read_to_their_end():
     (only,) = draw(model("GPT2LMHeadModel", n_positions=12), NOWHERE, 3)
     assert (only.kind, only.given["input_ids"].shape) == ("short", (32, 10))
     with pytest.raises(CannotRunError, match="it reads too few tokens at once"):
@@ -197,13 +180,10 @@ def test_the_models_own_tokenizer_makes_its_tokens_and_those_around_a_text(tmp_p
     assert short.given["input_ids"].shape == (32, 18)
 
 
-@pytest.mark.parametrize(("size", "around"), [(1023, (1, 1)), (1024, (20, 1))])
-def test_a_tokenizer_of_another_model_is_a_reason(tmp_path, size, around):
-    with pytest.raises(CannotRunError, match=f"its tokenizer is not one for its {size} tokens"):
-        draw(model(vocab_size=size), tokenizer(tmp_path, around), 3)
-
-
-def test_a_tokenizer_that_makes_one_token_of_the_text_is_a_reason(tmp_path):
+def test_a_tokenizer_of_another_model_or_one_that_makes_one_token_of_the_text_is_a_reason(tmp_path):
+    for size, around in ((1023, (1, 1)), (1024, (20, 1))):
+        with pytest.raises(CannotRunError, match=f"its tokenizer is not one for its {size} tokens"):
+            draw(model(vocab_size=size), tokenizer(tmp_path, around), 3)
     Tokenizer(models.WordLevel({"[UNK]": 0}, "[UNK]")).save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(CannotRunError, match="its tokenizer makes only 1 tokens of the text that is read"):
         draw(model(), tmp_path / "tokenizer.json", 3)

@@ -18,15 +18,7 @@ from tests.terms import random
 
 TORCH = "cpu:0"
 """Torch on the CPU, which computes as it does on a GPU; copying from pinned memory alone needs a GPU."""
-
 FORMATS = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.int64, np.uint8, np.bool_]
-
-
-def same(found, tensor, **tolerance):
-    """Assert that an array and a tensor hold the same numbers in the same shape and format."""
-    assert isinstance(found, np.ndarray)
-    assert isinstance(tensor, torch.Tensor)
-    np.testing.assert_allclose(found, arrays.on_host(tensor), **{"rtol": 0} | tolerance, strict=True)
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
@@ -38,17 +30,15 @@ def test_a_tensor_has_the_bytes_the_format_and_the_shape_of_the_array(dtype, sha
     assert tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize("view", [lambda matrix: matrix.T, lambda matrix: matrix[:, 1:3], lambda matrix: matrix[::2]])
-def test_a_view_is_moved_as_what_it_shows(view):
-    array = view(random(5, 4))
-    same(array, arrays.on_device(array, TORCH))
+MATRIX, SHARED = random(5, 4), np.broadcast_to(random(4), (3, 4))
 
 
-def test_what_cannot_be_written_is_moved_without_a_warning():
-    shared = np.broadcast_to(random(4), (3, 4))
+@pytest.mark.parametrize("array", [MATRIX.T, MATRIX[:, 1:3], MATRIX[::2], SHARED, SHARED[0]])
+def test_a_view_is_moved_as_what_it_shows_without_a_warning_also_if_it_cannot_be_written(array):
     with warnings.catch_warnings(action="error"):
-        same(shared, arrays.on_device(shared, TORCH))
-        same(shared[0], arrays.on_device(shared[0], TORCH))
+        tensor = arrays.on_device(array, TORCH)
+    assert isinstance(tensor, torch.Tensor)
+    np.testing.assert_array_equal(array, arrays.on_host(tensor), strict=True)
 
 
 WITHOUT_TORCH = """

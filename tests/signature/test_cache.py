@@ -19,6 +19,7 @@ from tests.server import serving
 
 BASE, CHILD = "acme/base", "fern/child"
 QUIET = ("--seed", "0")
+READ, CACHED = (dict.fromkeys(("base", "model"), kind) for kind in ("weights", "cache"))
 
 
 @pytest.fixture
@@ -45,16 +46,20 @@ def kept():
     return sorted(file for file in cache.root().rglob("*") if file.is_file())
 
 
-def test_what_was_read_as_a_whole_is_not_read_again_and_says_the_same(online):
+def test_what_was_read_as_a_whole_is_not_read_again_says_the_same_and_suffices_offline(online, monkeypatch):
     first = said()
-    assert origins(first) == {"base": "weights", "model": "weights"}
+    assert origins(first) == READ
     online.forget()
     again = said()
-    assert origins(again) == {"base": "cache", "model": "cache"}
+    assert origins(again) == CACHED
     assert online.parts == []
     assert not [request for request in online.requests if "safetensors" in request]
-    assert (again["paths"], again["verdict"]) == (first["paths"], "VERIFIED")
-    assert again["traffic"] == {}
+    assert (again["paths"], again["verdict"], again["traffic"]) == (first["paths"], "VERIFIED", {})
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    online.forget()
+    offline = said()
+    assert (offline["paths"], offline["verdict"]) == (first["paths"], "VERIFIED")
+    assert (online.requests, online.parts) == ([], [])
 
 
 @pytest.mark.long
@@ -70,7 +75,7 @@ def test_of_what_was_read_in_part_nothing_is_cached(online, tmp_path):
     quick = {key: value for key, value in found.items() if key not in apart}
     read = json.loads(lineage(*command, "--no-cache").out)["claims"][0]
     assert quick == {key: value for key, value in read.items() if key not in apart}
-    assert origins(found) == {"base": "cache", "model": "cache"}
+    assert origins(found) == CACHED
 
 
 def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
@@ -80,8 +85,7 @@ def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
     command = ("check", "fern/seeing", *QUIET, "--format", "json")
     first, again = (json.loads(lineage(*command).out)["claims"] for _ in range(2))
     assert [(claim["part"], claim["verdict"]) for claim in first] == [("", "VERIFIED"), ("vision", "VERIFIED")]
-    assert [origins(claim) for claim in first] == [{"base": "weights", "model": "weights"}] * 2
-    assert [origins(claim) for claim in again] == [{"base": "cache", "model": "cache"}] * 2
+    assert [origins(claim) for claim in first + again] == [READ, READ, CACHED, CACHED]
     assert [claim["paths"] for claim in again] == [claim["paths"] for claim in first]
     assert len(kept()) == 8, "one for each path"
     assert {load_signature(file).model for file in kept()} == {
@@ -89,21 +93,19 @@ def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
     }
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("first", "second", "hit"),
-    [
-        ((), (), True),
-        (("--paths", "mlp,value_output"), ("--paths", "value_output"), True),
-        (("--paths", "mlp"), ("--paths", "mlp,value_output"), False),
-        ((), ("--no-cache",), False),
-    ],
-)
+SERVED = [
+    (("--paths", "mlp,value_output"), ("--paths", "value_output"), True),
+    (("--paths", "mlp"), ("--paths", "mlp,value_output"), False),
+    ((), ("--no-cache",), False),
+]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("first", "second", "hit"), SERVED)
 def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
     said(*first)
     online.forget()
-    found = origins(said(*second))
-    assert found == dict.fromkeys(("base", "model"), "cache" if hit else "weights")
+    assert origins(said(*second)) == (CACHED if hit else READ)
     assert (online.parts == []) == hit
 
 
@@ -120,15 +122,12 @@ def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch,
     said()
     other = "0.2.0" if change == "__version__" else lambda factorization: "0" * 64
     monkeypatch.setattr(f"{cache.__name__}.{change}", other)
-    assert origins(said()) == {"base": "weights", "model": "weights"}
+    assert origins(said()) == READ
 
 
-def test_folders_are_not_cached(online, tmp_path):
+def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online, tmp_path):
     assert lineage("compare", tmp_path / "base", tmp_path / "child").code == 0
     assert kept() == []
-
-
-def test_what_was_read_of_a_pickle_on_the_hub_is_not_found_without_asking_for_it(online, tmp_path):
     folder = card(fine_tuned(tmp_path / "base", tmp_path / "pickled"), BASE)
     torch_file("pytorch_model.bin")(folder)
     online.publish("fern/pickled", folder)
@@ -138,31 +137,10 @@ def test_what_was_read_of_a_pickle_on_the_hub_is_not_found_without_asking_for_it
     assert kept() == []
 
 
-def test_offline_it_suffices_for_both(online, monkeypatch):
-    first = said()
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    online.forget()
-    again = said()
-    assert (again["verdict"], again["paths"]) == ("VERIFIED", first["paths"])
-    assert (online.requests, online.parts) == ([], [])
-
-
-def cut(file):
-    os.truncate(file, 100)
-
-
-def empty(file):
-    file.write_bytes(b"")
-
-
 def exchange(file):
     """What another model left, under a name that is not its own."""
     other = next(each for each in kept() if each != file)
     shutil.copy(other, file)
-
-
-def open_to_all(file):
-    file.chmod(0o666)
 
 
 def pipe(file):
@@ -175,8 +153,18 @@ def link(file):
     file.symlink_to(file.with_suffix(".moved"))
 
 
+SPOILT = {
+    "cut": lambda file: os.truncate(file, 100),
+    "empty": lambda file: file.write_bytes(b""),
+    "of another model": exchange,
+    "open to all": lambda file: file.chmod(0o666),
+    "a link": link,
+    "a pipe": pipe,
+}
+
+
 @pytest.mark.few(1)
-@pytest.mark.parametrize("spoil", [cut, empty, exchange, open_to_all, link, pipe])
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
     first = said()
     file = next(each for each in kept() if "acme" in str(each))
@@ -188,26 +176,22 @@ def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
     made = load_signature(file).paths["mlp"]
     assert all(np.array_equal(getattr(made, part), getattr(right, part)) for part in PARTS)
     if spoil is not link:
-        assert origins(said()) == {"base": "cache", "model": "cache"}
-
-
-def forged(folder, commit):
-    """A cache in which the numbers of a model are those of its base, as the author of a checkout would commit it."""
-    place = folder / "signatures/models--acme--base" / commit
-    place.mkdir(parents=True)
-    for own in (file for file in kept() if "other" in str(file)):
-        save_signature(replace(load_signature(own), model=BASE, commit=commit), place / own.name)
-        (place / own.name).chmod(0o644)
+        assert origins(said()) == CACHED
 
 
 def test_a_cache_that_a_checkout_brings_is_refused(online, tmp_path, monkeypatch):
-    """Nothing about the file tells who made it: git writes it as this user."""
+    """In it the numbers of a model are those of its base, and nothing tells who made it: git writes it as this user."""
     online.publish("magpie/other", card(tiny_llama(tmp_path / "other", seed=7), BASE))
     command = ("check", "magpie/other", *QUIET)
     assert lineage(*command, "--budget", "full").rows[0][-1] == "UNRELATED"
     commit = online.commit(BASE, "main")
-    for place in ("elsewhere", "checkout/.hf-lineage"):
-        forged(tmp_path / place, commit)
+    own = [file for file in kept() if "other" in str(file)]
+    for folder in ("elsewhere", "checkout/.hf-lineage"):
+        place = tmp_path / folder / "signatures/models--acme--base" / commit
+        place.mkdir(parents=True)
+        for file in own:
+            save_signature(replace(load_signature(file), model=BASE, commit=commit), place / file.name)
+            (place / file.name).chmod(0o644)
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "elsewhere"))
     assert lineage(*command).rows[0][-1] == "inherited"  # so who may write there decides the verdict
     (tmp_path / "checkout/.git").mkdir()
@@ -224,7 +208,7 @@ def test_a_file_of_another_user_is_not_trusted(online):
     said()
     for file in kept():
         os.chown(file, 65534, 65534)
-    assert origins(said()) == {"base": "weights", "model": "weights"}
+    assert origins(said()) == READ
 
 
 def test_its_files_are_for_nobody_else(online):
@@ -235,7 +219,7 @@ def test_its_files_are_for_nobody_else(online):
         os.umask(previous)
     assert cache.root().stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in kept()} == {0o600}
-    assert origins(said()) == {"base": "cache", "model": "cache"}
+    assert origins(said()) == CACHED
 
 
 def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkeypatch):

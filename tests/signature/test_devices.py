@@ -3,7 +3,6 @@
 Work on one layer is shared among threads that each compute alone.
 """
 
-import os
 import subprocess
 import sys
 import threading
@@ -30,8 +29,7 @@ def three_threads():
 
 
 def test_every_item_is_done_once_by_one_of_the_workers():
-    done, seen = [], set()
-    together = threading.Barrier(3)
+    done, seen, together = [], set(), threading.Barrier(3)
 
     def task(items):
         together.wait(timeout=60)
@@ -51,7 +49,6 @@ def test_the_linear_algebra_has_its_threads_back_afterwards_whatever_happened():
             assert set(threads()) == {1}
             share(lambda items: [1 / item for item in items], [1, 0])
 
-    assert threads()
     assert set(threads()) == {3}
     with pytest.raises(ZeroDivisionError):
         fail()
@@ -82,30 +79,25 @@ def driver(tmp_path, monkeypatch):
     (tmp_path / "driver").touch()
 
 
-def test_without_a_gpu_the_cpu_does_everything():
-    assert place([GIB] * 4, {"cpu": 2 * GIB}) == ["cpu"] * 4
+CPU = {"cpu": 64 * GIB}
+PLACES = {
+    "no GPU": (GIB, {"cpu": 2 * GIB}, ["cpu"] * 60),
+    "one GPU, however large the model": (GIB, CPU | {0: 2 * GIB}, [0] * 60),
+    "a GPU too small for one layer": (3 * GIB, CPU | {0: 2 * GIB, 1: 4 * GIB}, [1] * 60),
+    "no GPU that holds a layer": (3 * GIB, CPU | {0: 2 * GIB, 1: GIB}, ["cpu"] * 60),
+}
 
 
-def test_one_gpu_does_everything_however_large_the_model():
-    assert place([GIB] * 100, {0: 2 * GIB, "cpu": 64 * GIB}) == [0] * 100
+@pytest.mark.parametrize(("size", "budget", "expected"), PLACES.values(), ids=PLACES)
+def test_layers_go_to_gpus_that_hold_one_and_else_to_the_cpu(size, budget, expected):
+    assert place([size] * 60, budget) == expected
 
 
-def test_two_gpus_share_in_proportion_in_two_runs():
-    placed = place([GIB] * 60, {0: 10 * GIB, 1: 20 * GIB, "cpu": 64 * GIB})
+def test_two_gpus_share_in_proportion_and_what_nothing_can_hold_is_an_error():
+    placed = place([GIB] * 60, CPU | {0: 10 * GIB, 1: 20 * GIB})
     assert set(placed) == {0, 1}
     assert abs(placed.count(0) - 20) <= 3
     assert sum(a != b for a, b in pairwise(placed)) == 1
-
-
-def test_a_gpu_too_small_for_one_layer_is_left_out():
-    assert place([3 * GIB] * 5, {0: 2 * GIB, 1: 4 * GIB, "cpu": 64 * GIB}) == [1] * 5
-
-
-def test_the_cpu_steps_in_where_no_gpu_can_hold_a_layer():
-    assert place([3 * GIB] * 5, {0: 2 * GIB, 1: GIB, "cpu": 64 * GIB}) == ["cpu"] * 5
-
-
-def test_a_layer_that_nothing_can_hold_is_a_clear_error():
     with pytest.raises(OptionError, match="one layer needs 3072 MiB and no device has that much"):
         place([3 * GIB], {"cpu": 2 * GIB})
 
@@ -116,13 +108,10 @@ def test_a_budget_caps_what_is_free():
     assert budgets()["cpu"] > GIB
 
 
-def test_apples_gpu_leaves_the_work_to_the_cpu(driver, monkeypatch):
+@pytest.mark.parametrize("missing", devices.EXTRA)
+def test_on_apples_gpu_or_without_the_extra_gpu_the_cpu_does_everything(driver, monkeypatch, missing):
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"mps": 8 * GIB})
     assert budgets() == {"cpu": 8 * GIB}
-
-
-@pytest.mark.parametrize("missing", devices.EXTRA)
-def test_without_the_extra_gpu_the_cpu_does_everything(driver, monkeypatch, missing):
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB})
     monkeypatch.setitem(sys.modules, missing, None)
     assert budgets().keys() == {"cpu"}
@@ -139,33 +128,29 @@ print(sorted(free.keys()), *sorted({"accelerate", "torch"} & sys.modules.keys())
 """
 
 
-def asked(*arguments):
-    """The devices of a process with a driver at a path and perhaps a limit, and what it imported."""
-    return subprocess.run(
-        [sys.executable, "-c", ASKED, *map(str, arguments)],
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+def test_torch_is_imported_where_there_is_a_driver_and_nowhere_else(tmp_path, monkeypatch):
+    def asked(*limit):
+        """The devices of a process with a driver and perhaps a limit, and what it imported."""
+        command = [sys.executable, "-c", ASKED, str(tmp_path / "driver"), *limit]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert asked() == asked("1GiB") == "['cpu']"
+    (tmp_path / "driver").touch()
+    assert asked("1GiB") == "['cpu'] accelerate torch"
 
 
-def test_torch_is_imported_where_there_is_a_driver_and_nowhere_else(tmp_path):
-    driver = tmp_path / "driver"
-    assert asked(driver) == asked(driver, "1GiB") == "['cpu']"
-    driver.touch()
-    assert asked(driver, "1GiB") == "['cpu'] accelerate torch"
+SIZES = ["8GiB", "8gib", "0.5MiB", "3KiB", "500MB", "1.5GB", "2KB", "8 GiB", "+1e3MB", "1_000KB"]
+NO_SIZES = ["much", "-1GiB", "0GB", "0.1e-9GB", "GiB", "12", "8G", "8B", "8TB", "8GiB "]
+NO_SIZES += ["8\u0130B", "8\u212aB", "infGB", "nanGB", "1e999GB"]
 
 
-@pytest.mark.parametrize(
-    "size", ["8GiB", "8gib", "0.5MiB", "3KiB", "500MB", "1.5GB", "2KB", "8 GiB", "+1e3MB", "1_000KB"]
-)
+@pytest.mark.parametrize("size", SIZES)
 def test_a_size_is_what_accelerate_takes_it_for(driver, monkeypatch, size):
     from accelerate.utils import convert_file_size_to_int
 
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 2**60})
     assert budgets(size) == {"cpu": convert_file_size_to_int(size)}
-
-
-NO_SIZES = ["much", "-1GiB", "0GB", "0.1e-9GB", "GiB", "12", "8G", "8B", "8TB", "8GiB "]
-NO_SIZES += ["8\u0130B", "8\u212aB", "infGB", "nanGB", "1e999GB"]
 
 
 @pytest.mark.parametrize("size", NO_SIZES)

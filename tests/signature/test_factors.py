@@ -17,8 +17,8 @@ from hf_lineage.source.headers import headers
 from tests import experts
 
 PAPER, ROBUST = RECIPES["paper"], RECIPES["robust"]
+FOLDED = replace(PAPER, gains=True)
 WIDTH, HEADS, SIZE = 6, 4, 3
-
 MLP = {"up": "up", "down": "down"}
 ATTENTION = {"query": "q", "key": "k", "value": "v", "output": "o"}
 
@@ -64,73 +64,51 @@ def equal(a: Array, b: Any) -> bool:
     return a.shape == b.shape and np.allclose(a, b, atol=1e-5)
 
 
-def test_the_mlp_product_is_down_times_up_and_the_gate_product_down_times_gate():
-    stored = weights()
-    found = model(mlp=MLP | {"gate": "gate"})
-    assert equal(product(found, stored, "mlp"), stored["down"] @ stored["up"])
-    assert equal(product(found, stored, "mlp_gate"), stored["down"] @ stored["gate"])
+PLAIN = weights()
+GATED = model(MLP | {"gate": "gate"})
+PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 
 
-def test_a_value_head_serves_the_query_heads_next_to_each_other():
-    stored = weights()
-    served = [0, 0, 1, 1]  # 4 query heads, 2 value heads
-    by_hand = sum(
-        stored["o"][:, head * SIZE : (head + 1) * SIZE] @ stored["v"][value * SIZE : (value + 1) * SIZE]
-        for head, value in enumerate(served)
-    )
-    assert equal(product(model(), stored, "value_output"), by_hand)
+def test_mlp_products_are_down_times_up_and_gate_and_those_of_attention_sums_over_heads():
+    assert equal(product(GATED, PLAIN, "mlp"), PLAIN["down"] @ PLAIN["up"])
+    assert equal(product(GATED, PLAIN, "mlp_gate"), PLAIN["down"] @ PLAIN["gate"])
+    heads = [
+        [PLAIN[name][start * SIZE : (start + 1) * SIZE] for name, start in (("q", head), ("k", key), ("v", key))]
+        for head, key in enumerate([0, 0, 1, 1])  # two query heads next to each other have one key and one value head
+    ]
+    outputs = np.split(PLAIN["o"], HEADS, axis=1)
+    by_hand = sum(output @ value for output, (_, _, value) in zip(outputs, heads, strict=True))
+    assert equal(product(model(), PLAIN, "value_output"), by_hand)
+    assert equal(product(model(), PLAIN, "query_key"), sum(query.T @ key for query, key, _ in heads))
 
 
-def test_the_query_key_product_is_summed_over_the_heads():
-    stored = weights()
-    by_hand = sum(
-        stored["q"][head * SIZE : (head + 1) * SIZE].T @ stored["k"][key * SIZE : (key + 1) * SIZE]
-        for head, key in enumerate([0, 0, 1, 1])
-    )
-    assert equal(product(model(), stored, "query_key"), by_hand)
+def by_turns(*names, groups):
+    """The rows of some matrices in groups, one group of each after the other."""
+    return np.concatenate([PLAIN[name].reshape(groups, -1, WIDTH) for name in names], axis=1).reshape(-1, WIDTH)
 
 
-def test_roles_packed_one_after_the_other_are_taken_apart_in_order():
-    stored = weights()
-    stored["gate_up"] = np.concatenate([stored["gate"], stored["up"]])
-    stored["qkv"] = np.concatenate([stored["q"], stored["k"], stored["v"]])
+@pytest.mark.parametrize(("how", "groups"), [("packed", (1, 1)), ("interleaved", (5, 2))])
+def test_roles_packed_one_after_the_other_or_by_row_and_by_key_head_are_taken_apart(how, groups):
+    stored = weights(gate_up=by_turns("gate", "up", groups=groups[0]), qkv=by_turns("q", "k", "v", groups=groups[1]))
     found = model(
-        {"packed": {"gate_up": ["gate", "up"]}, "down": "down"},
-        {"packed": {"qkv": ["query", "key", "value"]}, "output": "o"},
+        {how: {"gate_up": ["gate", "up"]}, "down": "down"}, {how: {"qkv": ["query", "key", "value"]}, "output": "o"}
     )
-    for path in ("mlp", "mlp_gate", "value_output", "query_key"):
-        assert equal(product(found, stored, path), product(model(MLP | {"gate": "gate"}), stored, path))
-
-
-def test_roles_packed_by_turns_are_taken_apart_by_row_and_by_key_head():
-    stored = weights()
-    stored["gate_up"] = np.stack([stored["gate"], stored["up"]], axis=1).reshape(-1, WIDTH)
-    query, key, value = (stored[name].reshape(2, -1, WIDTH) for name in ("q", "k", "v"))
-    stored["qkv"] = np.concatenate([query, key, value], axis=1).reshape(
-        -1, WIDTH
-    )  # two query heads, their key, their value; again
-    found = model(
-        {"interleaved": {"gate_up": ["gate", "up"]}, "down": "down"},
-        {"interleaved": {"qkv": ["query", "key", "value"]}, "output": "o"},
-    )
-    for path in ("mlp", "mlp_gate", "value_output", "query_key"):
-        assert equal(product(found, stored, path), product(model(MLP | {"gate": "gate"}), stored, path))
+    for path in PATHS:
+        assert equal(product(found, stored, path), product(GATED, PLAIN, path))
 
 
 def test_matrices_stored_in_out_give_the_same_products():
-    stored = weights()
-    turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in stored.items()}
+    turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in PLAIN.items()}
     for path in ("mlp", "value_output", "query_key"):
-        assert equal(product(model(stored="in_out"), turned, path), product(model(), stored, path))
+        assert equal(product(model(stored="in_out"), turned, path), product(model(), PLAIN, path))
 
 
 def test_experts_by_number_and_stacked_experts_give_the_sum_over_the_experts():
     up, down = random(3, 5, WIDTH), random(3, WIDTH, 5)
     by_hand = sum(down[expert] @ up[expert] for expert in range(3))
     numbered = {f"e.{n}.up": up[n] for n in range(3)} | {f"e.{n}.down": down[n] for n in range(3)}
-    assert equal(
-        product(model({"up": "e.{expert}.up", "down": "e.{expert}.down"}), weights(**numbered), "mlp"), by_hand
-    )
+    by_number = model({"up": "e.{expert}.up", "down": "e.{expert}.down"})
+    assert equal(product(by_number, weights(**numbered), "mlp"), by_hand)
     stacked = weights(ups=up, downs=down)
     assert equal(product(model({"up": "ups", "down": "downs"}), stacked, "mlp"), by_hand)
     assert len(branch(model({"up": "ups", "down": "downs"}), stacked, "mlp")) == 1
@@ -156,30 +134,25 @@ def test_of_a_stack_one_expert_is_read_at_a_time(tmp_path):
     np.testing.assert_array_equal(gates, np.asarray(whole.gate.stored))
 
 
+LN, POST = (np.diag(PLAIN[name]) for name in ("ln", "post"))
+BARE = {path: product(model(), PLAIN, path) for path in ("mlp", "value_output", "query_key")}
+
+
 def test_gains_are_folded_into_what_reads_the_norm():
-    stored, recipe = weights(), replace(PAPER, gains=True)
-    gain = np.diag(stored["ln"])
     found = model(MLP | {"norm": "ln"}, ATTENTION | {"norm": "ln"})
-    bare = {path: product(model(), stored, path) for path in ("mlp", "value_output", "query_key")}
-    assert equal(product(found, stored, "mlp", recipe), bare["mlp"] @ gain)
-    assert equal(product(found, stored, "value_output", recipe), bare["value_output"] @ gain)
-    assert equal(product(found, stored, "query_key", recipe), gain @ bare["query_key"] @ gain)
-    assert equal(product(found, stored, "mlp"), bare["mlp"])
-
-
-def test_a_gain_stored_less_one_is_one_more():
-    stored, recipe = weights(), replace(PAPER, gains=True)
-    found = model(MLP | {"norm": "ln"}, gain="one_plus")
-    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ stored["up"] @ np.diag(1 + stored["ln"]))
+    assert equal(product(found, PLAIN, "mlp", FOLDED), BARE["mlp"] @ LN)
+    assert equal(product(found, PLAIN, "value_output", FOLDED), BARE["value_output"] @ LN)
+    assert equal(product(found, PLAIN, "query_key", FOLDED), LN @ BARE["query_key"] @ LN)
+    assert equal(product(found, PLAIN, "mlp"), BARE["mlp"])
+    less_one = model(MLP | {"norm": "ln"}, gain="one_plus")
+    assert equal(product(less_one, PLAIN, "mlp", FOLDED), BARE["mlp"] @ (np.eye(WIDTH) + LN))
 
 
 def test_gains_of_an_output_norm_are_folded_into_what_writes():
-    stored, recipe = weights(), replace(PAPER, gains=True)
-    gain = np.diag(stored["post"])
     found = model(MLP | {"output_norm": "post"}, ATTENTION | {"output_norm": "post"})
     for path in ("mlp", "value_output"):
-        assert equal(product(found, stored, path, recipe), gain @ product(model(), stored, path))
-    assert equal(product(found, stored, "query_key", recipe), product(model(), stored, "query_key"))
+        assert equal(product(found, PLAIN, path, FOLDED), POST @ BARE[path])
+    assert equal(product(found, PLAIN, "query_key", FOLDED), BARE["query_key"])
 
 
 OWN, SHARED, VALUE, RANK = 2, 1, 3, 5
@@ -204,7 +177,7 @@ def latents() -> dict[str, Array]:
     )
 
 
-@pytest.mark.parametrize("recipe", [PAPER, replace(PAPER, gains=True)], ids=["plain", "folded"])
+@pytest.mark.parametrize("recipe", [PAPER, FOLDED], ids=["plain", "folded"])
 def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
     stored = latents()
     q_gain, kv_gain = (stored[name] if recipe.gains else np.ones(len(stored[name])) for name in ("q_ln", "kv_ln"))
@@ -220,35 +193,30 @@ def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
 
 
 def test_gains_of_a_norm_inside_scale_the_hidden_units():
-    stored, recipe = weights(inner=random(5), mid=random(HEADS * SIZE)), replace(PAPER, gains=True)
+    stored = weights(inner=random(5), mid=random(HEADS * SIZE))
     found = model(MLP | {"inner_norm": "inner"}, ATTENTION | {"inner_norm": "mid"})
-    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ np.diag(stored["inner"]) @ stored["up"])
-    assert equal(product(found, stored, "mlp"), stored["down"] @ stored["up"])
+    assert equal(product(found, stored, "mlp", FOLDED), stored["down"] @ np.diag(stored["inner"]) @ stored["up"])
+    assert equal(product(found, stored, "mlp"), BARE["mlp"])
     scaled = stored | {"o": stored["o"] @ np.diag(stored["mid"])}
-    assert equal(product(found, stored, "value_output", recipe), product(model(), scaled, "value_output"))
-    assert equal(product(found, stored, "query_key", recipe), product(model(), stored, "query_key"))
+    assert equal(product(found, stored, "value_output", FOLDED), product(model(), scaled, "value_output"))
+    assert equal(product(found, stored, "query_key", FOLDED), BARE["query_key"])
 
 
-@pytest.mark.parametrize("path", ["mlp", "value_output", "query_key"])
+@pytest.mark.parametrize("path", BARE)
 def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
-    stored, recipe = weights(), replace(PAPER, means=True)
-    centre = np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
-    bare = product(model(), stored, path)
-    assert equal(product(model(normalization="layer_norm"), stored, path, recipe), centre @ bare @ centre)
-    assert equal(product(model(), stored, path, recipe), bare)
+    recipe, centre = replace(PAPER, means=True), np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
+    assert equal(product(model(normalization="layer_norm"), PLAIN, path, recipe), centre @ BARE[path] @ centre)
+    assert equal(product(model(), PLAIN, path, recipe), BARE[path])
 
 
 ALONE = [None, ATTENTION]
 
 
-def test_the_taps_of_a_convolution_are_summed():
+def test_taps_are_summed_and_a_batch_norm_is_over_the_root_of_its_variance():
     kernel, down = random(5, WIDTH, 3, 3), random(WIDTH, 5, 1, 1)
     found = product(model(attention=ALONE), {"up": kernel, "down": down}, "mlp")
     assert equal(found, down[:, :, 0, 0] @ kernel.sum(axis=(2, 3)))
-
-
-def test_the_gain_of_a_batch_norm_is_over_the_root_of_its_variance():
     stored = {"up": random(5, WIDTH), "down": random(WIDTH, 5)}
     norm = {"ln": np.full(WIDTH, 3.0, np.float32), "ln.running_var": np.full(WIDTH, 4.0, np.float32)}
     found = model(mlp=MLP | {"norm": "ln"}, attention=ALONE, normalization="batch_norm")
-    assert equal(product(found, stored | norm, "mlp", replace(PAPER, gains=True)), 1.5 * stored["down"] @ stored["up"])
+    assert equal(product(found, stored | norm, "mlp", FOLDED), 1.5 * stored["down"] @ stored["up"])

@@ -7,15 +7,12 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.recipe_table import PARAMETERS
 
 
-def test_the_first_is_the_default():
+def test_the_first_is_the_default_and_undoes_everything_of_which_the_paper_undoes_nothing():
     assert list(PARAMETERS) == ["robust", "paper"]
     assert [(recipe.name, recipe.version) for recipe in RECIPES.values()] == [("robust", 4), ("paper", 1)]
-
-
-def test_the_paper_undoes_nothing_and_robust_everything_that_can_be_undone():
     paper, robust = RECIPES["paper"], RECIPES["robust"]
-    assert (paper.gains, paper.means, paper.cap, paper.ones, paper.gates) == (False, False, False, False, False)
-    assert (robust.gains, robust.means, robust.cap, robust.ones, robust.gates) == (True, True, True, True, True)
+    assert (paper.gains, paper.means, paper.cap, paper.ones, paper.gates) == (False,) * 5
+    assert (robust.gains, robust.means, robust.cap, robust.ones, robust.gates) == (True,) * 5
 
 
 def test_the_command_line_names_them_without_numpy():

@@ -15,7 +15,7 @@ from hf_lineage.signature import matrix_product, residual
 from hf_lineage.signature.devices import linear_algebra, workers
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.residual import part_norms, summarise, unit_codes, unit_dots
+from hf_lineage.signature.residual import part_norms, summarise, unit_codes
 from tests.networks import stack
 from tests.properties import cases
 from tests.terms import WIDTH, branch, capped, measured_units, product, random, with_norms
@@ -23,16 +23,21 @@ from tests.terms import WIDTH, branch, capped, measured_units, product, random, 
 EXACT = {name: replace(recipe, probes=None, coordinates=4) for name, recipe in RECIPES.items()}
 
 
-def block(terms: list[MatrixProduct], recipe: Any, columns: slice = slice(None)) -> residual.Block:
+def block(terms: list[MatrixProduct], recipe: Any) -> residual.Block:
     with workers() as share:
-        return summarise(terms, Probes.draw(recipe, WIDTH, columns=columns), recipe, share)
+        return summarise(terms, Probes.draw(recipe, WIDTH), recipe, share)
+
+
+def assert_traceless(found: residual.Block, m: Any) -> None:
+    """Assert that a block is a product less its trace, which it tells."""
+    np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
+    assert found.trace == pytest.approx(np.trace(m), rel=1e-4)
 
 
 @pytest.mark.parametrize("terms", [1, 3])
 def test_the_paper_recipe_takes_the_trace_out_of_the_sum_of_products(terms):
     m, found = product(branch(terms)), block(branch(terms), EXACT["paper"])
-    np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
-    assert found.trace == pytest.approx(np.trace(m), rel=1e-5)
+    assert_traceless(found, m)
     assert found.norm == pytest.approx(np.linalg.norm(m), rel=1e-5)
 
 
@@ -43,13 +48,15 @@ def test_the_robust_recipe_projects_off_the_identity_and_the_matrix_of_ones():
     np.testing.assert_allclose(found.sketch, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("stored", ["out_in", "in_out"])
+@pytest.mark.parametrize("stored", ["out_in", "in_out", "unlike"])
 @pytest.mark.parametrize("centred", [False, True])
 def test_gains_and_means_are_the_same_in_both_passes_however_large_the_tiles_are(monkeypatch, stored, centred):
     said = {"writer_gain": random(WIDTH, seed=8), "reader_gain": random(WIDTH, seed=9), "centred": centred}
     terms = branch(2, hidden=23, **said)
+    if stored != "out_in":
+        terms = [replace(term, writer=np.asfortranarray(term.writer)) for term in terms]
     if stored == "in_out":
-        terms = [replace(t, writer=np.asfortranarray(t.writer), reader=np.asfortranarray(t.reader)) for t in terms]
+        terms = [replace(term, reader=np.asfortranarray(term.reader)) for term in terms]
     centre = np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH if centred else np.eye(WIDTH)
     gains = (np.diag(said[name].astype(np.float64)) for name in ("writer_gain", "reader_gain"))
     out, inn = (centre @ next(gains), next(gains) @ centre)
@@ -58,9 +65,7 @@ def test_gains_and_means_are_the_same_in_both_passes_however_large_the_tiles_are
         monkeypatch.setattr(matrix_product, "TILE", size * WIDTH)
         monkeypatch.setattr(residual, "ROWS", size)
         monkeypatch.setattr(residual, "UNITS", size)
-        found = block(terms, EXACT["paper"])
-        np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
-        assert found.trace == pytest.approx(np.trace(m), rel=1e-4)
+        assert_traceless(block(terms, EXACT["paper"]), m)
 
 
 def test_the_same_bits_come_out_with_any_number_of_threads():
@@ -68,9 +73,8 @@ def test_the_same_bits_come_out_with_any_number_of_threads():
     for threads in (1, 3):
         with linear_algebra().limit(limits=threads):
             found.append(block(branch(2, hidden=700), EXACT["robust"]))
-    np.testing.assert_array_equal(found[0].sketch, found[1].sketch)
-    np.testing.assert_array_equal(found[0].corner, found[1].corner)
-    assert (found[0].trace, found[0].norm) == (found[1].trace, found[1].norm)
+    for part in ("sketch", "corner", "trace", "norm"):
+        np.testing.assert_array_equal(getattr(found[0], part), getattr(found[1], part))
 
 
 @pytest.mark.parametrize("poison", [float("nan"), float("inf"), 1e38])
@@ -89,10 +93,8 @@ def test_the_cap_acts_on_whole_heads_and_on_everything_that_is_kept_of_them():
     norms = part_norms(huge.out.mT, huge.inn, 3)
     assert capped([huge]) == pytest.approx(np.minimum(norms, np.median(norms)).tolist(), rel=1e-5)
     factors = np.repeat(np.minimum(1, np.median(norms) / norms), 3).astype(np.float32)
-    m = product([replace(huge, writer=huge.writer * factors)])
-    found = block([huge], replace(EXACT["paper"], cap=True))
-    np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
-    assert found.trace == pytest.approx(np.trace(m), rel=1e-4)
+    capped_by_hand = product([replace(huge, writer=huge.writer * factors)])
+    assert_traceless(block([huge], replace(EXACT["paper"], cap=True)), capped_by_hand)
 
 
 def test_one_unit_that_overflows_only_as_a_product_does_not_get_past_the_cap():
@@ -107,39 +109,29 @@ def test_one_unit_that_overflows_only_as_a_product_does_not_get_past_the_cap():
     assert cosine > 0.7
 
 
-@pytest.mark.parametrize(
-    ("norms", "expected"),
-    [
-        ([1.0, 1.0, 1.0, 2.0, 1000.0], [1.0] * 5),
-        ([1.0, 3.0, 5.0, 7.0], [1.0, 3.0, 3.0, 3.0]),
-        ([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0], [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0]),
-        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
-    ],
-)
-def test_a_unit_counts_at_most_as_much_as_the_median_of_those_with_weight(norms, expected):
-    assert capped([with_norms(norms)]) == expected
+def test_a_unit_counts_at_most_as_much_as_the_median_of_those_with_weight():
+    assert capped([with_norms([1.0, 1.0, 1.0, 2.0, 1000.0])]) == [1.0] * 5
+    assert capped([with_norms([1.0, 3.0, 5.0, 7.0])]) == [1.0, 3.0, 3.0, 3.0]
+    assert capped([with_norms([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0])]) == [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0]
+    assert capped([with_norms([0.0, 0.0, 0.0])]) == [0.0, 0.0, 0.0]
+    for weight in (float("inf"), float("nan")):  # which is not capped into a number
+        assert not np.isfinite(capped([with_norms([1.0, 1.0, weight])])[-1])
 
 
-@pytest.mark.parametrize("weight", [float("inf"), float("nan")])
-def test_a_unit_that_is_not_finite_is_not_capped_into_a_number(weight):
-    assert not np.isfinite(capped([with_norms([1.0, 1.0, weight])])[-1])
+COUNTS = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 
 
 @cases(60)
-@given(
-    st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32)
-)
+@given(COUNTS, st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32))
 def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts, inner, outer, seed):
     """Experts one after the other; bits that a byte were filled with would agree in any two units."""
     random = np.random.default_rng(seed)
     signs = {side: random.random((sum(counts), size)) < 0.5 for side, size in (("inner", inner), ("outer", outer))}
-    ends = np.cumsum(counts)[:-1]
-    parts = {side: np.split(rows, ends) for side, rows in signs.items()}
-    units = [
-        replace(units, **{side: rows[number] for side, rows in parts.items()})
-        for number, units in enumerate(measured_units(*(with_norms([1.0] * count) for count in counts)))
-    ]
-    codes = unit_codes(units)
+    parts = zip(*(np.split(rows, np.cumsum(counts)[:-1]) for rows in signs.values()), strict=True)
+    measured = measured_units(*(with_norms([1.0] * count) for count in counts))
+    codes = unit_codes(
+        [replace(units, inner=mine, outer=other) for units, (mine, other) in zip(measured, parts, strict=True)]
+    )
     for side, rows in signs.items():
         whole = rows.shape[1] // 8 * 8
         packed = getattr(codes, side)
@@ -147,58 +139,33 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
         np.testing.assert_array_equal(np.unpackbits(packed, axis=1), rows[:, :whole])
 
 
-@pytest.mark.parametrize("count", [1, 7, 16, 40])
-def test_the_inner_product_of_every_unit_is_that_of_its_two_rows(count):
-    out, inn = random(count, WIDTH), random(count, WIDTH, seed=1)
-    expected = (out.astype(np.float64) * inn).sum(axis=1)
-    np.testing.assert_allclose(unit_dots(out, inn), expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(unit_dots(np.asfortranarray(out), inn), expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(unit_dots(np.asfortranarray(out), np.asfortranarray(inn)), expected, 1e-5, 1e-5)
-
-
-def test_the_norm_of_a_part_is_that_of_its_own_product():
+@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
+def test_the_norm_of_a_part_is_that_of_its_product_and_neither_overflows_nor_vanishes(size):
+    size = np.float32(size)
     out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
     by_hand = [np.linalg.norm(out[part].T @ inn[part]) for part in (slice(4), slice(4, 8))]
     np.testing.assert_allclose(part_norms(out, inn, 4), by_hand, rtol=1e-6)
     units = [np.linalg.norm(np.outer(a, b)) for a, b in zip(out, inn, strict=True)]
     np.testing.assert_allclose(part_norms(out, inn, 1), units, rtol=1e-6)
-
-
-@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
-def test_the_norm_of_a_part_neither_overflows_nor_vanishes(size):
-    size = np.float32(size)
-    out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
     np.testing.assert_allclose(part_norms(size * out, inn / size, 4), part_norms(out, inn, 4), rtol=1e-5)
     (plain,) = branch()
     (scaled,) = measured_units(replace(plain, writer=size * plain.writer, reader=plain.reader / size))
     np.testing.assert_allclose(scaled.norm, measured_units(plain)[0].norm, rtol=1e-5)
 
 
-SCALED = ("seen", "corner", "trace", "total")
-
-
-def units(part=1, hidden=8):
-    (term,) = branch(hidden=hidden, part=part)
-    return measured_units(term)[0]
-
-
 def test_a_part_that_is_shut_adds_nothing_though_it_is_too_large_for_float32():
-    found = units()
-    for name in SCALED:
-        getattr(found, name)[0] = np.inf
+    (found,) = measured_units(*branch(hidden=8))
+    scaled = [getattr(found, name) for name in ("seen", "corner", "trace", "total")]
+    for part in scaled:
+        part[0] = np.inf
     found.norm[0] = 1e300
     with np.errstate(invalid="ignore"):
         found.scale(np.array([0.0] + [1.0] * 7))
-    assert all(not getattr(found, name)[0].any() for name in SCALED)
-    assert found.norm[0] == 0
-    assert all(np.isfinite(getattr(found, name)).all() for name in SCALED)
-
-
-@pytest.mark.parametrize("poison", [np.nan, np.inf])
-def test_weights_that_are_not_finite_cannot_be_scaled_away(poison):
-    found = units()
-    found.norm[3] = poison
-    with np.errstate(invalid="ignore"):
-        found.scale(np.zeros(8))
-    assert not np.isfinite(found.norm[3])
-    assert np.isfinite(found.norm).sum() == 7
+    for part in (found.seen, found.corner, found.trace, found.total, found.norm):
+        assert not part[0].any()
+        assert np.isfinite(part).all()
+    for poison in (np.nan, np.inf):  # which cannot be scaled away
+        found.norm[3] = poison
+        with np.errstate(invalid="ignore"):
+            found.scale(np.zeros(8))
+        assert np.isfinite(found.norm).tolist() == [number != 3 for number in range(8)]

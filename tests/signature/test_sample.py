@@ -9,19 +9,19 @@ from safetensors.torch import load_file
 
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence.comparison import compare_paths
-from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import sample as sampling
 from hf_lineage.signature.extract import extract_paths
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sample import Sample, fits, indices, runs, sampled
 from hf_lineage.signature.values import Sampled
-from hf_lineage.source.headers import headers
 from tests import models
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.signature.test_extract import opened
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 3
 DRAW = Sample(seed=3)
 ROBUST, PAPER = RECIPES["robust"], RECIPES["paper"]
+EXACT = replace(ROBUST, probes=None)
 
 
 @pytest.fixture
@@ -34,34 +34,21 @@ def llama(tmp_path, monkeypatch):
     return tiny_llama(tmp_path / "llama", layers=LAYERS, width=WIDTH)
 
 
-def opened(folder):
-    model = headers(resolve(str(folder)))
-    return model.checkpoint, model.layout
+def seen(folder, recipe=ROBUST, draw=DRAW):
+    return sampled(*opened(folder), recipe, "mlp", range(LAYERS), draw)
 
 
-def seen(folder, layers=range(LAYERS), recipe=ROBUST, draw=DRAW):
-    return sampled(*opened(folder), recipe, "mlp", layers, draw)
+def runs_of(folder, layer, draw=DRAW):
+    return draw.units_of(opened(folder)[1].sets("mlp")[layer][0], layer)
 
 
-def runs_of(folder, layer, draw=DRAW, path="mlp"):
-    return draw.units_of(opened(folder)[1].sets(path)[layer][0], layer)
-
-
-def fit(folder, path="mlp"):
-    checkpoint, layout = opened(folder)
-    return fits(layout, checkpoint, path)
-
-
-def test_any_row_may_be_drawn_and_all_with_the_same_probability():
+def test_any_row_is_as_probable_units_are_drawn_anew_in_every_layer_and_coordinates_once(llama):
     times = np.zeros(100)
     for seed in range(1000):
         drawn = indices(runs(100, wanted=20, run=10, purpose=f"any {seed}"))
         assert len(drawn) == len(set(drawn)) == 20
         times[drawn] += 1
     assert abs(times - 200).max() < 5 * np.sqrt(200)
-
-
-def test_units_are_drawn_anew_in_every_layer_and_coordinates_once(llama):
     assert runs_of(llama, 0) != runs_of(llama, 1) != runs_of(llama, 1, Sample(4))
     assert DRAW.coordinates_of(512) == Sample(3).coordinates_of(512) != Sample(4).coordinates_of(512)
 
@@ -82,23 +69,20 @@ def test_the_branch_of_a_sample_is_the_product_of_the_rows_and_columns_that_were
 
 
 def test_a_gain_that_the_norm_and_the_matrices_share_changes_nothing(llama):
-    before = seen(llama)
-
     def swap(tensors):
         for layer in range(LAYERS):
-            prefix = f"model.layers.{layer}"
-            tensors[f"{prefix}.post_attention_layernorm.weight"] *= 4
+            tensors[f"model.layers.{layer}.post_attention_layernorm.weight"] *= 4
             for role in ("gate", "up"):
-                tensors[f"{prefix}.mlp.{role}_proj.weight"] /= 4
+                tensors[f"model.layers.{layer}.mlp.{role}_proj.weight"] /= 4
 
-    swapped = seen(spoil(llama, swap))
+    before, swapped = seen(llama), seen(spoil(llama, swap))
     np.testing.assert_allclose(swapped.sketch, before.sketch, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(swapped.units[0].inner, before.units[0].inner)
 
 
 def test_a_child_is_as_similar_in_a_sample_as_it_is_as_a_whole(llama, tmp_path):
     child = fine_tuned(llama, tmp_path / "child", noise=0.5)
-    whole = [extract_paths(*opened(folder), replace(ROBUST, probes=None), ["mlp"])["mlp"] for folder in (llama, child)]
+    whole = [extract_paths(*opened(folder), EXACT, ["mlp"])["mlp"] for folder in (llama, child)]
     score = compare_paths(*whole).score
     for seed in range(10):
         drawn = compare_paths(*(seen(folder, draw=Sample(seed)) for folder in (llama, child)))
@@ -107,12 +91,12 @@ def test_a_child_is_as_similar_in_a_sample_as_it_is_as_a_whole(llama, tmp_path):
 
 
 def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
-    def turned(tensors):
+    def exchange(tensors):
         for role in ("gate", "up", "down"):
             first, last = (f"model.layers.{layer}.mlp.{role}_proj.weight" for layer in (0, 2))
             tensors[first], tensors[last] = tensors[last], tensors[first]
 
-    other = spoil(fine_tuned(llama, tmp_path / "other", noise=0), turned)
+    other = spoil(fine_tuned(llama, tmp_path / "other", noise=0), exchange)
     comparison = compare_paths(seen(llama), seen(other))
     assert comparison.assignment.tolist() == [0, 1, 2]
     assert comparison.by_layer[1] == pytest.approx(1)
@@ -120,20 +104,15 @@ def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
 
 
 ALL = Sample(seed=3, all_units=True)
-EXACT = replace(ROBUST, probes=None)
 
 
-def shuffled(folder, target):
-    """A copy of a model with the hidden units of every layer in another order."""
-
-    def change(tensors):
-        for layer in range(LAYERS):
-            order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
-            for role in ("gate", "up", "down"):
-                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
-                tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
-
-    return spoil(fine_tuned(folder, target, noise=0), change)
+def shuffle(tensors):
+    """Put the hidden units of every layer in another order."""
+    for layer in range(LAYERS):
+        order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+        for role in ("gate", "up", "down"):
+            name = f"model.layers.{layer}.mlp.{role}_proj.weight"
+            tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
 
 
 def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
@@ -147,7 +126,7 @@ def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
 
 
 def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):
-    other = shuffled(llama, tmp_path / "shuffled")
+    other = spoil(fine_tuned(llama, tmp_path / "shuffled", noise=0), shuffle)
     assert compare_paths(seen(llama, draw=ALL), seen(other, draw=ALL)).score == pytest.approx(1, abs=1e-4)
     assert abs(compare_paths(seen(llama), seen(other)).score) < 0.2
 
@@ -160,10 +139,11 @@ def test_of_all_units_no_more_than_a_piece_of_a_matrix_is_in_memory(llama, monke
 
 
 def test_large_matrices_that_are_stored_by_themselves_can_be_sampled(llama, tmp_path, monkeypatch):
-    assert fit(llama)
-    assert fit(llama, path="mlp_gate")
-    assert fit(llama, path="value_output")
-    assert not fit(llama, path="query_key")
+    def fit(folder, path="mlp"):
+        checkpoint, layout = opened(folder)
+        return fits(layout, checkpoint, path)
+
+    assert [fit(llama, path) for path in ("mlp", "mlp_gate", "value_output", "query_key")] == [True, True, True, False]
     assert not fit(tiny_gpt2(tmp_path / "gpt2", width=WIDTH))  # stored as (in, out)
     for part, more in (("UNITS", 129), ("COORDINATES", 33)):
         with monkeypatch.context() as patch:

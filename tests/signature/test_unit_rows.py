@@ -12,11 +12,7 @@ from hf_lineage.signature.unit_rows import OrderedUnits, matched
 from tests.unit_rows import rows
 
 WIDTH, COUNT = 16, 200
-
 TURN = ortho_group.rvs(WIDTH, random_state=0).astype(np.float32)
-
-ORDER = np.random.default_rng(0).permutation(COUNT // 2)
-
 LAYERS = (slice(0, COUNT // 2), slice(COUNT // 2, COUNT))
 
 
@@ -28,23 +24,14 @@ def units(seed):
     return OrderedUnits(inner, outer, random.lognormal(sigma=0.3, size=COUNT).astype(np.float32), LAYERS, wide=True)
 
 
-def turned(model):
-    """The same in other coordinates, the units of either layer in another order."""
-    order = np.concatenate([ORDER, ORDER + COUNT // 2])
-    return replace(
-        model, inner=model.inner[order] @ TURN, outer=model.outer[order] @ TURN, weight=model.weight[order]
-    ), order
-
-
-def test_units_are_found_in_other_coordinates_and_in_another_order():
-    candidate, order = turned(units(1))
-    found = matched(units(1), candidate)
+def test_units_are_found_in_other_coordinates_and_another_order_and_few_are_a_reason(monkeypatch):
+    base, within = units(1), np.random.default_rng(0).permutation(COUNT // 2)
+    order = np.concatenate([within, within + COUNT // 2])
+    turned = {"inner": base.inner[order] @ TURN, "outer": base.outer[order] @ TURN}
+    found = matched(base, replace(base, **turned, weight=base.weight[order]))
     assert len(found.first) > 0.98 * COUNT
     assert np.mean(order[found.second] == found.first) > 0.98
     assert np.median(found.weights) > 0.9
-
-
-def test_where_hardly_any_units_find_each_other_that_is_a_reason(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
     with pytest.raises(NothingToCompare, match="% of what hidden units write has a counterpart"):
         matched(units(1), units(2))

@@ -7,15 +7,8 @@ import torch
 from hf_lineage import extract
 from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.hub.repo import resolve
-from hf_lineage.signature.units import (
-    View,
-    everything,
-    experts_of,
-    head_products,
-    in_the_same_places,
-    known_weights,
-    unit_rows,
-)
+from hf_lineage.signature import units
+from hf_lineage.signature.units import View, experts_of, head_products, known_weights, unit_rows
 from hf_lineage.source.headers import headers
 from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB, WIDTH, rotated, turn, written
@@ -24,8 +17,9 @@ EYE = np.eye(32, dtype=np.float32)
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_what_units_weigh_is_measured_once_and_is_the_same_in_any_coordinates(tmp_path, make):
-    model = headers(resolve(str(make(tmp_path / "model"))))
+def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates_and_signature(tmp_path, make):
+    folder = make(tmp_path / "model")
+    model = headers(resolve(str(folder)))
     known = {}
     first = unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE[:8]), known)
     measured = dict(known)
@@ -33,13 +27,6 @@ def test_what_units_weigh_is_measured_once_and_is_the_same_in_any_coordinates(tm
     assert (known, list(known)) == (measured, [0, 1])
     assert np.array_equal(own[1].weight, first[1].weight)
     assert np.allclose(own[1].inner[:, :8], first[1].inner, atol=1e-6)
-
-
-@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_what_units_weigh_by_a_signature_is_what_is_measured(tmp_path, make):
-    folder = make(tmp_path / "model")
-    model, known = headers(resolve(str(folder))), {}
-    unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE), known)
     before = known_weights(extract(str(folder)), model.layout).weights
     assert before.keys() == known.keys()
     for number, (weight,) in known.items():
@@ -47,8 +34,6 @@ def test_what_units_weigh_by_a_signature_is_what_is_measured(tmp_path, make):
 
 
 SIZE = 24
-
-
 STREAM = np.eye(WIDTH, dtype=np.float32)
 
 
@@ -70,9 +55,7 @@ def mapped(tensors):
     return changed
 
 
-@pytest.mark.parametrize(
-    ("change", "through"), [(mapped, STREAM), (rotated, turn().numpy())], ids=["mapped", "rotated"]
-)
+@pytest.mark.parametrize(("change", "through"), [(mapped, STREAM), (rotated, turn().numpy())])
 def test_heads_are_the_same_after_what_keeps_their_function(tmp_path, change, through):
     base = heads_of(HUB / "acme/llama-base")
     other = heads_of(written("acme/llama-base", tmp_path / "model", change), through)
@@ -80,12 +63,10 @@ def test_heads_are_the_same_after_what_keeps_their_function(tmp_path, change, th
     assert other.weight == pytest.approx(base.weight, rel=1e-3)
 
 
-def test_heads_of_an_independent_model_have_nothing_in_common_with_them():
+def test_independent_heads_have_nothing_in_common_and_none_outweighs_the_others(tmp_path):
     base, other = (heads_of(HUB / name) for name in ("acme/llama-base", "otter/llama-independent"))
     assert np.abs(base.directions @ other.directions.T).max() < 0.2
 
-
-def test_no_head_outweighs_the_others_of_its_layer(tmp_path):
     def loud(tensors):
         name = "model.layers.0.self_attn.o_proj.weight"
         return tensors | {name: torch.cat([100 * tensors[name][:, :SIZE], tensors[name][:, SIZE:]], dim=1)}
@@ -102,19 +83,18 @@ def numbers(kept):
     return [part.tolist() for part in kept]
 
 
-def a_set(units, stacked=()):
-    return LayerSet({}, None, None, None, heads={"up": Heads(units, 1)}, stacked=stacked)
-
-
 def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
-    assert numbers(in_the_same_places(100, 0)(WEIGHTS)) == numbers(everything(WEIGHTS))
-    kept = numbers(in_the_same_places(50, 0)(WEIGHTS))
+    assert numbers(units.in_the_same_places(100, 0)(WEIGHTS)) == numbers(units.everything(WEIGHTS))
+    kept = numbers(units.in_the_same_places(50, 0)(WEIGHTS))
     assert (kept[0], len(kept[0]), len(kept[2])) == (kept[1], 20, 10)
-    assert set(numbers(in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
-    assert numbers(in_the_same_places(50, 1)(WEIGHTS)) != kept
+    assert set(numbers(units.in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
+    assert numbers(units.in_the_same_places(50, 1)(WEIGHTS)) != kept
 
 
 def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():
+    def a_set(units, stacked=()):
+        return LayerSet({}, None, None, None, heads={"up": Heads(units, 1)}, stacked=stacked)
+
     assert experts_of([a_set(48)]) == ((48,),)
     assert experts_of([a_set(48, (3,)), a_set(96)]) == ((48,), (48,), (48,), (48, 48))
     assert experts_of([a_set(48), a_set(48), a_set(50)]) == ((48,), (48,), (50,))
