@@ -5,23 +5,14 @@ from hf_lineage.architecture.registry import lookup
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
 LAYER = "model.layers.0"
-
 ATTENTION = {f"self_attn.{role}_proj.weight" for role in "qkvo"}
-
 NORMS = {"input_layernorm.weight", "post_attention_layernorm.weight"}
-
 BESIDE = {"model.embed_tokens.weight", "model.norm.weight"}
-
 PARTS = ("gate", "up", "down")
-
 DENSE = {f"mlp.{role}_proj.weight" for role in PARTS}
-
 LLAMA = ATTENTION | NORMS | DENSE
-
 SPARSE = {f"mlp.experts.{expert}.{role}_proj.weight" for role in PARTS for expert in (0, 1)} | {"mlp.gate.weight"}
-
 QWEN = ATTENTION | NORMS | SPARSE | {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}
-
 SHARED = {f"mlp.shared_expert.{role}_proj.weight" for role in PARTS}
 
 
@@ -40,13 +31,9 @@ def test_a_model_as_it_is_saved_is_all_that_its_class_builds():
         assert (known.outside, known.unaccounted, known.missing, known.reservations) == (frozenset(), (), (), ())
 
 
-def test_the_layers_may_stand_under_the_prefix_of_the_class_or_without_it():
-    bare = {"embed_tokens.weight", "norm.weight"}
-    known = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", bare)
+def test_the_layers_may_stand_under_the_prefix_of_the_class_or_without_it_and_not_elsewhere():
+    known = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", {"embed_tokens.weight", "norm.weight"})
     assert (known.outside, known.missing) == (frozenset(), ())
-
-
-def test_a_class_with_its_layers_elsewhere_loads_nothing():
     with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers fills all"):
         tensors_of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
 
@@ -173,19 +160,26 @@ def test_a_condition_is_answered_for_every_layer(condition, config, answers):
     assert [holds(condition, config, layer, 4) for layer in range(4)] == answers
 
 
-def test_an_inner_key_is_found_and_null_is_said():
-    assert value_of({"text_config": {"n": 2}}, ["text_config.n"], 5) == 2
-    assert value_of({"text_config": {"n": None}}, ["text_config.n"], 5) is None
-    assert value_of({"text_config": 3}, ["text_config.n"], 5) == 5
+@pytest.mark.parametrize(("said", "value"), [({"n": 2}, 2), ({"n": None}, None), (3, 5)])
+def test_an_inner_key_is_found_and_null_is_said(said, value):
+    assert value_of({"text_config": said}, ["text_config.n"], 5) == value
 
 
-def test_what_nobody_knows_is_unknown_and_decides_nothing_that_is_decided_elsewhere():
-    maybe = ["maybe"]
-    assert holds(maybe, {}, 0, 1) is None
-    assert holds(["not", maybe], {}, 0, 1) is None
-    assert holds(["all", maybe, ["any"]], {}, 0, 1) is False
-    assert holds(["any", maybe, ["all"]], {}, 0, 1) is True
-    assert holds(["all", maybe, ["all"]], {}, 0, 1) is None
+MAYBE = ["maybe"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        (MAYBE, None),
+        (["not", MAYBE], None),
+        (["all", MAYBE, ["any"]], False),
+        (["any", MAYBE, ["all"]], True),
+        (["all", MAYBE, ["all"]], None),
+    ],
+)
+def test_what_nobody_knows_is_unknown_and_decides_nothing_that_is_decided_elsewhere(condition, answer):
+    assert holds(condition, {}, 0, 1) is answer
 
 
 @pytest.mark.parametrize("value", [None, True, -1, 0, 2.5, float("nan"), "x", [], [[]], {}, {"a": 1}, 10**400])
