@@ -30,8 +30,6 @@ from tests.forging.subject import DECADES, LOUD, WHOLE, Case, Part, Subject, mix
 
 SMALL = 512
 """Entries of a tensor that is no matrix of weights."""
-
-
 COMMON = 30.0
 """By so much more than usual attention adds the same to all tokens: trained streams have much in common too."""
 MOST_BESIDE = 4
@@ -67,15 +65,19 @@ def _known() -> list[MatrixSet]:
 def _by_layer(subject: Subject, source: Tensors) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
     """By the prefix of a layer one set of what it has, rows (h, d) of readers and (d, h) of the writer."""
     layout, found = subject.opened.layout, {}
-    numbered = enumerate(find_layers(layout.factorization, subject.opened.checkpoint.shapes))
-    for number, layer in numbered:
-        if number not in layout.numbers("mlp"):
-            continue
-        read = lambda name: source[name].float().numpy()  # noqa: E731
-        first = next(matrix_products(layout, "mlp", number, PLAIN, read))
-        gates = next(matrix_products(layout, "mlp_gate", number, PLAIN, read)) if "mlp_gate" in layout.paths else first
-        up, gate, down = (torch.from_numpy(np.ascontiguousarray(each)) for each in (first.inn, gates.inn, first.out))
-        found[layer.prefix] = up, gate, down
+
+    def read(name: str) -> Any:
+        return source[name].float().numpy()
+
+    for number, layer in enumerate(find_layers(layout.factorization, subject.opened.checkpoint.shapes)):
+        if number in layout.numbers("mlp"):
+            first = next(matrix_products(layout, "mlp", number, PLAIN, read))
+            gated = "mlp_gate" in layout.paths
+            gates = next(matrix_products(layout, "mlp_gate", number, PLAIN, read)) if gated else first
+            up, gate, down = (
+                torch.from_numpy(np.ascontiguousarray(each)) for each in (first.inn, gates.inn, first.out)
+            )
+            found[layer.prefix] = up, gate, down
     return found
 
 
@@ -109,7 +111,13 @@ def scaled(subject: Subject, random: Random) -> Case:
     together = 1 < len(beside) <= MOST_BESIDE and bool(random.randrange(2))
     size, tensors, said = 10.0 ** random.choice(DECADES), dict(case.tensors), case.said
     chosen, changes = (beside, _together(size)) if together else ([family], _alone(size))
-    choosing = [each for each in small if _chooses(case, tensors[families[each][0]])]
+    experts = case.part.experts if case.part else 0
+    firsts = {family: tensors[families[family][0]] for family in small}
+    choosing = [
+        each
+        for each, one in firsts.items()
+        if experts > 1 and one.ndim > 0 and (len(one) == experts or not one.is_floating_point())
+    ]
     if choosing and random.randrange(2):
         chosen, changes = [random.choice(choosing)], _alone(size)[2:3]
     for each in chosen:
@@ -118,12 +126,6 @@ def scaled(subject: Subject, random: Random) -> Case:
         said += f"; {each} {how}"
     changed = tuple(name for each in chosen for name in families[each])
     return Case(said, tensors, part=case.part, changed=changed)
-
-
-def _chooses(case: Case, tensor: Tensor) -> bool:
-    """Whether a tensor may choose between experts, half of which are a case's part."""
-    experts = case.part.experts if case.part else 0
-    return experts > 1 and tensor.ndim > 0 and (len(tensor) == experts or not tensor.is_floating_point())
 
 
 def _families(tensors: Tensors, without: set[str]) -> dict[str, list[str]]:
@@ -163,11 +165,10 @@ def _against(size: float, tensor: Tensor) -> Tensor:
     changed = tensor.clone()
     if tensor.ndim == 1:
         changed[half:] = -size
-    else:
-        signs = torch.tensor([1.0, -1.0]).repeat(len(tensor))[: len(tensor)]
-        signs[half:] = 0
-        changed = _as(tensor, size * signs.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor[:1].double())
-    return changed
+        return changed
+    signs = torch.tensor([1.0, -1.0]).repeat(len(tensor))[: len(tensor)]
+    signs[half:] = 0
+    return _as(tensor, size * signs.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor[:1].double())
 
 
 def shut(subject: Subject, random: Random) -> Case:

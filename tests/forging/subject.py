@@ -143,25 +143,19 @@ class Subject:
             self.models[key] = Kept(self.load(self.pair.write(tensors)), tensors, noise)
         return self.models[key]
 
-    @functools.cached_property
-    def _judge(self) -> Any:
-        options = Options(permutations=999, recompute=True, seed=0)
-        return comparing(str(self.pair.a), resolve(str(self.pair.a)), options)
-
     def verdict(self, folder: Path) -> Verdict:
         """What a comparison of A says of a folder, which has weights in one file that transformers loads."""
-        report = self._judge(str(folder), resolve(str(folder)))
-        found: Verdict = report.rows[0].verdict
+        found: Verdict = self._judge(str(folder), resolve(str(folder))).rows[0].verdict
         return found
+
+    @functools.cached_property
+    def _judge(self) -> Any:
+        return comparing(str(self.pair.a), resolve(str(self.pair.a)), Options(permutations=999, recompute=True, seed=0))
 
     @functools.cached_property
     def parts_known(self) -> list[Part]:
         """The parts that do something where nothing is done to them: of others an idle one says nothing."""
-        found = []
-        for part in self.parts():
-            if self.kept(part).at_work({}, ()) == AT_WORK:
-                found.append(part)
-        return found
+        return [part for part in self.parts() if self.kept(part).at_work({}, ()) == AT_WORK]
 
     @property
     def alone(self) -> bool:
@@ -201,9 +195,7 @@ class Subject:
     @property
     def everything(self) -> Part:
         """Every matrix that is compared."""
-        return _part(
-            "all matrices", [each for own in self.opened.layout.branches.values() for sets in own for each in sets]
-        )
+        return _part("all matrices", list(self.opened.layout.everything))
 
     @property
     def whole(self) -> Part:
@@ -223,8 +215,7 @@ class Subject:
         if experts > 1:
             half = [each for _, each in sets if each.expert >= experts // 2]
             yield replace(_part("half of the experts", half, loud=True), experts=experts)
-        stacked = [each for _, each in sets if each.stacked]
-        if stacked:
+        if stacked := [each for _, each in sets if each.stacked]:
             count = stacked[0].stacked[0]
             yield replace(_part("half of the experts", stacked, slice(count // 2, None), loud=True), experts=count)
         numbers = sorted({number for number, _ in sets})

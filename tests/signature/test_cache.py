@@ -130,7 +130,7 @@ def test_folders_are_not_cached(online, tmp_path):
 
 def test_what_was_read_of_a_pickle_on_the_hub_is_not_found_without_asking_for_it(online, tmp_path):
     folder = card(fine_tuned(tmp_path / "base", tmp_path / "pickled"), BASE)
-    torch_file("pytorch_model.bin")(folder)
+    torch_file(folder)
     online.publish("fern/pickled", folder)
     for arguments, code in (([], 3), (["--allow-pickle"], 0), (["--allow-pickle"], 0), ([], 3)):
         result = lineage("check", "fern/pickled", "--budget", "full", *arguments)
