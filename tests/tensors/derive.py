@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,12 +20,10 @@ Groups = dict[str, tuple[set[str], set[str]]]
 
 def layers(factorization: Factorization, found: Loaded) -> tuple[dict[tuple[str, int, int], Groups], set[str]]:
     """The groups of every layer, by stack, stage and number, and the prefixes under which files have the layers."""
-    gathered: dict[tuple[str, int, int], dict[str, tuple[set[str], set[str]]]] = defaultdict(
-        lambda: defaultdict(lambda: (set(), set()))
-    )
+    gathered: dict[tuple[str, int, int], Groups] = defaultdict(lambda: defaultdict(lambda: (set(), set())))
     prefixes = set()
-    for (prefix, *place), pattern, name in by_layer(factorization, found.groups):
-        gathered[tuple(place)][found.groups[name]][name not in found.saved].add(older(pattern))  # type: ignore[index]
+    for (prefix, stack, stage, number), pattern, name in by_layer(factorization, found.groups):
+        gathered[stack, stage, number][found.groups[name]][name not in found.saved].add(older(pattern))
         prefixes.add(prefix)
     named = {
         place: {min(saved or other): (saved, other - saved) for saved, other in groups.values()}
@@ -54,12 +52,10 @@ def aliases(config: Any, key: str) -> Key:
 
 def decisive(name: str, seen: list[list[Seen]], built: Mapping[int, frozenset[Any]]) -> list[Key]:
     """The keys that decide whether a tensor is built: changing one of them alone changes where it is."""
-    found, config = [], getattr(transformers, name).config_class()
-    for family in seen:
-        for one in family[2:]:
-            if one.changed[-1] not in DEPTHS and built[id(one)] != built[id(family[1])]:
-                found.append(".".join(one.changed))
-    return list(dict.fromkeys(aliases(config, key) for key in dict.fromkeys(found)))
+    config = getattr(transformers, name).config_class()
+    changed = [(one, family[1]) for family in seen for one in family[2:] if one.changed[-1] not in DEPTHS]
+    found = dict.fromkeys(".".join(one.changed) for one, first in changed if built[id(one)] != built[id(first)])
+    return list(dict.fromkeys(aliases(config, key) for key in found))
 
 
 def varied(name: str, seen: list[list[Seen]]) -> list[Key]:
@@ -90,11 +86,10 @@ def rows_of(stack: str, looks: list[Seen], by_look: Mapping[int, Any]) -> tuple[
     rows, have = [], []
     for one in looks:
         here = {place: groups for place, groups in by_look[id(one)].items() if place[0] == stack}
-        depth = {stage: sum(place[1] == stage for place in here) for _, stage, _ in here}
+        depth = Counter(stage for _, stage, _ in here)
         for (_, stage, number), groups in here.items():
-            for config in (one.asked, one.found.config):
-                rows.append(Row(config, number, depth[stage]))
-                have.append(groups)
+            rows += [Row(config, number, depth[stage]) for config in (one.asked, one.found.config)]
+            have += [groups, groups]
     return rows, have
 
 
