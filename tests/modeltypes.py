@@ -17,15 +17,15 @@ TABLE = Path("registry/loading/model_types.json")
 KINDS = {"depth": int, "activation": str}
 
 
-def types_by_class() -> dict[str, set[str]]:
-    """By class that the registry lists the model types for which transformers loads it."""
+def types_by_class(step: int = 1) -> dict[str, set[str]]:
+    """By class that the registry lists, or every so many of them, the model types for which transformers loads it."""
     found: dict[str, set[str]] = defaultdict(set)
     for name, mapping in vars(modeling_auto).items():
         if name.endswith("_MAPPING_NAMES"):
             for kind, classes in mapping.items():
                 for each in (classes,) if isinstance(classes, str) else classes:
                     found[each].add(kind)
-    known = {name for listed in factorizations() for name in listed.classes if name in known_classes()}
+    known = sorted({name for listed in factorizations() for name in listed.classes if name in known_classes()})[::step]
     for name in known:
         found[name].add(getattr(transformers, name).config_class.model_type)
     return {name: found[name] for name in known}

@@ -19,7 +19,8 @@ from hf_lineage.architecture.registry import factorizations, lookup
 from hf_lineage.errors import NothingToCompare
 from tests.conformance.effects import Tried
 from tests.conformance.models import transformers
-from tests.modeltypes import TABLE
+from tests.long import first_of
+from tests.modeltypes import TABLE, by_default, types_by_class
 from tests.modeltypes import table as types_table
 from tests.settings import cases, digest, table, tried
 
@@ -34,8 +35,14 @@ def said(**changes):
     return notes({key: value for key, value in (CONFIG | changes).items() if value is not None})
 
 
-def test_the_table_of_types_is_what_transformers_says():
-    assert TABLE.read_text(encoding="utf-8") == types_table()
+@pytest.mark.parametrize("step", first_of([25, 1]))
+def test_the_table_of_types_is_what_transformers_says(step):
+    """Of a few classes at most: to look at all of them imports the code of all."""
+    said = json.loads(TABLE.read_text(encoding="utf-8"))
+    for name, found in types_by_class(step).items():
+        assert {kind for kind, entry in said.items() if name in entry["classes"]} == found
+        assert all(said[kind] == {**by_default(kind), "classes": said[kind]["classes"]} for kind in found)
+    assert step > 1 or TABLE.read_text(encoding="utf-8") == types_table()
 
 
 @pytest.mark.parametrize(
