@@ -16,9 +16,8 @@ from hf_lineage.hub.repo import resolve
 from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
 from tests.conformance.forms import variants
-from tests.conformance.layouts import LAYOUTS
 from tests.conformance.models import known_classes, required
-from tests.conformance.proving import faults, names_said, names_unseen
+from tests.conformance.proving import LAYOUTS, faults, names_said, names_unseen
 from tests.conformance.tables import adds_fixed_table, begun, claims_exchangeable, under_switches
 from tests.conformance.tiny import TinyModel, build_tiny_model
 from tests.long import LONG

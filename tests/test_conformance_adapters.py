@@ -13,8 +13,8 @@ from hf_lineage.architecture.registry import factorizations
 from hf_lineage.lora.placement import in_memory
 from hf_lineage.signature.factors import unpacked
 from tests.conformance.forms import variants
-from tests.conformance.layouts import LAYOUTS
 from tests.conformance.models import known_classes, required
+from tests.conformance.proving import LAYOUTS
 from tests.conformance.tiny import build_tiny_model, runner, sample
 from tests.long import LONG
 

@@ -23,8 +23,7 @@ from hf_lineage.source import differences
 from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
 from tests.conformance.diffusers import KINDS, build_diffuser
-from tests.conformance.layouts import pretend
-from tests.conformance.proving import faults, names_said, names_unseen
+from tests.conformance.proving import faults, names_said, names_unseen, pretend
 from tests.conformance.tables import adds_fixed_table
 from tests.conformance.timm import FAMILIES, build_timm, library, measured
 from tests.conformance.tiny import read_back

@@ -9,9 +9,8 @@ import pytest
 from hf_lineage.architecture.layout import bind
 from hf_lineage.errors import CheckpointError
 from tests.conformance.forms import variants
-from tests.conformance.layouts import pretend
 from tests.conformance.models import required
-from tests.conformance.proving import deviations, faults
+from tests.conformance.proving import deviations, faults, pretend
 from tests.conformance.rules import (
     against_plan,
     gains_left_out,

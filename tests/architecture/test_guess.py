@@ -31,16 +31,14 @@ def guessed(layer, *others, known=()):
 @pytest.mark.parametrize(
     "names",
     [
-        ("wq", "wk", "wv", "wo"),
-        ("q", "k", "v", "o"),
-        ("to_q", "to_k", "to_v", "to_out"),
-        ("query_proj", "key_proj", "value_proj", "proj"),
-        ("self.query", "self.key", "self.value", "out.dense"),
+        *("wq wk wv wo", "q k v o", "to_q to_k to_v to_out", "query_proj key_proj value_proj proj"),
+        "self.query self.key self.value out.dense",
     ],
 )
 def test_attention_is_guessed_by_its_letters(names):
-    found = guessed({f"x.{name}": SQUARE for name in names})["attention"]
-    assert found == [dict(zip(("query", "key", "value", "output"), (f"x.{name}" for name in names), strict=True))]
+    stored = [f"x.{name}" for name in names.split()]
+    found = guessed(dict.fromkeys(stored, SQUARE))["attention"]
+    assert found == [dict(zip(ATTENTION_ROLES, stored, strict=True))]
 
 
 @pytest.mark.parametrize(

@@ -46,11 +46,7 @@ def test_every_layer_has_its_own_tensors_in_the_order_of_its_number():
         (["h.1.up"], "h.{layer}", "the weights have no layer 0 but layer 1"),
         (["h.999999.up", "h.0.up"], "h.{layer}", "the weights have no layer 1 but layer 999999"),
         (["d.1.0.up", "e.0.up"], STACKS, "the weights have no stage 0 but stage 1"),
-        (
-            ["h.0000000.up", "h.1234567.up"],
-            "h.{layer}",
-            r"no tensor is named like h\.{layer}, as factorization tiny exp",
-        ),
+        (["h.0000000.up", "h.1234567.up"], "h.{layer}", r"no tensor is named like h\.{layer}, as factorization tiny "),
     ],
 )
 def test_a_gap_is_named_and_a_number_too_long_to_count_is_none(names, layers, message):
@@ -58,24 +54,16 @@ def test_a_gap_is_named_and_a_number_too_long_to_count_is_none(names, layers, me
         found(names, layers)
 
 
-def test_of_several_prefixes_the_first_that_is_there_counts():
-    both = "['m.h.{layer}', 'h.{layer}']"
-    assert [each.prefix for each in found(["h.0.up", "m.h.0.up"], both)] == ["m.h.0"]
-    assert [each.prefix for each in found(["h.0.up"], both)] == ["h.0"]
-
-
 def test_stacks_follow_one_another_and_stages_within_them():
     layers = found(["d.1.0.up", "d.0.0.up", "d.0.1.up", "e.0.up"], STACKS)
-    assert [(each.stack.name, each.stack.stage, each.number) for each in layers] == [
-        ("encoder", 0, 0), ("decoder", 0, 0), ("decoder", 0, 1), ("decoder", 1, 0),
-    ]  # fmt: skip
+    places = [(each.stack.name, each.stack.stage, each.number) for each in layers]
+    assert places == [("encoder", 0, 0), ("decoder", 0, 0), ("decoder", 0, 1), ("decoder", 1, 0)]
 
 
 def test_what_stands_beside_the_layers_under_their_number_belongs_to_them():
-    (first, second) = found(
-        ["m.h.0.up", "m.norms.0.weight", "m.h.1.up", "m.norms.1.weight"], "m.h.{layer}", "'norms.{layer}'"
-    )
-    assert set(second.shapes) == {"m.h.1.up", "m.norms.1.weight"}
+    names = [f"m.{place}.{number}.weight" for number in (0, 1) for place in ("h", "norms")]
+    (first, second) = found(names, "m.h.{layer}", "'norms.{layer}'")
+    assert set(second.shapes) == {"m.h.1.weight", "m.norms.1.weight"}
     assert (first.outside, first.find("norms.{layer}")) == ("m.", "m.norms.0.weight")
 
 
@@ -107,19 +95,23 @@ def test_only_matrices_of_the_width_of_the_stream_can_be_unclaimed():
 
 
 BLOCKS = "{down: 'down.{block}.attentions.{block}.blocks.{layer}', mid: 'mid.{block}.blocks.{layer}'}"
-UNET = (
-    "down.1.attentions.0.blocks.0",
-    "down.1.attentions.0.blocks.1",
-    "down.1.attentions.1.blocks.0",
-    "down.10.attentions.0.blocks.0",
-    "mid.0.blocks.0",
+UNET = [f"down.{block}.blocks.{layer}" for block, layer in (("1.attentions.0", 0), ("1.attentions.0", 1))]
+UNET += ["down.1.attentions.1.blocks.0", "down.10.attentions.0.blocks.0", "mid.0.blocks.0"]
+TWO = "['m.h.{layer}', 'h.{layer}']"
+
+
+@pytest.mark.parametrize(
+    ("names", "layers", "prefixes", "stacks"),
+    [
+        (["h.0.up", "m.h.0.up"], TWO, ["m.h.0"], 1),
+        (["h.0.up"], TWO, ["h.0"], 1),
+        ([*(f"{prefix}.up.weight" for prefix in UNET), "down.0.resnets.0.conv.weight"], BLOCKS, UNET, 4),
+    ],
+    ids=["the first of two", "the one that is there", "of blocks within each other only some have layers"],
 )
-
-
-def test_of_blocks_within_each_other_only_some_have_layers():
-    layers = found([*(f"{prefix}.up.weight" for prefix in UNET), "down.0.resnets.0.conv.weight"], BLOCKS)
-    assert [each.prefix for each in layers] == list(UNET)
-    assert len({each.stack for each in layers}) == 4
+def test_layers_stand_under_the_first_prefix_that_is_there(names, layers, prefixes, stacks):
+    layers = found(names, layers)
+    assert ([each.prefix for each in layers], len({each.stack for each in layers})) == (prefixes, stacks)
 
 
 MLP, BOTH = {"up": "up", "down": "down"}, ("up", "down")

@@ -128,21 +128,17 @@ def test_a_set_counts_only_where_the_layer_has_the_tensor_that_it_asks_for():
     assert refusal(layer(q=None), text) == "h.0 has no tensor conv or q"
 
 
-def test_where_null_is_in_a_list_a_layer_may_lack_the_branch():
+def test_where_null_is_in_a_list_a_layer_may_lack_the_branch_but_not_all_of_them():
     layout = bound(MIXED, layer(0, **LINEAR) | layer(1) | layer(2, **LINEAR) | layer(3))
     assert (layout.layers, layout.numbers("mlp"), layout.numbers("query_key")) == (4, (0, 1, 2, 3), (1, 3))
     assert (layout.without("mlp"), layout.without("value_output")) == ((), (0, 2))
     assert layout.paths == ("mlp", "mlp_gate", "value_output", "query_key")
-
-
-def test_a_path_that_no_layer_has_is_none():
     assert bound(MIXED, layer(0, **LINEAR)).paths == ("mlp", "mlp_gate")
     text = MIXED.replace("mlp: {", "mlp: [{").replace("down: down}", "down: down}, null]")
     dense = dict.fromkeys(("up", "gate", "down", "ln_2"))
     assert bound(text, layer(0, **dense)).paths == ("value_output", "query_key")
-    assert refusal(layer(0, **LINEAR, **dense, other=(3, WIDTH)), text) == (
-        "no layer has a branch that factorization tiny knows"
-    )
+    said = refusal(layer(0, **LINEAR, **dense, other=(3, WIDTH)), text)
+    assert said == "no layer has a branch that factorization tiny knows"
 
 
 BESIDE = """

@@ -12,7 +12,7 @@ import functools
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -225,10 +225,3 @@ def _difference(stream: torch.Tensor) -> float:
 
 def _alike(one: torch.Tensor, two: torch.Tensor) -> bool:
     return one.shape == two.shape and torch.allclose(one, two, rtol=1e-4, atol=1e-5 * float(one.abs().max()))
-
-
-def placed(said: Mapping[str, Any], place: tuple[str, ...], value: Any) -> Said:
-    """A configuration with another value at a place."""
-    changed = copy.deepcopy(dict(said))
-    functools.reduce(lambda within, key: within[key], place[:-1], changed)[place[-1]] = value
-    return changed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -127,6 +128,14 @@ def place(asked: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
     """Return where a dotted key stands in a request, and its last name."""
     *outer, last = key.split(".")
     return functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked), last
+
+
+def put(asked: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """Settings with another value at a place."""
+    changed = copy.deepcopy(dict(asked))
+    within, last = place(changed, ".".join(keys))
+    within[last] = value
+    return changed
 
 
 def _sections(angles: int) -> list[int]:

@@ -3,9 +3,8 @@
 import torch
 
 from tests.conformance.forms import WIDTH
-from tests.conformance.layouts import pretend
 from tests.conformance.models import FUNCTION, by_modules, tiny_model
-from tests.conformance.proving import names_said, names_unseen
+from tests.conformance.proving import names_said, names_unseen, pretend
 from tests.conformance.tiny import build_tiny_model
 
 

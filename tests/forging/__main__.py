@@ -19,9 +19,9 @@ import torch
 
 from hf_lineage.architecture.registry import listing
 from hf_lineage.architecture.schema import Factorization
-from tests.forging.formats import FORMATS
 from tests.forging.kinds import TURNS
 from tests.forging.search import classes, searched, subject
+from tests.forging.subject import FORMATS
 
 LONGEST = 120
 """Seconds of the processor that the cases of a class take at most, however busy the machine is."""

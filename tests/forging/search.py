@@ -16,10 +16,9 @@ from hf_lineage.errors import LineageError
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, required
 from tests.decoys import Tensors, made
-from tests.forging.formats import FORMATS
 from tests.forging.kinds import KINDS, TURNS
 from tests.forging.outputs import AT_WORK, EXACT, IDLE, SAME, moved, run, said_of, swap
-from tests.forging.subject import Case, Subject
+from tests.forging.subject import FORMATS, Case, Subject
 from tests.models import WEIGHTS
 
 MEMORY = Path("/dev/shm")

@@ -15,7 +15,7 @@ import torch
 from hf_lineage.architecture.registry import setting, unmet
 from hf_lineage.architecture.schema import Factorization, as_stacks
 from tests.conformance.forms import variants
-from tests.conformance.models import _asked, place, required, transformers
+from tests.conformance.models import _asked, put, required, transformers
 from tests.tensors.names import Loaded, loaded, module
 
 DEPTHS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "encoder_layers", "decoder_layers"}
@@ -49,14 +49,6 @@ def look(name: str, wanted: dict[str, Any], changed: Path = ()) -> Seen | None:
         return Seen(asked, loaded(module(name, wanted)), changed)
     except Exception:
         return None
-
-
-def put(wanted: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
-    """Settings with one more."""
-    asked = copy.deepcopy(wanted)
-    within, last = place(asked, ".".join(path))
-    within[last] = value
-    return asked
 
 
 def inside(said: Any, path: Path) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from hf_lineage.architecture.registry import factorizations, listing, settled, s
 from hf_lineage.architecture.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
 from tests.conformance.forms import variants
-from tests.conformance.layouts import LAYOUTS
 from tests.conformance.models import known_classes, required, tiny_model, transformers
+from tests.conformance.proving import LAYOUTS
 from tests.long import first_of
 from tests.tensors.explore import explored
 from tests.tensors.names import loaded, module, targets
