@@ -27,12 +27,11 @@ SLIGHT = 1e-4
 
 def begun(name: str, wanted: dict[str, Any]) -> list[Any]:
     """Return two tiny models of a class as its own code begins them, each with a seed of its own."""
-    return [_begun(name, wanted, seed) for seed in SEEDS]
-
-
-def _begun(name: str, wanted: dict[str, Any], seed: int) -> Any:
-    torch.manual_seed(seed)
-    return getattr(transformers, name)(tiny_config(name, wanted)).eval()
+    models = []
+    for seed in SEEDS:
+        torch.manual_seed(seed)
+        models.append(getattr(transformers, name)(tiny_config(name, wanted)).eval())
+    return models
 
 
 def claims_exchangeable(model: Any) -> bool:
