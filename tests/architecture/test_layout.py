@@ -92,10 +92,10 @@ def test_heads_are_counted_by_the_first_key_that_is_there_or_by_one_inside_anoth
             for heads in (None, 0, -4, "4", True, 4.0, [4])
         ),
         ("[n_head, num_attention_heads]", {}, "n_head", None),
-        *(
-            (INSIDE, config, INSIDE, None)
-            for config in ({}, {"text_config": None}, {"text_config": {}}, {INSIDE: HEADS})
-        ),
+        (INSIDE, {}, INSIDE, None),
+        (INSIDE, {"text_config": None}, INSIDE, None),
+        (INSIDE, {"text_config": {}}, INSIDE, None),
+        (INSIDE, {INSIDE: HEADS}, INSIDE, None),
     ],
 )
 def test_a_number_of_heads_that_is_none_is_refused(key, config, named, value):

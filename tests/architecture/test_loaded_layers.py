@@ -1,6 +1,7 @@
 """The rules on names and settings alone: which tensors are the layers, and what makes that unclear."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.conformance.forms import variants
 from tests.conformance.tiny import build_tiny_model
 
 FILES = {found.name: found for found in factorizations()}
+NO_LAYERS: tuple[Any, ...] = (0, -1, [], "", 2.0, True, {})
 CONFIG = {"num_hidden_layers": 2, "num_attention_heads": 4}
 
 
@@ -45,7 +47,7 @@ def test_as_many_layers_as_config_json_says_are_all_read(config):
     ("layers", "said", "message"),
     [
         *((layers, {}, rf"^config\.json says 2 layers and the weights hold {layers}: ") for layers in (1, 3, 4)),
-        *((2, {"num_hidden_layers": value}, "says 0 layers") for value in (0, -1, [], "", 2.0, True, {})),
+        *((2, {"num_hidden_layers": value}, "says 0 layers") for value in NO_LAYERS),
         (4, {"num_nextn_predict_layers": 1}, "config"),
     ],
 )

@@ -80,10 +80,12 @@ def readers(room: Path) -> dict[str, Reader]:
         "slices": [{"sources": [{"model": "org/base", "layer_range": [0, 2]}]}],
     }
 
-    def put(folder: Path, file: str, read: Callable[[RepoRef], Any], **allowed: bool) -> Callable[[bytes], Any]:
+    def put(
+        folder: Path, file: str, read: Callable[[RepoRef], Any], allow_pickle: bool = False
+    ) -> Callable[[bytes], Any]:
         def reading(content: bytes) -> Any:
             (folder / file).write_bytes(content)
-            return read(RepoRef("org/model", folder, **allowed))
+            return read(RepoRef("org/model", folder, allow_pickle=allow_pickle))
 
         return reading
 

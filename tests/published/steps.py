@@ -428,7 +428,7 @@ def makers_names(folder: Path) -> None:
 # Adapters and mixtures
 
 
-def only(folder: Path, shapes: Mapping[str, list[int]], beside: Mapping[str, torch.Tensor] = {}) -> None:
+def only(folder: Path, shapes: Mapping[str, Any], beside: Mapping[str, torch.Tensor] = {}) -> None:
     """An adapter of random tensors of these shapes, beside others."""
     random = torch.Generator().manual_seed(0)
     drawn = {name: torch.randn(shape, generator=random) for name, shape in shapes.items()}
