@@ -12,7 +12,8 @@ PARTS = ("gate", "up", "down")
 DENSE = {f"mlp.{role}_proj.weight" for role in PARTS}
 LLAMA = ATTENTION | NORMS | DENSE
 SPARSE = {f"mlp.experts.{expert}.{role}_proj.weight" for role in PARTS for expert in (0, 1)} | {"mlp.gate.weight"}
-QWEN = ATTENTION | NORMS | SPARSE | {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}
+INNER_NORMS = {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}
+QWEN = ATTENTION | NORMS | SPARSE | INNER_NORMS
 SHARED = {f"mlp.shared_expert.{role}_proj.weight" for role in PARTS}
 
 
@@ -26,14 +27,10 @@ def outside(known):
     return {name.removeprefix(f"{LAYER}.") for name in known.outside}
 
 
-def test_a_model_as_it_is_saved_is_all_that_its_class_builds():
-    for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN)):
+def test_a_model_as_it_is_saved_is_all_that_its_class_builds_under_its_prefix_or_none():
+    bare = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", {"embed_tokens.weight", "norm.weight"})
+    for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN), bare):
         assert (known.outside, known.unaccounted, known.missing, known.reservations) == (frozenset(), (), (), ())
-
-
-def test_the_layers_may_stand_under_the_prefix_of_the_class_or_without_it_and_not_elsewhere():
-    known = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", {"embed_tokens.weight", "norm.weight"})
-    assert (known.outside, known.missing) == (frozenset(), ())
     with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers fills all"):
         tensors_of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
 
@@ -42,10 +39,7 @@ def test_a_tensor_of_another_class_is_no_part_and_is_named():
     known = tensors_of("Qwen3MoeForCausalLM", QWEN | SHARED)
     assert outside(known) == SHARED
     assert known.unaccounted == tuple(sorted(f"{LAYER}.{name}" for name in SHARED))
-    assert outside(tensors_of("Qwen2MoeForCausalLM", QWEN | SHARED)) == {
-        "self_attn.q_norm.weight",
-        "self_attn.k_norm.weight",
-    }
+    assert outside(tensors_of("Qwen2MoeForCausalLM", QWEN | SHARED)) == INNER_NORMS
 
 
 @pytest.mark.parametrize(
@@ -81,8 +75,8 @@ def test_a_bias_counts_where_the_class_has_it(asked):
     assert outside(tensors_of("LlamaForCausalLM", LLAMA | biases, mlp_bias=asked)) == (set() if asked else biases)
     assert tensors_of("LlamaForCausalLM", LLAMA, mlp_bias=asked).missing == ()
     assert outside(tensors_of("Qwen2ForCausalLM", LLAMA | biases, mlp_bias=asked)) == biases
-    corrected = QWEN | {"mlp.gate.e_score_correction_bias"}
-    assert outside(tensors_of("Qwen3MoeForCausalLM", corrected)) == {"mlp.gate.e_score_correction_bias"}
+    correction = {"mlp.gate.e_score_correction_bias"}
+    assert outside(tensors_of("Qwen3MoeForCausalLM", QWEN | correction)) == correction
 
 
 def test_what_is_not_stored_is_made_up_at_random():

@@ -115,16 +115,12 @@ UNET = {"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30.0"}
 VIT = {"architecture": "vit_base_patch16_224", "num_classes": 1000}
 
 
-def test_a_class_of_diffusers_is_listed_with_the_name_of_its_library():
-    assert as_listed(UNET) == UNET | {"architectures": ["diffusers.UNet2DConditionModel"]}
-    assert lookup(as_listed(UNET))[1].name == "diffusers_unet"
-
-
 @pytest.mark.parametrize("name", ["vit_base_patch16_224", "vit_base_patch16_224.augreg_in21k_ft_in1k"])
-def test_an_architecture_of_timm_stands_for_a_class_and_its_settings_but_for_arguments(name):
+def test_another_library_is_listed_by_its_name_and_an_architecture_with_its_settings(name):
+    assert as_listed(UNET) == UNET | {"architectures": ["diffusers.UNet2DConditionModel"]}
     config = as_listed({"architecture": name})
     assert config == {"architecture": name, "architectures": ["timm.VisionTransformer"], "num_heads": 12, "depth": 12}
-    assert lookup(config)[1].name == "timm_vit"
+    assert [lookup(each)[1].name for each in (as_listed(UNET), config)] == ["diffusers_unet", "timm_vit"]
     arguments = {"depth": 6, "num_heads": 3, "img_size": 384, "architectures": ["LlamaForCausalLM"]}
     config = as_listed({"architecture": name, "model_args": arguments})
     assert (config["depth"], config["num_heads"], config["architectures"]) == (6, 3, ["timm.VisionTransformer"])

@@ -97,13 +97,8 @@ DAVIT = {
 }
 """For four stages, of which the last gives as many channels as a language model reads."""
 
-GROUPS = {
-    "depths": [2, 2],
-    "image_size": 48,
-    "patch_size": 4,
-    "num_group_tokens": [128, 8],
-    "num_output_groups": [128, 8],
-}
+GROUPS: dict[str, Any] = {"depths": [2, 2], "image_size": 48, "patch_size": 4}
+GROUPS |= {"num_group_tokens": [128, 8], "num_output_groups": [128, 8]}
 """For two stages, before tokens are grouped and after."""
 
 PHI4: dict[str, Any] = {
@@ -229,10 +224,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "MllamaForCausalLM MllamaTextModel": [{"cross_attention_layers": [1]}],
     "ModernBert": [{"local_attention": 1024}],
     "Moonshine": [
-        {
-            **{"encoder_num_hidden_layers": 2, "num_hidden_layers": 3},
-            **dict.fromkeys(("encoder_num_attention_heads", "num_key_value_heads"), HEADS),
-        }
+        {"encoder_num_hidden_layers": 2, "num_hidden_layers": 3}
+        | {"encoder_num_attention_heads": HEADS, "num_key_value_heads": HEADS}
     ],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
@@ -243,11 +236,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
     "Pix2Struct": [{"text_config": {"d_kv": 8}}],
     "ProphetNet": [
-        {
-            **{"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS},
-            **{"num_encoder_layers": 1, "num_encoder_attention_heads": HEADS},
-            "use_cache": False,
-        }
+        {"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS, "use_cache": False}
+        | {"num_encoder_layers": 1, "num_encoder_attention_heads": HEADS}
     ],
     "Pvt": [
         STAGES
