@@ -8,7 +8,6 @@ from tests.conformance.models import FUNCTION, by_modules, tiny_model
 from tests.conformance.proving import names_said, names_unseen, pretend
 from tests.conformance.tiny import build_tiny_model
 
-
 PLANTED = {"ignores": ("mlp.router",), "mlp": {"norm": ("planted", "post_attention_layernorm")}}
 
 
