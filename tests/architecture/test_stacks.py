@@ -42,9 +42,9 @@ def saved(name, folder, seed=0, **said):
     return str(folder)
 
 
-def noised(folder):
+def noised(folder, to):
     """A child: the same weights with a tenth of their size as noise."""
-    return str(fine_tuned(Path(folder), Path(f"{folder}-child")))
+    return str(fine_tuned(Path(folder), to))
 
 
 def verdict(base, candidate, **options):
@@ -56,14 +56,14 @@ def resnet(folder, **said):
     return saved("ResNetModel", folder, **RESNET | said)
 
 
-@pytest.fixture
-def base(tmp_path):
-    return resnet(tmp_path / "base")
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return resnet(tmp_path_factory.mktemp("base"))
 
 
-@pytest.fixture
-def other(tmp_path):
-    return resnet(tmp_path / "other", seed=1)
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    return resnet(tmp_path_factory.mktemp("other"), seed=1)
 
 
 def t5(folder):
@@ -94,8 +94,8 @@ def test_a_stage_has_its_own_width_and_no_branch_where_the_shortcut_has_weights(
 
 
 @pytest.mark.parametrize("recipe", [RECIPES["robust"], EXACT, replace(EXACT, probes=8)], ids=str)
-def test_models_of_unlike_widths_are_told_apart(base, other, recipe):
-    related, unrelated = (verdict(base, model, recipe=recipe) for model in (noised(base), other))
+def test_models_of_unlike_widths_are_told_apart(base, other, recipe, tmp_path):
+    related, unrelated = (verdict(base, model, recipe=recipe) for model in (noised(base, tmp_path / "child"), other))
     assert (related.code, unrelated.code) == ("inherited", "unrelated")
     comparison = related.evidence["mlp"].comparison
     assert not comparison.similarity[:3, 3:].any()
@@ -114,7 +114,7 @@ def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(base, oth
 def test_layers_of_unlike_widths_are_all_read_however_quick_it_is_to_be(tmp_path):
     said = {"hidden_sizes": [16, 24], "depths": [1, 11], "num_stages": 2}
     base, other = (saved("ConvNextModel", tmp_path / str(seed), seed, **said) for seed in (0, 1))
-    for model, code in ((noised(base), "inherited"), (other, "unrelated")):
+    for model, code in ((noised(base, tmp_path / "child"), "inherited"), (other, "unrelated")):
         found = verdict(base, model, budget="quick")
         assert (found.code, found.evidence["mlp"].analyses) == (code, 1)
         assert len(found.evidence["mlp"].layers[1]) == 12

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,10 +19,11 @@ import torch
 from torch import Tensor
 
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.layout import is_transposed
+from hf_lineage.architecture.registry import factorizations, slots
 from hf_lineage.architecture.schema import MatrixSet, as_sets
 from hf_lineage.signature.factors import matrix_products
-from tests.conformance.models import TINY
+from tests.conformance.models import TINY, put
 from tests.conformance.tiny import PLAIN
 from tests.decoys import Tensors
 from tests.forging.outputs import run
@@ -94,15 +94,11 @@ def _laid_out(
 ) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a set as its file lays them out, two of every expert."""
     roles = {"up": up, "gate": gate, "down": down}
-    named = {
-        name: (role,) for role, name in (("up", matrices.up), ("gate", matrices.gate), ("down", matrices.down)) if name
-    }
-    for name, packed in (*named.items(), *matrices.packed.items(), *matrices.interleaved.items()):
-        if not set(packed) <= roles.keys():
+    for name, slot in {slot.tensor: slot for slot in slots(matrices)}.items():
+        if not set(slot.roles) <= roles.keys():
             continue
-        tensor = torch.cat([roles[role] for role in packed])
-        if (name in matrices.transposed) != (subject.opened.layout.factorization.stored == "in_out"):
-            tensor = tensor.T
+        tensor = torch.cat([roles[role] for role in slot.roles])
+        tensor = tensor.T if is_transposed(subject.opened.layout.factorization, slot) else tensor
         stacked = "expert" in name and "{" not in name and "shared" not in name
         for expert in range(2) if "{expert}" in name else (0,):
             end = "" if stacked else ".weight"
@@ -256,11 +252,9 @@ def set_to(subject: Subject, random: Random) -> Case:
     place = (key,) if foreign else random.choice(places)
     value = random.choice(others) if foreign else functools.reduce(lambda within, part: within[part], place, config)
     new = _otherwise(value, random, _settings().get(place[-1], []))
-    settings: dict[str, Any] = json.loads(json.dumps(config))
-    functools.reduce(lambda within, part: within[part], place[:-1], settings)[place[-1]] = new
-    top = place[0]
+    settings = put(config, place, new)
     said = f"{case.said}; {'.'.join(place)}: {new!r} for {'nothing' if foreign else repr(value)}"
-    return Case(said, case.tensors, {top: settings[top]}, case.part)
+    return Case(said, case.tensors, {place[0]: settings[place[0]]}, case.part)
 
 
 def _places(config: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

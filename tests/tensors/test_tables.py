@@ -169,7 +169,15 @@ def test_a_set_that_a_class_does_not_build_is_no_part_of_a_model_whichever_class
 
 @pytest.mark.parametrize(
     "name",
-    first_of(["Dinov2WithRegistersModel", "Qwen3MoeForCausalLM", "JambaForCausalLM", "GraniteMoeHybridForCausalLM"]),
+    first_of(
+        [
+            "PhiForCausalLM",
+            "Dinov2WithRegistersModel",
+            "Qwen3MoeForCausalLM",
+            "JambaForCausalLM",
+            "GraniteMoeHybridForCausalLM",
+        ]
+    ),
 )
 def test_the_tables_hold_under_every_setting_that_was_changed(name):
     (listed,) = listing(name)
