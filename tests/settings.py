@@ -26,9 +26,9 @@ from hf_lineage.architecture.config_checks import bounded_keys
 from hf_lineage.architecture.loaded_layers import ALIASES
 from hf_lineage.architecture.registry import factorizations
 from hf_lineage.architecture.schema import Factorization
-from tests.conformance.effects import BUILDS, DROWNED, FAILS, OFF, SAME, Tried, placed
+from tests.conformance.effects import BUILDS, DROWNED, FAILS, OFF, SAME, Tried
 from tests.conformance.forms import variants
-from tests.conformance.models import required, transformers
+from tests.conformance.models import put, required, transformers
 
 TABLE = Path("registry/loading/settings.json")
 FOUND = Path(tempfile.gettempdir()) / f"settings-{transformers.__version__}.jsonl"
@@ -108,7 +108,7 @@ def tried(tiny: Tried, known: Collection[str]) -> dict[str, list[Any]]:
     for place, value in settings(tiny.said, known):
         outcomes: list[tuple[Any, str]] = []
         for other in others(value, words):
-            said = placed(tiny.said, place, other)
+            said = put(tiny.said, place, other)
             if other == value or tiny.unread(place, said):
                 continue
             counts = _number(value) and other is not None

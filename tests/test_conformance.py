@@ -34,9 +34,8 @@ from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
 from tests.conformance.diffusers import KINDS, build_diffuser
 from tests.conformance.forms import variants
-from tests.conformance.layouts import LAYOUTS, pretend
 from tests.conformance.models import known_classes, required
-from tests.conformance.proving import faults, names_said, names_unseen
+from tests.conformance.proving import LAYOUTS, faults, names_said, names_unseen, pretend
 from tests.conformance.tables import adds_fixed_table, begun, claims_exchangeable, under_switches
 from tests.conformance.timm import FAMILIES, build_timm, library, measured
 from tests.conformance.tiny import TinyModel, build_tiny_model, read_back, runner, sample

@@ -10,9 +10,8 @@ from hf_lineage.architecture.layout import bind
 from hf_lineage.errors import CheckpointError
 from tests.conformance import rules
 from tests.conformance.forms import variants
-from tests.conformance.layouts import pretend
 from tests.conformance.models import required
-from tests.conformance.proving import deviations
+from tests.conformance.proving import deviations, pretend
 from tests.conformance.tiny import TinyModel, build_tiny_model
 
 

@@ -20,10 +20,10 @@ from hf_lineage.checking import by_units
 from hf_lineage.evidence import inherited
 from hf_lineage.source import differences
 from hf_lineage.source import headers as opened
-from tests.forging.formats import FORMATS
 from tests.forging.kinds import TURNS
 from tests.forging.outputs import AT_WORK, BROKEN, IDLE, moved, said_of, sound
 from tests.forging.search import classes, searched, subject
+from tests.forging.subject import FORMATS
 
 CLASSES = 34
 """Of so many factorizations a class is tried, with so many cases."""

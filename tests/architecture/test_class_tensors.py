@@ -5,23 +5,15 @@ from hf_lineage.architecture.registry import lookup
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
 LAYER = "model.layers.0"
-
 ATTENTION = {f"self_attn.{role}_proj.weight" for role in "qkvo"}
-
 NORMS = {"input_layernorm.weight", "post_attention_layernorm.weight"}
-
 BESIDE = {"model.embed_tokens.weight", "model.norm.weight"}
-
 PARTS = ("gate", "up", "down")
-
 DENSE = {f"mlp.{role}_proj.weight" for role in PARTS}
-
 LLAMA = ATTENTION | NORMS | DENSE
-
 SPARSE = {f"mlp.experts.{expert}.{role}_proj.weight" for role in PARTS for expert in (0, 1)} | {"mlp.gate.weight"}
-
-QWEN = ATTENTION | NORMS | SPARSE | {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}
-
+INNER_NORMS = {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}
+QWEN = ATTENTION | NORMS | SPARSE | INNER_NORMS
 SHARED = {f"mlp.shared_expert.{role}_proj.weight" for role in PARTS}
 
 
@@ -35,18 +27,10 @@ def outside(known):
     return {name.removeprefix(f"{LAYER}.") for name in known.outside}
 
 
-def test_a_model_as_it_is_saved_is_all_that_its_class_builds():
-    for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN)):
+def test_a_model_as_it_is_saved_is_all_that_its_class_builds_under_its_prefix_or_none():
+    bare = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", {"embed_tokens.weight", "norm.weight"})
+    for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN), bare):
         assert (known.outside, known.unaccounted, known.missing, known.reservations) == (frozenset(), (), (), ())
-
-
-def test_the_layers_may_stand_under_the_prefix_of_the_class_or_without_it():
-    bare = {"embed_tokens.weight", "norm.weight"}
-    known = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", bare)
-    assert (known.outside, known.missing) == (frozenset(), ())
-
-
-def test_a_class_with_its_layers_elsewhere_loads_nothing():
     with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers fills all"):
         tensors_of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
 
@@ -55,10 +39,7 @@ def test_a_tensor_of_another_class_is_no_part_and_is_named():
     known = tensors_of("Qwen3MoeForCausalLM", QWEN | SHARED)
     assert outside(known) == SHARED
     assert known.unaccounted == tuple(sorted(f"{LAYER}.{name}" for name in SHARED))
-    assert outside(tensors_of("Qwen2MoeForCausalLM", QWEN | SHARED)) == {
-        "self_attn.q_norm.weight",
-        "self_attn.k_norm.weight",
-    }
+    assert outside(tensors_of("Qwen2MoeForCausalLM", QWEN | SHARED)) == INNER_NORMS
 
 
 @pytest.mark.parametrize(
@@ -94,8 +75,8 @@ def test_a_bias_counts_where_the_class_has_it(asked):
     assert outside(tensors_of("LlamaForCausalLM", LLAMA | biases, mlp_bias=asked)) == (set() if asked else biases)
     assert tensors_of("LlamaForCausalLM", LLAMA, mlp_bias=asked).missing == ()
     assert outside(tensors_of("Qwen2ForCausalLM", LLAMA | biases, mlp_bias=asked)) == biases
-    corrected = QWEN | {"mlp.gate.e_score_correction_bias"}
-    assert outside(tensors_of("Qwen3MoeForCausalLM", corrected)) == {"mlp.gate.e_score_correction_bias"}
+    correction = {"mlp.gate.e_score_correction_bias"}
+    assert outside(tensors_of("Qwen3MoeForCausalLM", QWEN | correction)) == correction
 
 
 def test_what_is_not_stored_is_made_up_at_random():
@@ -173,19 +154,26 @@ def test_a_condition_is_answered_for_every_layer(condition, config, answers):
     assert [holds(condition, config, layer, 4) for layer in range(4)] == answers
 
 
-def test_an_inner_key_is_found_and_null_is_said():
-    assert value_of({"text_config": {"n": 2}}, ["text_config.n"], 5) == 2
-    assert value_of({"text_config": {"n": None}}, ["text_config.n"], 5) is None
-    assert value_of({"text_config": 3}, ["text_config.n"], 5) == 5
+@pytest.mark.parametrize(("said", "value"), [({"n": 2}, 2), ({"n": None}, None), (3, 5)])
+def test_an_inner_key_is_found_and_null_is_said(said, value):
+    assert value_of({"text_config": said}, ["text_config.n"], 5) == value
 
 
-def test_what_nobody_knows_is_unknown_and_decides_nothing_that_is_decided_elsewhere():
-    maybe = ["maybe"]
-    assert holds(maybe, {}, 0, 1) is None
-    assert holds(["not", maybe], {}, 0, 1) is None
-    assert holds(["all", maybe, ["any"]], {}, 0, 1) is False
-    assert holds(["any", maybe, ["all"]], {}, 0, 1) is True
-    assert holds(["all", maybe, ["all"]], {}, 0, 1) is None
+MAYBE = ["maybe"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        (MAYBE, None),
+        (["not", MAYBE], None),
+        (["all", MAYBE, ["any"]], False),
+        (["any", MAYBE, ["all"]], True),
+        (["all", MAYBE, ["all"]], None),
+    ],
+)
+def test_what_nobody_knows_is_unknown_and_decides_nothing_that_is_decided_elsewhere(condition, answer):
+    assert holds(condition, {}, 0, 1) is answer
 
 
 @pytest.mark.parametrize("value", [None, True, -1, 0, 2.5, float("nan"), "x", [], [[]], {}, {"a": 1}, 10**400])

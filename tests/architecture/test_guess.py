@@ -4,14 +4,16 @@ Known names are found under any module, if their sizes could go together. Layers
 untrusted names are never taken for one.
 """
 
+import msgspec
 import pytest
 
 from hf_lineage.architecture.guess import branches, candidates, find_groups, norms, patterns
 from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.schema import Branches, Factorization, MatrixSet
+from hf_lineage.architecture.schema import ATTENTION_ROLES, Factorization
 
 WIDTH, HIDDEN = 4, 6
 READER, WRITER, SQUARE, GAIN = (HIDDEN, WIDTH), (WIDTH, HIDDEN), (WIDTH, WIDTH), (WIDTH,)
+FEEDFORWARD = ("pre_feedforward_layernorm", "post_feedforward_layernorm")
 ATTENTION = {"mixer.wq": SQUARE, "mixer.wk": SQUARE, "mixer.wv": SQUARE, "mixer.wo": SQUARE}
 
 
@@ -29,16 +31,14 @@ def guessed(layer, *others, known=()):
 @pytest.mark.parametrize(
     "names",
     [
-        ("wq", "wk", "wv", "wo"),
-        ("q", "k", "v", "o"),
-        ("to_q", "to_k", "to_v", "to_out"),
-        ("query_proj", "key_proj", "value_proj", "proj"),
-        ("self.query", "self.key", "self.value", "out.dense"),
+        *("wq wk wv wo", "q k v o", "to_q to_k to_v to_out", "query_proj key_proj value_proj proj"),
+        "self.query self.key self.value out.dense",
     ],
 )
 def test_attention_is_guessed_by_its_letters(names):
-    found = guessed({f"x.{name}": SQUARE for name in names})["attention"]
-    assert found == [dict(zip(("query", "key", "value", "output"), (f"x.{name}" for name in names), strict=True))]
+    stored = [f"x.{name}" for name in names.split()]
+    found = guessed(dict.fromkeys(stored, SQUARE))["attention"]
+    assert found == [dict(zip(ATTENTION_ROLES, stored, strict=True))]
 
 
 @pytest.mark.parametrize(
@@ -61,43 +61,41 @@ def test_what_could_be_anything_is_not_guessed(layer):
     assert "mlp" not in guessed(ATTENTION | layer)
 
 
-def test_layers_without_a_branch_are_said_to_have_none():
+def test_layers_without_a_branch_have_none_and_known_names_come_before_letters_and_sizes():
     mlp = {"x.a": READER, "x.b": WRITER}
     assert guessed(ATTENTION | mlp, mlp)["attention"][-1] is None
-
-
-def test_known_names_come_before_letters_and_sizes():
     layer = ATTENTION | {"mlp.gate_proj": READER, "mlp.up_proj": READER, "mlp.down_proj": WRITER}
     said = {"up": "mlp.up_proj", "gate": "mlp.gate_proj", "down": "mlp.down_proj"}
     assert guessed(layer, known=factorizations())["mlp"] == [said]
 
 
-class TestNorms:
-    def test_those_of_the_file_that_covers_most_are_taken(self):
-        sandwich = dict.fromkeys(
-            (
-                *("input_layernorm", "post_attention_layernorm"),
-                *("pre_feedforward_layernorm", "post_feedforward_layernorm"),
-            ),
-            GAIN,
-        )
-        assert norms(stack(ATTENTION | sandwich), factorizations()) == {
-            "mlp": {"norm": "pre_feedforward_layernorm", "output_norm": "post_feedforward_layernorm"},
-            "attention": {"norm": "input_layernorm", "output_norm": "post_attention_layernorm"},
-        }
-
-    def test_unknown_ones_are_guessed_by_what_they_are_called(self):
-        found = norms(stack(ATTENTION | {"norm_att": GAIN, "norm_ffn": GAIN, "mixer.q_norm": GAIN}), ())
-        assert found == {"attention": {"norm": "norm_att"}, "mlp": {"norm": "norm_ffn"}}
-
-    def test_a_single_one_is_read_by_both(self):
-        found = norms(stack(ATTENTION | {"ln": GAIN}), ())
-        assert found == {"attention": {"norm": "ln"}, "mlp": {"norm": "ln"}}
-
-    def test_one_that_some_layers_lack_is_optional(self):
-        both = {"input_layernorm": GAIN, "post_attention_layernorm": GAIN}
-        found = norms(stack(ATTENTION | both, ATTENTION | {"post_attention_layernorm": GAIN}), factorizations())
-        assert found["attention"] == {"norm": ["input_layernorm", None]}
+@pytest.mark.parametrize(
+    ("layers", "files", "said"),
+    [
+        (
+            [dict.fromkeys(("input_layernorm", "post_attention_layernorm", *FEEDFORWARD), GAIN)],
+            factorizations(),
+            {
+                "mlp": {"norm": FEEDFORWARD[0], "output_norm": FEEDFORWARD[1]},
+                "attention": {"norm": "input_layernorm", "output_norm": "post_attention_layernorm"},
+            },
+        ),
+        (
+            [{"norm_att": GAIN, "norm_ffn": GAIN, "mixer.q_norm": GAIN}],
+            (),
+            {"attention": {"norm": "norm_att"}, "mlp": {"norm": "norm_ffn"}},
+        ),
+        ([{"ln": GAIN}], (), {"attention": {"norm": "ln"}, "mlp": {"norm": "ln"}}),
+        (
+            [{"input_layernorm": GAIN, "post_attention_layernorm": GAIN}, {"post_attention_layernorm": GAIN}],
+            factorizations(),
+            {"attention": {"norm": ["input_layernorm", None]}, "mlp": {"norm": "post_attention_layernorm"}},
+        ),
+    ],
+    ids=["of the file that covers most", "by what they are called", "one for both", "one that some layers lack"],
+)
+def test_norms_are_those_of_a_file_or_guessed(layers, files, said):
+    assert norms(stack(*(ATTENTION | layer for layer in layers)), files) == said
 
 
 MATRIX = (4, 4)
@@ -113,25 +111,28 @@ def test_the_stack_with_the_most_matrices_comes_first():
     assert found[0].tensors == {"a": MATRIX, "b": MATRIX}
 
 
-def test_numbers_with_a_gap_are_no_layers():
-    assert find_groups({"h.0.a": MATRIX, "h.2.a": MATRIX}) == ()
-
-
-def test_experts_stand_for_one_and_modules_in_a_row_do_not():
-    (found,) = find_groups(shapes("h.{n}.ffn.0.w", "h.{n}.ffn.1.w", "h.{n}.seq.0.w", "h.{n}.seq.2.v"))
-    assert list(found.tensors) == ["ffn.{expert}.w", "seq.0.w", "seq.2.v"]
-
-
-def test_layers_of_several_kinds_are_told_apart():
-    dense, routed = shapes("h.{n}.up", layers=1), {"h.1.experts.0.up": MATRIX, "h.1.experts.1.up": MATRIX}
-    (found,) = find_groups(dense | routed)
-    assert [list(kind) for kind in found.kinds] == [["up"], ["experts.{expert}.up"]]
+@pytest.mark.parametrize(
+    ("stored", "kinds"),
+    [
+        ({"h.0.a": MATRIX, "h.2.a": MATRIX}, []),
+        (
+            shapes("h.{n}.ffn.0.w", "h.{n}.ffn.1.w", "h.{n}.seq.0.w", "h.{n}.seq.2.v"),
+            [["ffn.{expert}.w", "seq.0.w", "seq.2.v"]],
+        ),
+        (
+            shapes("h.{n}.up", layers=1) | {"h.1.experts.0.up": MATRIX, "h.1.experts.1.up": MATRIX},
+            [["up"], ["experts.{expert}.up"]],
+        ),
+    ],
+    ids=["a gap", "experts stand for one and modules in a row do not", "layers of several kinds"],
+)
+def test_layers_are_found_by_their_numbers(stored, kinds):
+    assert [list(kind) for group in find_groups(stored) for kind in group.kinds] == kinds
 
 
 def test_the_width_is_what_matrices_have_in_common():
-    readers = {f"h.{n}.{name}": shape for n in range(2) for name, shape in {"q": (8, 4), "up": (16, 4)}.items()}
-    writers = {f"h.{n}.{name}": shape for n in range(2) for name, shape in {"o": (4, 8), "norm": (4,)}.items()}
-    (found,) = find_groups(readers | writers)
+    sizes = {"q": (8, 4), "up": (16, 4), "o": (4, 8), "norm": (4,)}
+    (found,) = find_groups({f"h.{n}.{name}": shape for n in range(2) for name, shape in sizes.items()})
     assert (found.width, found.gains) == (4, ["norm"])
 
 
@@ -140,14 +141,10 @@ def test_names_that_no_registry_file_could_say_make_no_layers(name):
     assert find_groups(shapes(name)) == ()
 
 
-def known(name="one", **sets):
-    plain = {
-        "mlp": MatrixSet(up="mlp.fc1", down="mlp.fc2"),
-        "attention": MatrixSet(query="q", key="k", value="v", output="o"),
-    }
-    return Factorization(
-        name=name, classes=(), layers="h.{layer}", normalization="rms_norm", branches=Branches(**plain | sets)
-    )
+def known(**sets):
+    plain = {"mlp": {"up": "mlp.fc1", "down": "mlp.fc2"}, "attention": {role: role[0] for role in ATTENTION_ROLES}}
+    said = {"name": "one", "classes": [], "layers": "h.{layer}", "normalization": "rms_norm", "branches": plain | sets}
+    return msgspec.convert(said, Factorization)
 
 
 def found(shapes, *files):
@@ -155,12 +152,9 @@ def found(shapes, *files):
     return list(candidates(free, shapes, WIDTH, patterns(files)))
 
 
-def test_a_pattern_is_found_under_another_module():
+def test_a_pattern_is_found_under_another_module_and_the_names_of_a_file_outrank_it():
     (mlp,) = found({"ffn.fc1": (HIDDEN, WIDTH), "ffn.fc2": (WIDTH, HIDDEN)}, known())
     assert (mlp.kind, mlp.yaml_set) == ("mlp", {"up": "ffn.fc1", "down": "ffn.fc2"})
-
-
-def test_the_names_of_a_file_outrank_those_under_another_module():
     both = {f"{module}.{name}": (WIDTH, WIDTH) for module in ("ffn", "mlp") for name in ("fc1", "fc2")}
     best = max(found(both, known()), key=lambda each: each.rank)
     assert best.yaml_set == {"up": "mlp.fc1", "down": "mlp.fc2"}
@@ -172,7 +166,7 @@ def test_sizes_that_cannot_go_together_are_no_candidate():
 
 
 def test_what_stands_beside_a_layer_makes_a_pattern_only_without_its_number():
-    beside = known(mlp=MatrixSet(up="ffns.{layer}.lin1", down="ffns.{layer}.lin2"))
-    spread = known(mlp=MatrixSet(up="lin1.{layer}.a", down="lin2.{layer}.a"))
+    beside = known(mlp={"up": "ffns.{layer}.lin1", "down": "ffns.{layer}.lin2"})
+    spread = known(mlp={"up": "lin1.{layer}.a", "down": "lin2.{layer}.a"})
     assert patterns([beside])[0].yaml_set == {"up": "lin1", "down": "lin2"}
     assert [each.kind for each in patterns([spread])] == ["attention"]

@@ -16,6 +16,9 @@ branches:
 """
 
 
+STACKS = "{encoder: 'e.{layer}', decoder: 'd.{stage}.{layer}'}"
+
+
 def shapes(*names):
     return dict.fromkeys(names, (4, 4))
 
@@ -24,8 +27,9 @@ def found(names, layers="h.{layer}", norm="ln"):
     return find_layers(factorization(PLAIN.format(layers=layers, norm=norm)), shapes(*names))
 
 
-def layer(*names, prefix="h.3", outside=""):
-    return Layer(Stack("", 0), 3, prefix, outside, shapes(*names))
+def layer(*names, outside="", **others):
+    own = {f"h.3.{name}": shape for name, shape in others.items()}
+    return Layer(Stack("", 0), 3, "h.3", outside, shapes(*names) | own)
 
 
 def test_every_layer_has_its_own_tensors_in_the_order_of_its_number():
@@ -36,44 +40,30 @@ def test_every_layer_has_its_own_tensors_in_the_order_of_its_number():
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("names", "layers", "message"),
     [
-        (["h.0.up", "h.2.up"], "the weights have no layer 1 but layer 2; have the weights saved again"),
-        (["h.1.up"], "the weights have no layer 0 but layer 1"),
-        (["h.999999.up", "h.0.up"], "the weights have no layer 1 but layer 999999"),
+        (["h.0.up", "h.2.up"], "h.{layer}", "the weights have no layer 1 but layer 2; have the weights saved again"),
+        (["h.1.up"], "h.{layer}", "the weights have no layer 0 but layer 1"),
+        (["h.999999.up", "h.0.up"], "h.{layer}", "the weights have no layer 1 but layer 999999"),
+        (["d.1.0.up", "e.0.up"], STACKS, "the weights have no stage 0 but stage 1"),
+        (["h.0000000.up", "h.1234567.up"], "h.{layer}", r"no tensor is named like h\.{layer}, as factorization tiny "),
     ],
 )
-def test_a_gap_is_named(names, message):
+def test_a_gap_is_named_and_a_number_too_long_to_count_is_none(names, layers, message):
     with pytest.raises(CheckpointError, match=message):
-        found(names)
-
-
-def test_a_number_too_long_to_count_is_none():
-    with pytest.raises(CheckpointError, match=r"no tensor is named like h\.{layer}, as factorization tiny expects"):
-        found(["h.0000000.up", "h.1234567.up"])
-
-
-def test_of_several_prefixes_the_first_that_is_there_counts():
-    both = "['m.h.{layer}', 'h.{layer}']"
-    assert [each.prefix for each in found(["h.0.up", "m.h.0.up"], both)] == ["m.h.0"]
-    assert [each.prefix for each in found(["h.0.up"], both)] == ["h.0"]
+        found(names, layers)
 
 
 def test_stacks_follow_one_another_and_stages_within_them():
-    stacks = "{encoder: 'e.{layer}', decoder: 'd.{stage}.{layer}'}"
-    layers = found(["d.1.0.up", "d.0.0.up", "d.0.1.up", "e.0.up"], stacks)
-    assert [(each.stack.name, each.stack.stage, each.number) for each in layers] == [
-        ("encoder", 0, 0), ("decoder", 0, 0), ("decoder", 0, 1), ("decoder", 1, 0),
-    ]  # fmt: skip
-    with pytest.raises(CheckpointError, match="the weights have no stage 0 but stage 1"):
-        found(["d.1.0.up", "e.0.up"], stacks)
+    layers = found(["d.1.0.up", "d.0.0.up", "d.0.1.up", "e.0.up"], STACKS)
+    places = [(each.stack.name, each.stack.stage, each.number) for each in layers]
+    assert places == [("encoder", 0, 0), ("decoder", 0, 0), ("decoder", 0, 1), ("decoder", 1, 0)]
 
 
 def test_what_stands_beside_the_layers_under_their_number_belongs_to_them():
-    (first, second) = found(
-        ["m.h.0.up", "m.norms.0.weight", "m.h.1.up", "m.norms.1.weight"], "m.h.{layer}", "'norms.{layer}'"
-    )
-    assert set(second.shapes) == {"m.h.1.up", "m.norms.1.weight"}
+    names = [f"m.{place}.{number}.weight" for number in (0, 1) for place in ("h", "norms")]
+    (first, second) = found(names, "m.h.{layer}", "'norms.{layer}'")
+    assert set(second.shapes) == {"m.h.1.weight", "m.norms.1.weight"}
     assert (first.outside, first.find("norms.{layer}")) == ("m.", "m.norms.0.weight")
 
 
@@ -95,22 +85,9 @@ def test_experts_are_counted_over_all_names_without_a_gap():
 
 
 def test_only_matrices_of_the_width_of_the_stream_can_be_unclaimed():
-    here = Layer(
-        Stack("", 0),
-        3,
-        "h.3",
-        "",
-        {
-            "h.3.up": (8, 4),
-            "h.3.other": (8, 4),
-            "h.3.vector": (4,),
-            "h.3.narrow": (8, 5),
-            "h.3.stack": (2, 8, 4),
-            "h.3.kernel": (8, 5, 4, 4),
-            "h.3.conv": (8, 4, 3, 3),
-            "h.3.router.0.weight": (8, 4),
-            "h.3.skip.this": (4, 4),
-        },
+    here = layer(
+        **{"up": (8, 4), "other": (8, 4), "vector": (4,), "narrow": (8, 5), "stack": (2, 8, 4), "kernel": (8, 5, 4, 4)},
+        **{"conv": (8, 4, 3, 3), "router.0.weight": (8, 4), "skip.this": (4, 4)},
     )
     ignores = ("router.{expert}", "skip.*")
     assert list(here.unclaimed(4, {"h.3.up"}, ignores)) == ["h.3.other", "h.3.stack", "h.3.conv"]
@@ -118,50 +95,47 @@ def test_only_matrices_of_the_width_of_the_stream_can_be_unclaimed():
 
 
 BLOCKS = "{down: 'down.{block}.attentions.{block}.blocks.{layer}', mid: 'mid.{block}.blocks.{layer}'}"
-UNET = (
-    "down.1.attentions.0.blocks.0",
-    "down.1.attentions.0.blocks.1",
-    "down.1.attentions.1.blocks.0",
-    "down.10.attentions.0.blocks.0",
-    "mid.0.blocks.0",
+UNET = [f"down.{block}.blocks.{layer}" for block, layer in (("1.attentions.0", 0), ("1.attentions.0", 1))]
+UNET += ["down.1.attentions.1.blocks.0", "down.10.attentions.0.blocks.0", "mid.0.blocks.0"]
+TWO = "['m.h.{layer}', 'h.{layer}']"
+
+
+@pytest.mark.parametrize(
+    ("names", "layers", "prefixes", "stacks"),
+    [
+        (["h.0.up", "m.h.0.up"], TWO, ["m.h.0"], 1),
+        (["h.0.up"], TWO, ["h.0"], 1),
+        ([*(f"{prefix}.up.weight" for prefix in UNET), "down.0.resnets.0.conv.weight"], BLOCKS, UNET, 4),
+    ],
+    ids=["the first of two", "the one that is there", "of blocks within each other only some have layers"],
 )
+def test_layers_stand_under_the_first_prefix_that_is_there(names, layers, prefixes, stacks):
+    layers = found(names, layers)
+    assert ([each.prefix for each in layers], len({each.stack for each in layers})) == (prefixes, stacks)
 
 
-def test_of_blocks_within_each_other_only_some_have_layers():
-    layers = found([*(f"{prefix}.up.weight" for prefix in UNET), "down.0.resnets.0.conv.weight"], BLOCKS)
-    assert [each.prefix for each in layers] == list(UNET)
-    assert len({each.stack for each in layers}) == 4
+MLP, BOTH = {"up": "up", "down": "down"}, ("up", "down")
 
 
-MLP = {"up": "up", "down": "down"}
-
-
-def sets(*said, stack="", names=("up", "down")):
+def sets(*said, names=BOTH):
     """The sets that a layer of these tensors has, of sets as a registry file says them; None for one it may lack."""
     declared = tuple(None if each is None else msgspec.convert(each, MatrixSet) for each in said)
-    here = Layer(Stack(stack, 0), 0, "h.0", "", {f"h.0.{name}": (4, 4) for name in names})
+    here = Layer(Stack("", 0), 0, "h.0", "", shapes(*(f"h.0.{name}" for name in names)))
     return find_sets(declared[0] if len(declared) == 1 and declared[0] else declared, here)
-
-
-def stored(found):
-    return {role: slot.tensor for role, slot in found.slots.items()}
 
 
 def test_a_set_is_of_layers_that_have_what_it_asks_for_and_lack_what_it_excludes():
     special = MLP | {"where": "marker", "unless": ["shortcut", "other"]}
     assert sets(special, None) == ()
-    assert len(sets(special, None, names=["up", "down", "marker"])) == 1
-    assert sets(special, None, names=["up", "down", "marker", "other"]) == ()
+    assert len(sets(special, None, names=[*BOTH, "marker"])) == 1
+    assert sets(special, None, names=[*BOTH, "marker", "other"]) == ()
 
 
 @pytest.mark.parametrize("kind", ["norm", "output_norm", "inner_norm"])
 def test_of_several_names_the_first_on_disk_counts_and_null_lets_it_be_absent(kind):
     both = MLP | {kind: ["a", "b", None]}
-    assert [getattr(sets(both, names=["up", "down", *more])[0], kind) for more in (["b", "a"], ["b"], [])] == [
-        "h.0.a",
-        "h.0.b",
-        None,
-    ]
+    for more, first in ((["b", "a"], "h.0.a"), (["b"], "h.0.b"), ([], None)):
+        assert getattr(sets(both, names=[*BOTH, *more])[0], kind) == first
     with pytest.raises(CheckpointError, match=r"h\.0 has no norm a or b"):
         sets(MLP | {kind: ["a", "b"]})
 
@@ -176,8 +150,7 @@ def test_a_bias_stands_beside_its_matrix_under_one_of_the_usual_names(matrix, bi
 
 def test_a_running_variance_is_that_of_a_norm_between_a_latent_and_its_matrix_too():
     latent = {"query": "q", "key": "k", "value": "v", "output": "o", "latent": {"k": ["down", "ln"]}}
-    names = ["q", "k", "v", "o", "down", "ln.weight", "ln.running_var"]
-    (found,) = sets(latent, names=names)
+    (found,) = sets(latent, names=["q", "k", "v", "o", "down", "ln.weight", "ln.running_var"])
     assert found.variances == {"h.0.ln.weight": "h.0.ln.running_var"}
     assert found.slots["key"].tensors == ("h.0.k", "h.0.down", "h.0.ln.weight")
 

@@ -13,6 +13,8 @@ from hf_lineage.errors import CheckpointError
 
 WIDTH, HIDDEN, HEADS, SIZE = 8, 12, 4, 3
 CONFIG = {"num_attention_heads": HEADS}
+LINEAR = dict.fromkeys(("q", "k", "v", "o", "ln_1"))
+"""The tensors that a layer without attention lacks."""
 
 PLAIN = """
 layers: h.{layer}
@@ -34,26 +36,21 @@ def factorization(text: str) -> Factorization:
 def layer(number: int = 0, /, **others: Any) -> dict[str, tuple[int, ...]]:
     """The shapes of one layer; `others` are put in their place, or taken out."""
     shapes: dict[str, Any] = {
-        "ln_1": (WIDTH,),
-        "ln_2": (WIDTH,),
-        "up": (HIDDEN, WIDTH),
-        "gate": (HIDDEN, WIDTH),
-        "down": (WIDTH, HIDDEN),
-        "q": (HEADS * SIZE, WIDTH),
-        "k": (2 * SIZE, WIDTH),
-        "v": (2 * SIZE, WIDTH),
-        "o": (WIDTH, HEADS * SIZE),
+        **dict.fromkeys(("ln_1", "ln_2"), (WIDTH,)),
+        **dict.fromkeys(("up", "gate"), (HIDDEN, WIDTH)),
+        **dict.fromkeys(("k", "v"), (2 * SIZE, WIDTH)),
+        **{"down": (WIDTH, HIDDEN), "q": (HEADS * SIZE, WIDTH), "o": (WIDTH, HEADS * SIZE)},
     } | others
     return {f"h.{number}.{name}.weight": shape for name, shape in shapes.items() if shape is not None}
 
 
-def bound(text: str = PLAIN, shapes: dict[str, tuple[int, ...]] | None = None, **config: Any) -> Layout:
-    return bind(factorization(text), layer() if shapes is None else shapes, CONFIG | config)
+def bound(text: str = PLAIN, shapes: dict[str, tuple[int, ...]] | None = None, config: Any = None) -> Layout:
+    return bind(factorization(text), layer() if shapes is None else shapes, CONFIG if config is None else config)
 
 
-def refusal(shapes: dict[str, tuple[int, ...]], text: str = PLAIN, **config: Any) -> str:
+def refusal(shapes: dict[str, tuple[int, ...]], text: str = PLAIN, config: Any = None) -> str:
     with pytest.raises(CheckpointError) as refused:
-        bound(text, shapes, **config)
+        bound(text, shapes, config)
     return str(refused.value)
 
 
@@ -72,33 +69,44 @@ def test_the_gate_path_is_there_only_where_every_set_has_a_gate():
     assert bound(PLAIN.replace("gate: gate, ", "")).paths == ("mlp", "value_output", "query_key")
 
 
-@pytest.mark.parametrize("heads", [None, 0, -4, "4", True, 4.0, [4]])
-def test_a_number_of_heads_that_is_none_is_refused(heads):
-    assert refusal(layer(), num_attention_heads=heads) == (
-        f"config.json: `num_attention_heads` must be a positive integer, not {heads!r}"
+INSIDE = "text_config.heads"
+
+
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("[n_head, num_attention_heads]", {"num_attention_heads": HEADS}),
+        ("[n_head, num_attention_heads]", {"n_head": HEADS, "num_attention_heads": 1}),
+        (INSIDE, {"text_config": {"heads": HEADS}}),
+    ],
+)
+def test_heads_are_counted_by_the_first_key_that_is_there_or_by_one_inside_another(key, config):
+    assert bound(f"heads: {key}\n{PLAIN}", config=config).heads == HEADS
+
+
+@pytest.mark.parametrize(
+    ("key", "config", "named", "value"),
+    [
+        *(
+            ("num_attention_heads", {"num_attention_heads": heads}, "num_attention_heads", heads)
+            for heads in (None, 0, -4, "4", True, 4.0, [4])
+        ),
+        ("[n_head, num_attention_heads]", {}, "n_head", None),
+        (INSIDE, {}, INSIDE, None),
+        (INSIDE, {"text_config": None}, INSIDE, None),
+        (INSIDE, {"text_config": {}}, INSIDE, None),
+        (INSIDE, {INSIDE: HEADS}, INSIDE, None),
+    ],
+)
+def test_a_number_of_heads_that_is_none_is_refused(key, config, named, value):
+    assert refusal(layer(), f"heads: {key}\n{PLAIN}", config) == (
+        f"config.json: `{named}` must be a positive integer, not {value!r}"
     )
-
-
-def test_of_several_keys_for_the_heads_the_first_in_the_configuration_counts():
-    found = factorization(f"heads: [n_head, num_attention_heads]\n{PLAIN}")
-    assert bind(found, layer(), {"num_attention_heads": HEADS}).heads == HEADS
-    assert bind(found, layer(), {"n_head": HEADS, "num_attention_heads": 1}).heads == HEADS
-    with pytest.raises(CheckpointError, match=r"config\.json: `n_head` must be a positive integer, not None"):
-        bind(found, layer(), {})
 
 
 def test_heads_need_not_be_counted_where_no_branch_has_any():
     text = PLAIN[: PLAIN.index("  attention")]
-    shapes = layer(**dict.fromkeys(("q", "k", "v", "o", "ln_1")))
-    assert bind(factorization(text), shapes, {}).paths == ("mlp", "mlp_gate")
-
-
-def test_heads_may_be_counted_by_a_setting_inside_another():
-    found = factorization(f"heads: text_config.heads\n{PLAIN}")
-    assert bind(found, layer(), {"text_config": {"heads": HEADS}}).heads == HEADS
-    for config in ({}, {"text_config": None}, {"text_config": {}}, {"text_config.heads": HEADS}):
-        with pytest.raises(CheckpointError, match=r"`text_config\.heads` must be a positive integer, not None"):
-            bind(found, layer(), config)
+    assert bound(text, layer(0, **LINEAR), {}).paths == ("mlp", "mlp_gate")
 
 
 def test_a_branch_of_which_a_part_is_missing_is_refused():
@@ -106,7 +114,6 @@ def test_a_branch_of_which_a_part_is_missing_is_refused():
 
 
 MIXED = PLAIN.replace("attention: {", "attention: [{").replace("output: o}", "output: o}, null]")
-LINEAR = dict.fromkeys(("q", "k", "v", "o", "ln_1"))
 
 
 def test_a_set_counts_only_where_the_layer_has_the_tensor_that_it_asks_for():
@@ -121,21 +128,17 @@ def test_a_set_counts_only_where_the_layer_has_the_tensor_that_it_asks_for():
     assert refusal(layer(q=None), text) == "h.0 has no tensor conv or q"
 
 
-def test_where_null_is_in_a_list_a_layer_may_lack_the_branch():
+def test_where_null_is_in_a_list_a_layer_may_lack_the_branch_but_not_all_of_them():
     layout = bound(MIXED, layer(0, **LINEAR) | layer(1) | layer(2, **LINEAR) | layer(3))
     assert (layout.layers, layout.numbers("mlp"), layout.numbers("query_key")) == (4, (0, 1, 2, 3), (1, 3))
     assert (layout.without("mlp"), layout.without("value_output")) == ((), (0, 2))
     assert layout.paths == ("mlp", "mlp_gate", "value_output", "query_key")
-
-
-def test_a_path_that_no_layer_has_is_none():
     assert bound(MIXED, layer(0, **LINEAR)).paths == ("mlp", "mlp_gate")
     text = MIXED.replace("mlp: {", "mlp: [{").replace("down: down}", "down: down}, null]")
     dense = dict.fromkeys(("up", "gate", "down", "ln_2"))
     assert bound(text, layer(0, **dense)).paths == ("value_output", "query_key")
-    assert refusal(layer(0, **LINEAR, **dense, other=(3, WIDTH)), text) == (
-        "no layer has a branch that factorization tiny knows"
-    )
+    said = refusal(layer(0, **LINEAR, **dense, other=(3, WIDTH)), text)
+    assert said == "no layer has a branch that factorization tiny knows"
 
 
 BESIDE = """
@@ -237,16 +240,9 @@ def experts(*numbers: int) -> dict[str, tuple[int, ...]]:
     return {f"h.0.e.{number}.{role}.weight": size for number in numbers for role, size in sizes.items()}
 
 
-def without(*names: str) -> dict[str, tuple[int, ...]]:
-    return layer(gate=None, **dict.fromkeys(names))
-
-
-def test_a_shared_expert_counts_beside_the_others():
-    assert len(bound(EXPERTS, without() | experts(0, 1)).sets("mlp")[0]) == 3
-
-
-def test_an_expert_of_which_a_part_is_missing_is_refused():
-    whole = without() | experts(0, 1)
+def test_a_shared_expert_counts_beside_the_others_of_which_no_part_may_be_missing():
+    whole = layer(gate=None) | experts(0, 1)
+    assert len(bound(EXPERTS, whole).sets("mlp")[0]) == 3
     for lost in ("up", "down"):
         rest = {name: shape for name, shape in whole.items() if name != f"h.0.e.1.{lost}.weight"}
         assert refusal(rest, EXPERTS) == f"h.0 has no tensor e.1.{lost}, although others of its branch are there"
@@ -254,7 +250,7 @@ def test_an_expert_of_which_a_part_is_missing_is_refused():
 
 def test_stacked_experts_must_be_equally_many_in_every_tensor():
     stacked = {"stack.up": (5, HIDDEN, WIDTH), "stack.down": (5, WIDTH, HIDDEN)}
-    shapes = without("up", "down") | layer(gate=None, up=None, down=None, **stacked)
+    shapes = layer(gate=None, up=None, down=None, **stacked)
     assert bound(EXPERTS, shapes).width == WIDTH
     assert refusal(shapes | {"h.0.stack.up.weight": (4, HIDDEN, WIDTH)}, EXPERTS) == (
         "h.0.stack.up.weight has shape (4, 12, 8), but the rest of the model needs (5, 12, 8) (out, in)"
@@ -289,14 +285,14 @@ def test_biases_of_the_right_shapes_are_bound():
 @pytest.mark.parametrize(
     ("text", "shapes", "name"),
     [
-        pytest.param(STACKED, added(stacked(), up_bias=(4,)), "h.0.up.bias", id="one bias for a stack"),
-        pytest.param(STACKED, added(stacked(), up_bias=(3, 5)), "h.0.up.bias", id="biases of a stack"),
-        pytest.param(PLAIN, added(layer(), up_bias=(HIDDEN + 1,)), "h.0.up.bias", id="the bias of a reader"),
-        pytest.param(PLAIN, added(layer(), gate_bias=(HIDDEN, 1)), "h.0.gate.bias", id="a bias that is a matrix"),
-        pytest.param(PLAIN, added(layer(), gate_bias=()), "h.0.gate.bias", id="a bias that is a number"),
+        pytest.param(STACKED, added(stacked(), up_bias=(4,)), "up", id="one bias for a stack"),
+        pytest.param(STACKED, added(stacked(), up_bias=(3, 5)), "up", id="biases of a stack"),
+        pytest.param(PLAIN, added(layer(), up_bias=(HIDDEN + 1,)), "up", id="the bias of a reader"),
+        pytest.param(PLAIN, added(layer(), gate_bias=(HIDDEN, 1)), "gate", id="a bias that is a matrix"),
+        pytest.param(PLAIN, added(layer(), gate_bias=()), "gate", id="a bias that is a number"),
     ],
 )
 def test_a_bias_has_to_fit_its_matrix(text, shapes, name):
     said = refusal(shapes, text)
-    assert said.startswith(f"{name} has shape ")
+    assert said.startswith(f"h.0.{name}.bias has shape ")
     assert "the rest of the model needs" in said

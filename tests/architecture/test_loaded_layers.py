@@ -1,6 +1,7 @@
 """The rules on names and settings alone: which tensors are the layers, and what makes that unclear."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,18 +15,16 @@ from tests.conformance.forms import variants
 from tests.conformance.tiny import build_tiny_model
 
 FILES = {found.name: found for found in factorizations()}
+NO_LAYERS: tuple[Any, ...] = (0, -1, [], "", 2.0, True, {})
 CONFIG = {"num_hidden_layers": 2, "num_attention_heads": 4}
 
 
-def llama(layers=2, prefix="model.layers"):
-    shapes = {}
-    for layer in range(layers):
-        here = f"{prefix}.{layer}"
-        shapes |= {f"{here}.self_attn.{role}_proj.weight": (32, 32) for role in "qkvo"}
-        shapes |= {f"{here}.mlp.{role}_proj.weight": (48, 32) for role in ("gate", "up")}
-        shapes |= {f"{here}.mlp.down_proj.weight": (32, 48)}
-        shapes |= {f"{here}.{norm}.weight": (32,) for norm in ("input_layernorm", "post_attention_layernorm")}
-    return shapes
+def llama(layers=2):
+    layer = {f"self_attn.{role}_proj.weight": (32, 32) for role in "qkvo"}
+    layer |= {f"mlp.{role}_proj.weight": (48, 32) for role in ("gate", "up")}
+    layer |= {"mlp.down_proj.weight": (32, 48)}
+    layer |= {f"{norm}.weight": (32,) for norm in ("input_layernorm", "post_attention_layernorm")}
+    return {f"model.layers.{number}.{name}": shape for number in range(layers) for name, shape in layer.items()}
 
 
 def blocks(*depths):
@@ -39,33 +38,28 @@ def blocks(*depths):
     }
 
 
-def hidden(besides):
-    return refuse_hidden(bind(FILES["llama"], llama() | besides, CONFIG))
-
-
 @pytest.mark.parametrize("config", [CONFIG, {**CONFIG, "n_layer": 2}, {"num_attention_heads": 4}])
 def test_as_many_layers_as_config_json_says_are_all_read(config):
     assert as_loaded(FILES["llama"], llama(), config).shapes == llama()
 
 
-@pytest.mark.parametrize("layers", [1, 3, 4])
-def test_another_number_of_layers_is_refused(layers):
-    with pytest.raises(NothingToCompare, match=rf"^config\.json says 2 layers and the weights hold {layers}: "):
-        as_loaded(FILES["llama"], llama(layers), CONFIG)
+@pytest.mark.parametrize(
+    ("layers", "said", "message"),
+    [
+        *((layers, {}, rf"^config\.json says 2 layers and the weights hold {layers}: ") for layers in (1, 3, 4)),
+        *((2, {"num_hidden_layers": value}, "says 0 layers") for value in NO_LAYERS),
+        (4, {"num_nextn_predict_layers": 1}, "config"),
+    ],
+)
+def test_another_number_of_layers_is_refused_and_so_is_none_at_all(layers, said, message):
+    with pytest.raises(NothingToCompare, match=message):
+        as_loaded(FILES["llama"], llama(layers), CONFIG | said)
 
 
 def test_of_layers_after_the_last_only_those_are_left_out_that_config_json_counts():
     reading = as_loaded(FILES["llama"], llama(3), {**CONFIG, "num_nextn_predict_layers": 1})
     assert reading.shapes == llama(2)
     assert reading.notes == ("9 tensors of layers that only predict further tokens are left out, as in transformers",)
-    with pytest.raises(NothingToCompare):
-        as_loaded(FILES["llama"], llama(4), {**CONFIG, "num_nextn_predict_layers": 1})
-
-
-@pytest.mark.parametrize("value", [0, -1, [], "", 2.0, True, {}])
-def test_no_layers_at_all_is_another_number(value):
-    with pytest.raises(NothingToCompare, match="says 0 layers"):
-        as_loaded(FILES["llama"], llama(), {**CONFIG, "num_hidden_layers": value})
 
 
 @pytest.mark.parametrize(("depths", "said"), [([2, 1], None), ([2, 2], "2 layers and"), ([2], "0 layers and")])
@@ -87,42 +81,35 @@ def test_encoder_and_decoder_have_keys_of_their_own():
 
 def test_a_matrix_in_a_layer_that_nobody_knows_may_be_what_is_loaded():
     with pytest.raises(NothingToCompare, match=r"1 more matrices, such as model\.layers\.0\.mlp\.other\.weight"):
-        hidden({"model.layers.0.mlp.other.weight": (48, 32)})
+        refuse_hidden(bind(FILES["llama"], llama() | {"model.layers.0.mlp.other.weight": (48, 32)}, CONFIG))
 
 
-DOWN, HEAD = "model.layers.0.mlp.down_proj.input_scale", "lm_head.input_scale"
-
-
-def passing(name, scale, gain=1.0):
-    layout = bind(FILES["llama"], llama(), CONFIG)
-    read = {name: np.array(scale, np.float32), "model.layers.0.post_attention_layernorm.weight": np.full(32, gain)}
-    return list(within_range(layout, [name], {name: np.shape(scale)}, read.__getitem__)) == [name]
+NORM = "model.layers.0.post_attention_layernorm.weight"
 
 
 @pytest.mark.parametrize(
-    ("scale", "gain", "passes"),
+    ("name", "scale", "gain", "passes"),
     [
-        *((scale, 1.0, True) for scale in (1.0, 20 / LARGEST, 2e4 / LARGEST)),
-        *((scale, 1.0, False) for scale in (1e-12, 0.0, -1.0, 1e6, np.nan, np.inf)),
-        (1.0, 1e6, False),
-        (1e4, 1e6, True),
-        ([1.0, 1e-12], 1.0, False),
-        ([], 1.0, False),
+        *(("mlp.down_proj.input_scale", scale, 1.0, True) for scale in (1.0, 20 / LARGEST, 2e4 / LARGEST)),
+        *(("mlp.down_proj.input_scale", scale, 1.0, False) for scale in (1e-12, 0.0, -1.0, 1e6, np.nan, np.inf)),
+        ("mlp.down_proj.input_scale", 1.0, 1e6, False),
+        ("mlp.down_proj.input_scale", 1e4, 1e6, True),
+        ("mlp.down_proj.input_scale", [1.0, 1e-12], 1.0, False),
+        ("mlp.down_proj.input_scale", [], 1.0, False),
+        pytest.param("mlp.up_proj.input_global_scale", 2688 / 20, 1.0, True, id="a global scale divides"),
+        pytest.param("mlp.up_proj.input_global_scale", 1e4, 1.0, True, id="a global scale that would be too large"),
+        pytest.param("mlp.up_proj.input_global_scale", 1e12, 1.0, False, id="a global scale that is too small"),
+        pytest.param("lm_head.input_scale", 1.0, 1.0, True, id="without a norm the gain counts as one"),
+        pytest.param("lm_head.input_scale", 1e-12, 1.0, False, id="without a norm, too small"),
+        pytest.param("mlp.up_proj.input_zero_point", 1.0, 1.0, False, id="a zero point is never accounted for"),
     ],
 )
-def test_inputs_as_the_norm_gives_them_pass_or_the_scale_is_not_accounted_for(scale, gain, passes):
-    assert passing(DOWN, scale, gain) is passes
-
-
-def test_a_global_scale_divides_and_a_matrix_without_a_norm_counts_as_one_of_gain_one():
-    assert passing("model.layers.0.mlp.up_proj.input_global_scale", 2688 / 20)
-    assert not passing("model.layers.0.mlp.up_proj.input_global_scale", 1e12)
-    assert passing(HEAD, 1.0)
-    assert not passing(HEAD, 1e-12)
-
-
-def test_a_zero_point_of_inputs_is_never_accounted_for():
-    assert not passing("model.layers.0.mlp.up_proj.input_zero_point", 1.0)
+def test_inputs_as_the_norm_gives_them_pass_or_the_scale_is_not_accounted_for(name, scale, gain, passes):
+    name = f"model.layers.0.{name}" if name.startswith("mlp") else name
+    layout = bind(FILES["llama"], llama(), CONFIG)
+    read = {name: np.array(scale, np.float32), NORM: np.full(32, gain)}
+    passing = within_range(layout, [name], {name: np.shape(scale)}, read.__getitem__)
+    assert list(passing) == ([name] if passes else [])
 
 
 GEMMA = "Gemma4TextModel"
@@ -133,37 +120,34 @@ def tiny(tmp_path_factory):
     return build_tiny_model(GEMMA, tmp_path_factory.mktemp("tiny"), variants(GEMMA)[1])
 
 
-def said(tiny, **stored):
+def said(tiny, layer_scalar=1.0, **stored):
     """What is said of a tiny model, other numbers in place of those of some tensors."""
+    numbers = {"layer_scalar": layer_scalar} | stored
 
     def read(name):
         values = tiny.read(name).copy()
-        values[...] = stored.get(name.rpartition(".")[2], values)
+        values[...] = numbers.get(name.rpartition(".")[2], values)
         return values
 
-    config = tiny.model.config.to_dict()
-    return list(scalar_reservations(tiny.layout, tiny.shapes, read, parts(config, None)))
+    return list(scalar_reservations(tiny.layout, tiny.shapes, read, parts(tiny.model.config.to_dict(), None)))
 
 
 def test_what_training_leaves_is_nothing_to_say(tiny):
     assert said(tiny, per_expert_scale=1.0, layer_scalar=0.5) == []
 
 
-@pytest.mark.parametrize("value", [0.0, 1e-7, -1e-9, math.nan])
+@pytest.mark.parametrize("value", [0.0, 1e-7, -1e-9, math.nan, np.array([1.0, 1.0, 0.0, 1.0])], ids=str)
 def test_experts_that_are_multiplied_with_nothing_are_named_once_for_all_layers(tiny, value):
-    (sentence,) = said(tiny, per_expert_scale=value, layer_scalar=1.0)
+    """One of them is enough."""
+    (sentence,) = said(tiny, per_expert_scale=value)
     assert sentence.startswith("layers.0.router.per_expert_scale holds numbers of the size ")
     assert sentence.endswith("(1 more layers have such a tensor too)")
 
 
-def test_one_expert_that_is_multiplied_with_nothing_is_enough(tiny):
-    assert len(said(tiny, per_expert_scale=np.array([1.0, 1.0, 0.0, 1.0]), layer_scalar=1.0)) == 1
-
-
 def test_of_a_number_for_each_coordinate_the_mean_counts(tiny):
     some = np.where(np.arange(32) % 2, 0.0, 1.0)
-    assert said(tiny, per_expert_scale=1.0, layer_scalar=1.0, weight=some) == []
-    (sentence,) = said(tiny, per_expert_scale=1.0, layer_scalar=1.0, weight=1e-5)
+    assert said(tiny, per_expert_scale=1.0, weight=some) == []
+    (sentence,) = said(tiny, per_expert_scale=1.0, weight=1e-5)
     assert "layers.0.post_feedforward_layernorm.weight holds" in sentence
 
 

@@ -16,19 +16,12 @@ def toy(monkeypatch):
     return Options(paths=("gate_up",))
 
 
-def test_roles_are_roles_of_the_branch():
-    assert all(set(path.roles) <= set(BRANCH_ROLES[path.branch]) for path in PATHS.values())
-
-
 def test_a_path_that_is_added_to_the_table_is_extracted_and_compared(toy, tmp_path):
+    assert all(set(path.roles) <= set(BRANCH_ROLES[path.branch]) for path in PATHS.values())
     base, other = tiny_llama(tmp_path / "base", seed=1), tiny_llama(tmp_path / "other", seed=2)
     assert extract(str(base), toy).paths["gate_up"].sketch.shape[0] == 2
     same, apart = (compare(str(base), str(model), toy).rows[0].verdict for model in (base, other))
     assert (same.code, same.evidence["gate_up"].comparison.score) == ("inherited", pytest.approx(1, abs=1e-5))
     assert apart.evidence["gate_up"].comparison.score < 0.5
-
-
-def test_a_model_without_its_roles_does_not_have_the_path(toy, tmp_path):
-    model = tiny_gpt2(tmp_path / "model")
     with pytest.raises(NothingToCompare, match="gpt2 has no path gate_up; it has mlp, value_output, query_key"):
-        extract(str(model), toy)
+        extract(str(tiny_gpt2(tmp_path / "ungated")), toy)

@@ -1,6 +1,7 @@
 """Models of several stacks: encoder beside decoder, stages of a convolutional network, streams of unlike widths."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from hf_lineage import Options, compare, extract
 from hf_lineage.architecture.layout import bind
@@ -21,17 +22,11 @@ from hf_lineage.signature.extract import Extraction, Residuals
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.source.headers import headers
 from tests.conformance.models import tiny_model
+from tests.models import fine_tuned, spoil
 
 EXACT = replace(RECIPES["robust"], probes=None)
 RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}
-T5: dict[str, Any] = {
-    "d_model": 32,
-    "d_kv": 8,
-    "d_ff": 40,
-    "num_heads": 4,
-    "vocab_size": 64,
-    "tie_word_embeddings": True,
-}
+T5: dict[str, Any] = {"d_model": 32, "d_kv": 8, "d_ff": 40, "num_heads": 4, "vocab_size": 64}
 
 
 def saved(name, folder, seed=0, **said):
@@ -49,21 +44,32 @@ def saved(name, folder, seed=0, **said):
 
 def noised(folder, to):
     """A child: the same weights with a tenth of their size as noise."""
-    to.mkdir()
-    torch.manual_seed(7)
-    weights = load_file(f"{folder}/model.safetensors")
-    child = {n: t + 0.1 * t.std() * torch.randn_like(t) if t.ndim > 1 else t for n, t in weights.items()}
-    save_file(child, to / "model.safetensors")
-    (to / "config.json").write_text(resolve(folder).read_text("config.json"))
-    return str(to)
+    return str(fine_tuned(Path(folder), to))
+
+
+def verdict(base, candidate, **options):
+    (row,) = compare(base, candidate, Options(**options)).rows
+    return row.verdict
 
 
 def resnet(folder, **said):
     return saved("ResNetModel", folder, **RESNET | said)
 
 
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return resnet(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    return resnet(tmp_path_factory.mktemp("other"), seed=1)
+
+
 def t5(folder):
-    return saved("T5ForConditionalGeneration", folder, **T5, num_layers=2, num_decoder_layers=3)
+    return saved(
+        "T5ForConditionalGeneration", folder, **T5, tie_word_embeddings=True, num_layers=2, num_decoder_layers=3
+    )
 
 
 def test_an_encoder_alone_is_what_it_is_beside_its_decoder(tmp_path):
@@ -75,8 +81,8 @@ def test_an_encoder_alone_is_what_it_is_beside_its_decoder(tmp_path):
     np.testing.assert_array_equal(whole.paths["mlp"].sketch[:2], alone.paths["mlp"].sketch)
 
 
-def test_a_stage_has_its_own_width_and_no_branch_where_the_shortcut_has_weights(tmp_path):
-    found = extract(resnet(tmp_path))
+def test_a_stage_has_its_own_width_and_no_branch_where_the_shortcut_has_weights(base):
+    found = extract(base)
     assert (found.layers, found.width) == (7, 24)
     assert found.without == {"mlp": (3,)}
     (path,) = found.paths.values()
@@ -88,40 +94,36 @@ def test_a_stage_has_its_own_width_and_no_branch_where_the_shortcut_has_weights(
 
 
 @pytest.mark.parametrize("recipe", [RECIPES["robust"], EXACT, replace(EXACT, probes=8)], ids=str)
-def test_models_of_unlike_widths_are_told_apart(tmp_path, recipe):
-    base, other = resnet(tmp_path / "base"), resnet(tmp_path / "other", seed=1)
-    options = Options(recipe=recipe)
-    (related,) = compare(base, noised(base, tmp_path / "child"), options).rows
-    (unrelated,) = compare(base, other, options).rows
-    assert (related.verdict.code, unrelated.verdict.code) == ("inherited", "unrelated")
-    similarity = related.verdict.evidence["mlp"].comparison.similarity
-    assert not similarity[:3, 3:].any()
-    assert not similarity[3:, :3].any()
-    assert related.verdict.evidence["mlp"].comparison.assignment.tolist() == list(range(6))
+def test_models_of_unlike_widths_are_told_apart(base, other, recipe, tmp_path):
+    related, unrelated = (verdict(base, model, recipe=recipe) for model in (noised(base, tmp_path / "child"), other))
+    assert (related.code, unrelated.code) == ("inherited", "unrelated")
+    comparison = related.evidence["mlp"].comparison
+    assert not comparison.similarity[:3, 3:].any()
+    assert not comparison.similarity[3:, :3].any()
+    assert comparison.assignment.tolist() == list(range(6))
 
 
-def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(tmp_path):
-    base, other = (extract(resnet(tmp_path / str(seed), seed=seed)).paths["mlp"] for seed in (0, 1))
-    swapped = other.select([3, 4, 5, 0, 1, 2])
+def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(base, other):
+    one, two = (extract(model).paths["mlp"] for model in (base, other))
+    swapped = two.select([3, 4, 5, 0, 1, 2])
     assert swapped.widths == (24, 24, 24, 16, 16, 16)
-    assert base.alike(swapped).tolist() == [[False] * 3 + [True] * 3] * 3 + [[True] * 3 + [False] * 3] * 3
-    assert compare_paths(base, swapped).score == pytest.approx(compare_paths(base, other).score)
+    assert one.alike(swapped).tolist() == [[False] * 3 + [True] * 3] * 3 + [[True] * 3 + [False] * 3] * 3
+    assert compare_paths(one, swapped).score == pytest.approx(compare_paths(one, two).score)
 
 
 def test_layers_of_unlike_widths_are_all_read_however_quick_it_is_to_be(tmp_path):
     said = {"hidden_sizes": [16, 24], "depths": [1, 11], "num_stages": 2}
     base, other = (saved("ConvNextModel", tmp_path / str(seed), seed, **said) for seed in (0, 1))
-    for model, verdict in ((noised(base, tmp_path / "child"), "inherited"), (other, "unrelated")):
-        (row,) = compare(base, model, Options(budget="quick")).rows
-        found = row.verdict.evidence["mlp"]
-        assert (row.verdict.code, found.analyses, len(found.layers[1])) == (verdict, 1, 12)
+    for model, code in ((noised(base, tmp_path / "child"), "inherited"), (other, "unrelated")):
+        found = verdict(base, model, budget="quick")
+        assert (found.code, found.evidence["mlp"].analyses) == (code, 1)
+        assert len(found.evidence["mlp"].layers[1]) == 12
 
 
-def test_models_with_unlike_stages_are_incompatible(tmp_path):
-    base = resnet(tmp_path / "base")
-    (row,) = compare(base, resnet(tmp_path / "other", depths=[4, 3])).rows
-    assert row.verdict.code == "incompatible"
-    assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in row.verdict.reason
+def test_models_with_unlike_stages_are_incompatible(base, tmp_path):
+    found = verdict(base, resnet(tmp_path, depths=[4, 3]))
+    assert found.code == "incompatible"
+    assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in found.reason
 
 
 def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
@@ -140,8 +142,7 @@ def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
 
 def test_a_stack_that_is_not_there_is_named(tmp_path):
     t5(tmp_path)
-    weights = load_file(tmp_path / "model.safetensors")
-    save_file({n: t for n, t in weights.items() if not n.startswith("decoder.")}, tmp_path / "model.safetensors")
+    spoil(tmp_path, lambda tensors: [tensors.pop(name) for name in list(tensors) if name.startswith("decoder.")])
     with pytest.raises(CheckpointError, match=r"no tensor is named like decoder\.block\.\{layer\}"):
         headers(resolve(str(tmp_path)))
 
@@ -187,6 +188,6 @@ def test_a_path_has_a_row_for_every_layer_that_has_it_in_pieces_too(tmp_path):
 
 def test_models_with_unlike_numbers_of_layers_are_compared_along_every_path(tmp_path):
     few, many = hybrid(tmp_path / "few"), hybrid(tmp_path / "many", ["full_attention"] * 4 + ["conv"])
-    (row,) = compare(few, many, Options(paths=("mlp", "value_output"))).rows
-    shapes = {path: found.comparison.similarity.shape for path, found in row.verdict.evidence.items()}
+    evidence = verdict(few, many, paths=("mlp", "value_output")).evidence
+    shapes = {path: found.comparison.similarity.shape for path, found in evidence.items()}
     assert shapes == {"mlp": (5, 5), "value_output": (2, 4)}

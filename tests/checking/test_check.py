@@ -62,7 +62,7 @@ def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
     for name in names:
         shutil.copytree(HUB / name, tmp_path / name)
     for folder in (base, tuned):
-        torch_file("pytorch_model.bin")(folder)
+        torch_file(folder)
     assert only_row(compare(str(base), str(tuned))).verdict.code == "unsupported"
     allowed = Options(allow_pickle=True, local_hub=tmp_path)
     for report in (compare(str(base), str(tuned), allowed), check(TUNED, options=allowed)):

@@ -12,9 +12,10 @@ import functools
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -97,7 +98,9 @@ class Tried:
             base(**inputs)
         for hook in hooks:
             hook.remove()
-        return [_by_token(given[name]) for name in self.layers if name in given]
+        streams = [given[name] for name in self.layers if name in given]
+        by_token = [each.movedim(1, -1) if each.ndim == KERNEL else each for each in streams]
+        return [each.reshape(-1, each.shape[-1]).float() for each in by_token]
 
     def _effects(self, model: Any, plain: list[torch.Tensor]) -> dict[str, float]:
         """By writer the part of the last stream that depends on it, token by token."""
@@ -187,8 +190,7 @@ class Tried:
                         yield name.removeprefix(f"{layer.prefix}.").removesuffix(".weight"), name, shape
 
 
-@contextlib.contextmanager
-def _recorded(reads: set[str]) -> Iterator[None]:
+def _recorded(reads: set[str]) -> contextlib.AbstractContextManager[Any]:
     """Record which settings the code of models reads."""
     usual = PreTrainedConfig.__getattribute__
 
@@ -198,20 +200,11 @@ def _recorded(reads: set[str]) -> Iterator[None]:
             reads.add(key)
         return usual(config, key)
 
-    PreTrainedConfig.__getattribute__ = spy
-    try:
-        yield
-    finally:
-        PreTrainedConfig.__getattribute__ = usual
+    return mock.patch.object(PreTrainedConfig, "__getattribute__", spy)
 
 
 def _counted(name: str) -> list[tuple[bool, int, str]]:
     return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
-
-
-def _by_token(stream: torch.Tensor) -> torch.Tensor:
-    moved = stream.movedim(1, -1) if stream.ndim == KERNEL else stream
-    return moved.reshape(-1, moved.shape[-1]).float()
 
 
 def _apart(stream: torch.Tensor) -> torch.Tensor:
@@ -225,10 +218,3 @@ def _difference(stream: torch.Tensor) -> float:
 
 def _alike(one: torch.Tensor, two: torch.Tensor) -> bool:
     return one.shape == two.shape and torch.allclose(one, two, rtol=1e-4, atol=1e-5 * float(one.abs().max()))
-
-
-def placed(said: Mapping[str, Any], place: tuple[str, ...], value: Any) -> Said:
-    """A configuration with another value at a place."""
-    changed = copy.deepcopy(dict(said))
-    functools.reduce(lambda within, key: within[key], place[:-1], changed)[place[-1]] = value
-    return changed

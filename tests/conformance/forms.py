@@ -97,13 +97,8 @@ DAVIT = {
 }
 """For four stages, of which the last gives as many channels as a language model reads."""
 
-GROUPS = {
-    "depths": [2, 2],
-    "image_size": 48,
-    "patch_size": 4,
-    "num_group_tokens": [128, 8],
-    "num_output_groups": [128, 8],
-}
+GROUPS: dict[str, Any] = {"depths": [2, 2], "image_size": 48, "patch_size": 4}
+GROUPS |= {"num_group_tokens": [128, 8], "num_output_groups": [128, 8]}
 """For two stages, before tokens are grouped and after."""
 
 PHI4: dict[str, Any] = {
@@ -126,16 +121,16 @@ PROJECTED = {"projector_input_dim": 32, "projector_output_dim": 32, "vision_outp
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Albert": [{"num_hidden_groups": 2, "inner_group_num": 2, "num_hidden_layers": 4}],
     "AriaText": [{"moe_topk": 4}],
-    "AXK1": [LATENT],
+    "AXK1 DeepseekV2 DeepseekV3 Glm4MoeLite MiniCPM3 Mistral4 Youtu": [LATENT],
     "AXK2": [{"num_key_value_heads": HEADS, "mlp_layer_types": ["dense", "sparse"]} | INDEXED],
     "BailingHybrid": [LINEAR | LATENT | {"head_dim": 24}],
     "Bamba": [MAMBA | {"attn_layer_indices": [1]}],
     "BeitForSemantic": [{"num_hidden_layers": 4, "out_indices": [1, 2, 3, 4]}],
     "Blt": [BYTES],
-    "CodeGen": [{"rotary_dim": 4}],
+    "CodeGen GPTJ": [{"rotary_dim": 4}],
     "Llama4ForConditional": [{"vision_config": PROJECTED, "text_config": {"interleave_moe_layer_step": 2}}],
     "Llama4Vision": [PROJECTED],
-    "PixtralVision": [{"head_dim": 8}],
+    "PixtralVision Helium": [{"head_dim": 8}],
     "Qwen2_5OmniAudioEncoder": [{"n_window": 200}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
     "Cohere2Vision": [{"alignment_intermediate_size": 80}],
@@ -157,15 +152,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
         {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "share_att_key": True},
     ],
-    "DeepseekV2": [LATENT],
-    "DeepseekV3": [LATENT],
-    "DeepseekV32": [LATENT | INDEXED],
+    "DeepseekV32 GlmMoeDsa": [LATENT | INDEXED],
     "DeepseekV4": [INDEXED | {"o_groups": 2, "o_lora_rank": 12, "mlp_layer_types": ["hash_moe", "moe"]}],
     "DiffLlama": [{"head_dim": 16}],
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
-    "DINOv3ConvNext": [STAGES],
+    "DINOv3ConvNext ResNet": [STAGES],
     "Doge": [{}, {"is_moe": True}],
-    "DonutSwin": [WINDOWS],
+    "DonutSwin Swin": [WINDOWS],
     "Dots1": [{"first_k_dense_replace": 1, "n_shared_experts": 2}],
     "Dots3Note": [NOTE],
     "Dots3NoteForCond": [HEARING],
@@ -189,28 +182,19 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         GEMMA4 | {"enable_moe_block": True, "top_k_experts": 2},
         GEMMA4 | SHARED | {"use_double_wide_mlp": True},
     ],
-    "Gemma4ForCond": [{"text_config": GEMMA4}],
-    "Gemma4Model": [{"text_config": GEMMA4}],
+    "Gemma4ForCond Gemma4Model": [{"text_config": GEMMA4}],
     "Gemma4Unified": [{"global_head_dim": 24}],
-    "Gemma4UnifiedForCond": [{"text_config": {"global_head_dim": 24}}],
-    "Gemma4UnifiedModel": [{"text_config": {"global_head_dim": 24}}],
-    **{name: [{"vision_config": {"num_hidden_layers": 1}}] for name in ("GitForCausalLM", "GitModel")},
-    "Glm46V": [by_axis(2, 1, 1)],
+    "Gemma4UnifiedForCond Gemma4UnifiedModel": [{"text_config": {"global_head_dim": 24}}],
+    "GitForCausalLM GitModel": [{"vision_config": {"num_hidden_layers": 1}}],
+    "Glm46V Glm4v GlmOcr Qwen2_5_VL Qwen2VL": [by_axis(2, 1, 1)],
     "Glm4Moe": [{"use_qk_norm": True}],
-    "Glm4MoeLite": [LATENT],
-    "Glm4v": [by_axis(2, 1, 1)],
     "Glm4vMoe": [by_axis(1, 1, 0)],
-    "Glm4vText": [by_axis(2, 1, 1)["text_config"]],
-    "GlmMoeDsa": [LATENT | INDEXED],
-    "GlmOcr": [by_axis(2, 1, 1)],
-    "GlmOcrText": [by_axis(2, 1, 1)["text_config"]],
+    "Glm4vText GlmOcrText Qwen2_5_VLText Qwen2VLText": [by_axis(2, 1, 1)["text_config"]],
     "GPTBigCode": [{"multi_query": True}, {"multi_query": False}],
-    "GPTJ": [{"rotary_dim": 4}],
     "GPTNeo": [{"attention_types": [[["global", "local"], 1]]}],
     "GPTNeoX": [{"use_parallel_residual": True}, {"use_parallel_residual": False}],
     "GraniteMoeHybrid": [MAMBA | {"layer_types": ["linear_attention", "full_attention"]}],
     "GroupViTModel": [{"vision_config": GROUPS}],
-    "Helium": [{"head_dim": 8}],
     "HrmText": [{"H_cycles": 1, "L_cycles": 1}],
     "HYV4": [INDEXED],
     "Inkling": [{"mlp_layer_types": ["dense", "sparse"], "n_shared_experts": 1} | SHORT],
@@ -227,29 +211,21 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Lfm3Vl": [{"text_config": {"layer_types": ["conv", "full_attention"]}, "projector_hidden_size": 40}],
     "Llama4": [{"interleave_moe_layer_step": 2}],
     "Llava": [{}, *({"text_config": {"model_type": kind}} for kind in ("mistral", "qwen2", "qwen3"))],
-    "LlavaNext": [{}],
-    "LlavaOnevision": [{}],
+    "LlavaNext LlavaOnevision MiniMaxM2 T5GemmaEncoder": [{}],
     "LongcatFlash": [{"head_dim": 6, "num_key_value_heads": HEADS, "expert_ffn_hidden_size": 24, "zero_expert_num": 0}],
     "Longformer": [{"attention_window": 4}],
     "LongT5": [{"encoder_attention_type": kind} for kind in ("local", "transient-global")],
     "Luke": [{"entity_vocab_size": 8, "entity_emb_size": WIDTH}],
     "MiMoV2Flash": [{"attention_value_scale": None}],
-    "MiniCPM3": [LATENT],
-    "MiniMax": [LINEAR],
-    "MiniMaxM2": [{}],
-    "MiniMaxM3SparseForCond": [{"text_config": MINIMAX_M3, "projector_hidden_size": WIDTH}],
+    "MiniMax Qwen3_5 Qwen3Next": [LINEAR],
+    "MiniMaxM3SparseForCond MiniMaxM3VLModel": [{"text_config": MINIMAX_M3, "projector_hidden_size": WIDTH}],
     "MiniMaxM3VL": [MINIMAX_M3],
-    "MiniMaxM3VLModel": [{"text_config": MINIMAX_M3, "projector_hidden_size": WIDTH}],
-    "Mistral4": [LATENT],
     "Mllama": [{"text_config": {"cross_attention_layers": [1]}}],
-    "MllamaForCausalLM": [{"cross_attention_layers": [1]}],
-    "MllamaTextModel": [{"cross_attention_layers": [1]}],
+    "MllamaForCausalLM MllamaTextModel": [{"cross_attention_layers": [1]}],
     "ModernBert": [{"local_attention": 1024}],
     "Moonshine": [
-        {
-            **{"encoder_num_hidden_layers": 2, "num_hidden_layers": 3},
-            **dict.fromkeys(("encoder_num_attention_heads", "num_key_value_heads"), HEADS),
-        }
+        {"encoder_num_hidden_layers": 2, "num_hidden_layers": 3}
+        | {"encoder_num_attention_heads": HEADS, "num_key_value_heads": HEADS}
     ],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
@@ -260,41 +236,27 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
     "Pix2Struct": [{"text_config": {"d_kv": 8}}],
     "ProphetNet": [
-        {
-            **{"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS},
-            **{"num_encoder_layers": 1, "num_encoder_attention_heads": HEADS},
-            "use_cache": False,
-        }
+        {"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS, "use_cache": False}
+        | {"num_encoder_layers": 1, "num_encoder_attention_heads": HEADS}
     ],
     "Pvt": [
         STAGES
         | {"num_encoder_blocks": 2, "num_attention_heads": [4, 4], "mlp_ratios": [2, 2]}
         | {"sequence_reduction_ratios": [1, 1], "patch_sizes": [4, 2], "strides": [4, 2], "image_size": 48}
     ],
-    "Qwen2_5_VL": [by_axis(2, 1, 1)],
-    "Qwen2_5_VLText": [by_axis(2, 1, 1)["text_config"]],
     "Qwen2_5OmniThinker": [by_axis(2, 1, 1) | {"vision_start_token_id": 60, "audio_config": {"output_dim": WIDTH}}],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
-    "Qwen2VL": [by_axis(2, 1, 1)],
-    "Qwen2VLText": [by_axis(2, 1, 1)["text_config"]],
-    "Qwen3_5": [LINEAR],
-    "Qwen3_5ForCond": [{"text_config": LINEAR}],
-    "Qwen3_5Model": [{"text_config": LINEAR}],
-    "Qwen3_5MoeForCond": [{"text_config": LINEAR}],
-    "Qwen3_5MoeModel": [{"text_config": LINEAR}],
+    "Qwen3_5ForCond Qwen3_5Model Qwen3_5MoeForCond Qwen3_5MoeModel": [{"text_config": LINEAR}],
     "Qwen3Moe": [{}, {"mlp_only_layers": [1]}],
-    "Qwen3Next": [LINEAR],
     "Qwen3OmniMoeThinkerForCond": [
         by_axis(2, 1, 1)
         | {"vision_start_token_id": 60, "audio_config": {"output_dim": WIDTH, "downsample_hidden_size": 4}}
     ],
     "Qwen4Exp": [QWEN4],
-    "Qwen4ExpForCond": [{"text_config": QWEN4}],
-    "Qwen4ExpModel": [{"text_config": QWEN4}],
+    "Qwen4ExpForCond Qwen4ExpModel": [{"text_config": QWEN4}],
     "RecurrentGemma": [{"block_types": ["recurrent", "attention"]}],
     "Reformer": [REFORMER],
     "ReformerModelWithLMHead": [REFORMER | {"is_decoder": True}],
-    "ResNet": [STAGES],
     "RoCBert": [{"pronunciation_vocab_size": 64, "shape_vocab_size": 64}],
     "Speech2Text": [{"num_conv_layers": 1, "conv_kernel_sizes": [3], "conv_channels": 8}],
     "SpeechT5": [{"speech_decoder_prenet_dropout": 0.0}],
@@ -303,28 +265,27 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"use_parallel_residual": True},
         {"use_parallel_residual": False, "qk_layernorm": True, "use_qkv_bias": True},
     ],
-    "Swin": [WINDOWS],
     "SwitchTransformers": [{"num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1}],
     "T5Gemma": [{"decoder": {"num_hidden_layers": 3}}],
-    "T5GemmaEncoder": [{}],
     "ViTMAE": [
         {"mask_ratio": 0.0, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 1, "decoder_intermediate_size": 16}
     ],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
-    "XLMFor": [{"n_langs": 1}],
-    "XLMModel": [{"n_langs": 1}],
-    "XLMWith": [{"n_langs": 1}],
+    "XLMFor XLMModel XLMWith": [{"n_langs": 1}],
     "XLNet": [{"d_inner": 40}],
     "xLSTM": [{"qk_dim_factor": 2.0, "v_dim_factor": 2.0, "ffn_round_up_to_multiple_of": 8}],
     "Xmod": [{"default_language": "en_XX"}],
     "Yolos": [{"image_size": [24, 24]}],
-    "Youtu": [LATENT],
     "Zaya": [{"num_experts_per_tok": 1, "router_hidden_size": 16, "layer_types": ["hybrid", "hybrid_sliding"]}],
 }
-"""For a class that the generic request does not fit, or that has several forms: one request for each."""
+"""For classes that the generic request does not fit, or that have several forms: one request for each.
+
+The names are of one class or, shorter, of a whole family.
+"""
+_BY_NAME = {name: requests for names, requests in VARIANTS.items() for name in names.split()}
 
 
 def variants(name: str) -> list[dict[str, Any]]:
     """The requests for a class; those under a shorter name stand for the whole family, the longest counts."""
-    fitting = max((key for key in VARIANTS if name.startswith(key)), key=len, default="")
-    return VARIANTS.get(fitting, [{}])
+    fitting = max((key for key in _BY_NAME if name.startswith(key)), key=len, default="")
+    return _BY_NAME.get(fitting, [{}])

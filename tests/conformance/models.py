@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -99,16 +100,13 @@ def _asked(config_class: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     asked = {key: value for key, value in TINY.items() if key in known} | wanted
     if "mrope_section" in (rotary := getattr(defaults, "rope_parameters", None) or {}):
         size = (asked.get("head_dim") or WIDTH // HEADS) * rotary.get("partial_rotary_factor", 1)
-        asked["rope_parameters"] = {**rotary, "mrope_section": _sections(int(size) // 2)}
+        angles, third = int(size) // 2, int(size) // 6  # divided between time, height and width
+        asked["rope_parameters"] = {**rotary, "mrope_section": [angles - 2 * third, third, third]}
     for key in config_class.sub_configs:
         if inner := getattr(defaults, key, None):
             inner_wanted = {"model_type": inner.model_type} | wanted.get(key, {})
-            kind = (
-                type(inner)
-                if inner_wanted["model_type"] == inner.model_type
-                else CONFIG_MAPPING[inner_wanted["model_type"]]
-            )
-            asked[key] = _asked(kind, inner_wanted)
+            own = inner_wanted["model_type"] == inner.model_type
+            asked[key] = _asked(type(inner) if own else CONFIG_MAPPING[inner_wanted["model_type"]], inner_wanted)
     return asked
 
 
@@ -129,9 +127,12 @@ def place(asked: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
     return functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked), last
 
 
-def _sections(angles: int) -> list[int]:
-    """Rotary angles divided between time, height and width."""
-    return [angles - 2 * (angles // 3), angles // 3, angles // 3]
+def put(asked: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """Settings with another value at a place."""
+    changed = copy.deepcopy(dict(asked))
+    within, last = place(changed, ".".join(keys))
+    within[last] = value
+    return changed
 
 
 def tiny_model(name: str, wanted: dict[str, Any]) -> Any:

@@ -140,7 +140,8 @@ class Run(TorchFunctionMode):
         for module, hook in exits.items():
             yield module.register_forward_hook(hook)
         for module in self.tiny.model.modules() if self.path.startswith("mlp") else ():
-            if isinstance(module, ACTIVATIONS) or (_is_leaf(module) and ACTING.search(type(module).__name__)):
+            leaf = not any(True for _ in module.children())  # diffusers calls one a GELU that multiplies before it
+            if isinstance(module, ACTIVATIONS) or (leaf and ACTING.search(type(module).__name__)):
                 yield module.register_forward_hook(lambda module, args, output: self._activate(args[0]))
 
     def exit(self, each: LayerSet) -> torch.nn.Module | torch.nn.Parameter:
@@ -229,11 +230,6 @@ class Run(TorchFunctionMode):
         for hook in self.hooks:
             hook.remove()
         return self
-
-
-def _is_leaf(module: torch.nn.Module) -> bool:
-    """Whether a module holds no others: diffusers calls one a GELU that multiplies before it."""
-    return not any(True for _ in module.children())
 
 
 def stacked(module: Any) -> int:

@@ -6,7 +6,6 @@ All independent models begin with such a table or have it for good, and it tells
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import torch
 
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.errors import NothingToCompare
-from tests.conformance.models import place, tiny_config, transformers
+from tests.conformance.models import put, tiny_config, transformers
 from tests.conformance.tiny import TinyModel, runner
 from tests.settings import known_words, settings
 
@@ -28,12 +27,11 @@ SLIGHT = 1e-4
 
 def begun(name: str, wanted: dict[str, Any]) -> list[Any]:
     """Return two tiny models of a class as its own code begins them, each with a seed of its own."""
-    return [_begun(name, wanted, seed) for seed in SEEDS]
-
-
-def _begun(name: str, wanted: dict[str, Any], seed: int) -> Any:
-    torch.manual_seed(seed)
-    return getattr(transformers, name)(tiny_config(name, wanted)).eval()
+    models = []
+    for seed in SEEDS:
+        torch.manual_seed(seed)
+        models.append(getattr(transformers, name)(tiny_config(name, wanted)).eval())
+    return models
 
 
 def claims_exchangeable(model: Any) -> bool:
@@ -49,11 +47,8 @@ def under_switches(name: str, wanted: dict[str, Any], model: Any) -> Iterator[tu
     for keys, value in settings(json.loads(model.config.to_json_string(use_diff=False)), ()):
         named = [word for word in words if word != value] if isinstance(value, str) and value in words else []
         for other in [not value] if isinstance(value, bool) else [True] if value is None else named:
-            asked = copy.deepcopy(wanted)
-            within, last = place(asked, ".".join(keys))
-            within[last] = other
             with contextlib.suppress(Exception):  # whatever a configuration or a module thinks of it
-                yield f"{'.'.join(keys)}: {other}", begun(name, asked)
+                yield f"{'.'.join(keys)}: {other}", begun(name, put(wanted, keys, other))
 
 
 def adds_fixed_table(tiny: TinyModel, model: Any, other: Any = None) -> bool:

@@ -1,28 +1,20 @@
 """Names that a factorization says and no model of its class has."""
 
+import pytest
 import torch
 
 from tests.conformance.forms import WIDTH
-from tests.conformance.layouts import pretend
 from tests.conformance.models import FUNCTION, by_modules, tiny_model
-from tests.conformance.proving import names_said, names_unseen
+from tests.conformance.proving import names_said, names_unseen, pretend
 from tests.conformance.tiny import build_tiny_model
 
-
-def test_every_name_of_a_right_file_is_on_disk(tmp_path):
-    entry = pretend("llama", layers="model.layers.{layer}")
-    assert names_unseen(names_said(entry), build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)) == set()
+PLANTED = {"ignores": ("mlp.router",), "mlp": {"norm": ("planted", "post_attention_layernorm")}}
 
 
-def test_a_name_that_the_class_never_writes_is_told(tmp_path):
-    entry = pretend(
-        "llama",
-        layers="model.layers.{layer}",
-        ignores=("mlp.router",),
-        mlp={"norm": ("planted", "post_attention_layernorm")},
-    )
-    unseen = names_unseen(names_said(entry), build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry))
-    assert unseen == {"planted", "mlp.router"}
+@pytest.mark.parametrize(("said", "unseen"), [({}, set()), (PLANTED, {"planted", "mlp.router"})])
+def test_names_that_the_class_never_writes_are_told_and_no_others(said, unseen, tmp_path):
+    entry = pretend("llama", layers="model.layers.{layer}", **said)
+    assert names_unseen(names_said(entry), build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)) == unseen
 
 
 def test_what_is_called_by_modules_is_what_one_function_computes():

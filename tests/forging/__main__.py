@@ -1,4 +1,4 @@
-"""python -m tests.forging [--seed K] [--seconds S] [--first N] [--classes N] [--cases N] [--stored F] [CLASS ...] ...
+"""python -m tests.forging [--seed K] [--seconds S] [--cases N] [--stored F] [CLASS ...]: forge while there is time.
 
 Classes take turns, those of one factorization after those of another. A case that fooled us is printed with what makes
 it again; the exit status is that of all cases.
@@ -7,26 +7,21 @@ it again; the exit status is that of all cases.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import logging
-import shlex
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import torch
-import transformers
 
 from hf_lineage.architecture.registry import listing
 from hf_lineage.architecture.schema import Factorization
-from tests.forging.formats import FORMATS
 from tests.forging.kinds import TURNS
 from tests.forging.search import classes, searched, subject
+from tests.forging.subject import FORMATS
 
 LONGEST = 120
 """Seconds of the processor that the cases of a class take at most, however busy the machine is."""
@@ -37,11 +32,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.forging", description="Forge without being told how.")
     parser.add_argument("--seed", type=int, default=0, help="another seed gives other cases")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
-    parser.add_argument("--classes", type=int, default=None, help="so many of them; all by default")
-    parser.add_argument("--first", type=int, default=0, help="leave out so many of them")
     parser.add_argument("--cases", type=int, default=60, help="of each class")
     parser.add_argument("--stored", choices=FORMATS, default="plain", help="the format that folders are judged in")
-    parser.add_argument("--out", type=Path, default=None, help="write what came out as JSON")
     parser.add_argument("named", nargs="*", metavar="CLASS", help="some classes instead of all")
     asked = parser.parse_args()
     if unlisted := [name for name in asked.named if not any(listing(name))]:
@@ -50,8 +42,8 @@ def main() -> int:
         logging.getLogger(log).setLevel(logging.CRITICAL)
     signal.signal(signal.SIGPROF, _too_long)
     torch.set_num_threads(1)
-    begun, counts, left_out, fooled = time.monotonic(), Counter[tuple[str, str]](), dict[str, str](), list[Any]()
-    done, said, command = 0, dict[str, Any](), shlex.join(["python", "-m", "tests.forging", *sys.argv[1:]])
+    begun, counts = time.monotonic(), defaultdict[str, Counter[str]](Counter)
+    done, fooled, left_out = 0, 0, dict[str, str]()
     able = tuple(kind for kind in TURNS if kind in (FORMATS[asked.stored].kinds or TURNS))
     for listed, name in _asked(asked):
         if time.monotonic() - begun > asked.seconds:
@@ -60,9 +52,9 @@ def main() -> int:
             signal.setitimer(signal.ITIMER_PROF, LONGEST)
             with subject(name, listed, stored=asked.stored) as one:
                 for kind, outcome in searched(one, asked.seed, asked.cases, able):
-                    counts[kind, outcome.came] += 1
+                    counts[kind][outcome.came] += 1
                     if outcome.fooled:
-                        fooled.append({"class": name, "kind": kind, "case": outcome.said, "came": outcome.came})
+                        fooled += 1
                         print(f"FOOLED {name} {kind}: {outcome.said}: {outcome.came}", flush=True)
             done += 1
         except Exception as error:  # a class that cannot be had as a tiny model
@@ -70,11 +62,10 @@ def main() -> int:
             print(f"left out {name}: {left_out[name]}", flush=True)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        said = _said(counts, fooled) | {"command": command, "classes": done, "left_out": left_out}
-        said |= {"transformers": transformers.__version__, "seconds": round(time.monotonic() - begun)}
-        if asked.out:  # after each class, so that a run that is interrupted leaves what it found
-            asked.out.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps({key: value for key, value in said.items() if key != "found"}, indent=1))
+    by_kind = {kind: dict(outcomes.most_common()) for kind, outcomes in sorted(counts.items())}
+    cases = sum(outcomes.total() for outcomes in counts.values())
+    said = {"cases": cases, "fooled": fooled, "by kind": by_kind, "classes": done, "left_out": left_out}
+    print(json.dumps(said | {"seconds": round(time.monotonic() - begun)}, indent=1))
     return int(bool(fooled))
 
 
@@ -86,17 +77,7 @@ def _asked(asked: argparse.Namespace) -> Iterator[tuple[Factorization, str]]:
     if asked.named:
         return ((next(iter(listing(name))), name) for name in asked.named)
     known = FORMATS[asked.stored].classes
-    able = ((listed, name) for listed, name in classes() if known is None or name in known)
-    return itertools.islice(able, asked.first, None if asked.classes is None else asked.first + asked.classes)
-
-
-def _said(counts: Counter[tuple[str, str]], fooled: list[Any]) -> dict[str, Any]:
-    """What came out, by the kind of case."""
-    kinds: dict[str, Counter[str]] = {}
-    for (kind, came), count in sorted(counts.items()):
-        kinds.setdefault(kind, Counter())[came] += count
-    by_kind = {kind: dict(outcomes.most_common()) for kind, outcomes in kinds.items()}
-    return {"cases": counts.total(), "fooled": len(fooled), "by kind": by_kind, "found": fooled}
+    return ((listed, name) for listed, name in classes() if known is None or name in known)
 
 
 if __name__ == "__main__":

@@ -19,21 +19,27 @@ import torch
 from torch import Tensor
 
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.layout import is_transposed
+from hf_lineage.architecture.registry import factorizations, slots
 from hf_lineage.architecture.schema import MatrixSet, as_sets
 from hf_lineage.signature.factors import matrix_products
+from tests.conformance.models import TINY, put
 from tests.conformance.tiny import PLAIN
 from tests.decoys import Tensors
 from tests.forging.outputs import run
-from tests.forging.settings import set_to
 from tests.forging.subject import DECADES, LOUD, WHOLE, Case, Part, Subject, mixed
 
 SMALL = 512
 """Entries of a tensor that is no matrix of weights."""
-
-
 COMMON = 30.0
 """By so much more than usual attention adds the same to all tokens: trained streams have much in common too."""
+LARGEST = 256
+"""Of a number that may count something."""
+UNTOUCHED = frozenset(
+    {"architectures", "model_type", "auto_map", "transformers_weights", "quantization_config", "attribute_map"}
+    | {"configuration_files", "transformers_version", "_name_or_path"}
+)
+"""Settings that say which model is loaded from where: tests of their own are about these."""
 MOST_BESIDE = 4
 """Small tensors of one module that are changed together."""
 Code = Callable[[Subject, Random], Case]
@@ -67,15 +73,19 @@ def _known() -> list[MatrixSet]:
 def _by_layer(subject: Subject, source: Tensors) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
     """By the prefix of a layer one set of what it has, rows (h, d) of readers and (d, h) of the writer."""
     layout, found = subject.opened.layout, {}
-    numbered = enumerate(find_layers(layout.factorization, subject.opened.checkpoint.shapes))
-    for number, layer in numbered:
-        if number not in layout.numbers("mlp"):
-            continue
-        read = lambda name: source[name].float().numpy()  # noqa: E731
-        first = next(matrix_products(layout, "mlp", number, PLAIN, read))
-        gates = next(matrix_products(layout, "mlp_gate", number, PLAIN, read)) if "mlp_gate" in layout.paths else first
-        up, gate, down = (torch.from_numpy(np.ascontiguousarray(each)) for each in (first.inn, gates.inn, first.out))
-        found[layer.prefix] = up, gate, down
+
+    def read(name: str) -> Any:
+        return source[name].float().numpy()
+
+    for number, layer in enumerate(find_layers(layout.factorization, subject.opened.checkpoint.shapes)):
+        if number in layout.numbers("mlp"):
+            first = next(matrix_products(layout, "mlp", number, PLAIN, read))
+            gated = "mlp_gate" in layout.paths
+            gates = next(matrix_products(layout, "mlp_gate", number, PLAIN, read)) if gated else first
+            up, gate, down = (
+                torch.from_numpy(np.ascontiguousarray(each)) for each in (first.inn, gates.inn, first.out)
+            )
+            found[layer.prefix] = up, gate, down
     return found
 
 
@@ -84,15 +94,11 @@ def _laid_out(
 ) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a set as its file lays them out, two of every expert."""
     roles = {"up": up, "gate": gate, "down": down}
-    named = {
-        name: (role,) for role, name in (("up", matrices.up), ("gate", matrices.gate), ("down", matrices.down)) if name
-    }
-    for name, packed in (*named.items(), *matrices.packed.items(), *matrices.interleaved.items()):
-        if not set(packed) <= roles.keys():
+    for name, slot in {slot.tensor: slot for slot in slots(matrices)}.items():
+        if not set(slot.roles) <= roles.keys():
             continue
-        tensor = torch.cat([roles[role] for role in packed])
-        if (name in matrices.transposed) != (subject.opened.layout.factorization.stored == "in_out"):
-            tensor = tensor.T
+        tensor = torch.cat([roles[role] for role in slot.roles])
+        tensor = tensor.T if is_transposed(subject.opened.layout.factorization, slot) else tensor
         stacked = "expert" in name and "{" not in name and "shared" not in name
         for expert in range(2) if "{expert}" in name else (0,):
             end = "" if stacked else ".weight"
@@ -109,7 +115,13 @@ def scaled(subject: Subject, random: Random) -> Case:
     together = 1 < len(beside) <= MOST_BESIDE and bool(random.randrange(2))
     size, tensors, said = 10.0 ** random.choice(DECADES), dict(case.tensors), case.said
     chosen, changes = (beside, _together(size)) if together else ([family], _alone(size))
-    choosing = [each for each in small if _chooses(case, tensors[families[each][0]])]
+    experts = case.part.experts if case.part else 0
+    firsts = {family: tensors[families[family][0]] for family in small}
+    choosing = [
+        each
+        for each, one in firsts.items()
+        if experts > 1 and one.ndim > 0 and (len(one) == experts or not one.is_floating_point())
+    ]
     if choosing and random.randrange(2):
         chosen, changes = [random.choice(choosing)], _alone(size)[2:3]
     for each in chosen:
@@ -118,12 +130,6 @@ def scaled(subject: Subject, random: Random) -> Case:
         said += f"; {each} {how}"
     changed = tuple(name for each in chosen for name in families[each])
     return Case(said, tensors, part=case.part, changed=changed)
-
-
-def _chooses(case: Case, tensor: Tensor) -> bool:
-    """Whether a tensor may choose between experts, half of which are a case's part."""
-    experts = case.part.experts if case.part else 0
-    return experts > 1 and tensor.ndim > 0 and (len(tensor) == experts or not tensor.is_floating_point())
 
 
 def _families(tensors: Tensors, without: set[str]) -> dict[str, list[str]]:
@@ -163,11 +169,10 @@ def _against(size: float, tensor: Tensor) -> Tensor:
     changed = tensor.clone()
     if tensor.ndim == 1:
         changed[half:] = -size
-    else:
-        signs = torch.tensor([1.0, -1.0]).repeat(len(tensor))[: len(tensor)]
-        signs[half:] = 0
-        changed = _as(tensor, size * signs.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor[:1].double())
-    return changed
+        return changed
+    signs = torch.tensor([1.0, -1.0]).repeat(len(tensor))[: len(tensor)]
+    signs[half:] = 0
+    return _as(tensor, size * signs.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor[:1].double())
 
 
 def shut(subject: Subject, random: Random) -> Case:
@@ -234,6 +239,68 @@ def _habits(subject: Subject) -> list[tuple[str, functools.partial[str]]]:
         *((f"no {start}", functools.partial(re.sub, re.escape(start), "", count=1)) for start in sorted(starts)),
         *((f"{new} for {old}", functools.partial(re.sub, f"{old}$", new)) for old, new in pairs),
     ]
+
+
+def set_to(subject: Subject, random: Random) -> Case:
+    """A setting switched, scaled, left out or taken from another class."""
+    case = mixed(subject, random)
+    config = subject.pair.config
+    places = [place for place in _places(config) if place[-1] not in UNTOUCHED]
+    places += [place for place in places if place[-1] not in TINY] * 2  # what counts something hardly loads otherwise
+    foreign = not random.randrange(6)
+    key, others = random.choice(list(_settings().items()))
+    place = (key,) if foreign else random.choice(places)
+    value = random.choice(others) if foreign else functools.reduce(lambda within, part: within[part], place, config)
+    new = _otherwise(value, random, _settings().get(place[-1], []))
+    settings = put(config, place, new)
+    said = f"{case.said}; {'.'.join(place)}: {new!r} for {'nothing' if foreign else repr(value)}"
+    return Case(said, case.tensors, {place[0]: settings[place[0]]}, case.part)
+
+
+def _places(config: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in config.items():
+        yield (*before, key)
+        if isinstance(value, dict):
+            yield from _places(value, (*before, key))
+
+
+@functools.cache
+def _settings() -> dict[str, list[Any]]:
+    """Every setting that some class has, with the values that it has in some."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    found: dict[str, list[Any]] = defaultdict(list)
+    for kind in CONFIG_MAPPING:
+        try:
+            said = CONFIG_MAPPING[kind]().to_dict()
+        except Exception:  # some need packages that are not there
+            continue
+        for key, value in said.items():
+            short = not isinstance(value, dict) and len(str(value)) < 200
+            if short and key not in UNTOUCHED and value not in found[key]:
+                found[key].append(value)
+    return dict(found)
+
+
+def _otherwise(value: Any, random: Random, others: list[Any]) -> Any:
+    """Another value of a setting."""
+    if isinstance(value, bool):
+        return random.choice([not value, not value, None])
+    if isinstance(value, int):
+        near = (0, 1, 2, -1, value - 1, value + 1, value // 2, 2 * value, 4 * value)
+        most = max(LARGEST, 4 * min(abs(value), LARGEST))
+        return random.choice([None, *(each for each in near if abs(each) <= most)])
+    if isinstance(value, float):
+        return random.choice([0.0, -value, 1.0, None, *(value * 10.0**power for power in DECADES)])
+    if isinstance(value, list) and value:
+        place = random.randrange(len(value))
+        one = [*value[:place], _otherwise(value[place], random, []), *value[place + 1 :]]
+        return random.choice([one, [one[place]] * len(value), value[::-1], None])
+    if value is None:
+        small = [each for each in others if not isinstance(each, int) or abs(each) <= LARGEST]
+        return random.choice([True, 0, 1, 1e-7, 1e7, *small])
+    usual = [each for each in others if type(each) is type(value) and each != value]
+    return random.choice([*usual, *usual, None])
 
 
 KINDS: dict[str, tuple[Code, int]] = {

@@ -29,11 +29,10 @@ Outputs = list[Tensor]
 def run(model: Any) -> Outputs:
     """Everything that a model gives out on two inputs, as numbers."""
     try:
-        given = model(**_two(model))
+        return list(_tensors(model(**_two(model))))
     except Exception:  # a class that wants more than its base does
         base = runner(model)
-        given = base(**_two(base))
-    return list(_tensors(given))
+        return list(_tensors(base(**_two(base))))
 
 
 def _two(model: Any) -> dict[str, Tensor]:
@@ -57,10 +56,14 @@ def _tensors(given: Any) -> Iterator[Tensor]:
 
 def sound(outputs: Outputs) -> bool:
     """Whether outputs are finite, and not the same for every token, nor for both inputs, but for rounding."""
-    return bool(outputs) and all(
-        bool(each.isfinite().all()) and min(_spread(each), _between(each)) > ROUNDING * float(each.abs().max())
-        for each in outputs
-    )
+
+    def apart(output: Tensor) -> float:
+        """How far apart tokens are, or the outputs that belong to the two inputs."""
+        between = float((output[0] - output[1]).double().std()) if len(output) == INPUTS else math.inf
+        return min(_spread(output), between)
+
+    finite = bool(outputs) and all(bool(each.isfinite().all()) for each in outputs)
+    return finite and all(apart(each) > ROUNDING * float(each.abs().max()) for each in outputs)
 
 
 def moved(after: Outputs, before: Outputs) -> float:
@@ -77,11 +80,6 @@ def said_of(outputs: Outputs, others: Outputs, most: float = SAME) -> str:
     if not sound(outputs):
         return BROKEN
     return IDLE if moved(others, outputs) < most else AT_WORK
-
-
-def _between(output: Tensor) -> float:
-    """How far apart the outputs are that belong to the two inputs."""
-    return float((output[0] - output[1]).double().std()) if len(output) == INPUTS else math.inf
 
 
 def _spread(output: Tensor) -> float:

@@ -16,10 +16,9 @@ from hf_lineage.errors import LineageError
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, required
 from tests.decoys import Tensors, made
-from tests.forging.formats import FORMATS
 from tests.forging.kinds import KINDS, TURNS
 from tests.forging.outputs import AT_WORK, EXACT, IDLE, SAME, moved, run, said_of, swap
-from tests.forging.subject import Case, Subject
+from tests.forging.subject import FORMATS, Case, Subject
 from tests.models import WEIGHTS
 
 MEMORY = Path("/dev/shm")
@@ -67,16 +66,6 @@ def _bounded() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def tried(one: Subject, kind: str, random: Random) -> Outcome:
-    """Make a case of a kind and judge it."""
-    make, _ = KINDS[kind]
-    try:
-        case = make(one, random)
-    except (IndexError, AttributeError, RuntimeError, NotImplementedError) as error:
-        return Outcome(kind, f"not made: {type(error).__name__}")
-    return judged(one, case)
-
-
 def judged(one: Subject, case: Case) -> Outcome:
     """What comes of a case: it is judged where the part of A does nothing, or the copy is one still."""
     try:
@@ -84,20 +73,16 @@ def judged(one: Subject, case: Case) -> Outcome:
             return _first_judged(one, case, case.noise)
         at_work = one.kept(case.part).at_work(case.tensors, case.changed) if case.changed else None
         if at_work in (None, IDLE):
-            at_work = _at_work(one, case)
+            noise = one.remember(case.part) if case.part else None
+            model = one.load(one.written(case.tensors, case.settings))
+            outputs = run(model)
+            without = one.outputs if noise is None else swap(model, noise)
+            at_work = said_of(outputs, without, EXACT if noise is None else SAME)
     except LineageError as error:
         return Outcome(case.said, f"{IDLE}: {type(error).__name__}")
     except Exception as error:  # whatever transformers thinks of it
         return Outcome(case.said, f"does not load or run: {type(error).__name__}")
     return _said(one, case) if at_work == IDLE else Outcome(case.said, at_work)
-
-
-def _at_work(one: Subject, case: Case) -> str:
-    """What a part does in the model that transformers makes of a folder, or whether a copy is one still."""
-    noise = one.remember(case.part) if case.part else None
-    model = one.load(one.written(case.tensors, case.settings))
-    outputs = run(model)
-    return said_of(outputs, one.outputs, EXACT) if noise is None else said_of(outputs, swap(model, noise))
 
 
 def _first_judged(one: Subject, case: Case, noise: Tensors) -> Outcome:
@@ -134,4 +119,9 @@ def searched(
     for number in range(first, count):
         random = Random(f"{seed} {one.name} {number}")
         kind = kinds[random.randrange(len(kinds))]
-        yield kind, tried(one, kind, random)
+        try:
+            case = KINDS[kind][0](one, random)
+        except (IndexError, AttributeError, RuntimeError, NotImplementedError) as error:
+            yield kind, Outcome(kind, f"not made: {type(error).__name__}")
+        else:
+            yield kind, judged(one, case)

@@ -3,32 +3,67 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from hf_lineage import Options
 from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.checking.check import comparing
+from hf_lineage.checkpoint.gguf.form import _table
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.headers import Opened, headers
+from tests import gguf_models
 from tests.conformance.models import transformers
 from tests.decoys import Pair, Tensors
-from tests.forging.formats import Format
 from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap
+from tests.published.steps import STEPS, apart
 from tests.tensors.names import renamers
 
 WHOLE = "all MLPs"
 LOUD = 30.0
 """How much louder a part of a model is written than it was, so that it outweighs what else there is."""
+
+
+class Format(NamedTuple):
+    """How the folder of a case is stored anew, as people publish it, before it is judged."""
+
+    step: Callable[[Path], object]
+    kinds: tuple[str, ...] = ()
+    """Of the cases that it can hold; all by default."""
+    classes: frozenset[str] | None = None
+    """That it can hold; None for all."""
+
+
+def _as_gguf(kind: str) -> Format:
+    names = {entry.name: architecture for architecture, entry in _table().architectures.items()}
+
+    def change(folder: Path) -> None:
+        plain = apart(folder)
+        (name,) = json.loads((plain / "config.json").read_text())["architectures"]
+        gguf_models.write(plain, folder / "model.gguf", names[name], getattr(gguf_models.KINDS, kind))
+        shutil.rmtree(plain)
+
+    # A converter knows the names of a class and writes few of its settings, so that other kinds would leave nothing.
+    return Format(change, ("scaled", "shut"), frozenset(names))
+
+
+FORMATS: dict[str, Format] = {
+    "plain": Format(lambda _: None),
+    "gguf": _as_gguf("F32"),
+    "gguf_eight_bits": _as_gguf("Q8_0"),
+    **{name: Format(STEPS[name]) for name in ("awq", "bnb_eight_bits", "bnb_four_bits", "fp8", "gptq", "torchao")},
+}
+"""By the name that `--stored` takes."""
 
 
 @dataclass(frozen=True)
@@ -143,25 +178,19 @@ class Subject:
             self.models[key] = Kept(self.load(self.pair.write(tensors)), tensors, noise)
         return self.models[key]
 
-    @functools.cached_property
-    def _judge(self) -> Any:
-        options = Options(permutations=999, recompute=True, seed=0)
-        return comparing(str(self.pair.a), resolve(str(self.pair.a)), options)
-
     def verdict(self, folder: Path) -> Verdict:
         """What a comparison of A says of a folder, which has weights in one file that transformers loads."""
-        report = self._judge(str(folder), resolve(str(folder)))
-        found: Verdict = report.rows[0].verdict
+        found: Verdict = self._judge(str(folder), resolve(str(folder))).rows[0].verdict
         return found
+
+    @functools.cached_property
+    def _judge(self) -> Any:
+        return comparing(str(self.pair.a), resolve(str(self.pair.a)), Options(permutations=999, recompute=True, seed=0))
 
     @functools.cached_property
     def parts_known(self) -> list[Part]:
         """The parts that do something where nothing is done to them: of others an idle one says nothing."""
-        found = []
-        for part in self.parts():
-            if self.kept(part).at_work({}, ()) == AT_WORK:
-                found.append(part)
-        return found
+        return [part for part in self.parts() if self.kept(part).at_work({}, ()) == AT_WORK]
 
     @property
     def alone(self) -> bool:
@@ -201,9 +230,7 @@ class Subject:
     @property
     def everything(self) -> Part:
         """Every matrix that is compared."""
-        return _part(
-            "all matrices", [each for own in self.opened.layout.branches.values() for sets in own for each in sets]
-        )
+        return _part("all matrices", list(self.opened.layout.everything))
 
     @property
     def whole(self) -> Part:
@@ -223,8 +250,7 @@ class Subject:
         if experts > 1:
             half = [each for _, each in sets if each.expert >= experts // 2]
             yield replace(_part("half of the experts", half, loud=True), experts=experts)
-        stacked = [each for _, each in sets if each.stacked]
-        if stacked:
+        if stacked := [each for _, each in sets if each.stacked]:
             count = stacked[0].stacked[0]
             yield replace(_part("half of the experts", stacked, slice(count // 2, None), loud=True), experts=count)
         numbers = sorted({number for number, _ in sets})

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -80,10 +80,12 @@ def readers(room: Path) -> dict[str, Reader]:
         "slices": [{"sources": [{"model": "org/base", "layer_range": [0, 2]}]}],
     }
 
-    def put(folder: Path, file: str, read: Callable[[RepoRef], Any]) -> Callable[[bytes], Any]:
+    def put(
+        folder: Path, file: str, read: Callable[[RepoRef], Any], allow_pickle: bool = False
+    ) -> Callable[[bytes], Any]:
         def reading(content: bytes) -> Any:
             (folder / file).write_bytes(content)
-            return read(RepoRef("org/model", folder))
+            return read(RepoRef("org/model", folder, allow_pickle=allow_pickle))
 
         return reading
 
@@ -94,24 +96,31 @@ def readers(room: Path) -> dict[str, Reader]:
 
         return reading
 
-    plain, cards, adapters, merges, pickles, ggufs, pictures = (
-        room / name for name in ("config", "card", "lora", "merge", "pickle", "gguf", "pictures")
-    )
+    folders = [room / name for name in ("config", "card", "lora", "merge", "pickle", "gguf", "pictures", "onnx")]
+    plain, cards, adapters, merges, pickles, ggufs, pictures, graphs = folders
     factors, numbers = parted(_flattened())
-    for folder in (plain, cards, adapters, merges, pickles, ggufs, pictures):
+    for folder in folders:
         folder.mkdir()
+    (graphs / "config.json").write_text(json.dumps(config))
     (plain / WEIGHTS).write_bytes((model / WEIGHTS).read_bytes())
     weights = partial(safetensors_file, header=header, data=data)
     return {
         "header": Reader(weights, put(model, WEIGHTS, headers)),
         "header, unlisted": Reader(weights, put(model, WEIGHTS, _alike), turns=1),
-        "torch file": Reader(lambda random: spliced(random, _saved()), put(pickles, PICKLED, _pickled)),
-        "old torch file": Reader(lambda random: spliced(random, _saved(old=True)), put(pickles, PICKLED, _pickled)),
+        "torch file": Reader(
+            lambda random: spliced(random, _saved()), put(pickles, PICKLED, _tensors, allow_pickle=True)
+        ),
+        "old torch file": Reader(
+            lambda random: spliced(random, _saved(old=True)), put(pickles, PICKLED, _tensors, allow_pickle=True)
+        ),
         "gguf": Reader(_converted(model, room), put(ggufs, "model.gguf", headers)),
         "index": Reader(partial(json_file, valid=index), put(pieces, INDEX, _tensors)),
         "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
         "config, unlisted": Reader(partial(json_file, valid=config), put(plain, "config.json", _alike), turns=1),
-        "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, _card_read)),
+        "card": Reader(
+            lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n",
+            put(cards, CARD, lambda repo: (stated_licence(repo), read_claims(repo))),
+        ),
         "adapter of diffusers": Reader(
             partial(safetensors_file, header=factors, data=numbers), put(pictures, LORA_FILE, _factors)
         ),
@@ -120,9 +129,11 @@ def readers(room: Path) -> dict[str, Reader]:
         "signature": Reader(_signature(room), file(load_signature)),
         "policy": Reader(partial(yaml_file, valid=_POLICY), file(report.read)),
         "claims": Reader(partial(json_file, valid=_RECORD), partial(stored.decode, name="claims")),
-        "keys of an index": Reader(key_files(room), file(keys_read)),
+        "keys of an index": Reader(
+            key_files(room), file(lambda keys: [len(some) for some in Shard.open(keys).pieces()])
+        ),
         "models of an index": Reader(line_files(room), lines_read(room)),
-        "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
+        "ONNX": Reader(onnx_files(room, model), put(graphs, "model.onnx", _read), turns=4),
     }
 
 
@@ -148,10 +159,6 @@ def _flattened() -> bytes:
 def _factors(repo: RepoRef) -> Any:
     loras = open_lora_file(repo, LORA_FILE).values()
     return [(lora.read(module), lora.scale(module)) for lora in loras for module in lora.modules]
-
-
-def _pickled(repo: RepoRef) -> Any:
-    return _tensors(replace(repo, allow_pickle=True))
 
 
 @functools.cache
@@ -184,14 +191,6 @@ def _read(repo: RepoRef) -> Any:
     """Every tensor of a converted model, by its name on the Hub's disk."""
     found = headers(repo).checkpoint
     return [found.read(name) for name in found.tensors]
-
-
-def _beside(folder: Path, config: dict[str, Any] | None = None) -> Path:
-    """A folder for a converted model, with what has to lie beside it."""
-    folder.mkdir()
-    name, content = ("vocabulary.json", []) if config is None else ("config.json", config)
-    (folder / name).write_text(json.dumps(content))
-    return folder
 
 
 def parted(content: bytes) -> tuple[dict[str, Any], bytes]:
@@ -234,20 +233,9 @@ def _values(dtype: np.dtype[Any]) -> tuple[float, ...]:
     return (int(limits.min), int(limits.max), 0, 1, 7)
 
 
-def _card_read(repo: RepoRef) -> None:
-    """What is read of a card: its licence, then its claims."""
-    stated_licence(repo)
-    read_claims(repo)
-
-
 KINDS = ("MatMulNBits", "MatMulInteger", "Gemm", "Mul", "If", "DequantizeLinear", "Transpose", "QLinearMatMul", "")
 PATHS = (
-    "",
-    "/",
-    "/model/layers.0/mlp/up_proj/MatMul",
-    "/a/b" * 300,
-    "../..",
-    "/model/layers.999999/x/MatMul",
+    *("", "/", "/model/layers.0/mlp/up_proj/MatMul", "/a/b" * 300, "../..", "/model/layers.999999/x/MatMul"),
     "::error::",
 )
 KEYS = ("K", "N", "bits", "block_size", "transB", "alpha", "axis", "perm")
@@ -297,8 +285,7 @@ ENTRIES = [Entry(f"org/{row}", "c" * 40, "mlp", 64, 2, "mlp-robust-64") for row 
 def key_files(room: Path) -> Callable[[Random], bytes]:
     """Keys of some models, with another header or metadata, or other bytes."""
     content = write_shard(room, "valid", ENTRIES, np.zeros((len(ENTRIES), 256), np.uint8)).read_bytes()
-    begin = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:begin])
+    header, data = parted(content)
     inner = json.loads(header["__metadata__"]["index"])
 
     def case(random: Random) -> bytes:
@@ -306,10 +293,10 @@ def key_files(room: Path) -> Callable[[Random], bytes]:
         if how == 0:
             return spliced(random, content)
         if how == 1:
-            return safetensors_file(random, header, content[begin:])
+            return safetensors_file(random, header, data)
         changed = header | {"__metadata__": {"index": json_file(random, inner).decode(errors="replace")}}
         text = json.dumps(changed).encode()
-        return len(text).to_bytes(8, "little") + text + content[begin:]
+        return len(text).to_bytes(8, "little") + text + data
 
     return case
 
@@ -328,11 +315,6 @@ def line_files(room: Path) -> Callable[[Random], bytes]:
     return case
 
 
-def keys_read(file: Path) -> Any:
-    """Every key of a shard."""
-    return [len(some) for some in Shard.open(file).pieces()]
-
-
 def lines_read(room: Path) -> Callable[[bytes], Any]:
     """Every model of a shard with these lines."""
     shard = Shard.open(room / "valid.safetensors")
@@ -344,13 +326,8 @@ def lines_read(room: Path) -> Callable[[bytes], Any]:
     return read
 
 
-_POLICY = {
-    "fail-on": "undecided",
-    "relation": ["finetune", "merge"],
-    "accepted": [
-        {"base": "a/b", "code": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
-    ],
-}
+_ACCEPTED = {"base": "a/b", "code": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
+_POLICY = {"fail-on": "undecided", "relation": ["finetune", "merge"], "accepted": [_ACCEPTED]}
 _RECORD = json.loads(goldens.read(goldens.REPORT))
 _RECORD = {key: _RECORD[key] for key in ("schema_version", *stored.Stored.__struct_fields__)}
 _RECORD["claims"] = [{key: claim[key] for key in stored.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]

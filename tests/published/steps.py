@@ -1,90 +1,170 @@
-"""Steps: what people and their tools do to a model before they publish it; each takes the folder of its repository."""
+"""Steps: what people and their tools do to a model before they publish it, and what happens to it on the way.
 
-import functools
+Each takes the folder of a repository and, where the tables beside this file give it one, an argument.
+"""
+
 import json
+import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gguf
 import onnx
 import torch
 from safetensors.torch import load_file, save_file
 
 from tests import gguf_models, onnx_models
 from tests.checkpoint.formats import test_bitsandbytes as bnb
+from tests.checkpoint.formats import test_compressed_tensors as compressed
 from tests.checkpoint.formats import test_fp8 as fp8
 from tests.checkpoint.formats import test_gptq as gptq
 from tests.checkpoint.formats import test_hqq as hqq
 from tests.checkpoint.formats import test_torchao as torchao
-from tests.models import HEADS, WEIGHTS, Trap, edit_json, shard, spoil
+from tests.experts import made
+from tests.models import EXAMPLES, HEADS, WEIGHTS, Trap, edit_json, shard, spoil
+from tests.streams import edited
 
-INDEX, GRAPH = "model.safetensors.index.json", "onnx/model.onnx"
-Step = Callable[[Path], object]
+REPOSITORY = "general.base_model.0.repo_url"
+INDEX, GRAPH, LORA = "model.safetensors.index.json", "onnx/model.onnx", "adapter_model.safetensors"
+DIFFUSION = "diffusion_pytorch_model.safetensors"
+Step = Callable[..., object]
 YI = {"architectures": ["YiForCausalLM"], "model_type": "Yi", "auto_map": {"AutoModel": "yi.Yi"}}
 """What a configuration says of a class of remote code that is a Llama under another name."""
 
 
-def config(**said: Any) -> Step:
-    """A step that writes settings into `config.json`."""
-    return lambda folder: edit_json(folder / "config.json", **said)
+def named(steps: Iterable[Any]) -> list[tuple[str, Any]]:
+    """The names and arguments of steps, each a name alone or a mapping of the name to its argument."""
+    return [next(iter(step.items())) if isinstance(step, dict) else (step, None) for step in steps]
 
 
-def moved(name: str, other: str) -> Step:
-    """A step that gives a file another name."""
-    return lambda folder: (folder / name).rename(folder / other)
+def take(folder: Path, steps: Iterable[Any]) -> Path:
+    """Take steps one after the other."""
+    for name, given in named(steps):
+        STEPS[name](folder) if given is None else STEPS[name](folder, given)
+    return folder
 
 
-def renamed_tensors(rename: Callable[[str], str]) -> Step:
-    """A step that gives every tensor another name."""
+def each(change: Callable[[Path, str, Any], object]) -> Step:
+    """A step that changes one thing after the other, each by its name."""
+    return lambda folder, given: [change(folder, name, value) for name, value in given.items()]
+
+
+# Files
+
+
+def config(folder: Path, said: Mapping[str, Any]) -> None:
+    edit_json(folder / "config.json", **said)
+
+
+def write(folder: Path, name: str, content: Any) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def card(folder: Path, said: Any, encoding: str = "utf-8") -> None:
+    """A card with these values, or this whole text."""
+    text = said if isinstance(said, str) else f"---\n{json.dumps(said)}\n---\n# A model\n"
+    (folder / "README.md").write_bytes(text.encode(encoding))
+
+
+def move(folder: Path, name: str, other: str) -> None:
+    (folder / other).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).rename(folder / other) if other else (folder / name).unlink()
+
+
+def copied(folder: Path, name: str, other: str) -> None:
+    (shutil.copytree if (folder / name).is_dir() else shutil.copy)(folder / name, folder / other)
+
+
+def copy(folder: Path, steps: list[Any]) -> None:
+    """The files are those of the base, to which these steps are done."""
+    shutil.copytree(take(folder.parents[1] / "acme/base", steps), folder, dirs_exist_ok=True)
+
+
+def into(folder: Path, name: str) -> None:
+    """The model is in a folder of its repository; the card stays."""
+    held = [file for file in folder.iterdir() if file.name != "README.md"]
+    (folder / name).mkdir()
+    for file in held:
+        file.rename(folder / name / file.name)
+
+
+def apart(folder: Path) -> Path:
+    """The model of a folder in a folder beside it; the folder itself is gone."""
+    return Path(shutil.move(folder, folder.with_name("plain")))
+
+
+def index(folder: Path, name: str, file: str) -> None:
+    weight_map = {own: file.name for file in folder.glob("*.safetensors") for own in load_file(file)}
+    edit_json(folder / INDEX, weight_map=weight_map | {name: file} if name else dict.fromkeys(weight_map, file))
+
+
+def cut(folder: Path, name: str, size: int) -> None:
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[:size] if size < len(content) else content + bytes(3))
+
+
+def odd(folder: Path, name: str, kind: str) -> None:
+    """The file is gone, and something else has its name."""
+    (folder / name).unlink()
+    {"mkdir": os.mkdir, "mkfifo": os.mkfifo, "link": lambda path: path.symlink_to("gone")}[kind](folder / name)
+
+
+def sentence_transformer(folder: Path) -> None:
+    into(folder, "0_Transformer")
+    modules = [{"idx": 0, "name": "0", "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
+    write(folder, "modules.json", modules)
+
+
+# Tensors
+
+
+def rename(folder: Path, names: Mapping[str, str]) -> None:
+    """Names of tensors, of a model or an adapter, changed by patterns; a tensor without a name is gone."""
+    file = folder / (WEIGHTS if (folder / WEIGHTS).exists() else LORA)
+    tensors = load_file(file)
+    for pattern, name in names.items():
+        renamed = {re.sub(pattern, name, own): tensor for own, tensor in tensors.items()}
+        tensors = {own: tensor for own, tensor in renamed.items() if own}
+    save_file(tensors, file)
+
+
+def add(folder: Path, name: str, shape: list[int]) -> None:
+    spoil(folder, lambda tensors: tensors.update({name: torch.ones(shape)}))
+
+
+def poke(folder: Path, name: str, value: float) -> None:
+    spoil(folder, lambda tensors: tensors[name].view(-1)[:1].fill_(value))
+
+
+def cast(folder: Path, dtype: str) -> None:
+    """Every matrix as numbers of another type."""
 
     def change(tensors: dict) -> None:
-        for own in list(tensors):
-            tensors[rename(own)] = tensors.pop(own)
+        matrices = {name: tensor for name, tensor in tensors.items() if tensor.ndim > 1}
+        tensors.update({name: tensor.to(getattr(torch, dtype)) for name, tensor in matrices.items()})
 
-    return lambda folder: spoil(folder, change)
-
-
-def shards_without_index(folder: Path) -> None:
-    shard(folder)
-    (folder / INDEX).unlink()
+    spoil(folder, change)
 
 
-def two_files(folder: Path) -> None:
-    shutil.copy(folder / WEIGHTS, folder / "first.safetensors")
-    (folder / WEIGHTS).rename(folder / "second.safetensors")
-
-
-def pickle(folder: Path) -> None:
-    (folder / "pytorch_model.bin").write_bytes(b"a pickle")
-
-
-def only_pickle(folder: Path) -> None:
+def torch_file(folder: Path, name: str = "pytorch_model.bin", old: bool = False) -> None:
+    """The weights as torch stores them."""
+    torch.save(load_file(folder / WEIGHTS), folder / name, _use_new_zipfile_serialization=not old)
     (folder / WEIGHTS).unlink()
-    pickle(folder)
-
-
-def torch_file(name: str, old: bool = False) -> Step:
-    """A step that stores the weights as torch does, in a file of this name."""
-
-    def save(folder: Path) -> None:
-        tensors = load_file(folder / WEIGHTS)
-        (folder / WEIGHTS).unlink()
-        torch.save(tensors, folder / name, _use_new_zipfile_serialization=not old)
-
-    return save
 
 
 def torch_shards(folder: Path) -> None:
-    tensors = load_file(folder / WEIGHTS)
-    (folder / WEIGHTS).unlink()
-    names = sorted(tensors)
-    weight_map: dict[str, str] = {}
-    for number, part in enumerate((names[::2], names[1::2]), 1):
-        file = f"pytorch_model-{number:05}-of-00002.bin"
-        torch.save({name: tensors[name] for name in part}, folder / file)
-        weight_map |= dict.fromkeys(part, file)
-    edit_json(folder / "pytorch_model.bin.index.json", weight_map=weight_map)
+    shard(folder)
+    text = (folder / INDEX).read_text().replace("model-", "pytorch_model-").replace(".safetensors", ".bin")
+    (folder / "pytorch_model.bin.index.json").write_text(text)
+    (folder / INDEX).unlink()
+    for file in list(folder.glob("model-*.safetensors")):
+        torch.save(load_file(file), folder / f"pytorch_{file.stem}.bin")
+        file.unlink()
 
 
 def trap(folder: Path) -> None:
@@ -93,15 +173,12 @@ def trap(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
 
 
-def packed(folder: Path) -> None:
-    """A model whose weights are not decoded."""
-    spoil(folder, lambda tensors: tensors.update({"a.q_invperm": torch.ones(4, dtype=torch.int32)}))
-    edit_json(folder / "config.json", quantization_config={"quant_method": "exl2"})
+def embedding(folder: Path) -> None:
+    """A file of tensors that is no model."""
+    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
 
 
-def apart(folder: Path) -> Path:
-    """The model of a folder in a folder beside it; the folder itself is gone."""
-    return Path(shutil.move(folder, folder.with_name("plain")))
+# Formats of quantization
 
 
 def quantized(pack: Any, **settings: Any) -> Step:
@@ -114,39 +191,16 @@ def quantized(pack: Any, **settings: Any) -> Step:
 
     def store(folder: Path) -> None:
         spoil(folder, change)
-        edit_json(folder / "config.json", quantization_config=settings)
+        if settings:
+            edit_json(folder / "config.json", quantization_config=settings)
 
     return store
 
 
-def eight_bit_mlx(folder: Path) -> None:
+def mlx_bits(folder: Path, bits: int) -> None:
     plain = apart(folder)
-    hqq.released(plain, folder, bits=8)
+    hqq.released(plain, folder, bits=bits)
     shutil.rmtree(plain)
-
-
-def cast(dtype: torch.dtype) -> Step:
-    """A step that stores every matrix as numbers of another type."""
-
-    def change(tensors: dict) -> None:
-        for name in list(tensors):
-            tensors[name] = tensors[name].to(dtype) if tensors[name].ndim > 1 else tensors[name]
-
-    return lambda folder: spoil(folder, change)
-
-
-def as_gguf(*kinds: str, config: bool = False, said: Mapping[str, str] | None = None) -> Step:
-    """A step that leaves nothing but GGUF files of these types, and perhaps a `config.json`, with such metadata."""
-
-    def change(folder: Path) -> None:
-        plain = apart(folder)
-        for kind in kinds:
-            gguf_models.write(plain, folder / f"model-{kind}.gguf", kind=getattr(gguf_models.KINDS, kind), said=said)
-        if config:
-            shutil.copy(plain / "config.json", folder)
-        shutil.rmtree(plain)
-
-    return change
 
 
 def codes(matrix: torch.Tensor) -> torch.Tensor:
@@ -159,49 +213,92 @@ def eetq(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
     return {".weight": matrix.T.contiguous().to(torch.int8), ".weight_scales": torch.ones(len(matrix)).half()}
 
 
-def into(name: str) -> Step:
-    """A step that moves the model into a folder of its repository; the card stays."""
-
-    def move(folder: Path) -> None:
-        held = [file for file in folder.iterdir() if file.name != "README.md"]
-        (folder / name).mkdir()
-        for file in held:
-            file.rename(folder / name / file.name)
-
-    return move
+def rows_of_fp8(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
+    scales = matrix.abs().amax(dim=1) / 448
+    return {".weight": (matrix / scales[:, None]).to(torch.float8_e4m3fn), ".weight_scale": scales}
 
 
-def sentence_transformer(folder: Path) -> None:
-    into("0_Transformer")(folder)
-    modules = [{"idx": 0, "name": "0", "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
-    (folder / "modules.json").write_text(json.dumps(modules))
+def as_bfloat16(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
+    parts = bnb.four_bits()(matrix)
+    return parts | {".weight": parts[".weight"].reshape(-1).view(torch.bfloat16)[:, None]}
 
 
-def checkpoints(folder: Path) -> None:
-    into("checkpoint-10")(folder)
-    shutil.copytree(folder / "checkpoint-10", folder / "checkpoint-9")
+def by_width(narrow: Any, wide: Any) -> Any:
+    """One packing for matrices of the usual width, and another for the others."""
+    return lambda matrix: (narrow if matrix.shape[1] == 32 else wide)(matrix)
 
 
-def pipeline(folder: Path) -> None:
-    """A pipeline of diffusers: a text encoder, a network whose blocks are those of the model too, and a decoder."""
-    unet = shutil.copytree(folder, folder.with_name("unet"))
-    as_unet(unet)
-    into("text_encoder")(folder)
-    shutil.move(unet, folder / "unet")
-    (folder / "vae").mkdir()
-    edit_json(folder / "vae/config.json", _class_name="AutoencoderKL", _diffusers_version="0.30")
-    (folder / "vae/diffusion_pytorch_model.safetensors").write_bytes(b"what no factorization reads")
-    parts = {"text_encoder": ["transformers", "X"], "unet": ["diffusers", "UNet2DConditionModel"]}
-    parts["vae"] = ["diffusers", "AutoencoderKL"]
-    edit_json(folder / "model_index.json", _class_name="Pipeline", **parts)
+FP8, NVFP4 = (compressed.case(name)[0] for name in ("FP8, naive", "NVFP4"))
+PACKS: dict[str, Any] = {
+    "awq": gptq.awq(),
+    "fp8": fp8.whole,
+    "fp8 by row": rows_of_fp8,
+    "gptq": gptq.gptq(),
+    "mlx": by_width(hqq.mlx(4), hqq.mlx(8, 16)),
+    "mlx mxfp4": lambda matrix: {".weight": torch.zeros(len(matrix), 4, dtype=torch.uint32), ".scales": matrix[:, :1]},
+    "modelopt awq": lambda matrix: {".weight": matrix.to(torch.uint8), ".weight_scale": matrix[:, :1]},
+    "nf4": bnb.four_bits(),
+    "nf4 as bfloat16": as_bfloat16,
+    "nvfp4": fp8.nvfp4,
+    "int8": lambda matrix: {".weight": matrix.to(torch.int8)},
+    "aqlm": lambda matrix: {".codes": codes(matrix), ".codebooks": matrix[:1]},
+    "exl2": lambda matrix: {".q_weight": codes(matrix), ".q_groups": codes(matrix)},
+    "quip": lambda matrix: {".Qidxs": codes(matrix)},
+    "qweight alone": lambda matrix: {".qweight": codes(matrix)},
+    "compressed fp8": FP8,
+    "compressed mixed": by_width(FP8, NVFP4),
+}
 
 
-def other_decoder(folder: Path) -> None:
-    (folder / "vae/diffusion_pytorch_model.safetensors").write_bytes(b"something else")
+# GGUF and ONNX
 
 
-def _blocks(folder: Path, prefix: str, into: dict[str, str]) -> None:
-    """Give the matrices of every layer other names, several of them in one where one name takes several."""
+def as_gguf(folder: Path, kinds: Mapping[str, str], keep: tuple[str, ...] = (), **writer: Any) -> None:
+    """Nothing but GGUF files of these types is left, and what is kept."""
+    plain = apart(folder)
+    for file, kind in kinds.items():
+        gguf_models.write(plain, folder / file, kind=getattr(gguf_models.KINDS, kind), **writer)
+    for file in keep:
+        shutil.copy(plain / file, folder)
+    shutil.rmtree(plain)
+
+
+def gguf_lora(folder: Path, file: str) -> None:
+    """What llama.cpp's converter writes of an adapter."""
+    writer = gguf.GGUFWriter(str(folder / file), "llama")
+    writer.add_type("adapter")
+    for name, factor in load_file(folder / LORA).items():
+        number, role, which = re.search(r"layers\.(\d+)\..*(\w)_proj.*lora_(.)", name).groups()  # type: ignore[union-attr]
+        writer.add_tensor(f"blk.{number}.attn_{role}.weight.lora_{which.lower()}", factor.float().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    for name in (LORA, "adapter_config.json"):
+        (folder / name).unlink()
+
+
+def graph(folder: Path, change: Callable[[Path, Path], object] | None = None) -> None:
+    """An ONNX graph in place of the weights, in the folder where optimum puts it, and changed there."""
+    onnx_models.written(folder, folder / GRAPH)
+    (folder / WEIGHTS).unlink()
+    if change:
+        change(folder / GRAPH, folder / GRAPH)
+
+
+def graph_beside(folder: Path, name: str, change: Callable[[Path, Path], object]) -> None:
+    change(folder / GRAPH, folder / f"onnx/{name}.onnx")
+
+
+def fuse(model: onnx.ModelProto) -> None:
+    model.graph.node[0].op_type, model.graph.node[0].domain = "QMoE", "com.microsoft"
+
+
+# Models of other libraries
+
+
+def blocks(folder: Path, prefix: str, into: Mapping[str, str], **said: Any) -> None:
+    """The matrices of every layer under other names, several in one where a name takes several; and other settings."""
 
     def change(tensors: dict) -> None:
         layers = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("model.layers."))
@@ -216,91 +313,87 @@ def _blocks(folder: Path, prefix: str, into: dict[str, str]) -> None:
         tensors.update(renamed)
 
     spoil(folder, change)
+    write(folder, "config.json", said)
 
 
 def as_unet(folder: Path) -> None:
     """The layers of a Llama as the blocks of a U-Net of diffusers."""
-    names = {
-        "norm3": "post_attention_layernorm",
-        "ff.net.0.proj": "mlp.up_proj+mlp.gate_proj",
-        "ff.net.2": "mlp.down_proj",
-    }
-    _blocks(folder, "down_blocks.{}.attentions.0.transformer_blocks.0", names)
-    (folder / "config.json").unlink()
-    edit_json(folder / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
-    (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
+    names = {"norm3": "post_attention_layernorm", "ff.net.2": "mlp.down_proj"}
+    names["ff.net.0.proj"] = "mlp.up_proj+mlp.gate_proj"
+    said = {"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"}
+    blocks(folder, "down_blocks.{}.attentions.0.transformer_blocks.0", names, **said)
+    (folder / WEIGHTS).rename(folder / DIFFUSION)
 
 
 def as_pixart(folder: Path) -> None:
     """The layers of a Llama as the blocks of a transformer of diffusers on patches."""
-    attention = {f"attn1.to_{role}": f"self_attn.{role}_proj" for role in "qkv"} | {
-        "attn1.to_out.0": "self_attn.o_proj"
-    }
-    _blocks(folder, "transformer_blocks.{}", attention | {"ff.net.0.proj": "mlp.up_proj", "ff.net.2": "mlp.down_proj"})
-    (folder / "config.json").unlink()
-    sizes = {"num_layers": 2, "num_attention_heads": 2}
-    edit_json(folder / "config.json", _class_name="PixArtTransformer2DModel", _diffusers_version="0.30", **sizes)
-    (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
+    names = {f"attn1.to_{role}": f"self_attn.{role}_proj" for role in "qkv"}
+    names |= {"attn1.to_out.0": "self_attn.o_proj", "ff.net.0.proj": "mlp.up_proj", "ff.net.2": "mlp.down_proj"}
+    said = {"_class_name": "PixArtTransformer2DModel", "_diffusers_version": "0.30"}
+    blocks(folder, "transformer_blocks.{}", names, **said, num_layers=2, num_attention_heads=2)
+    (folder / WEIGHTS).rename(folder / DIFFUSION)
 
 
 def as_timm(folder: Path) -> None:
     """The layers of a Llama as the blocks of a vision transformer of timm."""
     names = {
-        "norm1": "input_layernorm",
-        "attn.qkv": "self_attn.q_proj+self_attn.k_proj+self_attn.v_proj",
-        "attn.proj": "self_attn.o_proj",
-        "norm2": "post_attention_layernorm",
-        "mlp.fc1": "mlp.up_proj",
-        "mlp.fc2": "mlp.down_proj",
+        **{"norm1": "input_layernorm", "attn.qkv": "self_attn.q_proj+self_attn.k_proj+self_attn.v_proj"},
+        **{"attn.proj": "self_attn.o_proj", "norm2": "post_attention_layernorm"},
+        **{"mlp.fc1": "mlp.up_proj", "mlp.fc2": "mlp.down_proj"},
     }
-    _blocks(folder, "blocks.{}", names)
-    (folder / "config.json").unlink()
-    edit_json(
-        folder / "config.json", architecture="vit_tiny_patch16_224.augreg", model_args={"depth": 2, "num_heads": 2}
-    )
+    arguments = {"depth": 2, "num_heads": 2}
+    blocks(folder, "blocks.{}", names, architecture="vit_tiny_patch16_224.augreg", model_args=arguments)
 
 
-def inside(prefix: str, settings: str, name: str, tower: str) -> Step:
-    """A step that makes a language model the one inside another of remote code, with a tower for pictures."""
-
-    def change(folder: Path) -> None:
-        own = json.loads((folder / "config.json").read_text()) | {"hidden_act": "silu"}
-        outer = {settings: own} if settings else own
-        whole = outer | {"architectures": [name], "auto_map": {"AutoModel": "modeling.Theirs"}, "model_type": "theirs"}
-        (folder / "config.json").write_text(json.dumps(whole))
-        renamed_tensors(lambda own: prefix + own)(folder)
-        spoil(folder, lambda tensors: tensors.update({f"{tower}.layers.0.weight": torch.ones(8, 8)}))
-
-    return change
+def pipeline(folder: Path) -> None:
+    """A pipeline of diffusers: a text encoder, a network whose blocks are those of the model too, and a decoder."""
+    unet = shutil.copytree(folder, folder.with_name("unet"))
+    as_unet(unet)
+    into(folder, "text_encoder")
+    shutil.move(unet, folder / "unet")
+    write(folder, "vae/config.json", {"_class_name": "AutoencoderKL", "_diffusers_version": "0.30"})
+    write(folder, f"vae/{DIFFUSION}", "what no factorization reads")
+    parts = {"text_encoder": ["transformers", "X"], "unet": ["diffusers", "UNet2DConditionModel"]}
+    write(folder, "model_index.json", parts | {"_class_name": "Pipeline", "vae": ["diffusers", "AutoencoderKL"]})
 
 
-def also_bare(folder: Path) -> None:
-    """The same model under a name without an organisation, as the first ones of the Hub have."""
-    shutil.copytree(folder, folder.parents[1] / "base")
+# Classes of remote code
+
+
+INSIDE = {
+    "hcx_vision": ("model.language_model.", "text_config", "HCXVisionV2ForCausalLM", "model.vision_model"),
+    "internvl": ("language_model.", "llm_config", "InternVLChatModel", "vision_model.encoder"),
+    "llava": ("", "", "LlavaLlamaForCausalLM", "model.vision_tower.encoder"),
+    "minicpm_v": ("llm.", "", "MiniCPMV", "vpm.encoder"),
+    "nv_embed": ("embedding_model.", "text_config", "NVEmbedModel", "latent_attention_model.cross_attend_blocks"),
+}
+"""Models of remote code with a language model inside: its prefix, the key of its settings, the class, and a tower."""
+
+
+def inside(folder: Path, where: str) -> None:
+    """A language model is the one inside another of remote code, with a tower for pictures."""
+    prefix, settings, name, tower = INSIDE[where]
+    own = json.loads((folder / "config.json").read_text()) | {"hidden_act": "silu"}
+    outer = {settings: own} if settings else own
+    whole = outer | {"architectures": [name], "auto_map": {"AutoModel": "modeling.Theirs"}, "model_type": "theirs"}
+    write(folder, "config.json", whole)
+    rename(folder, {"^": prefix})
+    spoil(folder, lambda tensors: tensors.update({f"{tower}.layers.0.weight": torch.ones(8, 8)}))
 
 
 def yi(folder: Path) -> None:
     """A class of the code of a repository, which calls the norms otherwise."""
-    config(**YI, hidden_act="silu")(folder)
-    names = ("input_layernorm", "ln1"), ("post_attention_layernorm", "ln2")
-    renamed_tensors(lambda own: functools.reduce(lambda name, pair: name.replace(*pair), names, own))(folder)
+    config(folder, YI | {"hidden_act": "silu"})
+    rename(folder, {"input_layernorm": "ln1", "post_attention_layernorm": "ln2"})
 
 
 def nemotron_embed(folder: Path) -> None:
     """A model without a head, in which every token sees every other one."""
     name = "LlamaBidirectionalModel"
     auto = {"AutoModel": f"llama_bidirectional_model.{name}"}
-    config(architectures=[name], auto_map=auto, hidden_act="silu", model_type="llama_bidirec", pooling="avg")(folder)
-    bare(folder)
-
-
-bare = renamed_tensors(lambda own: own.removeprefix("model."))
-
-
-def nv_embed(folder: Path) -> None:
-    """A model without a head inside another, beside what attends to latents."""
-    bare(folder)
-    inside("embedding_model.", "text_config", "NVEmbedModel", "latent_attention_model.cross_attend_blocks")(folder)
+    said = {"hidden_act": "silu", "model_type": "llama_bidirec", "pooling": "avg"}
+    config(folder, said | {"architectures": [name], "auto_map": auto})
+    take(folder, ["bare"])
 
 
 def rotated(matrix: torch.Tensor) -> torch.Tensor:
@@ -330,129 +423,95 @@ def makers_names(folder: Path) -> None:
     (folder / WEIGHTS).rename(folder / "consolidated.safetensors")
 
 
-def other_tensors(folder: Path) -> None:
-    other_tensors_beside(folder)
-    (folder / WEIGHTS).unlink()
+# Adapters and mixtures
 
 
-def other_tensors_beside(folder: Path) -> None:
-    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
+def only(folder: Path, shapes: Mapping[str, Any], beside: Mapping[str, torch.Tensor] = {}) -> None:
+    """An adapter of random tensors of these shapes, beside others."""
+    random = torch.Generator().manual_seed(0)
+    drawn = {name: torch.randn(shape, generator=random) for name, shape in shapes.items()}
+    save_file({**beside, **drawn}, folder / LORA)
 
 
-def graph(folder: Path) -> None:
-    """An ONNX graph in place of the weights, in the folder where optimum puts it."""
-    onnx_models.written(folder, folder / GRAPH)
-    (folder / WEIGHTS).unlink()
+def mlx_lora(folder: Path, kind: str = "") -> None:
+    """What mlx-lm writes of an adapter: other names of files and settings, its factors turned."""
+    factors = {name.removesuffix(".weight"): factor for name, factor in load_file(folder / LORA).items()}
+    names = {name: name.removeprefix("base_model.model.")[:-1] + name[-1].lower() for name in factors}
+    save_file({names[name]: factor.T.contiguous() for name, factor in factors.items()}, folder / "adapters.safetensors")
+    (folder / LORA).unlink()
+    said = {"lora_parameters": {"rank": 8, "scale": 2.0}, "model": "acme/llama-base", "num_layers": 6}
+    write(folder, "adapter_config.json", said | ({"fine_tune_type": kind} if kind else {}))
 
 
-def graph_without_configuration(folder: Path) -> None:
-    graph(folder)
-    (folder / "config.json").unlink()
+def extracted(folder: Path, pair: tuple[str, str]) -> None:
+    """A LoRA of the difference of two models, as mergekit extracts one."""
+    weights = [load_file(EXAMPLES / name / WEIGHTS) for name in pair]
+    factors = {}
+    for name in (name for name in load_file(folder / LORA) if "lora_A" in name):
+        own = f"{name.removeprefix('base_model.model.').partition('.lora_')[0]}.weight"
+        left, sizes, right = torch.linalg.svd(weights[0][own].float() - weights[1][own].float(), full_matrices=False)
+        factors[name] = sizes[:8, None].sqrt() * right[:8]
+        factors[name.replace("lora_A", "lora_B")] = left[:, :8] * sizes[:8].sqrt()
+    save_file({name: factor.contiguous() for name, factor in factors.items()}, folder / LORA)
 
 
-def as_graph(name: str, change: Callable[[Path, Path], object], alone: bool = True) -> Step:
-    """A step that writes another file of the graph, by itself or beside it."""
-
-    def store(folder: Path) -> None:
-        if not (folder / GRAPH).exists():
-            graph(folder)
-        change(folder / GRAPH, folder / f"onnx/{name}.onnx")
-        if alone:
-            (folder / GRAPH).unlink()
-
-    return store
-
-
-def outside(folder: Path) -> None:
-    graph(folder)
-    onnx_models.outside(folder / GRAPH, folder / GRAPH)
-
-
-def nameless_graph(folder: Path) -> None:
-    graph(folder)
-    onnx_models.changed(folder / GRAPH, folder / GRAPH, onnx_models.bare)
-
-
-def fused_graph(folder: Path) -> None:
-    def fuse(model: onnx.ModelProto) -> None:
-        model.graph.node[0].op_type, model.graph.node[0].domain = "QMoE", "com.microsoft"
-
-    graph(folder)
-    onnx_models.changed(folder / GRAPH, folder / GRAPH, fuse)
-
-
-def several_graphs(folder: Path) -> None:
-    graph(folder)
-    for name in ("vision_encoder", "text_encoder"):
-        shutil.copy(folder / GRAPH, folder / f"onnx/{name}.onnx")
-    (folder / GRAPH).unlink()
-
-
-def unknown_timm(folder: Path) -> None:
-    as_timm(folder)
-    config(architecture="resnet50.a1_in1k")(folder)
+def foreign_experts(folder: Path) -> None:
+    """A mixture of which all but the routed experts are those of its base, near/base."""
+    hub, settings = folder.parents[1], {"n_routed_experts": 6, "moe_intermediate_size": 24}
+    base, other = made(hub / "near/base", "DeepseekV2", **settings), made(hub / "other", "DeepseekV2", 6, **settings)
+    experts = {name: tensor for name, tensor in load_file(other / WEIGHTS).items() if ".experts." in name}
+    edited(base, folder, lambda tensors: tensors | experts)
 
 
 STEPS: dict[str, Step] = {
+    "add": each(add),
+    "bytes": each(lambda folder, name, content: (folder / name).write_bytes(bytes.fromhex(content))),
+    "copy": copy,
+    "copied": each(copied),
+    "cut": each(cut),
+    "index": each(index),
+    "move": each(move),
+    "odd": each(odd),
+    "pack": lambda folder, name: quantized(PACKS[name])(folder),
+    "poke": each(poke),
+    "repeat": each(lambda folder, name, given: (folder / name).write_text(given[0] * given[1])),
+    "settings": each(lambda folder, name, said: edit_json(folder / name, **said)),
+    "write": each(write),
+    "also": lambda folder, shapes: only(folder, shapes, load_file(folder / LORA)),
+    "shaped": lambda folder, shape: only(folder, dict.fromkeys(load_file(folder / LORA), shape)),
+    "renamed": lambda folder: config(folder, YI),
     "autoround": quantized(gptq.gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
     "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
     "hqq": quantized(hqq.hqq(), quant_method="hqq"),
     "quanto": quantized(torchao.quanto(torch.int8)),
-    "awq": quantized(gptq.awq(), **gptq.AWQ),
+    "awq": quantized(PACKS["awq"], **gptq.AWQ),
     "bnb_four_bits": quantized(bnb.four_bits(), **bnb.FOUR),
     "bnb_eight_bits": quantized(bnb.eight_bits, **bnb.EIGHT),
-    "bfloat16": cast(torch.bfloat16),
-    "float8": cast(torch.float8_e4m3fn),
-    "float16": cast(torch.float16),
-    "flax": moved(WEIGHTS, "flax_model.msgpack"),
     "fp8": quantized(fp8.whole, **fp8.FP8),
     "fp8_blocks": quantized(fp8.blocks(16, 32), **fp8.FP8, weight_block_size=[16, 32]),
-    "gguf": as_gguf("F16", config=True),
-    "gguf_alone": as_gguf("F32"),
-    "gguf_eight_bits": as_gguf("Q8_0"),
-    "gguf_of_its_own_word": as_gguf("F16", said={"general.base_model.0.repo_url": "https://huggingface.co/acme/base"}),
-    "gguf_source": as_gguf("F16", said={"general.source.huggingface.repository": "acme/base"}),
-    "gguf_several": as_gguf("Q4_0", "Q8_0"),
     "gptq": quantized(gptq.gptq(), **gptq.settings()),
-    "mlx": eight_bit_mlx,
-    "tensorflow": moved(WEIGHTS, "tf_model.h5"),
     "torchao": quantized(torchao.rows(torch.int8), **torchao.TORCHAO),
-    "aqlm": quantized(lambda matrix: {".codes": codes(matrix), ".codebooks": matrix[:1]}, quant_method="aqlm"),
-    "exl2": quantized(lambda matrix: {".q_weight": codes(matrix), ".q_groups": codes(matrix)}),
-    "quip": quantized(lambda matrix: {".Qidxs": codes(matrix)}),
-    "another_name": moved(WEIGHTS, "our-model.safetensors"),
-    "compiled": renamed_tensors("_orig_mod.{}".format),
-    "diffusers_variant": moved("diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.fp16.safetensors"),
-    "folder": into("model"),
-    "graph_in_4_bits": as_graph("model_q4", functools.partial(onnx_models.blocks, size=16)),
-    "graph_in_8_bits": as_graph("model_quantized", onnx_models.dynamic),
-    "graph_in_8_bits_too": as_graph("model_quantized", onnx_models.dynamic, alone=False),
-    "hcx_vision": inside("model.language_model.", "text_config", "HCXVisionV2ForCausalLM", "model.vision_model"),
-    "internvl": inside("language_model.", "llm_config", "InternVLChatModel", "vision_model.encoder"),
-    "llava": inside("", "", "LlavaLlamaForCausalLM", "model.vision_tower.encoder"),
-    "minicpm_v": inside("llm.", "", "MiniCPMV", "vpm.encoder"),
-    "local_origin": config(_name_or_path="/home/me/base"),
-    "nameless": config(architectures=None),
-    "old_torch_file": torch_file("pytorch_model.bin", old=True),
-    "origin": config(_name_or_path="acme/base"),
-    "other_origin": config(_name_or_path="fern/before"),
-    "parallel": renamed_tensors("module.{}".format),
-    "peft": renamed_tensors("base_model.model.{}".format),
-    "renamed": config(**YI),
-    "shards": shard,
-    "torch_file": torch_file("pytorch_model.bin"),
-    "torch_file_of_another_name": torch_file("model.pt"),
-    "typeless": config(architectures=None, model_type=None),
-    "variant": moved(WEIGHTS, "model.fp16.safetensors"),
+    "gguf": as_gguf,
+    "gguf_beside_config": partial(as_gguf, keep=("config.json",)),
+    "gguf_of_its_own_word": partial(as_gguf, said={REPOSITORY: "https://huggingface.co/acme/base"}),
+    "gguf_parts": partial(as_gguf, split_max_tensors=20, small_first_shard=True),
+    "gguf_source": partial(as_gguf, said={"general.source.huggingface.repository": "acme/base"}),
+    "fused_graph": partial(graph, change=partial(onnx_models.changed, change=fuse)),
+    "nameless_graph": partial(graph, change=partial(onnx_models.changed, change=onnx_models.bare)),
+    "outside": partial(graph, change=onnx_models.outside),
+    "graph_in_4_bits": partial(graph_beside, name="model_q4", change=partial(onnx_models.blocks, size=16)),
+    "graph_in_8_bits": partial(graph_beside, name="model_quantized", change=onnx_models.dynamic),
+    **{name: partial(inside, where=name) for name in ("hcx_vision", "internvl", "llava", "minicpm_v")},
+    "bare": lambda folder: rename(folder, {r"^model\.": ""}),
+    "nv_embed": lambda folder: inside(take(folder, ["bare"]), "nv_embed"),
+    "old_torch_file": partial(torch_file, old=True),
     **{
         step.__name__: step
         for step in (
-            also_bare, as_pixart, as_timm, as_unet, checkpoints, fused_graph, graph,
-            graph_without_configuration, makers_names, nemotron_embed, nv_embed,
-            nameless_graph, only_pickle, other_decoder, other_tensors, other_tensors_beside,
-            packed, outside, pickle, pipeline, sentence_transformer, several_graphs, shards_without_index,
-            torch_shards, trap, two_files, unknown_timm, yi
+            as_pixart, as_timm, as_unet, cast, config, embedding, extracted, foreign_experts, gguf_lora, graph, into,
+            makers_names, mlx_bits, mlx_lora, nemotron_embed, only, pipeline, rename, sentence_transformer,
+            shard, torch_file, torch_shards, trap, yi,
         )
     },
 }  # fmt: skip
-"""The name in repositories.yaml -> the step."""
+"""The name in the tables -> the step."""

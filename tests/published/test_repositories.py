@@ -10,7 +10,7 @@ from hf_lineage.architecture.registry import registry_root
 from tests.invoking import lineage
 from tests.long import first_with
 from tests.models import fine_tuned, tiny_llama
-from tests.published.steps import STEPS
+from tests.published.steps import STEPS, card, named, take
 from tools.published import published_counts
 
 CASES = yaml.safe_load(Path(__file__).with_name("repositories.yaml").read_text(encoding="utf-8"))
@@ -19,20 +19,13 @@ INSIDE = {"InternVLChatModel": ("language_model", "heads: llm_config.num_attenti
 KEYS = {"name", "card", "files", "steps", "base", "arguments", "folder", "notes", "undecided", "rows", "other", "as"}
 
 
+IN_REPORTS = {"awq", "bnb_four_bits", "fp8", "gptq", "{'mlx_bits': 8}"}
+"""Packings of which test_reports.py has a descendant and an independent model as well."""
+
+
 def steps(case):
     """What is done to the weights of a case, and to its base; or a card that leaves the claim undecided."""
-    return {*case.get("steps", ()), *case.get("base", ()), *case.keys() & {"undecided"}}
-
-
-def publish(case, folder):
-    """Put everything into a folder that a case says of its repository."""
-    for step in case.get("steps", ()):
-        STEPS[step](folder)
-    card = case.get("card", {"base_model": "acme/base"})
-    if card is not None:
-        (folder / "README.md").write_text(f"---\n{json.dumps(card)}\n---\n# A model\n")
-    for name, content in case.get("files", {}).items():
-        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return {*map(str, (*case.get("steps", ()), *case.get("base", ()))), *case.keys() & {"undecided"}} - IN_REPORTS
 
 
 @pytest.fixture
@@ -51,13 +44,15 @@ def checked(tmp_path, monkeypatch):
         (tmp_path / f"registry/{name}.yaml").write_text(written)
 
     def check(case, name):
-        publish(case, tmp_path / "hub/fern" / name)
+        folder = take(tmp_path / "hub/fern" / name, case.get("steps", ()))
+        if (said := case.get("card", {"base_model": "acme/base"})) is not None:
+            card(folder, said)
+        take(folder, [{"write": case.get("files", {})}])
         model = "/".join(filter(None, ("fern", name, case.get("folder"))))
         return lineage("check", model, "--local-hub", "hub", "--format", "json", *case.get("arguments", ()))
 
     def prepared(case):
-        for step in case.get("base", ()):
-            STEPS[step](base)
+        take(base, case.get("base", ()))
         return {name: check(case, name) for name in ("child", "other")}
 
     return prepared
@@ -77,13 +72,11 @@ def test_a_repository_has_the_verdict_that_is_expected_of_it(case, checked):
     assert verdicts["other"][0] == case.get("other", "UNRELATED")
     assert results["child"].code == (0 if set(verdicts["child"]) == {"VERIFIED"} else 3)
     assert results["other"].code == (1 if verdicts["other"][0] == "UNRELATED" else 3)
-    sentences = " ".join(
-        [*reports["child"]["notes"], *reports["child"]["conflicts"], *reports["child"]["claims"][0]["notes"]]
-    )
+    report = reports["child"]
+    sentences = " ".join([*report["notes"], *report["conflicts"], *report["claims"][0]["notes"]])
     if "as" in case:
-        claim = reports["child"]["claims"][0]
-        assert claim["code"] == "unlisted-class"
-        assert f"read as {case['as']}; its own code decides" in claim["reason"]
+        assert report["claims"][0]["code"] == "unlisted-class"
+        assert f"read as {case['as']}; its own code decides" in report["claims"][0]["reason"]
     for words in case.get("notes", ()):
         assert words in sentences
 
@@ -95,8 +88,10 @@ def test_the_list_is_long_enough_and_what_is_left_undecided_is_little():
     assert decided >= 0.97 * descendants
 
 
-def test_the_list_has_no_key_that_nothing_reads_and_no_step_that_no_repository_takes():
+def test_the_tables_have_no_key_that_nothing_reads_and_no_step_is_idle():
     assert not [case["name"] for case in CASES if not case.keys() <= KEYS]
     assert len({case["name"] for case in CASES}) == len(CASES)
-    taken = {step for case in CASES for step in (*case.get("steps", ()), *case.get("base", ()))}
-    assert taken == STEPS.keys()
+    tables = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in Path(__file__).parent.glob("*.yaml")]
+    rows = [row for table in tables for row in table if isinstance(row, dict)]
+    taken = [step for row in rows for key in ("steps", "base", "do") for step in row.get(key, ())]
+    assert {name for name, _ in named(taken)} | {"bare"} == STEPS.keys()

@@ -129,7 +129,7 @@ def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online,
     assert lineage("compare", tmp_path / "base", tmp_path / "child").code == 0
     assert kept() == []
     folder = card(fine_tuned(tmp_path / "base", tmp_path / "pickled"), BASE)
-    torch_file("pytorch_model.bin")(folder)
+    torch_file(folder)
     online.publish("fern/pickled", folder)
     for arguments, code in (([], 3), (["--allow-pickle"], 0), (["--allow-pickle"], 0), ([], 3)):
         result = lineage("check", "fern/pickled", "--budget", "full", *arguments)

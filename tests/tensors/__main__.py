@@ -40,12 +40,9 @@ def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Entries with the same condition that nothing else may stand for, together."""
     joined: dict[str, dict[str, Any]] = {}
     for one in entries:
-        rest = {key: value for key, value in one.items() if key != "names"}
-        key = json.dumps(one if "or" in one else rest)
-        if key in joined:
-            joined[key]["names"] = sorted(joined[key]["names"] + one["names"])
-        else:
-            joined[key] = dict(one)
+        key = json.dumps(one if "or" in one else {key: value for key, value in one.items() if key != "names"})
+        names = joined.setdefault(key, {**one, "names": []})["names"]
+        joined[key]["names"] = sorted(names + one["names"])
     return list(joined.values())
 
 
@@ -104,15 +101,11 @@ def main() -> None:
     """Write the file of every factorization, or of those that are named."""
     FOLDER.mkdir(exist_ok=True)
     for factorization in factorizations():
-        if len(sys.argv) > 1 and factorization.name not in sys.argv[1:]:
-            continue
-        said = table(factorization)
-        if said:
+        if factorization.name in (sys.argv[1:] or [factorization.name]) and (said := table(factorization)):
             (FOLDER / f"{factorization.name}.json").write_text(lines(said) + "\n", encoding="utf-8")
             doubtful = list(unexplained(said))
-            print(
-                factorization.name, len(said["classes"]), len(said["layers"]), len(doubtful), doubtful[:3], flush=True
-            )
+            counts = len(said["classes"]), len(said["layers"]), len(doubtful)
+            print(factorization.name, *counts, doubtful[:3], flush=True)
 
 
 if __name__ == "__main__":

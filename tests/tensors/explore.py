@@ -15,7 +15,7 @@ import torch
 from hf_lineage.architecture.registry import setting, unmet
 from hf_lineage.architecture.schema import Factorization, as_stacks
 from tests.conformance.forms import variants
-from tests.conformance.models import _asked, required, transformers
+from tests.conformance.models import _asked, put, required, transformers
 from tests.tensors.names import Loaded, loaded, module
 
 DEPTHS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "encoder_layers", "decoder_layers"}
@@ -51,23 +51,17 @@ def look(name: str, wanted: dict[str, Any], changed: Path = ()) -> Seen | None:
         return None
 
 
-def put(wanted: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
-    """Settings with one more."""
-    *outer, last = path
-    asked = copy.deepcopy(wanted)
-    functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked)[last] = value
-    return asked
+def inside(said: Any, path: Path) -> dict[str, Any]:
+    """The settings at a place; none where no settings stand there."""
+    within = setting(said, ".".join(path)) if path else said
+    return within if isinstance(within, dict) else {}
 
 
 def outer_keys(factorization: Factorization) -> set[Path]:
     """Where in `config.json` settings of the layers may stand."""
-    named = [
-        key
-        for stacks in (factorization.heads, factorization.depth or ())
-        for keys in as_stacks(stacks).values()
-        for key in keys
-    ]
-    return {()} | {tuple(key.split(".")[:-1]) for key in (*named, *factorization.requires) if "{" not in key}
+    counted = [as_stacks(stacks) for stacks in (factorization.heads, factorization.depth or ())]
+    named = {key for stacks in counted for keys in stacks.values() for key in keys} | factorization.requires.keys()
+    return {()} | {tuple(key.split(".")[:-1]) for key in named if "{" not in key}
 
 
 def longer(factorization: Factorization, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -76,18 +70,13 @@ def longer(factorization: Factorization, name: str, wanted: dict[str, Any]) -> d
     assert plain, f"{name} cannot be built as tests/conformance/forms.py asks for it"
     asked = wanted
     for path in outer_keys(factorization):
-        within = setting(plain.found.config, ".".join(path)) if path else plain.found.config
-        for key, depth in within.items() if isinstance(within, dict) else ():
+        for key, depth in inside(plain.found.config, path).items():
             if key in DEPTHS and isinstance(depth, int) and 0 < depth < LAYERS:
                 asked = put(asked, (*path, key), LAYERS)
-                for other, value in (_inside(wanted, path) or {}).items():
+                for other, value in inside(wanted, path).items():
                     if isinstance(value, list) and len(value) == depth and not isinstance(value[0], int):
                         asked = put(asked, (*path, other), (value * LAYERS)[:LAYERS])
     return asked if look(name, asked) else wanted
-
-
-def _inside(wanted: dict[str, Any], path: Path) -> Any:
-    return setting(wanted, ".".join(path)) if path else wanted
 
 
 @functools.cache
@@ -131,8 +120,7 @@ def lists(name: str, key: str, value: list[Any]) -> Iterator[list[Any] | None]:
 def places(factorization: Factorization, config: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     """The settings that may decide what the layers are, with their values."""
     for path in sorted(outer_keys(factorization)):
-        within = setting(config, ".".join(path)) if path else config
-        for key, value in within.items() if isinstance(within, dict) else ():
+        for key, value in inside(config, path).items():
             asked = ".".join((*path, key)) in factorization.requires
             if not isinstance(value, dict) and (asked or not IRRELEVANT.fullmatch(key)):
                 yield (*path, key), value
@@ -152,8 +140,7 @@ def by_default(factorization: Factorization, name: str) -> list[list[Seen]]:
     plain: dict[str, Any] = kind().to_dict()
     wanted: dict[str, Any] = {}
     for path in outer_keys(factorization):
-        within = setting(plain, ".".join(path)) if path else plain
-        for key in (DEPTHS | EXPERTS) & within.keys() if isinstance(within, dict) else ():
+        for key in (DEPTHS | EXPERTS) & inside(plain, path).keys():
             wanted = put(wanted, (*path, key), LAYERS)
     try:
         with torch.device("meta"):
