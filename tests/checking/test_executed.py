@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_lineage import Options, compare
+from hf_lineage import Options
 from tests import positions, unspoken
+from tests.checking.conftest import compared
 from tests.checking.test_used_weights import load
 from tests.decoys import made
 from tests.forgeries import ROWS
+from tests.gguf_models import KINDS, write
 from tests.models import EXAMPLES
 from tests.rules_off import turn_off
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
 STORED = Options(seed=3, permutations=199)
-RUN = replace(STORED, run=True)
-MLP, RUN_MLP = (replace(options, paths=("mlp",)) for options in (STORED, RUN))
+MLP = replace(STORED, paths=("mlp",))
 
 
-def judged(folder, base=BASE, options=RUN):
-    (row,) = compare(str(base), str(folder), options).rows
-    return row.verdict
+def judged(folder, base=BASE, options=STORED, run=True):
+    return compared(base, folder, options, run=run).verdict
 
 
 def test_a_descendant_is_executed_and_loses_much_without_what_it_inherits():
@@ -52,7 +52,7 @@ def test_a_copy_around_a_few_units_that_do_the_work_is_verified_by_what_it_store
             own.weight.data[:24] = 9 * other.weight.data[:24]
         layer.mlp.down_proj.weight.data[:, :24] = source.mlp.down_proj.weight.data[:, :24]
     model.save_pretrained(tmp_path)
-    assert judged(tmp_path, options=STORED).verified
+    assert judged(tmp_path, run=False).verified
     verdict = judged(tmp_path)
     assert (verdict.label, verdict.executed.problem) == ("RELATED unused", "")
 
@@ -63,7 +63,7 @@ def test_layers_that_act_on_some_positions_alone_verify_nothing(tmp_path, name):
     positions.made(name, tmp_path)
     within, beyond = positions.moved(tmp_path).values()
     assert (within < 0.01) != (beyond < 0.01)
-    verdict = judged(tmp_path / "forged", tmp_path / "base", RUN_MLP)
+    verdict = judged(tmp_path / "forged", tmp_path / "base", MLP)
     assert (verdict.verified, verdict.executed.problem) == (False, "")
 
 
@@ -79,8 +79,8 @@ def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path
     if tokenizer == "base":
         (tmp_path / "forged/tokenizer.json").unlink()
     options = replace(MLP, seed=seed)
-    assert judged(tmp_path / "forged", tmp_path / "base", options).verified
-    verdict = judged(tmp_path / "forged", tmp_path / "base", replace(options, run=True))
+    assert judged(tmp_path / "forged", tmp_path / "base", options, run=False).verified
+    verdict = judged(tmp_path / "forged", tmp_path / "base", options)
     assert (verdict.verified, verdict.executed.problem) == (False, "")
     assert verdict.executed.ran.tokens_of == tokenizer
 
@@ -101,28 +101,22 @@ def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which
     row = ROWS[name]
     pair = made(row.of, row.wanted, tmp_path)
     forgery = row.made(*pair.tensors())
-    verdict = judged(pair.write(forgery.tensors, **forgery.settings), pair.a, RUN_MLP)
+    verdict = judged(pair.write(forgery.tensors, **forgery.settings), pair.a, MLP)
     assert not verdict.verified
     if name in (*NOT_BUILT, *NO_TEXT):
         why = "it is run on text alone, and" if name in NO_TEXT else "the class does not build .*, which was judged"
         assert re.search(f"could not be run: {why}", verdict.executed.problem)
     else:
-        assert verdict.executed.problem == ""
-        assert verdict.executed.ran.model == str(pair.folder)
-    assert judged(pair.folder, pair.a, MLP).verified
+        assert (verdict.executed.problem, verdict.executed.ran.model) == ("", str(pair.folder))
+    assert judged(pair.folder, pair.a, MLP, run=False).verified
 
 
 def test_what_cannot_be_run_is_not_verified_and_the_reason_is_told(tmp_path):
-    from tests.gguf_models import KINDS, write
-
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
     verdict = judged(file)
     assert (verdict.label, verdict.verified, verdict.exit_code) == ("RELATED unused", False, 3)
-    assert judged(file, options=STORED).verified
+    assert judged(file, run=False).verified
     assert "could not be run: transformers is given safetensors files and a whole config" in verdict.executed.problem
-
-
-def test_an_adapter_is_not_run_and_the_reason_is_told():
     verdict = judged(EXAMPLES / "fern/llama-lora")
     assert (verdict.is_related, verdict.is_executed) == (True, False)
     assert verdict.executed.problem.startswith("an adapter is judged by the factors that it stores; to run it, merge")

@@ -1,4 +1,7 @@
-"""Verified is a word about what a model computes: outputs of real modules stand beside the verdict on each folder."""
+"""Verified is a word about what a model computes: outputs of real modules stand beside the verdict on each folder.
+
+Weight that does nothing turns no verdict unless there is more of it than of the model, whose outputs stay.
+"""
 
 from functools import partial
 
@@ -7,35 +10,41 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM
 
-from hf_lineage import Options, compare, extract
+from hf_lineage import extract
+from hf_lineage.evidence import permutation
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index.identify import identify
 from hf_lineage.index.store import Catalogue
-from tests import forgeries
+from tests import attacks, forgeries
+from tests.checking.conftest import BASE, OTHER, compared
 from tests.decoys import made
 from tests.forgeries import LOUD, ROWS, SEEN_BY_RUNNING
 from tests.forging.outputs import SAME, moved, run
 from tests.gguf_models import KINDS, write
+from tests.laundering import outputs
 from tests.models import EXAMPLES
-
-BASE, INDEPENDENT = "acme/llama-base", "otter/llama-independent"
+from tests.streams import rotated, written
 
 
 def load(folder):
     return AutoModelForCausalLM.from_pretrained(folder, dtype="float32", local_files_only=True)
 
 
-def outputs(folder, name):
+def ran(folder, name):
     return run(getattr(transformers, name).from_pretrained(folder, local_files_only=True).eval())
 
 
-def judged(base, folder):
-    """The verdicts on a folder, the one of a whole check and the one of a quick check."""
-    return [compare(str(base), str(folder), Options(budget=budget)).rows[0].verdict for budget in ("full", "quick")]
+def judged(folder, base=EXAMPLES / BASE, **options):
+    return compared(base, folder, **options).verdict
 
 
-def edited(folder, source, attack, other):
-    """A trained Llama after an attack, saved, and by how much that moved what it says to text."""
+def judged_twice(folder, base=EXAMPLES / BASE):
+    """The label of a whole check and that of a quick check."""
+    return [judged(folder, base, budget=budget).label for budget in ("full", "quick")]
+
+
+def attacked(folder, source, attack, other=BASE):
+    """Save a trained Llama after an attack, and return by how much that moved what it says to text."""
     torch.manual_seed(0)
     model = load(EXAMPLES / source)
     before = forgeries.spoken(model)
@@ -50,10 +59,10 @@ def test_weights_of_the_base_that_do_nothing_verify_nothing_unless_only_running_
     row = ROWS[name]
     pair = made(row.of, row.wanted, tmp_path)
     forgery = row.made(*pair.tensors())
-    without = outputs(pair.write(forgery.noise(), **forgery.settings), row.of)
+    without = ran(pair.write(forgery.noise(), **forgery.settings), row.of)
     folder = pair.write(forgery.tensors, **forgery.settings)
-    assert moved(outputs(folder, row.of), without) < SAME
-    assert [verdict.verified for verdict in judged(pair.a, folder)] == [name in SEEN_BY_RUNNING] * 2
+    assert moved(ran(folder, row.of), without) < SAME
+    assert ["VERIFIED" in label for label in judged_twice(folder, pair.a)] == [name in SEEN_BY_RUNNING] * 2
 
 
 INSERTED = {
@@ -70,24 +79,21 @@ INSERTED = {
 @pytest.mark.parametrize("attack", INSERTED.values(), ids=INSERTED)
 @pytest.mark.few(1)
 def test_inserted_layers_of_the_base_that_do_nothing_verify_nothing(tmp_path, attack):
-    assert edited(tmp_path, INDEPENDENT, attack, BASE) < SAME
-    assert [verdict.verified for verdict in judged(EXAMPLES / BASE, tmp_path)] == [False, False]
+    assert attacked(tmp_path, OTHER, attack) < SAME
+    assert not any("VERIFIED" in label for label in judged_twice(tmp_path))
 
 
 @pytest.mark.parametrize("crude", [True, False], ids=["gates all alike", "its own gates"])
 @pytest.mark.few(1)
 def test_one_loud_layer_that_does_nothing_takes_no_word_from_a_copy(tmp_path, crude):
-    attack = partial(forgeries.inserted, crude=crude)
-    assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
-    verdicts = judged(EXAMPLES / BASE, tmp_path)
-    assert [(verdict.label, verdict.verified) for verdict in verdicts] == [("VERIFIED inherited", True)] * 2
+    assert attacked(tmp_path, BASE, partial(forgeries.inserted, crude=crude), OTHER) < SAME
+    assert judged_twice(tmp_path) == ["VERIFIED inherited"] * 2
 
 
 @pytest.mark.long
 def test_a_third_of_loud_layers_that_do_nothing_makes_no_copy_unrelated(tmp_path):
-    attack = partial(forgeries.inserted, crude=False, count=3)
-    assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
-    assert "unrelated" not in [verdict.code for verdict in judged(EXAMPLES / BASE, tmp_path)]
+    assert attacked(tmp_path, BASE, partial(forgeries.inserted, crude=False, count=3), OTHER) < SAME
+    assert "UNRELATED" not in judged_twice(tmp_path)
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e6])
@@ -95,17 +101,15 @@ def test_a_third_of_loud_layers_that_do_nothing_makes_no_copy_unrelated(tmp_path
 def test_layers_that_a_large_stream_drowns_verify_nothing(tmp_path, factor):
     folders = tmp_path / "drowned", tmp_path / "noise"
     for folder, other in zip(folders, (BASE, "moss/llama-continued"), strict=True):
-        edited(folder, INDEPENDENT, forgeries.drowned(factor), other)
-    said = [forgeries.spoken(load(folder)) for folder in folders]
-    assert moved(*said) < 3 * SAME
+        attacked(folder, OTHER, forgeries.drowned(factor), other)
+    assert moved(*([forgeries.spoken(load(folder))] for folder in folders)) < 3 * SAME
     file = write(folders[0], tmp_path / "drowned.gguf", kind=KINDS.Q4_0)
     for folder in (folders[0], file):  # the attention that drowns them is not the base's
-        assert [verdict.label for verdict in judged(EXAMPLES / BASE, folder)] == ["RELATED part"] * 2
+        assert judged_twice(folder) == ["RELATED part"] * 2
 
 
 def test_units_that_the_class_does_not_build_hide_no_copy(tmp_path):
-    pair = made("Qwen3MoeForCausalLM", {}, tmp_path)
-    a, _ = pair.tensors()
+    pair = made(name := "Qwen3MoeForCausalLM", {}, tmp_path)
     generator = torch.Generator().manual_seed(4)
     shapes = {"gate_proj": (64, 32), "up_proj": (64, 32), "down_proj": (32, 64)}
     extra = {
@@ -113,9 +117,9 @@ def test_units_that_the_class_does_not_build_hide_no_copy(tmp_path):
         for layer in (0, 1)
         for role, shape in shapes.items()
     }
-    folder = pair.write({**a, **extra})
-    assert moved(outputs(folder, "Qwen3MoeForCausalLM"), outputs(pair.a, "Qwen3MoeForCausalLM")) == 0
-    assert [(verdict.label, verdict.verified) for verdict in judged(pair.a, folder)] == [("RELATED unused", False)] * 2
+    folder = pair.write({**pair.tensors()[0], **extra})
+    assert moved(ran(folder, name), ran(pair.a, name)) == 0
+    assert judged_twice(folder, pair.a) == ["RELATED unused"] * 2
 
 
 @pytest.mark.few(1)
@@ -124,7 +128,7 @@ def test_an_index_names_no_verified_relative_of_a_model_with_idle_layers_of_the_
     catalogue = Catalogue(tmp_path / "index")
     catalogue.add(extract(str(EXAMPLES / BASE)))
     attack = partial(forgeries.inserted, count=count, crude=False)
-    assert edited(tmp_path / "forged", INDEPENDENT, attack, BASE) < SAME
+    assert attacked(tmp_path / "forged", OTHER, attack) < SAME
     result = identify(extract(str(tmp_path / "forged")), "mlp", catalogue, Criteria(permutations=999))
     assert [one.entry.model for one in result.related if one.verdict.verified] == []
 
@@ -136,5 +140,99 @@ def test_an_embedding_that_is_large_by_its_class_takes_no_word_from_a_copy(tmp_p
     pair = made(name, {}, tmp_path)
     a, _ = pair.tensors()
     ten_times = {key: tensor * (10 if "embed" in key or key == "shared.weight" else 1) for key, tensor in a.items()}
-    assert [verdict.verified for verdict in judged(pair.a, pair.write(ten_times))] == [True, True]
-    assert not any(verdict.verified for verdict in judged(pair.a, pair.b))
+    assert judged_twice(pair.write(ten_times), pair.a) == ["VERIFIED inherited"] * 2
+    assert not any("VERIFIED" in label for label in judged_twice(pair.b, pair.a))
+
+
+HIDING = {
+    "one unit whose norms overflow": (attacks.overflow, True),
+    "64 dead units, thirty times as large": (attacks.dead_noise(64, 30), True),
+    "one dead unit, a million times as large": (attacks.dead_noise(1, 1e3), True),
+    "one unit split into 350": (attacks.split(350), True),
+    "more dead units than the model has": (attacks.dead_noise(352, 10), False),
+}
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("attack", "verified"), HIDING.values(), ids=HIDING)
+def test_dead_weight_hides_no_copy_and_leaves_what_heads_show_where_there_is_too_much_of_it(tmp_path, attack, verified):
+    assert attacked(tmp_path, BASE, attack) < 1e-4
+    verdict = judged(tmp_path)
+    assert (verdict.label, verdict.verified) == ("VERIFIED inherited" if verified else "RELATED part", verified)
+    assert (verdict.evidence["mlp"].inherited.share > 0.7) is verified
+
+
+FORGING = {
+    "the first singular direction of the base, overflowing": attacks.singular,
+    "the base's units behind closed gates, three times as large": attacks.carried(0.0, 3**0.5),
+    "the base's units behind gates that hardly open": attacks.carried(1e-5, 3**0.5),
+    "a copy of the base's units that writes a millionth": attacks.carried(1.0, 1.0, down=1e-6),
+    "two copies of the base's units that write a millionth": attacks.carried(1.0, 1.0, copies=2, down=1e-6),
+    "the base's units, each beside its opposite": attacks.cancelling,
+    "the base's layers, their outputs times 1e-15": attacks.faint_layers,
+}
+
+
+@pytest.mark.parametrize("attack", FORGING.values(), ids=FORGING)
+@pytest.mark.few(1)
+def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
+    """As many units as the model has show in its MLPs; its heads show nothing."""
+    assert attacked(tmp_path, OTHER, attack) < 1e-3
+    assert not judged(tmp_path).verified
+
+
+def loud_opposites(tensors):
+    """Random units behind those there are, twenty times as loud, each beside its opposite: together they do nothing."""
+    torch.manual_seed(0)
+    changed = dict(tensors)
+    for name in [name for name in tensors if name.endswith("mlp.down_proj.weight")]:
+        more = torch.randn(96, 512)
+        changed[name] = torch.cat([tensors[name], 20 * more, -20 * more], dim=1)
+        for reader in (name.replace("down_proj", "gate_proj"), name.replace("down_proj", "up_proj")):
+            rows = torch.randn(512, 96)
+            changed[reader] = torch.cat([tensors[reader], rows, rows])
+    return changed
+
+
+@pytest.mark.long
+def test_loud_units_beside_their_opposites_do_not_make_a_rotated_copy_unrelated(tmp_path):
+    config = {"intermediate_size": 256 + 1024, "dtype": "float32"}
+    folder = written(BASE, tmp_path / "copy", rotated, loud_opposites, **config)
+    before, after = outputs(load(EXAMPLES / BASE)), outputs(load(folder))
+    assert float((after - before).abs().max() / before.std()) < 0.2
+    verdict = judged(folder)
+    assert (verdict.code, int(verdict.exit_code)) == ("inconclusive", 3)
+    said = "most of what its hidden units write is cancelled by other units of the same layer"
+    assert verdict.reason.startswith(said)
+
+
+def test_a_constant_on_the_stream_that_layer_norm_takes_out_hides_nobody(tmp_path, monkeypatch):
+    """Every writer of a fine-tuned GPT-2 adds one number to all residual coordinates, far larger than its weights."""
+    model = load(EXAMPLES / "fern/gpt2-finetune-a")
+    before = outputs(model)
+    for name, weight in model.named_parameters():
+        if name.endswith("c_proj.weight"):
+            weight.data += 100 * weight.std() * torch.randn(len(weight), 1, generator=torch.Generator().manual_seed(0))
+    assert (outputs(model) - before).abs().max() < 1e-3 * before.std()
+    model.save_pretrained(tmp_path)
+    found = judged(tmp_path, EXAMPLES / "acme/gpt2-base")
+    assert (found.verified, found.by_path["mlp"].code) == (True, "inherited")
+    monkeypatch.setattr(permutation, "_over", lambda inner, norms: inner)
+    found = judged(tmp_path, EXAMPLES / "acme/gpt2-base")
+    assert found.by_path["mlp"].code == "unrelated", "flips move the means, which have to leave the norm as well"
+
+
+def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_path):
+    attacked(tmp_path, OTHER, attacks.blended)
+    verdict = judged(tmp_path)
+    assert verdict.evidence["mlp"].p_value == 0.003
+    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED embedding", False, 3)
+
+
+@pytest.mark.long
+def test_grafted_layers_are_related_in_part_and_named(tmp_path):
+    attacked(tmp_path, OTHER, attacks.grafted(1, 4))
+    for accepted, code in ((), 3), (("part",), 0):
+        verdict = judged(tmp_path, accept=accepted)
+        assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED part", False, code)
+        assert verdict.reason.endswith("% of what its units write is inherited, in layers 1, 4")
