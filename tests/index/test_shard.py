@@ -42,11 +42,10 @@ def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     assert np.array_equal(keys, KEYS[[3, 4, 0]])
 
 
-def test_a_shard_that_is_joined_meanwhile_is_gone(tmp_path):
-    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-    shard.remove()
+def test_a_shard_that_is_joined_meanwhile_is_gone(three, tmp_path):
+    three.remove()
     assert list(tmp_path.iterdir()) == []
-    for read in (lambda: Shard.open(shard.file), shard.entries, shard.keys):
+    for read in (lambda: Shard.open(three.file), three.entries, three.keys):
         with pytest.raises(ShardGoneError, match="is gone; run again"):
             read()
 
@@ -110,10 +109,14 @@ def test_keys_that_are_none_are_one_line(tmp_path, case):
     assert why in refused(lambda: Shard.open(tmp_path / "a.safetensors"))
 
 
-def test_more_rows_than_an_index_may_have_are_one_line(tmp_path, monkeypatch):
-    file = write(tmp_path, "a", entries(3), KEYS[:3])
+@pytest.fixture
+def three(tmp_path):
+    return Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
+
+
+def test_more_rows_than_an_index_may_have_are_one_line(three, monkeypatch):
     monkeypatch.setattr(module, "MOST_ROWS", 2)
-    assert "its keys are U8 of [3, 256], not U8 of at most [2, 256]" in refused(lambda: Shard.open(file))
+    assert "its keys are U8 of [3, 256], not U8 of at most [2, 256]" in refused(lambda: Shard.open(three.file))
 
 
 def line(**changes):
@@ -147,17 +150,15 @@ HOSTILE_LINES = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_LINES)
-def test_lines_that_are_no_models_are_one_line(tmp_path, case):
+def test_lines_that_are_no_models_are_one_line(three, case):
     content, why = HOSTILE_LINES[case]
-    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-    shard.models.write_bytes(content)
-    assert why in refused(shard.entries)
+    three.models.write_bytes(content)
+    assert why in refused(three.entries)
 
 
-def test_a_file_that_changes_while_it_is_read_is_one_line(tmp_path):
-    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-    shard.file.write_bytes(shard.file.read_bytes()[:-1])
-    assert "the file changed after its header was read" in refused(shard.keys)
+def test_a_file_that_changes_while_it_is_read_is_one_line(three):
+    three.file.write_bytes(three.file.read_bytes()[:-1])
+    assert "the file changed after its header was read" in refused(three.keys)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such files there")
