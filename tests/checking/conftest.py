@@ -9,5 +9,5 @@ BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-f
 
 def compared(base, model, options=None, **changes):
     """The only row of a model that is compared with a base; `changes` are options."""
-    (row,) = compare(base, model, replace(options or Options(), **changes)).rows
+    (row,) = compare(str(base), str(model), replace(options or Options(), **changes)).rows
     return row

@@ -198,9 +198,11 @@ def codes(folder, *bases):
     return [row.verdict.code for row in check(folder, bases).rows]
 
 
-def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
+def test_errors_of_a_base_become_the_verdict_of_its_row_and_a_signature_of_it_is_not_enough(tmp_path, llama):
     folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
-    assert codes(folder, tmp_path / "nowhere", llama) == ["no-base", "inconclusive"]
+    save_signature(extract(str(llama)), signature := tmp_path / "base.lineage.safetensors")
+    assert codes(folder, tmp_path / "nowhere", signature, llama) == ["no-base", "unsupported", "inconclusive"]
+    assert "tested against the weights of its base" in compared(signature, folder).verdict.reason
     (row,) = check(folder).rows
     assert (row.verdict.code, "it is not a model name" in row.verdict.reason) == ("no-base", True)
     (llama / "model.safetensors").write_bytes(b"no weights")
@@ -215,13 +217,6 @@ def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_besid
     (folder / name).write_bytes(b"another model")
     (row,) = check(folder, llama).rows
     assert (row.verdict.code, f"holds {name} beside an adapter" in row.verdict.reason) == ("unsupported", True)
-
-
-def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
-    save_signature(extract(str(llama)), tmp_path / "base.lineage.safetensors")
-    verdict = compared(tmp_path / "base.lineage.safetensors", written(tmp_path / "lora", pair(UP, 48, 32))).verdict
-    assert verdict.code == "unsupported"
-    assert "tested against the weights of its base" in verdict.reason
 
 
 def test_where_a_card_and_a_configuration_disagree_the_card_counts_and_both_are_named(tmp_path):

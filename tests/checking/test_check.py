@@ -155,11 +155,13 @@ def test_every_path_tells_descendants_from_independent_models(recipe, tests):
     assert {path: single.code for path, single in unrelated.by_path.items()} == dict.fromkeys(ALL_PATHS, "unrelated")
 
 
-def test_an_empirical_null_from_a_named_model_is_applied():
+def test_an_empirical_null_is_applied_from_a_named_model_or_published_for_a_folder_of_its_reference():
     row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,), paths=("mlp",))))
     null = row.verdict.evidence["mlp"].empirical
     assert (row.verdict.code, list(null.scores), null.p_value) == ("inherited", [OTHER], 0.5)
     assert abs(null.threshold) < 0.1
+    published = Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"])
+    assert compared(HUB / BASE, HUB / TUNED, published).verdict.evidence["mlp"].empirical.threshold == 4e-4
 
 
 @pytest.mark.parametrize(
@@ -173,11 +175,6 @@ def test_an_empirical_null_from_a_named_model_is_applied():
 def test_a_published_null_is_used_only_for_what_it_was_measured_on(options, message):
     with pytest.raises(OptionError, match=message):
         check(TUNED, options=replace(options, local_hub=HUB))
-
-
-def test_a_published_null_serves_a_folder_of_its_reference():
-    options = Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"])
-    assert compared(HUB / BASE, HUB / TUNED, options).verdict.evidence["mlp"].empirical.threshold == 4e-4
 
 
 def of_layers(folder, layers):
@@ -283,6 +280,7 @@ def test_a_signature_is_itself_and_declares_nothing():
 def test_folders_of_adapters_declare_unless_a_card_does_and_one_that_declares_nothing_is_an_error(repo):
     with pytest.raises(NoModelError, match=r"has no config\.json, so it is not a transformers model"):
         declared_in(repo, contents_of(repo))
+    repo = RepoRef(repo.name, repo.folder)
     for folder, base in (("a", "acme/one"), ("b", "acme/two")):
         repo.path(folder).mkdir()
         edit_json(repo.path(f"{folder}/{ADAPTER_CONFIG}"), base_model_name_or_path=base)

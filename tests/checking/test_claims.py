@@ -30,19 +30,6 @@ def row(base, child, sources=NAMED, **said):
     return judge_claim(opened_candidate(RepoRef(str(child), child), Options()), claim, Request([claim], Options()))
 
 
-def test_a_claim_that_says_nothing_usable_is_undecided_before_its_base_is_looked_for(models):
-    _, child = models
-    found = row("acme/x", child, problem="two bases are named")
-    assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
-
-
-def test_a_candidate_that_cannot_be_read_is_an_error(models):
-    base, child = models
-    (child / WEIGHTS).write_bytes(b"nothing")
-    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
-        row(base, child)
-
-
 def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_are(models):
     base, child = models
     found = row(base, child)
@@ -50,10 +37,16 @@ def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_ar
     assert found.base_origin is found.model_origin
 
 
-def test_a_model_that_declares_itself_is_undecided_and_one_that_the_user_names_twice_is_judged(models):
-    base, _ = models
+def test_a_claim_that_says_nothing_usable_or_names_the_model_itself_is_undecided(models):
+    """Its base is not looked for; a model that the user names twice is judged."""
+    base, child = models
+    found = row("acme/x", child, problem="two bases are named")
+    assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
     assert row(base, base, sources=("README.md: base_model",)).verdict.code == "no-base"
     assert row(base, base).verdict.code == "inherited"
+    (child / WEIGHTS).write_bytes(b"nothing")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):  # that of a base would be a verdict
+        row(base, child)
 
 
 def test_only_the_parents_of_a_merge_are_judged_together(models):

@@ -89,23 +89,30 @@ def test_layers_under_two_prefixes_are_two_models(pair):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "depth", "code", "said"),
     [
-        ({"num_hidden_layers": 1}, "layers 0 to 0 and leaves the others out"),
-        ({"num_hidden_layers": 3}, "with random numbers"),
-        ({"num_hidden_layers": None}, "config.json says 32 layers and the weights hold 2"),
-        ({"n_layer": 1}, "counts the layers twice, num_hidden_layers: 2 and n_layer: 1"),
+        ({"num_hidden_layers": 1}, 1, "unsupported", "layers 0 to 0 and leaves the others out"),
+        ({"num_hidden_layers": 3}, 3, "unsupported", "with random numbers"),
+        ({"num_hidden_layers": None}, 32, "unsupported", "config.json says 32 layers and the weights hold 2"),
+        ({"n_layer": 1}, 2, "ambiguous", "counts the layers twice, num_hidden_layers: 2 and n_layer: 1"),
+        ({"configuration_files": ["config.4.0.0.json"]}, 1, "unsupported", "refers to other files"),
+        (
+            {"attribute_map": {"num_hidden_layers": "n"}, "n": 1},
+            1,
+            "unsupported",
+            "(`attribute_map`), which transformers",
+        ),
     ],
 )
-def test_as_many_layers_count_as_config_json_says_or_its_type_and_twice_is_nothing_to_go_by(pair, settings, said):
-    folder = pair.write(pair.tensors()[0])
-    edit_json(folder / "config.json", **settings)
-    depth = settings.get("num_hidden_layers", 2) or 32
+def test_as_many_layers_count_as_config_json_says_or_its_type_and_twice_is_nothing_to_go_by(
+    pair, settings, depth, code, said
+):
+    folder = pair.write(pair.tensors()[0], **settings)
+    edit_json(folder / "config.4.0.0.json", **{**pair.config, "num_hidden_layers": 1})
     assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == depth
     assert depth == 2 or whose(folder, pair) == []
     verdict = judged(pair, folder)
-    assert verdict.code == ("ambiguous" if "n_layer" in settings else "unsupported")
-    assert said in verdict.reason
+    assert (verdict.code, said in verdict.reason) == (code, True)
 
 
 def test_layers_that_only_predict_further_tokens_are_left_out_and_said(tmp_path):
@@ -209,8 +216,8 @@ def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
     with torch.no_grad():
         state = loaded(pair.b, transformers.MixtralForCausalLM).state_dict()
     memory = {name: tensor for name, tensor in state.items() if ".experts." in name}
-    verdict = judged(pair, pair.write({**a, **memory})).verdict
-    assert (verdict.label, verdict.verified) == ("RELATED unused", False)
+    verdict = judged(pair, pair.write({**a, **memory}))
+    assert verdict.label == "RELATED unused"
     assert "which of them a loader takes is not known" in verdict.reason
 
 
@@ -220,8 +227,8 @@ def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
 def test_scales_beside_plain_weights_verify_nothing(pair, settings):
     a, _ = pair.tensors()
     scales = {f"{name}_scale_inv": torch.rand(1, 1) for name in a if ".mlp." in name and name.endswith("weight")}
-    verdict = judged(pair, pair.write({**a, **scales}, **settings)).verdict
-    assert (verdict.code, verdict.verified) == ("unused", False)
+    verdict = judged(pair, pair.write({**a, **scales}, **settings))
+    assert verdict.code == "unused"
     assert "6 stored tensors, such as model.layers.0.mlp.down_proj.weight_scale_inv, are not among" in verdict.reason
 
 
@@ -236,23 +243,6 @@ def test_weights_in_other_files_are_said(pair, file):
     assert (row.verdict.code, row.notes) == ("inherited", (f"{folder}: {file} {said} otherwise",))
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"configuration_files": ["config.4.0.0.json"]}, "refers to other files"),
-        (
-            {"attribute_map": {"num_hidden_layers": "depth"}, "depth": 1},
-            "(`attribute_map`), which transformers follows",
-        ),
-    ],
-)
-def test_another_configuration_or_key_that_this_one_hands_over_to_is_refused(pair, settings, said):
-    folder = pair.write(pair.tensors()[0], **settings)
-    edit_json(folder / "config.4.0.0.json", **{**pair.config, "num_hidden_layers": 1})
-    assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == 1
-    assert said in judged(pair, folder).reason
-
-
 def test_parts_of_a_distributed_checkpoint_are_refused(pair):
     folder = pair.write(pair.tensors()[0])
     save_file(pair.tensors()[1], folder / "shard-00001-model-00001-of-00001.safetensors")
@@ -263,7 +253,7 @@ def test_an_adapter_that_makes_another_model_of_the_weights_leaves_the_claim_ope
     """Merged into A's weights, it makes B's MLPs of them."""
     a, b = pair.tensors()
     folder, factors = pair.write(a), {}
-    for name in [name for name in a if ".mlp." in name]:
+    for name in [name for name in a if ".mlp." in name and a[name].ndim == 2]:
         left, values, right = torch.linalg.svd(b[name] - a[name], full_matrices=False)
         module = f"base_model.model.{name.removesuffix('.weight')}"
         factors[f"{module}.lora_A.weight"] = (values.sqrt()[:, None] * right).contiguous()

@@ -118,10 +118,14 @@ def of(hub, model):
     return parents(model, Options(local_hub=hub, seed=0))
 
 
-def test_a_merge_without_a_recipe_has_its_shares_as_well(hub):
-    found = of(*hub)
+def test_a_merge_without_a_recipe_has_its_shares_unless_weights_are_not_finite(hub):
+    place, mean = hub
+    found = of(place, mean)
     assert shares(found) == pytest.approx({"acme/a": 0.5, "acme/b": 0.5}, abs=1e-3)
     assert {(parent.method, parent.declared == {}) for parent in found.values()} == {("", True)}
+    names = [f"model.layers.0.{name}.weight" for name in ("mlp.up_proj", "self_attn.v_proj")]
+    spoil(place / "acme" / "b", lambda tensors: [tensors[name].fill_(torch.nan) for name in names])
+    assert of(place, mean)["acme/b"].reason.startswith("it is UNDECIDED inconclusive")
 
 
 @pytest.mark.long
@@ -154,13 +158,6 @@ def test_a_parent_that_is_not_related_or_not_there_has_no_share_and_the_others_d
     assert found["acme/a"].shares["mlp"].value == pytest.approx(0.5, abs=1e-3)
     card(mean, ["acme/a", "acme/gone"], "merge")
     assert of(place, mean)["acme/a"].reason == "no other parent can be compared"
-
-
-def test_weights_that_are_not_finite_are_a_reason(hub):
-    place, mean = hub
-    names = [f"model.layers.0.{name}.weight" for name in ("mlp.up_proj", "self_attn.v_proj")]
-    spoil(place / "acme" / "b", lambda tensors: [tensors[name].fill_(torch.nan) for name in names])
-    assert of(place, mean)["acme/b"].reason.startswith("it is UNDECIDED inconclusive")
 
 
 @pytest.mark.long

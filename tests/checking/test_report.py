@@ -51,15 +51,12 @@ def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared(made, named, u
     assert Blended(("a", "b"), blend, named).undeclared == undeclared
 
 
-def test_a_format_that_is_none_is_named_with_those_that_there_are():
-    with pytest.raises(OptionError, match=r"there is no format 'pdf'; the formats are text, json, markdown"):
-        plain().to_format("pdf")
-
-
-def test_a_report_is_shown_in_one_line_whatever_its_bases_are_called():
+def test_a_report_is_shown_in_one_line_whatever_its_bases_are_called_and_in_no_unknown_format():
     other = row("a/b", mlp=measured(score=0.01, p=0.4, share=0.0))
     assert repr(plain(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
     assert "\n" not in repr(plain(row(HOSTILE, mlp=measured())))
+    with pytest.raises(OptionError, match=r"there is no format 'pdf'; the formats are text, json, markdown"):
+        plain().to_format("pdf")
 
 
 TODAY = datetime.date(2026, 11, 22)
@@ -194,14 +191,11 @@ def test_a_file_that_is_no_text_or_too_large_is_refused_and_what_is_no_file_with
             read(tmp_path / "p")
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
+def test_a_link_out_of_the_folder_is_not_followed_and_a_folder_of_the_name_keeps_nobody_from_checking(tmp_path):
     (tmp_path / "secret").write_text("fail-on: never")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")
     with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
         find_policy(OWN, None, here(tmp_path / "model"))
-
-
-def test_something_else_under_the_name_keeps_nobody_from_checking(tmp_path):
     (tmp_path / FILE).mkdir()
     assert apply_policy(replace(report(NONE), source=here(tmp_path)()), None, TODAY).notes == ()

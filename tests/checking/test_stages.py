@@ -137,7 +137,9 @@ def read(verdict):
 
 
 def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is_paid_for(models):
-    base, child, _ = models
+    base, child, other = models
+    unrelated = quickly(base, other)
+    assert (unrelated.code, read(unrelated)) == ("unrelated", {"mlp": enough(LAYERS)}), "a graft would have been seen"
     row = compared(base, child, QUICK)
     assert (row.verdict.code, read(row.verdict), row.layers) == ("inherited", {"mlp": FIRST}, LAYERS)
     measured = row.verdict.evidence["mlp"]
@@ -146,12 +148,6 @@ def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is
     assert measured.further == 2  # the models may be compared unit by unit and number by number as well
     assert len(measured.permutation.scores) == 999
     assert measured.p_value == pytest.approx(5 * measured.permutation.p_value) == pytest.approx(0.005)
-
-
-def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
-    base, _, other = models
-    verdict = quickly(base, other)
-    assert (verdict.code, read(verdict)) == ("unrelated", {"mlp": enough(LAYERS)})
 
 
 def test_all_layers_are_read_on_request_and_say_what_the_first_say(models):

@@ -62,17 +62,14 @@ def file(tmp_path):
     return gguf_models.write(BASE, tmp_path / "gguf/model.gguf", kind=Q4_0)
 
 
-def test_a_copy_holds_the_same_numbers_and_is_verified_by_every_one(tmp_path):
+def test_a_copy_holds_the_same_numbers_and_a_quantization_is_told_with_its_format(tmp_path, nf4, file):
     outcome = verdict(shutil.copytree(BASE, tmp_path / "copy"))
     strict = outcome.strict
     assert (strict.holds, strict.right, strict.tensors, strict.what) == (True, 57, 57, "the same numbers as")
     assert (outcome.is_strict, outcome.exit_code) == (True, ExitCode.VERIFIED)
-
-
-def test_a_quantization_is_told_with_its_formats(nf4, file):
-    both = held(nf4), held(file.parent)
-    names = "NF4 of bitsandbytes", "Q4_0"
-    assert [(one.holds, one.what) for one in both] == [(True, f"the quantization ({name}) of") for name in names]
+    for folder, name in ((nf4, "NF4 of bitsandbytes"), (file.parent, "Q4_0")):
+        strict = held(folder)
+        assert (strict.holds, strict.what) == (True, f"the quantization ({name}) of")
 
 
 @pytest.mark.few(1)
@@ -220,16 +217,12 @@ def test_a_format_of_blocks_and_one_with_zero_points_are_told(tmp_path):
         assert held(folder).holds, name
 
 
-def test_an_adapter_has_no_tensors_to_hold_against_the_base():
+def test_an_adapter_has_no_tensors_to_hold_against_the_base_and_a_signature_is_refused_in_one_line(tmp_path):
     hub = BASE.parents[1]
     (row,) = check(str(hub / "fern/llama-lora"), options=Options(strict=True, local_hub=hub)).rows
     assert row.verdict.strict.problem.startswith("there are no two models")
     assert row.verdict.exit_code is ExitCode.UNDECIDED
-
-
-def test_a_signature_is_refused_in_one_line(tmp_path):
-    file = tmp_path / "base.safetensors"
-    save_signature(extract(str(BASE)), file)
+    save_signature(extract(str(BASE)), file := tmp_path / "base.safetensors")
     with pytest.raises(OptionError, match=r"reads every number, but .* is a stored signature; name the model instead"):
         verdict(BASE, file)
 

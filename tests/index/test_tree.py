@@ -37,16 +37,13 @@ def edges(tree, *marks):
     return {(edge.parent, edge.child) for edge in tree.edges if not marks or edge.mark in marks}
 
 
-def test_the_true_tree_is_drawn(tree):
+def test_the_true_tree_is_drawn_with_those_who_are_alone_and_whose_claims_are_contradicted(tree):
     expected = {(BASE, child) for child in CHILDREN} | {("acme/gpt2-base", "fern/gpt2-finetune-a")}
     merged = {(f"fern/llama-finetune-{one}", "fern/llama-merge-a-b") for one in "ab"}
     assert edges(tree, Mark.VERIFIED) == expected | merged
     given = [edge.seen for edge in tree.edges if edge.child == "fern/llama-merge-a-b"]
     assert given == ["a contribution to a merge"] * 2, "signatures alone do not tell how much"
     assert all(edge.directed for edge in tree.edges)
-
-
-def test_those_who_are_no_relatives_are_alone_and_their_claims_contradicted(tree):
     alone = {family[0] for family in tree.families if len(family) == 1}
     liars = {"heron/llama-distilled", "magpie/llama-liar"}
     assert alone == liars | {"magpie/llama-grafted", "otter/llama-independent"}
