@@ -44,7 +44,7 @@ def all_of(modules, **settings):
     return factors
 
 
-def test_an_adapter_is_related_to_its_base_and_a_near_relative_and_to_no_independent_model(adapter):
+def test_an_adapter_is_related_to_its_base_and_near_relatives_and_to_no_other(adapter):
     report = check(str(adapter), options=OPTIONS)
     (row,) = report.rows
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
@@ -198,7 +198,7 @@ def codes(folder, *bases):
     return [row.verdict.code for row in check(folder, bases).rows]
 
 
-def test_errors_of_a_base_become_the_verdict_of_its_row_and_a_signature_of_it_is_not_enough(tmp_path, llama):
+def test_errors_of_a_base_are_the_verdict_of_its_row_and_a_signature_is_not_enough(tmp_path, llama):
     folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
     save_signature(extract(str(llama)), signature := tmp_path / "base.lineage.safetensors")
     assert codes(folder, tmp_path / "nowhere", signature, llama) == ["no-base", "unsupported", "inconclusive"]

@@ -54,7 +54,7 @@ DISGUISED = {
 
 @pytest.mark.few(5)
 @pytest.mark.parametrize(("source", "changes", "label", "share", "reason"), DISGUISED.values(), ids=DISGUISED)
-def test_in_another_stream_the_order_of_units_verifies_and_else_they_are_calibrated_evidence(
+def test_in_another_stream_the_order_of_units_verifies_or_they_are_calibrated(
     tmp_path, source, changes, label, share, reason
 ):
     verdict = judged(written(source, tmp_path / "model", *changes))
@@ -217,7 +217,7 @@ def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself_an
 
 
 @pytest.mark.long
-def test_the_same_base_is_found_where_all_is_read_or_the_user_names_it_or_no_tokens_are_shared(disguised, tmp_path):
+def test_the_same_base_is_found_by_reading_all_or_by_name_or_without_shared_tokens(disguised, tmp_path):
     without = card(written(TUNED, tmp_path / "model", rotated, streams.embedding(torch.zeros_like)), BASE)
     for row in (checked(disguised, budget="full"), compared(HUB / BASE, disguised, SEEDED), checked(without)):
         assert (row.verdict.label, row.verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
@@ -280,7 +280,7 @@ def beside(base, candidate):
     return compared(base, candidate, seed=0).verdict
 
 
-def test_units_of_a_mixture_in_another_order_compute_the_same_and_are_calibrated_evidence(mixture, tmp_path):
+def test_units_of_a_mixture_in_another_order_compute_the_same_and_are_calibrated(mixture, tmp_path):
     said = experts.logits(mixture)
     folder = edited(mixture, tmp_path / "model", experts.shuffled, reordered, experts.rotated)
     assert torch.allclose(experts.logits(folder), said, atol=1e-5)

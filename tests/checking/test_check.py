@@ -122,7 +122,7 @@ def parents(tmp_path):
     ("copied", "layers", "label"),
     [(False, (0, 0, 0, 1, 1, 1, None, None), "VERIFIED merge"), (True, (0, 0, 0, *[None] * 5), "RELATED part")],
 )
-def test_a_merge_is_verified_by_two_parents_of_three_layers_each_and_not_by_one_and_its_copy(
+def test_two_parents_of_three_layers_verify_a_merge_and_one_with_its_copy_does_not(
     parents, tmp_path, copied, layers, label
 ):
     """Neither gave more than half, and some layers are nobody's."""
@@ -155,7 +155,7 @@ def test_every_path_tells_descendants_from_independent_models(recipe, tests):
     assert {path: single.code for path, single in unrelated.by_path.items()} == dict.fromkeys(ALL_PATHS, "unrelated")
 
 
-def test_an_empirical_null_is_applied_from_a_named_model_or_published_for_a_folder_of_its_reference():
+def test_an_empirical_null_is_of_a_named_model_or_published_for_a_folder_too():
     row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,), paths=("mlp",))))
     null = row.verdict.evidence["mlp"].empirical
     assert (row.verdict.code, list(null.scores), null.p_value) == ("inherited", [OTHER], 0.5)
@@ -277,7 +277,7 @@ def test_a_signature_is_itself_and_declares_nothing():
     assert declared_in(signature, (signature,)).claims == ()
 
 
-def test_folders_of_adapters_declare_unless_a_card_does_and_one_that_declares_nothing_is_an_error(repo):
+def test_folders_of_adapters_declare_unless_a_card_does_and_some_have_to(repo):
     with pytest.raises(NoModelError, match=r"has no config\.json, so it is not a transformers model"):
         declared_in(repo, contents_of(repo))
     repo = RepoRef(repo.name, repo.folder)

@@ -75,7 +75,7 @@ def test_the_fine_tune_computes_nearly_what_the_base_does_and_the_other_model_do
     assert torch.nn.functional.cosine_similarity(base.flatten(), other.flatten(), 0) < 0.5
 
 
-def test_enough_independent_models_tell_a_fine_tune_from_another_and_without_any_the_order_of_units(hub):
+def test_enough_independent_models_tell_a_fine_tune_and_without_any_its_units_do(hub):
     related, unrelated = (check(hub, name, *independent()) for name in ("fern/child", "otter/model"))
     for result in (related, check(hub, "fern/child")):
         assert (result.code, [row[-1] for row in result.rows]) == (0, ["inherited"])

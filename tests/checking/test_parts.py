@@ -56,7 +56,7 @@ def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_by
     ]
 
 
-def test_each_is_compared_with_the_folder_of_its_name_and_without_one_the_claim_is_undecided(folders):
+def test_each_is_compared_with_the_folder_of_its_name_and_undecided_without_one(folders):
     into(folders / "acme/base", "a", "b")
     (row,) = judged(folders).rows
     assert (row.verdict.code, "holds several models, in a, b" in row.verdict.reason) == ("ambiguous", True)

@@ -141,7 +141,7 @@ def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
     assert derived.words == "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"
 
 
-def test_an_adapter_on_attention_alone_is_found_there_and_no_rank_where_rounding_hides_it(tmp_path):
+def test_an_adapter_on_attention_is_found_and_no_rank_that_rounding_hides(tmp_path):
     def attention(name, one):
         return torch.tensor(low_rank(8)(one.numpy(), 1)) if ".q_proj" in name or ".v_proj" in name else None
 

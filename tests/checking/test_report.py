@@ -27,7 +27,7 @@ def plain(*rows):
     return Report("org/model", None, rows, (), Options())
 
 
-def test_a_report_has_the_time_at_which_it_was_made_and_the_code_of_its_most_severe_row():
+def test_a_report_has_the_time_when_it_was_made_and_the_code_of_its_worst_row():
     before = datetime.datetime.now(datetime.UTC)
     assert before <= plain().checked_at <= datetime.datetime.now(datetime.UTC)
     assert plain().called == "check"
@@ -51,7 +51,7 @@ def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared(made, named, u
     assert Blended(("a", "b"), blend, named).undeclared == undeclared
 
 
-def test_a_report_is_shown_in_one_line_whatever_its_bases_are_called_and_in_no_unknown_format():
+def test_a_report_is_one_line_whatever_its_bases_are_called_and_has_known_formats():
     other = row("a/b", mlp=measured(score=0.01, p=0.4, share=0.0))
     assert repr(plain(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
     assert "\n" not in repr(plain(row(HOSTILE, mlp=measured())))
@@ -180,7 +180,7 @@ def test_a_policy_is_that_of_the_folder_itself_or_of_a_file_and_what_the_user_sa
     assert find_policy(OWN, "undecided", here(tmp_path / "part")).fail_on == "undecided"
 
 
-def test_a_file_that_is_no_text_or_too_large_is_refused_and_what_is_no_file_without_opening_it(tmp_path):
+def test_no_text_or_a_large_file_is_refused_and_what_is_no_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "absent", "", "a\0b"):
         with pytest.raises(OptionError, match="is not a file; name one"):
@@ -191,7 +191,7 @@ def test_a_file_that_is_no_text_or_too_large_is_refused_and_what_is_no_file_with
             read(tmp_path / "p")
 
 
-def test_a_link_out_of_the_folder_is_not_followed_and_a_folder_of_the_name_keeps_nobody_from_checking(tmp_path):
+def test_a_link_out_of_the_folder_is_not_followed_and_a_folder_stops_nobody(tmp_path):
     (tmp_path / "secret").write_text("fail-on: never")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")

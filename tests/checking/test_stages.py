@@ -221,7 +221,7 @@ def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(
     assert 0.2 < share < 0.3
 
 
-def test_whoever_copies_the_layers_that_were_read_first_of_old_or_one_layer_is_not_verified(models, tmp_path):
+def test_whoever_copies_layers_that_were_read_first_of_old_or_one_is_not_verified(models, tmp_path):
     base, _, other = models
     forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
     for seed in range(3):

@@ -217,7 +217,7 @@ def test_a_format_of_blocks_and_one_with_zero_points_are_told(tmp_path):
         assert held(folder).holds, name
 
 
-def test_an_adapter_has_no_tensors_to_hold_against_the_base_and_a_signature_is_refused_in_one_line(tmp_path):
+def test_an_adapter_has_no_tensors_to_compare_and_a_signature_is_refused_in_one_line(tmp_path):
     hub = BASE.parents[1]
     (row,) = check(str(hub / "fern/llama-lora"), options=Options(strict=True, local_hub=hub)).rows
     assert row.verdict.strict.problem.startswith("there are no two models")
@@ -302,7 +302,7 @@ def quantized(numbers):
     return [np.rint(numbers / scales + 8).clip(0, 15).astype(np.uint8), scales]
 
 
-def test_of_numbers_in_pieces_the_furthest_is_told_with_its_place_in_the_whole_tensor(numbers, quantized):
+def test_of_numbers_in_pieces_the_furthest_is_told_with_its_place_in_all_of_them(numbers, quantized):
     assert tallied(numbers, quantized) is None
     codes, _ = quantized
     codes[6, 5] = (codes[6, 5] + 2) % 14

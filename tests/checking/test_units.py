@@ -28,7 +28,7 @@ def seen(folder, at_first=TOKEN):
     return analysed(HUB / BASE, folder, range(6), at_first=at_first, fit=True)
 
 
-def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them_in_few_layers_or_many(tmp_path):
+def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp_path):
     framed = seen(written("moss/llama-continued", tmp_path / "model", rotated, shuffled, FORGOTTEN))
     assert (framed.inherited.share > 0.9, framed.p_value > 0.01) == (True, True)
     framed = seen(written("magpie/llama-grafted", tmp_path / "grafted", rotated, FORGOTTEN))
@@ -90,7 +90,7 @@ def test_a_wide_stream_is_screened_and_a_rotated_copy_is_found_after_it(tmp_path
 @pytest.mark.parametrize(
     ("name", "least"), [(TUNED, 0.98), ("moss/llama-continued", 0.5), (OTHER, None), ("heron/llama-distilled", None)]
 )
-def test_trained_units_are_found_in_half_of_the_directions_of_their_stream_and_no_others(monkeypatch, name, least):
+def test_trained_units_are_found_in_half_of_the_directions_and_no_others(monkeypatch, name, least):
     monkeypatch.setattr(procrustes, "DIRECTIONS", 48)
     if least:
         assert fitted_share(HUB / BASE, HUB / name) > least

@@ -155,7 +155,7 @@ HIDING = {
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("attack", "verified"), HIDING.values(), ids=HIDING)
-def test_dead_weight_hides_no_copy_and_leaves_what_heads_show_where_there_is_too_much_of_it(tmp_path, attack, verified):
+def test_dead_weight_hides_no_copy_and_leaves_what_heads_show_where_it_is_too_much(tmp_path, attack, verified):
     assert attacked(tmp_path, BASE, attack) < 1e-4
     verdict = judged(tmp_path)
     assert (verdict.label, verdict.verified) == ("VERIFIED inherited" if verified else "RELATED part", verified)

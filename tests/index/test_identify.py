@@ -133,7 +133,7 @@ def test_an_adapter_that_declares_another_base_is_given_its_own(catalogue):
     assert [one.group.entry.model for one in result.tested if one.related] == ["otter/llama-independent"]
 
 
-def test_an_adapter_that_cannot_be_tested_and_a_model_that_is_gone_have_their_reasons(signatures, tmp_path):
+def test_an_adapter_that_cannot_be_tested_and_a_model_that_is_gone_have_reasons(signatures, tmp_path):
     (tmp_path / "org/x").mkdir(parents=True)
     (tmp_path / "org/x/adapter_config.json").write_text('{"peft_type": "LORA"}')
     catalogue = Catalogue(tmp_path / "index")

@@ -211,7 +211,7 @@ def test_one_that_is_too_large_is_refused_before_any_file_is_fetched(folder, onl
     assert not [one for one in online.requests if "resolve" in one]
 
 
-def test_a_signature_that_is_too_large_gone_or_of_another_model_is_refused_and_a_damaged_file(folder, monkeypatch):
+def test_a_signature_too_large_gone_or_of_another_model_is_refused_as_a_damaged_file(folder, monkeypatch):
     opened = store.opened(INDEX)
     one, other = sorted(opened.entries())
     with monkeypatch.context() as patched:

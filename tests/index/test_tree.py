@@ -37,7 +37,7 @@ def edges(tree, *marks):
     return {(edge.parent, edge.child) for edge in tree.edges if not marks or edge.mark in marks}
 
 
-def test_the_true_tree_is_drawn_with_those_who_are_alone_and_whose_claims_are_contradicted(tree):
+def test_the_true_tree_is_drawn_with_those_who_are_alone_and_false_claims(tree):
     expected = {(BASE, child) for child in CHILDREN} | {("acme/gpt2-base", "fern/gpt2-finetune-a")}
     merged = {(f"fern/llama-finetune-{one}", "fern/llama-merge-a-b") for one in "ab"}
     assert edges(tree, Mark.VERIFIED) == expected | merged
