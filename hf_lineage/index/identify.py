@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from hf_lineage.checking.adapters import Adapter, judge_on, open_place
+from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.report import Blended
 from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, attempt
 from hf_lineage.claims.sources import Claim, read_claims
@@ -25,7 +26,6 @@ from hf_lineage.evidence.evaluate import judge_signatures
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef, hub_name, resolve, spelled
 from hf_lineage.index.differences import SIBLINGS, aligned, along, apart, products, scaled
-from hf_lineage.index.relatives import plain
 from hf_lineage.index.shard import BITS, SIZE, Entry, Shard, entries_at, for_testing, key_of, similarities
 from hf_lineage.index.store import Catalogue, entry_of
 from hf_lineage.signature.recipe import Array
@@ -219,7 +219,7 @@ def identify_adapters(
         declared = set[str]()
         for repo in (place.repo, source):
             with contextlib.suppress(LineageError):
-                declared |= {plain(claim.base) for claim in read_claims(repo).claims}
+                declared |= {plain_name(claim.base) for claim in read_claims(repo).claims}
         for part, one in open_place(place):
             if not isinstance(one, Adapter):
                 reason = one.reason if isinstance(one, Verdict) else "it has no matrix product that can be tested"
@@ -247,7 +247,7 @@ def grouped(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> t
 
     def place(row: int) -> tuple[bool, bool, Entry]:
         one = everything[row]
-        return plain(one.model) not in first, not one.commit, one
+        return plain_name(one.model) not in first, not one.commit, one
 
     order = sorted(rows.values(), key=place)
     groups: list[Group] = []
