@@ -55,6 +55,12 @@ def other(tmp_path):
     return tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH)
 
 
+@pytest.fixture
+def not_by_units(monkeypatch):
+    """No comparison unit by unit, which takes most of the time of what is unrelated."""
+    monkeypatch.setattr(stages, "STAGES", tuple(stage for stage in stages.STAGES if stage is not stages.UNITS))
+
+
 def judged(base, candidate, **options):
     return compared(base, candidate, QUICK, **options)
 
@@ -118,6 +124,7 @@ def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
     assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
 
 
+@pytest.mark.usefixtures("not_by_units")
 def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that_are_read_once(
     base, other, tmp_path, monkeypatch
 ):
@@ -134,6 +141,7 @@ def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that
     assert "by a sample that can only say UNRELATED, beside 4 interim analyses; p is corrected for them" in sentence
 
 
+@pytest.mark.usefixtures("not_by_units")
 def test_in_doubt_all_units_are_seen_on_other_coordinates_before_whole_layers(base, other, monkeypatch):
     looks, clear = [], stages._clear
     monkeypatch.setattr(sample, "OF_ALL_UNITS", WIDTH // 2)
