@@ -230,15 +230,6 @@ def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_pa
     assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED embedding", False, 3)
 
 
-@pytest.mark.long
-def test_grafted_layers_are_related_in_part_and_named(tmp_path):
-    attacked(tmp_path, OTHER, attacks.grafted(1, 4))
-    for accepted, code in ((), 3), (("part",), 0):
-        verdict = judged(tmp_path, accept=accepted)
-        assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED part", False, code)
-        assert verdict.reason.endswith("% of what its units write is inherited, in layers 1, 4")
-
-
 STORED = Options(seed=3, permutations=199)
 MLP = replace(STORED, paths=("mlp",))
 

@@ -160,13 +160,6 @@ def test_a_parent_that_is_not_related_or_not_there_has_no_share_and_the_others_d
     assert of(place, mean)["acme/a"].reason == "no other parent can be compared"
 
 
-@pytest.mark.long
-def test_exact_products_do_not_change_the_shares(hub):
-    place, mean = hub
-    exact = Options(local_hub=place, recipe=replace(OPTIONS.recipe, probes=None), seed=0)
-    assert shares(parents(mean, exact)) == shares(of(place, mean))
-
-
 def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     place, mean = hub
     rows = check(str(mean), options=Options(local_hub=place, seed=0)).rows

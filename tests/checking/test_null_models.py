@@ -82,9 +82,13 @@ def test_enough_independent_models_tell_a_fine_tune_and_without_any_its_units_do
     assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
 
 
+TWO_PATHS = (*MANY, "--paths", "mlp,value_output")
+
+
 @pytest.mark.parametrize("model", ["fern/child", "otter/model"])
 @pytest.mark.parametrize(
-    ("count", "options", "needed"), [(1, (), 99), (OTHERS, (), 99), (3, MANY, 4), (OTHERS, ("--alpha", "0.1"), 9)]
+    ("count", "options", "needed"),
+    [(1, (), 99), (OTHERS, (), 99), (3, MANY, 4), (OTHERS, ("--alpha", "0.1"), 9), (OTHERS, TWO_PATHS, 9)],
 )
 @pytest.mark.few(2)
 def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model, count, options, needed):
@@ -92,13 +96,6 @@ def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model
     assert (result.code, result.rows[0][-1]) == (3, "inconclusive")
     assert f"{count} independent model(s) cannot show p <= " in result.sentences
     assert f"; that needs at least {needed}; name more with --null" in result.sentences
-
-
-@pytest.mark.long
-def test_over_several_paths_it_takes_as_many_times_more(hub):
-    result = check(hub, "fern/child", *independent(), options=(*MANY, "--paths", "mlp,value_output"))
-    assert (result.code, result.rows[0][-1]) == (3, "inconclusive")
-    assert "cannot show p <= 0.2; that needs at least 9;" in result.sentences
 
 
 CHILD, MODEL = "fern/child", "otter/model"

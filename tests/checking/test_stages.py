@@ -67,34 +67,34 @@ def counted(name=OTHER):
     return verdict, measured.analyses + measured.further
 
 
-def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
-    _, tests = counted()
-    calls = toy(outcome=Verdict(Code.INCONCLUSIVE, "they have one name"))
-    after, more = counted()
-    assert calls == [(str(EXAMPLES / BASE), tests + 2, "unrelated")]
-    assert (after.code, after.reason, more) == ("inconclusive", "they have one name", tests + 2)
-    assert after.framed is None or after.framed.tests == tests + 2
+TESTS = 3
+"""By the products of one path, number by number and unit by unit."""
+DAMAGED = "the names are damaged"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "reason"),
+    [
+        (Verdict(Code.INCONCLUSIVE, "they have one name"), Code.INCONCLUSIVE, "they have one name"),
+        (None, Code.UNRELATED, ""),
+        (CheckpointError(DAMAGED), Code.UNRELATED, f"could not be compared by their names: {DAMAGED}"),
+    ],
+    ids=["decides", "leaves the verdict", "cannot be made"],
+)
+def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy, outcome, code, reason):
+    calls = toy(outcome=outcome)
+    verdict, tests = counted()
+    assert calls == [(str(EXAMPLES / BASE), TESTS + 2, "unrelated")]
+    assert (verdict.code, verdict.reason, tests) == (code, reason, TESTS + 2)
+    assert verdict.framed is None or verdict.framed.tests == TESTS + 2
 
 
 @pytest.mark.long
 def test_one_that_is_not_possible_costs_nothing_and_one_that_is_not_called_for_costs_its_part(toy):
-    _, tests = counted(TUNED)
+    assert counted(TUNED)[1] == TESTS
     for more, costs in (({"possible": False}, 0), ({"analyses": 3}, 3)):
         assert toy(**more) == []
-        assert counted(TUNED)[1] == tests + costs
-
-
-@pytest.mark.parametrize(
-    ("outcome", "reason"),
-    [
-        (None, ""),
-        (CheckpointError("the names are damaged"), "could not be compared by their names: the names are damaged"),
-    ],
-)
-def test_one_that_leaves_the_verdict_or_cannot_be_made_changes_no_more_than_the_reason(toy, outcome, reason):
-    toy(outcome=outcome)
-    verdict, _ = counted()
-    assert (verdict.code, verdict.reason) == (Code.UNRELATED, reason)
+        assert counted(TUNED)[1] == TESTS + costs
 
 
 def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_significant():
