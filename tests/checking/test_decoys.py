@@ -95,7 +95,7 @@ def test_layers_under_two_prefixes_are_two_models(pair):
         ({"num_hidden_layers": 3}, 3, "unsupported", "with random numbers"),
         ({"num_hidden_layers": None}, 32, "unsupported", "config.json says 32 layers and the weights hold 2"),
         ({"n_layer": 1}, 2, "ambiguous", "counts the layers twice, num_hidden_layers: 2 and n_layer: 1"),
-        ({"configuration_files": ["config.4.0.0.json"]}, 1, "unsupported", "refers to other files"),
+        ({"configuration_files": ["config.4.0.0.json"]}, 1, "ambiguous", "refers to other files"),
         (
             {"attribute_map": {"num_hidden_layers": "n"}, "n": 1},
             1,

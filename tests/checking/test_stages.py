@@ -224,7 +224,7 @@ def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(
 def test_whoever_copies_layers_that_were_read_first_of_old_or_one_is_not_verified(models, tmp_path):
     base, _, other = models
     forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
-    for seed in range(3):
+    for seed in range(2):
         assert not quickly(base, forged, replace(QUICK, seed=seed)).verified
     whole = quickly(base, forged, FULL)
     assert (whole.label, whole.exit_code) == ("RELATED part", 3)

@@ -211,7 +211,13 @@ def test_one_that_is_too_large_is_refused_before_any_file_is_fetched(folder, onl
     assert not [one for one in online.requests if "resolve" in one]
 
 
-def test_a_signature_too_large_gone_or_of_another_model_is_refused_as_a_damaged_file(folder, monkeypatch):
+def test_a_damaged_file_is_one_line(folder):
+    (folder / "keys" / "bad.safetensors").write_bytes(b"x" * 100)
+    with pytest.raises(SignatureError, match=r"bad.safetensors is not a file of an index: the header claims"):
+        store.opened(INDEX).entries()
+
+
+def test_a_signature_that_is_too_large_gone_or_of_another_model_is_refused(folder, monkeypatch):
     opened = store.opened(INDEX)
     one, other = sorted(opened.entries())
     with monkeypatch.context() as patched:
@@ -224,6 +230,3 @@ def test_a_signature_too_large_gone_or_of_another_model_is_refused_as_a_damaged_
     (folder / signature_file(other)).unlink()
     with pytest.raises(RepositoryError, match=r"wren/index has no signatures/.*\.safetensors at commit"):
         opened.signature(other)
-    (folder / "keys" / "bad.safetensors").write_bytes(b"x" * 100)
-    with pytest.raises(SignatureError, match=r"bad.safetensors is not a file of an index: the header claims"):
-        store.opened(INDEX).entries()
