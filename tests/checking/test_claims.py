@@ -144,14 +144,17 @@ def packed(tmp_path, monkeypatch):
     return judged
 
 
-def test_the_base_that_the_card_of_an_unreadable_base_declares_is_named_and_not_compared(packed):
-    assert packed() == f"acme/packed: {WHY}; name its base: --base acme/base"
-
-
-@pytest.mark.parametrize("declared", [None, ["acme/base", "acme/other"], "/home/me/base", "./acme/base"])
-def test_where_its_card_names_none_or_several_or_a_path_nothing_is_named(declared, packed):
+@pytest.mark.parametrize(
+    ("declared", "further"),
+    [
+        ("acme/base", "; name its base: --base acme/base"),
+        *((none, "") for none in (None, ["acme/base", "acme/other"], "/home/me/base", "./acme/base")),
+    ],
+)
+def test_the_one_base_that_the_card_of_an_unreadable_base_declares_is_named(declared, further, packed):
+    """It is not compared."""
     card(Path("acme/packed"), declared)
-    assert packed() == f"acme/packed: {WHY}"
+    assert packed() == f"acme/packed: {WHY}{further}"
 
 
 def test_of_a_base_of_an_unknown_class_that_is_named(packed):
