@@ -124,7 +124,8 @@ def test_a_width_that_cannot_be_seen_through_stays_incompatible(tmp_path, monkey
     assert "width 72; could not be compared unit by unit" in verdict.reason
 
 
-TOKENS = {f"token {number}": number for number in range(256)}
+TOKENS = {f"word {number}": number for number in range(256)}
+"""Those that `tests.gguf_models` lists."""
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ def base(tmp_path):
 def test_tokens_in_another_order_are_known_by_their_text(base, tmp_path):
     order = torch.randperm(256, generator=torch.Generator().manual_seed(0))
     model = written(TUNED, tmp_path / "model", rotated, streams.embedding(lambda rows: rows[order]))
-    moved = {f"token {old}": new for new, old in enumerate(order.tolist())}
+    moved = {f"word {old}": new for new, old in enumerate(order.tolist())}
     verdict = judged(with_tokenizer(model, moved), base=base)
     assert (verdict.label, verdict.framed.frame.by) == ("VERIFIED inherited", "text")
 
@@ -149,10 +150,10 @@ def test_a_gguf_file_in_a_turned_stream_is_seen_through_the_tokens_that_it_lists
 
 
 FORGED = {
-    "that point elsewhere": {f"token {number}": 255 - number for number in range(256)},
+    "that point elsewhere": {f"word {number}": 255 - number for number in range(256)},
     "that is damaged": None,
     "that all point to one row": dict.fromkeys(TOKENS, 7),
-    "that are few": {"token 1": 1},
+    "that are few": {"word 1": 1},
     "that nobody knows": {f"other {number}": number for number in range(256)},
 }
 
