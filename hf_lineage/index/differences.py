@@ -67,9 +67,16 @@ def products(sketches: Sequence[Array]) -> Vector:
 def along(gram: Vector, ancestor: int) -> Vector:
     """Return the cosine of every two models' differences from one of them, (n, n); 0 for the ancestor itself."""
     inner = _from(gram, ancestor)
-    sizes = np.sqrt(np.outer(_squares(inner), _squares(inner)))
+    squares = _beyond_rounding(np.diag(inner))
+    sizes = np.sqrt(np.outer(squares, squares))
     cosines: Vector = np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0)
     return cosines
+
+
+def apart(gram: Vector) -> Vector:
+    """Return the distances of models, (n, n), in the mean over the layers that they have in common."""
+    own = np.diag(gram)
+    return np.sqrt(_beyond_rounding(own[:, None] + own[None, :] - 2 * gram))
 
 
 def distances(gram: Vector) -> Vector:
@@ -107,7 +114,7 @@ def merges(gram: Vector) -> list[Merge]:
 
 def _merges_from(gram: Vector, ancestor: int) -> Iterator[Merge]:
     inner, cosines = _from(gram, ancestor), along(gram, ancestor)
-    sizes = np.sqrt(_squares(inner))
+    sizes = np.sqrt(_beyond_rounding(np.diag(inner)))
     for model in range(len(gram)):
         if model == ancestor or not sizes[model]:
             continue
@@ -128,9 +135,8 @@ def _from(gram: Vector, ancestor: int) -> Vector:
     return inner
 
 
-def _squares(inner: Vector) -> Vector:
-    """Return the squared lengths of differences; 0 for what differs by no more than rounding."""
-    squares = np.diag(inner)
+def _beyond_rounding(squares: Vector) -> Vector:
+    """Return squared lengths of differences; 0 for what differs by no more than rounding."""
     result: Vector = np.where(squares > 1e-9, squares, 0.0)
     return result
 

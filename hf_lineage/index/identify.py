@@ -9,7 +9,6 @@ that are alike is read.
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from hf_lineage.checking.adapters import Adapter, judge_on, open_place
+from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.report import Blended
 from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, attempt
 from hf_lineage.claims.sources import Claim, read_claims
@@ -25,11 +25,10 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge_signatures
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef, hub_name, resolve, spelled
-from hf_lineage.index.differences import SIBLINGS, aligned, scaled
-from hf_lineage.index.relatives import plain
+from hf_lineage.index.differences import SIBLINGS, aligned, along, apart, products, scaled
 from hf_lineage.index.shard import BITS, SIZE, Entry, Shard, entries_at, for_testing, key_of, similarities
 from hf_lineage.index.store import Catalogue, entry_of
-from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.recipe import Array
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import Adapters
 from hf_lineage.source.options import Options
@@ -131,39 +130,20 @@ def _ranked(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[t
     """
     if not relatives:
         return (), None
-    apart = _apart(sketches)
-    middle = min(range(len(relatives)), key=lambda at: (float(apart[at + 1, 1:].sum()), float(apart[0, at + 1])))
+    gram = products(sketches)
+    distance = apart(gram)
+    middle = min(range(len(relatives)), key=lambda at: (float(distance[at + 1, 1:].sum()), float(distance[0, at + 1])))
     parts = [at for at, one in enumerate(relatives) if one.verdict.code is Code.PART]
-    middle = min(parts, key=lambda at: float(apart[0, at + 1])) if middle in parts else middle
-    # A layer has norm 1 or is left out, so squared distances give cosines of differences as well.
-    squares = np.square(apart)
+    middle = min(parts, key=lambda at: float(distance[0, at + 1])) if middle in parts else middle
+    cosines = along(gram, middle + 1)[0]
     measured = [
-        replace(relative, distance=float(apart[0, row]), along=_cosine(squares, 0, row, middle + 1))
+        replace(relative, distance=float(distance[0, row]), along=float(cosines[row]))
         for row, relative in enumerate(relatives, 1)
     ]
     ancestor = measured[middle]
     others = sorted((one for one in measured if one is not ancestor), key=lambda one: (-one.along, one.distance))
     through = sum(one.along >= SIBLINGS for one in others)
     return (*others[:through], ancestor, *others[through:]), ancestor
-
-
-def _apart(sketches: Sequence[Array]) -> Vector:
-    """Return the distances of aligned sketches, (n, n), over the layers that all have."""
-    common = np.logical_and.reduce([one.any(axis=(1, 2)) for one in sketches])
-    rows = [one if common.all() else one[common] for one in sketches]
-    difference = np.empty_like(rows[0])
-    apart = np.zeros((len(rows), len(rows)))
-    for at, other in itertools.combinations(range(len(rows)), 2):
-        np.subtract(rows[at], rows[other], out=difference)
-        apart[at, other] = apart[other, at] = sum(float(np.vdot(layer, layer)) for layer in difference)
-    return np.sqrt(apart / max(int(common.sum()), 1))
-
-
-def _cosine(squares: Vector, first: int, second: int, ancestor: int) -> float:
-    """Return the cosine of the differences of two from a third, by the squared distances of the three."""
-    one, other, between = squares[first, ancestor], squares[second, ancestor], squares[first, second]
-    sizes = float(np.sqrt(one * other))
-    return float(one + other - between) / (2 * sizes) if sizes > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -239,7 +219,7 @@ def identify_adapters(
         declared = set[str]()
         for repo in (place.repo, source):
             with contextlib.suppress(LineageError):
-                declared |= {plain(claim.base) for claim in read_claims(repo).claims}
+                declared |= {plain_name(claim.base) for claim in read_claims(repo).claims}
         for part, one in open_place(place):
             if not isinstance(one, Adapter):
                 reason = one.reason if isinstance(one, Verdict) else "it has no matrix product that can be tested"
@@ -267,7 +247,7 @@ def grouped(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> t
 
     def place(row: int) -> tuple[bool, bool, Entry]:
         one = everything[row]
-        return plain(one.model) not in first, not one.commit, one
+        return plain_name(one.model) not in first, not one.commit, one
 
     order = sorted(rows.values(), key=place)
     groups: list[Group] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking.claims import whole_base
-from hf_lineage.checking.declared import is_named, names_in
+from hf_lineage.checking.declared import is_named, names_in, plain_name
 from hf_lineage.checking.merge import find_blend
 from hf_lineage.checking.report import Blended, Relative, Report
 from hf_lineage.checking.result import NAMED, ClaimResult
@@ -19,7 +19,7 @@ from hf_lineage.index import store
 from hf_lineage.index.differences import SIBLINGS, aligned, along, distances, products
 from hf_lineage.index.identify import Identification, identify
 from hf_lineage.index.identify import located as located_entry
-from hf_lineage.index.relatives import FAMILY, SELF, plain
+from hf_lineage.index.relatives import FAMILY, SELF
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.recipe import Vector
@@ -113,7 +113,7 @@ def relatives(
     """
     model, near_models = signature.paths[path], []
     for relative in identify(signature, path, catalogue, criteria).related:
-        if plain(relative.entry.model) in (plain(signature.model), plain(base.model)):
+        if plain_name(relative.entry.model) in (plain_name(signature.model), plain_name(base.model)):
             continue
         others = [part.paths[path] for part in (base, catalogue.signature(relative.entry))]
         layers = len(model.trace)
@@ -179,8 +179,8 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
         except LineageError as error:
             more[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
     report = _with_parents(report, entries)
-    known = {*map(plain, report.undeclared)}
-    shown = (note for one, note in near.items() if plain(one.model) not in known)
+    known = {*map(plain_name, report.undeclared)}
+    shown = (note for one, note in near.items() if plain_name(one.model) not in known)
     notes = (*report.notes, *shown, *more, *catalogue.notes)
     return replace(report, notes=notes, relatives=tuple(near))
 
@@ -202,7 +202,7 @@ def _gave_more(report: Report, evidence: Evidence, path: str, base: str, catalog
     model = open_model(source, report.options).signature()
     for one in identify(model, path, catalogue, Criteria(alpha=report.options.alpha)).related:
         gave = one.verdict.evidence[path].inherited
-        if gave and gave.interval[0] > own.interval[1] and plain(one.entry.model) != plain(report.model):
+        if gave and gave.interval[0] > own.interval[1] and plain_name(one.entry.model) != plain_name(report.model):
             yield (
                 f"{printable(one.entry.model, 200)}, which is in the index, is nearer than {base}: {gave.share:.0%} of "
                 f"what the model's units write has a counterpart there, and {own.share:.0%} in the base"

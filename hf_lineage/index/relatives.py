@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.merge import read_beside
 from hf_lineage.checking.relation import derived
 from hf_lineage.claims.sources import Claim
@@ -64,10 +65,10 @@ Arc = tuple[int, int]
 
 def declarations(members: Sequence[Member]) -> Iterator[Declared]:
     """Yield every claim of some models, but for those on themselves."""
-    places = {plain(member.name): at for at, member in enumerate(members)}
+    places = {plain_name(member.name): at for at, member in enumerate(members)}
     for child, member in enumerate(members):
         for claim in member.claims:
-            base = places.get(plain(claim.base))
+            base = places.get(plain_name(claim.base))
             if base != child:
                 yield Declared(child, base, claim)
 
@@ -82,11 +83,6 @@ def in_folders(tests: PairTests, declared: Sequence[Declared]) -> Iterator[Decla
         at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
         verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
         yield replace(one, base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
-
-
-def plain(name: str) -> str:
-    """Return a name as claims are compared: without its commit, in lower case."""
-    return name.partition("@")[0].casefold()
 
 
 @dataclass
@@ -166,8 +162,8 @@ def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
 
 def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequence[int]) -> list[bool]:
     """Return whether each model in some places shares with others a declared base that is none of the models."""
-    absent = [plain(one.claim.base) for one in declared if one.base is None and one.child in places]
-    return [any(absent.count(plain(claim.base)) > 1 for claim in members[at].claims) for at in places]
+    absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
+    return [any(absent.count(plain_name(claim.base)) > 1 for claim in members[at].claims) for at in places]
 
 
 def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[tuple[Arc, str]]:

@@ -8,15 +8,18 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForImageClassification
 
-from hf_lineage import Options, check, compare, extract, save_signature
+from hf_lineage import Options, check, extract, save_signature
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.repo import ADAPTER_CONFIG
 from hf_lineage.lora.adjacent_matrices import MOST_TOKENS
+from tests.adapters import WEIGHTS as FACTORS
 from tests.adapters import change, grafted, pair, taught, trained, written
+from tests.checking.conftest import BASE, OTHER, TUNED, compared
+from tests.models import EXAMPLES as HUB
 from tests.models import card, edit_json, spoil, tiny_llama
 
-HUB = Path("examples/hub")
-BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
+WEIGHTS = HUB / BASE / "model.safetensors"
+UP, PREFIX = "model.layers.0.mlp.up_proj", "base_model.model."
 OPTIONS = Options(local_hub=HUB, seed=0)
 
 
@@ -30,11 +33,18 @@ def adapter(tmp_path_factory):
 
 def judged(base, folder, **options):
     """The row of an adapter on a base of the example Hub, or in a folder."""
-    (row,) = compare(str(HUB / base), str(folder), Options(seed=0, **options)).rows
-    return row
+    return compared(HUB / base, folder, seed=0, **options)
 
 
-def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
+def all_of(modules, **settings):
+    """Random factors of modules, given as (name, rows, columns)."""
+    factors = {}
+    for seed, module in enumerate(modules):
+        factors |= pair(*module, **{"seed": seed} | settings)
+    return factors
+
+
+def test_an_adapter_is_related_to_its_base_and_near_relatives_and_to_no_other(adapter):
     report = check(str(adapter), options=OPTIONS)
     (row,) = report.rows
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
@@ -45,16 +55,18 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
         f"{adapter}: a LoRA adapter of rank 4 on 42 matrices (down_proj, gate_proj, up_proj and 4 more)",
         f"{adapter}: query and key matrices are not tested: rotary positions fix the order of dimensions in a head",
     )
+    near, other = judged(TUNED, adapter).verdict, judged(OTHER, adapter).verdict
+    assert (near.code, other.code) == ("adapter", "unrelated")
+    assert near.reason.endswith("it was trained on it or a near relative, or extracted from a difference to it")
+    assert other.trace.p_value > 0.01
+    assert "one trained on it would show it with a predicted probability above 0.99" in other.reason
 
 
-def test_an_adapter_is_unrelated_to_an_independent_model_and_related_to_a_near_relative(adapter):
-    row = judged(OTHER, adapter)
-    assert (row.verdict.code, row.verdict.verified) == ("unrelated", False)
-    assert row.verdict.trace.p_value > 0.01
-    assert "one trained on it would show it with a predicted probability above 0.99" in row.verdict.reason
-    row = judged(TUNED, adapter)
-    assert row.verdict.code == "adapter"
-    assert row.verdict.reason.endswith("it was trained on it or a near relative, or extracted from a difference to it")
+def drawn(folder, rank, scale=1.0):
+    """An adapter of random factors on all linear matrices of the base."""
+    shapes = {name: tensor.shape for name, tensor in load_file(WEIGHTS).items() if name.endswith("_proj.weight")}
+    factors = all_of(((name.removesuffix(".weight"), *shape) for name, shape in shapes.items()), rank=rank)
+    return written(folder, {name: scale * tensor for name, tensor in factors.items()}, r=rank)
 
 
 @pytest.mark.parametrize(
@@ -78,19 +90,15 @@ def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind
     assert f" a {kind} adapter " in row.notes[0]
 
 
-WEIGHTS = HUB / BASE / "model.safetensors"
-
-
 @pytest.mark.parametrize(
     ("layers", "words"), [([2], "RELATED weak"), ([1, 3, 4], "RELATED weak"), ([1, 2, 3, 4], "VERIFIED adapter")]
 )
 @pytest.mark.few(1)
 def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):
-    folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(WEIGHTS, layers))
+    folder = change(drawn(tmp_path / "lora", rank=4), grafted(WEIGHTS, layers))
     row = judged(BASE, folder)
     assert (row.verdict.label, row.verdict.trace.p_value) == (words, 0.0005)
     assert row.verdict.trace.z_of("up") > 20
-    assert row.verdict.verified is ("weak" not in words)
 
 
 def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
@@ -99,12 +107,12 @@ def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits
     for name, tensor in load_file(WEIGHTS).items():
         if name.endswith(("v_proj.weight", "o_proj.weight", "up_proj.weight", "down_proj.weight")):
             left, sizes, right = torch.linalg.svd(tensor.float(), full_matrices=False)
-            module = f"base_model.model.{name.removesuffix('.weight')}"
+            module = PREFIX + name.removesuffix(".weight")
             factors[f"{module}.lora_A.weight"] = right[:8].contiguous()
             factors[f"{module}.lora_B.weight"] = (left[:, :8] * sizes[:8]).contiguous()
-    row = judged(BASE, written(tmp_path / "lora", factors, r=8))
-    assert row.verdict.label == "VERIFIED adapter"
-    assert judged(OTHER, tmp_path / "lora").verdict.trace.p_value > 0.01
+    folder = written(tmp_path / "lora", factors, r=8)
+    assert judged(BASE, folder).verdict.label == "VERIFIED adapter"
+    assert judged(OTHER, folder).verdict.trace.p_value > 0.01
     limits = Path("docs/limits.md").read_text("utf-8")
     assert "the largest singular vectors of the base's own matrices" in limits
 
@@ -112,29 +120,24 @@ def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits
 @pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])
 @pytest.mark.few(1)
 def test_neither_size_nor_rank_makes_a_trace(tmp_path, rank, scale):
-    factors = {}
-    for seed, (name, tensor) in enumerate(load_file(WEIGHTS).items()):
-        if name.endswith("_proj.weight"):
-            factors |= pair(name.removesuffix(".weight"), *tensor.shape, rank=rank, seed=seed)
-    folder = written(tmp_path / "lora", {name: scale * tensor for name, tensor in factors.items()}, r=rank)
-    assert judged(BASE, folder).verdict.trace.p_value > 0.01
+    assert judged(BASE, drawn(tmp_path / "lora", rank, scale)).verdict.trace.p_value > 0.01
 
 
 @pytest.mark.long
 def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp_path):
     base = "acme/gpt2-base"
     folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
-    row = judged(base, folder)
-    assert row.verdict.label == "VERIFIED adapter"
-    assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
+    verdict = judged(base, folder).verdict
+    assert verdict.label == "VERIFIED adapter"
+    assert set(verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
     assert judged("fern/gpt2-finetune-a", folder).verdict.code == "adapter"
 
 
 def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):
     folder = trained(HUB / BASE, tmp_path / "lora", r=1, target_modules=["gate_proj"], steps=2)
-    row = judged(OTHER, folder)
-    assert row.verdict.code == "inconclusive"
-    assert "only with a predicted probability of 0.01" in row.verdict.reason
+    verdict = judged(OTHER, folder).verdict
+    assert verdict.code == "inconclusive"
+    assert "only with a predicted probability of 0.01" in verdict.reason
 
 
 def turned(first, second):
@@ -170,11 +173,8 @@ def llama(tmp_path):
     return tiny_llama(tmp_path / "base")
 
 
-UP = "model.layers.0.mlp.up_proj"
-
-
 @pytest.mark.parametrize(
-    ("modules", "verdict", "reason"),
+    ("modules", "code", "reason"),
     [
         ([(UP, 64, 32)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
         ([(UP, 32, 48)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
@@ -185,53 +185,42 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
-    tmp_path, llama, modules, verdict, reason
+    tmp_path, llama, modules, code, reason
 ):
-    factors = {}
-    for module in modules:
-        factors |= pair(*module)
-    row = judged(llama, written(tmp_path / "lora", factors))
-    assert (row.verdict.code, row.verdict.trace) == (verdict, None)
-    assert reason in row.verdict.reason
+    verdict = compared(llama, written(tmp_path / "lora", all_of(modules)), seed=0).verdict
+    assert (verdict.code, verdict.trace, reason in verdict.reason) == (code, None, True)
 
 
 def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
     factors = {name: 0 * tensor if "lora_B" in name else tensor for name, tensor in pair(UP, 48, 32).items()}
-    verdict = judged(llama, written(tmp_path / "lora", factors)).verdict
-    assert (verdict.code, verdict.reason) == (
-        "inconclusive",
-        "the adapter adds zero to every matrix, as before any training",
-    )
+    verdict = compared(llama, written(tmp_path / "lora", factors), seed=0).verdict
+    said = "the adapter adds zero to every matrix, as before any training"
+    assert (verdict.code, verdict.reason) == ("inconclusive", said)
 
 
-def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
+def codes(folder, *bases):
+    return [row.verdict.code for row in check(folder, bases).rows]
+
+
+def test_errors_of_a_base_are_the_verdict_of_its_row_and_a_signature_is_not_enough(tmp_path, llama):
     folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
-    rows = check(str(folder), [str(tmp_path / "nowhere"), str(llama)]).rows
-    assert [row.verdict.code for row in rows] == ["no-base", "inconclusive"]
-    (row,) = check(str(folder)).rows
-    assert row.verdict.code == "no-base"
-    assert "it is not a model name" in row.verdict.reason
+    save_signature(extract(str(llama)), signature := tmp_path / "base.lineage.safetensors")
+    assert codes(folder, tmp_path / "nowhere", signature, llama) == ["no-base", "unsupported", "inconclusive"]
+    assert "tested against the weights of its base" in compared(signature, folder).verdict.reason
+    (row,) = check(folder).rows
+    assert (row.verdict.code, "it is not a model name" in row.verdict.reason) == ("no-base", True)
     (llama / "model.safetensors").write_bytes(b"no weights")
-    (row,) = check(str(folder), [str(llama)]).rows
-    assert row.verdict.code == "damaged"
+    assert codes(folder, llama) == ["damaged"]
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
 def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
     folder = written(tmp_path / "lora", pair(UP, 48, 32))
     (folder / "training_args.bin").touch()
-    assert check(str(folder), [str(llama)]).rows[0].verdict.code == "inconclusive"
+    assert codes(folder, llama) == ["inconclusive"]
     (folder / name).write_bytes(b"another model")
-    (row,) = check(str(folder), [str(llama)]).rows
-    assert row.verdict.code == "unsupported"
-    assert f"holds {name} beside an adapter" in row.verdict.reason
-
-
-def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
-    save_signature(extract(str(llama)), tmp_path / "base.lineage.safetensors")
-    row = judged(tmp_path / "base.lineage.safetensors", written(tmp_path / "lora", pair(UP, 48, 32)))
-    assert row.verdict.code == "unsupported"
-    assert "tested against the weights of its base" in row.verdict.reason
+    (row,) = check(folder, llama).rows
+    assert (row.verdict.code, f"holds {name} beside an adapter" in row.verdict.reason) == ("unsupported", True)
 
 
 def test_where_a_card_and_a_configuration_disagree_the_card_counts_and_both_are_named(tmp_path):
@@ -243,11 +232,9 @@ def test_where_a_card_and_a_configuration_disagree_the_card_counts_and_both_are_
 
 def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     base = tiny_llama(tmp_path / "base", layers=12)
-    factors = {}
-    for layer in range(12):
-        factors |= pair(f"model.layers.{layer}.self_attn.v_proj", 32, 32, rank=16, seed=layer)
-    folder = written(tmp_path / "lora", factors, r=16, lora_alpha=0.01)
-    few, full = (judged(base, folder, budget=budget).verdict for budget in (None, "full"))
+    modules = ((f"model.layers.{layer}.self_attn.v_proj", 32, 32) for layer in range(12))
+    folder = written(tmp_path / "lora", all_of(modules, rank=16), r=16, lora_alpha=0.01)
+    few, full = (compared(base, folder, seed=0, budget=budget).verdict for budget in (None, "full"))
     assert (len(set(few.trace.layers)), few.trace.analyses, few.trace.permutations) == (4, 2, 3999)
     assert (len(set(full.trace.layers)), full.trace.analyses, full.trace.permutations) == (12, 1, 1999)
     assert {few.code, full.code} == {"unrelated"}
@@ -258,7 +245,7 @@ def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloa
     report = check("fern/llama-lora", options=Options(seed=0))
     (row,) = report.rows
     assert (row.claim.base, row.verdict.label) == (BASE, "VERIFIED adapter")
-    assert (report.commit is not None, row.base_commit is not None) == (True, True)
+    assert None not in (report.commit, row.base_commit)
     downloaded = row.traffic[BASE]
     output_projections = 6 * 96 * 96 * 2
     assert output_projections < downloaded.moved < output_projections + 40_000
@@ -270,7 +257,7 @@ def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_download
     spoil(base, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(40_000, 32)}))
     online.publish("acme/wide", base)
     folder = written(tmp_path / "lora", pair("model.layers.1.mlp.down_proj", 32, 48))
-    here, there = (compare(name, str(folder), Options(seed=0)).rows[0] for name in (str(base), "acme/wide"))
+    here, there = (compared(name, folder, seed=0) for name in (base, "acme/wide"))
     assert there.verdict.trace.z_of("down") == here.verdict.trace.z_of("down") != 0
     rows = 4 * 32 * MOST_TOKENS
     assert rows < there.traffic["acme/wide"].moved < rows + 2**17
@@ -281,9 +268,8 @@ def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_download
 def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter):
     base = shutil.copytree(HUB / BASE, tmp_path / "base")
     edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
-    row = judged(base.resolve(), adapter)
-    assert (row.verdict.label, row.verdict.verified) == ("RELATED unlisted-class", False)
-    row = judged(base.resolve(), adapter, as_class="LlamaForCausalLM")
+    assert compared(base, adapter, seed=0).verdict.label == "RELATED unlisted-class"
+    row = compared(base, adapter, seed=0, as_class="LlamaForCausalLM")
     assert row.verdict.label == "VERIFIED adapter"
     assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
 
@@ -308,26 +294,23 @@ ON_DISK = {
 """Names that transformers 5 gives the modules of a ViT, and those of its files, which adapters had until then."""
 
 
-def as_on_disk(factors):
-    for name in [name for name in factors if "vit." in name]:
-        tensor = factors.pop(name)
-        for ours, stored in ON_DISK.items():
-            name = name.replace(ours, stored)
-        factors[name] = tensor
-
-
 def test_an_adapter_whose_names_are_those_on_disk_is_found_too(tmp_path):
     """Of a class that has other ones in memory; `test_adjacent_matrices` trains adapters of many classes."""
     base, other = (vit(tmp_path / name, seed) for seed, name in enumerate(["base", "other"]))
     model = AutoModelForImageClassification.from_pretrained(base)
-    taught(model, tmp_path / "lora", r=8, target_modules="all-linear")
-    change(tmp_path / "lora", as_on_disk)
-    edit_json(tmp_path / "lora" / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
-    assert judged(base, tmp_path / "lora").verdict.label == "VERIFIED adapter"
-    assert judged(other, tmp_path / "lora").verdict.trace.p_value > 0.01
+    folder = taught(model, tmp_path / "lora", r=8, target_modules="all-linear")
 
+    def as_on_disk(factors):
+        for name in [name for name in factors if "vit." in name]:
+            tensor = factors.pop(name)
+            for ours, stored in ON_DISK.items():
+                name = name.replace(ours, stored)
+            factors[name] = tensor
 
-FACTORS, PREFIX = "adapter_model.safetensors", "base_model.model.model."
+    change(folder, as_on_disk)
+    edit_json(folder / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
+    assert compared(base, folder, seed=0).verdict.label == "VERIFIED adapter"
+    assert compared(other, folder, seed=0).verdict.trace.p_value > 0.01
 
 
 def by_peft(base, folder):
@@ -339,7 +322,7 @@ def by_peft(base, folder):
     return float((PeftModel.from_pretrained(model, str(folder))(tokens).logits - before).abs().max())
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("names", ["foo.model.", "model.model.", "", "model.language_model."])
 @pytest.mark.filterwarnings("ignore:Found missing adapter keys")
 def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_nothing(adapter, tmp_path, names):
@@ -347,13 +330,12 @@ def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_
     edit_json(folder / ADAPTER_CONFIG, task_type="CAUSAL_LM")
     assert by_peft(HUB / BASE, folder) > 0
     assert judged(BASE, folder).verdict.verified
-    factors = load_file(folder / FACTORS)
-    renamed = {name.replace(PREFIX, f"base_model.model.{names}"): one for name, one in factors.items()}
-    save_file(renamed, folder / FACTORS)
+    factors = load_file(folder / FACTORS).items()
+    save_file({name.replace(f"{PREFIX}model.", PREFIX + names): one for name, one in factors}, folder / FACTORS)
     assert by_peft(HUB / BASE, folder) == 0
-    row = judged(BASE, folder)
-    assert (row.verdict.code, row.verdict.exit_code) == ("unsupported", 3)
-    assert row.verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
+    verdict = judged(BASE, folder).verdict
+    assert (verdict.code, verdict.exit_code) == ("unsupported", 3)
+    assert verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
 
 
 @pytest.mark.parametrize("parameters", [None, ["nothing.there"]])

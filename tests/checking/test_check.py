@@ -1,6 +1,8 @@
-"""From names to verdicts, on the really trained models of the example Hub."""
+"""From names to verdicts, on the really trained models of the example Hub.
 
-import json
+Of models that began alike, of blends, students and tables of a class what is measured is said, and no other cause.
+"""
+
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,27 +10,24 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM, DistilBertConfig, DistilBertForMaskedLM
 
 from hf_lineage import Options, check, compare, extract, load_signature, save_signature
 from hf_lineage.checking import claims
 from hf_lineage.checking.declared import declared_in
-from hf_lineage.errors import NoModelError, OptionError, SignatureError
+from hf_lineage.errors import NoModelError, OptionError
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef, resolve
 from hf_lineage.report import text
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import LORA_FILE, Adapters, Folders, WholeModel, contents_of
-from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
+from tests import models
+from tests.checking.conftest import BASE, OTHER, TUNED, compared
+from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil, tiny_llama
 from tests.published.steps import torch_file
 
 HUB = Path(__file__).parents[2] / "examples" / "hub"
-
-BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
-
 ALL_PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
-
 MERGED = ("README.md", "mergekit_config.yml")
-
 OPTIONS = Options(local_hub=HUB)
 
 
@@ -63,7 +62,7 @@ def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
         shutil.copytree(HUB / name, tmp_path / name)
     for folder in (base, tuned):
         torch_file(folder)
-    assert only_row(compare(str(base), str(tuned))).verdict.code == "unsupported"
+    assert compared(base, tuned).verdict.code == "unsupported"
     allowed = Options(allow_pickle=True, local_hub=tmp_path)
     for report in (compare(str(base), str(tuned), allowed), check(TUNED, options=allowed)):
         assert (only_row(report).verdict.code, report.exit_code) == ("inherited", 0)
@@ -90,12 +89,6 @@ def test_each_claim_has_a_row_that_names_where_it_stands(model, rows, code):
         assert report.rows[0].verdict.evidence["mlp"].p_value == 0.003
 
 
-@pytest.mark.long
-def test_a_base_named_instead_is_checked_instead():
-    assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.code == "unrelated"
-    assert only_row(check(TUNED, [OTHER], OPTIONS)).claim.base == OTHER
-
-
 def merge_of(folder, parents, chosen):
     """A model that declares a merge of all parents: every layer is that of the one chosen for it, or of nobody."""
     weights, random = [load_file(parent / WEIGHTS) for parent in parents], torch.Generator().manual_seed(9)
@@ -118,30 +111,31 @@ def parents(tmp_path):
     return [tiny_llama(tmp_path / "hub" / "acme" / f"parent{seed}", seed=seed, layers=8) for seed in (0, 1)]
 
 
-def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_than_half(parents, tmp_path):
-    merge = merge_of(tmp_path / "merge", parents, lambda layer: (0, 0, 0, 1, 1, 1, None, None)[layer])
-    report = check(str(merge), options=Options(seed=0, local_hub=tmp_path / "hub"))
-    assert report.exit_code == 0
+@pytest.mark.parametrize(
+    ("copied", "layers", "label"),
+    [(False, (0, 0, 0, 1, 1, 1, None, None), "VERIFIED merge"), (True, (0, 0, 0, *[None] * 5), "RELATED part")],
+)
+def test_two_parents_of_three_layers_verify_a_merge_and_one_with_its_copy_does_not(
+    parents, tmp_path, copied, layers, label
+):
+    """Neither gave more than half, and some layers are nobody's."""
+    if copied:
+        parents[1] = shutil.copytree(parents[0], parents[0].with_name("copy"))
+    merge = merge_of(tmp_path / "merge", parents, layers.__getitem__)
+    report = check(merge, options=Options(seed=0, local_hub=tmp_path / "hub"))
+    assert [row.verdict.label for row in report.rows] == [label] * 2
+    assert report.exit_code == (3 if copied else 0)
     for row in report.rows:
-        assert (row.claim.relation, row.verdict.label, row.verdict.verified) == ("merge", "VERIFIED merge", True)
-        assert row.verdict.reason.startswith("one of 2 parents of a merge")
+        assert row.claim.relation == "merge"
+        assert row.verdict.reason.startswith("one of 2 parents of a merge") is not copied
         assert 0.3 < row.verdict.evidence["mlp"].inherited.share < 0.45
 
 
 def test_one_of_its_parents_alone_is_a_base_in_part(parents, tmp_path):
     merge = merge_of(tmp_path / "merge", parents, lambda layer: 0 if layer < 3 else 1)
-    report = check(str(merge), [str(parents[0])], Options(seed=0))
+    report = check(merge, parents[0], Options(seed=0))
     assert (only_row(report).verdict.label, report.exit_code) == ("RELATED part", 3)
     assert only_row(report).verdict.reason.startswith("38% of what its units write is inherited, in layers 0-2; ")
-
-
-def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its_copy(parents, tmp_path):
-    """Three of eight layers are the first parent's and the others nobody's; its copy is named beside it."""
-    copy = shutil.copytree(parents[0], parents[0].with_name("copy"))
-    merge = merge_of(tmp_path / "merge", [parents[0], copy], lambda layer: 0 if layer < 3 else None)
-    report = check(str(merge), options=Options(seed=0, local_hub=tmp_path / "hub"))
-    assert [row.verdict.label for row in report.rows] == ["RELATED part"] * 2
-    assert report.exit_code == 3
 
 
 @pytest.mark.parametrize(("recipe", "tests"), [("paper", 1), ("robust", 3)])
@@ -150,17 +144,19 @@ def test_every_path_tells_descendants_from_independent_models(recipe, tests):
     related = only_row(check(TUNED, options=options)).verdict
     assert {path: single.code for path, single in related.by_path.items()} == dict.fromkeys(ALL_PATHS, "inherited")
     assert related.evidence["mlp"].p_value == pytest.approx(tests / 1000), "four paths do not cost resolution"
-    unrelated = only_row(check(OTHER, [BASE], options)).verdict
+    row = only_row(check(OTHER, [BASE], options))  # which is checked instead of what a card declares
+    unrelated = row.verdict
+    assert row.claim.base == BASE
     assert {path: single.code for path, single in unrelated.by_path.items()} == dict.fromkeys(ALL_PATHS, "unrelated")
 
 
-def test_an_empirical_null_from_a_named_model_is_applied():
+def test_an_empirical_null_is_of_a_named_model_or_published_for_a_folder_too():
     row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,), paths=("mlp",))))
     null = row.verdict.evidence["mlp"].empirical
-    assert row.verdict.code == "inherited"
-    assert list(null.scores) == [OTHER]
+    assert (row.verdict.code, list(null.scores), null.p_value) == ("inherited", [OTHER], 0.5)
     assert abs(null.threshold) < 0.1
-    assert null.p_value == 0.5
+    published = Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"])
+    assert compared(HUB / BASE, HUB / TUNED, published).verdict.evidence["mlp"].empirical.threshold == 4e-4
 
 
 @pytest.mark.parametrize(
@@ -176,76 +172,54 @@ def test_a_published_null_is_used_only_for_what_it_was_measured_on(options, mess
         check(TUNED, options=replace(options, local_hub=HUB))
 
 
-def test_a_published_null_serves_a_folder_of_its_reference():
-    options = Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"])
-    row = only_row(compare(str(HUB / BASE), str(HUB / TUNED), options))
-    assert row.verdict.evidence["mlp"].empirical.threshold == 4e-4
-
-
-def of_layers(folder, *layers):
+def of_layers(folder, layers):
     """A model of these layers of the base, one after another."""
-    weights = load_file(HUB / BASE / "model.safetensors")
+    weights = load_file(HUB / BASE / WEIGHTS)
     kept = {name: tensor for name, tensor in weights.items() if ".layers." not in name}
     for number, layer in enumerate(layers):
         there, here = f".layers.{layer}.", f".layers.{number}."
         kept |= {name.replace(there, here): tensor.clone() for name, tensor in weights.items() if there in name}
-    save_file(kept, folder / "model.safetensors")
+    folder.mkdir()
+    save_file(kept, folder / WEIGHTS)
     shutil.copy(HUB / BASE / "config.json", folder)
     edit_json(folder / "config.json", num_hidden_layers=len(layers))
-    return str(folder)
+    return folder
 
 
-def shallower(folder):
-    return of_layers(folder, 0, 1, 2, 3, 4)
+ALL, FEW, AGAIN = range(6), range(5), (0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
 
 
-@pytest.mark.long
-def test_a_model_without_some_layers_is_related_either_way(tmp_path):
-    few = shallower(tmp_path)
-    for pair, shape in (((str(HUB / BASE), few), (6, 5)), ((few, str(HUB / BASE)), (5, 6))):
-        verdict = only_row(compare(*pair)).verdict
-        evidence = verdict.evidence["mlp"]
-        assert (verdict.code, evidence.comparison.similarity.shape) == ("inherited", shape)
-        assert evidence.comparison.score == pytest.approx(1)
-
-
-def test_a_model_with_repeated_layers_is_related(tmp_path):
-    again = of_layers(tmp_path, 0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
-    evidence = only_row(compare(str(HUB / BASE), again)).verdict.evidence["mlp"]
-    assert evidence.comparison.similarity.shape == (6, 10)
-    assert evidence.comparison.score == pytest.approx(1)
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("base", "model"), [(ALL, AGAIN), (ALL, FEW), (FEW, ALL)])
+def test_a_model_with_repeated_layers_or_without_some_is_related_either_way(tmp_path, base, model):
+    verdict = compared(of_layers(tmp_path / "base", base), of_layers(tmp_path / "model", model)).verdict
+    comparison = verdict.evidence["mlp"].comparison
+    assert (verdict.code, comparison.similarity.shape) == ("inherited", (len(base), len(model)))
+    assert comparison.score == pytest.approx(1)
 
 
 @pytest.mark.long
 def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):
-    assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.code == "unrelated"
+    assert compared(HUB / OTHER, of_layers(tmp_path / "few", FEW)).verdict.code == "unrelated"
 
 
 def test_of_unlike_depths_the_report_says_so_and_there_is_no_empirical_null(tmp_path):
-    few = shallower(tmp_path)
-    sentences = " ".join(text.render(compare(str(HUB / BASE), few), True).split())
+    few = of_layers(tmp_path / "few", FEW)
+    sentences = " ".join(text.render(compare(HUB / BASE, few), True).split())
     assert "the base has 6 layers and the model 5; the score counts the 5 layers that are paired" in sentences
-    options = replace(OPTIONS, nulls=(str(HUB / "otter/llama-independent"),))
-    verdict = only_row(compare(str(HUB / BASE), few, options)).verdict
-    assert verdict.code == "incompatible"
-    assert verdict.reason.endswith("in 5 layers; leave --null out")
+    verdict = compared(HUB / BASE, few, OPTIONS, nulls=(str(HUB / OTHER),)).verdict
+    assert (verdict.code, verdict.reason.endswith("in 5 layers; leave --null out")) == ("incompatible", True)
 
 
 @pytest.mark.long
 def test_a_stored_signature_stands_for_its_model(tmp_path):
-    for name in (BASE, TUNED):
-        save_signature(extract(name, OPTIONS), tmp_path / Path(name).name)
-    stored = only_row(compare(str(tmp_path / "llama-base"), str(tmp_path / "llama-finetune-a")))
-    direct = only_row(compare(BASE, TUNED, OPTIONS))
-    assert stored.verdict.evidence["mlp"].comparison.score == direct.verdict.evidence["mlp"].comparison.score
+    files = tmp_path / "base", tmp_path / "tuned"
+    for name, file in zip((BASE, TUNED), files, strict=True):
+        save_signature(extract(name, OPTIONS), file)
+    stored, direct = (row.verdict.evidence["mlp"] for row in (compared(*files), compared(BASE, TUNED, OPTIONS)))
+    assert stored.comparison.score == direct.comparison.score
     # Weights may be compared unit by unit and number by number as well, for which p is corrected.
-    assert (stored.verdict.evidence["mlp"].p_value, direct.verdict.evidence["mlp"].p_value) == (0.001, 0.003)
-
-
-def test_a_stored_signature_of_another_recipe_is_refused(tmp_path):
-    save_signature(extract(BASE, OPTIONS), tmp_path / "base")
-    with pytest.raises(SignatureError, match="extract it again"):
-        compare(str(tmp_path / "base"), TUNED, replace(OPTIONS, recipe=RECIPES["paper"]))
+    assert (stored.p_value, direct.p_value) == (0.001, 0.003)
 
 
 @pytest.fixture
@@ -286,24 +260,16 @@ def test_what_a_repository_holds_is_told_by_its_files(repo, files, expected):
     assert held(repo) == expected
 
 
-def test_a_signature_is_itself_and_declares_nothing():
-    signature = object.__new__(Signature)
-    assert contents_of(signature) == (signature,)
-    assert declared_in(signature, contents_of(signature)).claims == ()
-
-
-def test_folders_of_adapters_declare_unless_a_card_does(repo):
+def test_folders_of_adapters_declare_unless_a_card_does_and_some_have_to(repo):
+    with pytest.raises(NoModelError, match=r"has no config\.json, so it is not a transformers model"):
+        declared_in(repo, contents_of(repo))
+    repo = RepoRef(repo.name, repo.folder)
     for folder, base in (("a", "acme/one"), ("b", "acme/two")):
         repo.path(folder).mkdir()
-        repo.path(f"{folder}/{ADAPTER_CONFIG}").write_text(json.dumps({"base_model_name_or_path": base}))
+        edit_json(repo.path(f"{folder}/{ADAPTER_CONFIG}"), base_model_name_or_path=base)
     assert [claim.base for claim in declared_in(repo, contents_of(repo)).claims] == ["acme/one", "acme/two"]
     card(repo.path("."), "acme/base")
     assert [claim.base for claim in declared_in(repo, contents_of(repo)).claims] == ["acme/base"]
-
-
-def test_a_folder_without_a_model_that_declares_nothing_is_an_error(repo):
-    with pytest.raises(NoModelError, match=r"has no config\.json, so it is not a transformers model"):
-        declared_in(repo, contents_of(repo))
 
 
 LORA, SEEDED = HUB / "fern/llama-lora", replace(OPTIONS, seed=0)
@@ -317,26 +283,116 @@ def several(tmp_path):
     return RepoRef("fern/several", tmp_path)
 
 
-def test_the_last_state_is_judged_on_what_the_folders_declare_and_the_others_are_told(several):
-    for report in (check(several.folder, options=SEEDED), compare(BASE, several.folder, SEEDED)):
+def test_the_last_state_is_judged_on_a_base_that_is_found_once_and_others_are_told(several, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        claims, "resolve", lambda name, *rest, **more: asked.append(name) or resolve(name, *rest, **more)
+    )
+    checked = check(several.folder, options=SEEDED)
+    assert asked == [BASE]
+    for report in (checked, compare(BASE, several.folder, SEEDED)):
         rows = [(row.part, row.verdict.code) for row in report.rows]
         assert rows == [("final", "adapter"), ("checkpoint-3", "adapter")]
         assert report.notes == ("2 earlier states of training, such as checkpoint-2, were not judged",)
 
 
-def test_a_relation_that_is_none_of_an_adapter_is_told(tmp_path):
-    folder = card(shutil.copytree(LORA, tmp_path / "lora"), BASE, "finetune")
-    (note,) = check(folder, options=SEEDED).notes
-    assert note == "README.md declares the relation finetune, but the repository holds only an adapter"
+MANY = Options(seed=1, permutations=999)
+BASIS = (
+    "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
+    "much training since, a blend with another model or training on hidden states of the base"
+)
 
 
-def test_the_base_of_several_adapters_is_looked_for_once(several, monkeypatch):
-    asked = []
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("noise", "words", "said"),
+    [
+        (4.0, "VERIFIED inherited", ""),
+        (6.0, "RELATED part", "is inherited, in layers 1, 3, 5"),
+        *((noise, "RELATED embedding", BASIS) for noise in (8.0, 12.0)),
+    ],
+)
+def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, monkeypatch, noise, words, said):
+    """What training adds to a start is drawn, for the one and the other."""
+    monkeypatch.setattr(models, "HIDDEN", 256)
+    start = tiny_llama(tmp_path / "start", layers=6, width=96)
+    verdict = compared(*(fine_tuned(start, tmp_path / str(seed), noise, seed) for seed in (1, 2)), MANY).verdict
+    assert (verdict.label, verdict.reason.endswith(said)) == (words, True)
 
-    def noted(name, *rest, **more):
-        asked.append(name)
-        return resolve(name, *rest, **more)
 
-    monkeypatch.setattr(claims, "resolve", noted)
-    check(several.folder, options=SEEDED)
-    assert asked == [BASE]
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("share", "words", "said"), [(0.5, "RELATED part", "is inherited, in layer 2"), (0.4, "RELATED embedding", BASIS)]
+)
+def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, share, words, said):
+    folder = shutil.copytree(HUB / BASE, tmp_path / "blend", ignore=shutil.ignore_patterns("README.md"))
+    strange = load_file(HUB / OTHER / WEIGHTS)
+
+    def blend(tensors):
+        for name, tensor in tensors.items():
+            tensors[name] = (share * tensor.float() + (1 - share) * strange[name].float()).to(tensor.dtype)
+
+    verdict = compared(HUB / BASE, spoil(folder, blend), MANY).verdict
+    assert (verdict.label, verdict.reason.endswith(said)) == (words, True)
+
+
+SIZES = {"vocab_size": 64, "dim": 64, "hidden_dim": 128, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 48}
+
+
+def trained(folder, seed):
+    """A DistilBERT of its own seed that learns to say which token stood where it stands, from those around it."""
+    torch.manual_seed(seed)
+    config = DistilBertConfig(**SIZES, sinusoidal_pos_embds=True, dropout=0.0, attention_dropout=0.0)
+    model = DistilBertForMaskedLM(config)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(20):
+        tokens = torch.randint(64, (16, 48))
+        loss = model(input_ids=tokens, labels=tokens.roll(1, dims=1)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+def test_models_that_began_with_the_same_sinusoids_are_not_related_and_a_copy_is(tmp_path):
+    """What all models of a class begin with is no evidence of a common ancestor."""
+    one, other = (trained(tmp_path / str(seed), seed) for seed in (1, 2))
+    verdict = compared(one, other).verdict
+    assert verdict.code == "unrelated"
+    assert all(measured.permutation.objection for measured in verdict.evidence.values())
+    assert compared(one, one).verdict.code == "inherited"
+
+
+STEPS = 600
+
+
+def taught(folder):
+    """A student whose hidden states are held to those of the teacher, on texts of any tokens."""
+    torch.manual_seed(11)
+    config = AutoConfig.from_pretrained(HUB / BASE, initializer_range=0.02)
+    teacher = AutoModelForCausalLM.from_pretrained(HUB / BASE, dtype=torch.float32).eval()
+    student = AutoModelForCausalLM.from_config(config).float()
+    optimizer = torch.optim.AdamW(student.parameters(), lr=0.01, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.01, total_steps=STEPS)
+    for _ in range(STEPS):
+        texts = torch.randint(0, config.vocab_size, (32, 8))
+        with torch.no_grad():
+            goals = teacher(texts, output_hidden_states=True).hidden_states
+        states = student(texts, output_hidden_states=True).hidden_states
+        pairs = zip(states, goals, strict=True)
+        loss = sum(((state - goal).square().mean() / goal.square().mean() for state, goal in pairs), torch.zeros(()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    student.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.long
+def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one_and_that_hardly_a_unit_is_inherited(tmp_path):
+    verdict = compared(HUB / BASE, taught(tmp_path / "student"), MANY).verdict
+    assert (verdict.label, int(verdict.exit_code)) == ("RELATED embedding", 3)
+    assert verdict.reason.endswith(BASIS)
+    assert verdict.evidence["mlp"].inherited.share < 0.05

@@ -1,6 +1,7 @@
 """Rows: every claim gets one, and what is wrong with a base is the verdict of its row alone."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,45 +24,34 @@ def models(tmp_path):
     return base, fine_tuned(base, tmp_path / "child")
 
 
-def row(claim, child):
-    candidate = opened_candidate(RepoRef(str(child), child), Options())
-    return judge_claim(candidate, claim, Request([claim], Options()))
-
-
-def named(base, **said):
-    return Claim(str(base), None, NAMED, **said)
-
-
-def test_a_claim_that_says_nothing_usable_is_undecided_before_its_base_is_looked_for(models):
-    _, child = models
-    found = row(named("acme/x", problem="two bases are named"), child)
-    assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
-
-
-def test_a_candidate_that_cannot_be_read_is_an_error(models):
-    base, child = models
-    (child / WEIGHTS).write_bytes(b"nothing")
-    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
-        row(named(base), child)
+def row(base, child, sources=NAMED, **said):
+    """What is judged of a claim about a base, which a user made unless there are sources."""
+    claim = Claim(str(base), None, sources, **said)
+    return judge_claim(opened_candidate(RepoRef(str(child), child), Options()), claim, Request([claim], Options()))
 
 
 def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_are(models):
     base, child = models
-    found = row(named(base), child)
-    assert (found.verdict.code, found.layers) == ("inherited", 2)
+    found = row(base, child)
+    assert (found.verdict.code, found.layers, found.traffic) == ("inherited", 2, {})
     assert found.base_origin is found.model_origin
-    assert found.traffic == {}
 
 
-def test_a_model_that_declares_itself_is_undecided_and_one_that_the_user_names_twice_is_judged(models):
-    base, _ = models
-    assert row(replace(named(base), sources=("README.md: base_model",)), base).verdict.code == "no-base"
-    assert row(named(base), base).verdict.code == "inherited"
+def test_a_claim_that_says_nothing_usable_or_names_the_model_itself_is_undecided(models):
+    """Its base is not looked for; a model that the user names twice is judged."""
+    base, child = models
+    found = row("acme/x", child, problem="two bases are named")
+    assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
+    assert row(base, base, sources=("README.md: base_model",)).verdict.code == "no-base"
+    assert row(base, base).verdict.code == "inherited"
+    (child / WEIGHTS).write_bytes(b"nothing")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):  # that of a base would be a verdict
+        row(base, child)
 
 
 def test_only_the_parents_of_a_merge_are_judged_together(models):
     base, child = models
-    alone = row(named(base), child)
+    alone = row(base, child)
     merge = replace(alone, claim=replace(alone.claim, relation="merge"))
     assert as_merge([alone], 0.5) == (alone,)
     assert as_merge([alone, merge], 0.5)[0] is alone
@@ -73,10 +63,8 @@ def test_only_the_parents_of_a_merge_are_judged_together(models):
 def test_a_base_with_another_name_on_the_hub_is_compared_and_the_row_says_so(server):
     server.hub.renamed["acme/former"] = "acme/base"
     (row,) = check("fern/child", "acme/former").rows
-    assert row.verdict.code == "inherited"
-    assert row.notes[-1] == (
-        "the Hub leads from acme/former to acme/base, and acme/base was compared: name it in the card"
-    )
+    said = "the Hub leads from acme/former to acme/base, and acme/base was compared: name it in the card"
+    assert (row.verdict.code, row.notes[-1]) == ("inherited", said)
     (row,) = check("fern/child").rows
     assert not [note for note in row.notes if "leads from" in note]
 
@@ -103,10 +91,13 @@ def with_adapter(folder):
     return written(folder, pair("model.layers.0.mlp.up_proj", 48, 32), base_model_name_or_path="acme/base")
 
 
+def checked(hub):
+    return check("fern/child", "acme/base", Options(local_hub=hub))
+
+
 def both_ways(hub):
     """The reports on fern/child, checked and compared."""
-    compared = compare(hub / "acme/base", hub / "fern/child")
-    return check("fern/child", "acme/base", Options(local_hub=hub)), compared
+    return checked(hub), compare(hub / "acme/base", hub / "fern/child")
 
 
 def test_an_adapter_in_a_folder_beside_a_model_is_named_and_not_judged(tmp_path):
@@ -116,8 +107,7 @@ def test_an_adapter_in_a_folder_beside_a_model_is_named_and_not_judged(tmp_path)
         assert [row.verdict.code for row in report.rows] == ["inherited"]
         assert report.notes == ("lora_adapter/ holds an adapter that was not judged: check it by itself",)
     with_adapter(hub / "fern/child/b")
-    (note,) = check("fern/child", "acme/base", Options(local_hub=hub)).notes
-    assert note == "b/ and 1 more hold adapters that were not judged: check each by itself"
+    assert checked(hub).notes == ("b/ and 1 more hold adapters that were not judged: check each by itself",)
 
 
 @pytest.mark.parametrize("weights", ["adapter_model.safetensors", "adapter_model.bin"])
@@ -126,13 +116,11 @@ def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do
     child = with_adapter(hub / "fern/child")
     (child / "adapter_model.safetensors").rename(child / weights)
     for (row,) in (report.rows for report in both_ways(hub)):
+        said = "holds an adapter beside its weights, which transformers applies where peft is installed: merge it into"
         assert row.verdict.code == "ambiguous"
-        assert row.verdict.reason.endswith(
-            "holds an adapter beside its weights, which transformers applies where peft is installed: merge it into "
-            "the weights, or remove it"
-        )
+        assert row.verdict.reason.endswith(f"{said} the weights, or remove it")
     (child / weights).unlink()
-    assert check("fern/child", "acme/base", Options(local_hub=hub)).rows[0].verdict.code == "inherited"
+    assert checked(hub).rows[0].verdict.code == "inherited"
 
 
 WHY = "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32 instead"
@@ -150,29 +138,28 @@ def packed(tmp_path, monkeypatch):
 
     def judged():
         (row,) = check("fern/child", options=Options(local_hub=tmp_path)).rows
-        return row.verdict
+        assert (row.verdict.code, row.verdict.exit_code, dict(row.verdict.evidence)) == ("unsupported", 3, {})
+        return row.verdict.reason
 
-    judged.hub = tmp_path
     return judged
 
 
-def test_the_base_that_the_card_of_an_unreadable_base_declares_is_named_and_not_compared(packed):
-    verdict = packed()
-    assert (verdict.code, verdict.exit_code, dict(verdict.evidence)) == ("unsupported", 3, {})
-    assert verdict.reason == f"acme/packed: {WHY}; name its base: --base acme/base"
-
-
-@pytest.mark.parametrize("declared", [None, ["acme/base", "acme/other"], "/home/me/base", "./acme/base"])
-def test_where_its_card_names_none_or_several_or_a_path_nothing_is_named(declared, packed):
-    card(packed.hub / "acme/packed", declared)
-    assert packed().reason == f"acme/packed: {WHY}"
+@pytest.mark.parametrize(
+    ("declared", "further"),
+    [
+        ("acme/base", "; name its base: --base acme/base"),
+        *((none, "") for none in (None, ["acme/base", "acme/other"], "/home/me/base", "./acme/base")),
+    ],
+)
+def test_the_one_base_that_the_card_of_an_unreadable_base_declares_is_named(declared, further, packed):
+    """It is not compared."""
+    card(Path("acme/packed"), declared)
+    assert packed() == f"acme/packed: {WHY}{further}"
 
 
 def test_of_a_base_of_an_unknown_class_that_is_named(packed):
-    edit_json(packed.hub / "acme/base/config.json", architectures=["YiForCausalLM"], model_type="Yi")
-    tiny_llama(packed.hub / "acme/first")
-    card(packed.hub / "acme/base", "acme/first")
-    card(packed.hub / "fern/child", "acme/base")
-    assert packed().code == "unsupported"
-    assert "--as LlamaForCausalLM" in packed().reason
-    assert "name its base" not in packed().reason
+    edit_json(Path("acme/base/config.json"), architectures=["YiForCausalLM"], model_type="Yi")
+    card(Path("acme/base"), str(tiny_llama(Path("acme/first"))))
+    card(Path("fern/child"), "acme/base")
+    said = packed()
+    assert ("--as LlamaForCausalLM" in said, "name its base" in said) == (True, False)

@@ -9,6 +9,8 @@ from hf_lineage import Options, check
 from hf_lineage.report import FORMATS, renderer
 from tests.models import WEIGHTS, card, edit_json, family, fine_tuned, spoil, tiny_llama
 
+NOT_QUANTIZED = "no tensor is quantized and config.json has no `quantization_config`"
+
 
 @pytest.fixture
 def child(tmp_path):
@@ -25,7 +27,7 @@ def report(child):
         ("finetune", None),
         ("adapter", "there is no adapter: adapter_config.json is missing"),
         ("merge", "names one parent only"),
-        ("quantized", "no tensor is quantized and config.json has no `quantization_config`"),
+        ("quantized", NOT_QUANTIZED),
         ("copy", "the Hub knows only adapter, finetune, merge, quantized"),
     ],
 )
@@ -62,9 +64,8 @@ def test_an_adapter_alone_is_no_finetune(child):
     card(child, "acme/base", "finetune")
     (child / WEIGHTS).rename(child / "adapter_model.safetensors")
     edit_json(child / "adapter_config.json", base_model_name_or_path="acme/base")
-    assert report(child).notes == (
-        "README.md declares the relation finetune, but the repository holds only an adapter",
-    )
+    said = "README.md declares the relation finetune, but the repository holds only an adapter"
+    assert report(child).notes == (said,)
 
 
 def test_what_concerns_several_claims_is_said_once(child):
@@ -83,9 +84,6 @@ def test_the_parts_of_a_repository_are_held_against_it_too(child):
             (child / name).mkdir(exist_ok=True)
             (child / name / file).write_bytes((child / file).read_bytes())
         (child / file).unlink()
-    assert report(child).notes == (
-        "README.md declares the relation quantized, but no tensor is quantized and config.json has no "
-        "`quantization_config`",
-    )
+    assert report(child).notes == (f"README.md declares the relation quantized, but {NOT_QUANTIZED}",)
     spoil(child / "second", lambda tensors: tensors.update({"x": torch.zeros(2, 2, dtype=torch.float8_e4m3fn)}))
     assert report(child).notes == ()

@@ -1,22 +1,33 @@
-"""A verdict is about what transformers loads: each folder is loaded, and its logits stand beside the verdict."""
+"""A verdict is about what transformers loads and uses: each folder is loaded, and its logits stand beside the verdict.
+
+There are weights that other loaders take, and weights that a model stores and does not use, by themselves or by a
+setting.
+"""
 
 import datetime
 
+import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from hf_lineage import compare
 from hf_lineage.checking.report import apply_policy
 from hf_lineage.policy import parse
 from hf_lineage.report import json as as_json
-from tests import decoys
-from tests.decoys import GENERAL, OTHER, Pair, loaded, made
+from tests import adapters, decoys
+from tests.checking.conftest import compared
+from tests.conformance.forms import variants
+from tests.decoys import GENERAL, OTHER, loaded, made
 from tests.models import edit_json
 
 TOKENS = torch.arange(1, 9)[None]
 LLAMA, GPT2, GRANITE, MIXTRAL = "LlamaForCausalLM", "GPT2LMHeadModel", "GraniteForCausalLM", "MixtralForCausalLM"
+QWEN, KOLIBRI, APERTUS, GEMMA = "Qwen3MoeForCausalLM", "Kolibri1ForCausalLM", "ApertusForCausalLM", "Gemma4ForCausalLM"
+DEEPSEEK, DEEPSEEK4, NANO = "DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Gemma3nForCausalLM"
+NEVER = -100.0
+PLAIN = {"mlp_bias": False, "attention_bias": False}
 
 
 @pytest.fixture
@@ -24,9 +35,14 @@ def pair(tmp_path):
     return made(LLAMA, {}, tmp_path)
 
 
+@pytest.fixture
+def plain(tmp_path):
+    return made(LLAMA, PLAIN, tmp_path)
+
+
 def logits(folder, auto=transformers.AutoModelForCausalLM):
     with torch.no_grad():
-        return auto.from_pretrained(folder, local_files_only=True).eval()(TOKENS).logits
+        return auto.from_pretrained(folder, local_files_only=True).eval()(TOKENS).logits.float()
 
 
 def whose(folder, pair):
@@ -36,25 +52,19 @@ def whose(folder, pair):
 
 
 def judged(pair, folder):
-    (row,) = compare(str(pair.a), str(folder)).rows
-    return row
+    return compared(pair.a, folder).verdict
 
 
 def test_two_independent_models_are_told_apart(pair):
-    assert (judged(pair, pair.b).verdict.code, judged(pair, pair.a).verdict.code) == ("unrelated", "inherited")
+    assert (judged(pair, pair.b).code, judged(pair, pair.a).code) == ("unrelated", "inherited")
 
 
 @pytest.mark.few(6)
 @pytest.mark.parametrize("name", [LLAMA, GPT2])
 @pytest.mark.parametrize(
-    ("kind", "loads", "verdict", "reason"),
+    ("kind", "loads", "code", "reason"),
     [
-        (
-            "appended",
-            ["B"],
-            "unsupported",
-            "config.json says 2 layers and the weights hold 4: transformers loads layers 0",
-        ),
+        ("appended", ["B"], "unsupported", "config.json says 2 layers and the weights hold 4: transformers loads"),
         ("foreign_prefix", ["B"], "unrelated", ""),
         ("one_letter_prefix", ["A"], "unused", "are not among those that the class saves, and the base has no equal"),
         ("named_file", ["B"], "ambiguous", "transformers loads other.safetensors, which config.json names"),
@@ -63,52 +73,55 @@ def test_two_independent_models_are_told_apart(pair):
         ("leftovers", ["A"], "unused", ""),
     ],
 )
-def test_a_decoy_decides_nothing(name, kind, loads, verdict, reason, tmp_path):
+def test_a_decoy_decides_nothing(name, kind, loads, code, reason, tmp_path):
     pair = made(name, {}, tmp_path)
     folder = GENERAL[kind](pair)
     assert whose(folder, pair) == loads
-    outcome = judged(pair, folder).verdict
-    assert outcome.code == verdict
-    assert reason in outcome.reason
+    verdict = judged(pair, folder)
+    assert (verdict.code, reason in verdict.reason) == (code, True)
 
 
 def test_layers_under_two_prefixes_are_two_models(pair):
-    folder = GENERAL["second_prefix"](pair)
-    outcome = judged(pair, folder).verdict
-    assert outcome.code == "ambiguous"
-    assert outcome.reason.endswith(
-        "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the "
-        "model; remove the others"
-    )
+    verdict = judged(pair, GENERAL["second_prefix"](pair))
+    said = "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the"
+    assert verdict.code == "ambiguous"
+    assert verdict.reason.endswith(f"{said} model; remove the others")
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "depth", "code", "said"),
     [
-        ({"num_hidden_layers": 1}, "layers 0 to 0 and leaves the others out"),
-        ({"num_hidden_layers": 3}, "with random numbers"),
-        ({"num_hidden_layers": None}, "config.json says 32 layers and the weights hold 2"),
-        ({"n_layer": 1}, "counts the layers twice, num_hidden_layers: 2 and n_layer: 1"),
+        ({"num_hidden_layers": 1}, 1, "unsupported", "layers 0 to 0 and leaves the others out"),
+        ({"num_hidden_layers": 3}, 3, "unsupported", "with random numbers"),
+        ({"num_hidden_layers": None}, 32, "unsupported", "config.json says 32 layers and the weights hold 2"),
+        ({"n_layer": 1}, 2, "ambiguous", "counts the layers twice, num_hidden_layers: 2 and n_layer: 1"),
+        ({"configuration_files": ["config.4.0.0.json"]}, 1, "ambiguous", "refers to other files"),
+        (
+            {"attribute_map": {"num_hidden_layers": "n"}, "n": 1},
+            1,
+            "unsupported",
+            "(`attribute_map`), which transformers",
+        ),
     ],
 )
-def test_as_many_layers_count_as_config_json_says_or_its_type_and_twice_is_nothing_to_go_by(pair, settings, said):
-    folder = pair.write(pair.tensors()[0])
-    edit_json(folder / "config.json", **settings)
-    depth = settings.get("num_hidden_layers", 2) or 32
+def test_as_many_layers_count_as_config_json_says_or_its_type_and_twice_is_nothing_to_go_by(
+    pair, settings, depth, code, said
+):
+    folder = pair.write(pair.tensors()[0], **settings)
+    edit_json(folder / "config.4.0.0.json", **{**pair.config, "num_hidden_layers": 1})
     assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == depth
     assert depth == 2 or whose(folder, pair) == []
-    outcome = judged(pair, folder).verdict
-    assert outcome.code == ("ambiguous" if "n_layer" in settings else "unsupported")
-    assert said in outcome.reason
+    verdict = judged(pair, folder)
+    assert (verdict.code, said in verdict.reason) == (code, True)
 
 
 def test_layers_that_only_predict_further_tokens_are_left_out_and_said(tmp_path):
-    pair = made("DeepseekV3ForCausalLM", {}, tmp_path)
+    pair = made(DEEPSEEK, {}, tmp_path)
     a, b = pair.tensors()
     after = {name.replace("layers.1.", "layers.2."): tensor for name, tensor in b.items() if "layers.1." in name}
     folder = pair.write({**a, **after}, num_nextn_predict_layers=1)
     assert decoys.whose(folder, pair, transformers.DeepseekV3ForCausalLM) == "A"
-    row = judged(pair, folder)
+    row = compared(pair.a, folder)
     assert (row.verdict.code, row.layers) == ("inherited", 2)
     assert [note for note in row.notes if "only predict further tokens are left out" in note]
 
@@ -120,35 +133,30 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
     a.pop("lm_head.weight")  # GPT-2 would load it in place of its tied embedding
     folder = pair.write({**a, **b}, **{k: v for k, v in other.config.items() if k != "architectures"})
     torch.testing.assert_close(logits(folder), logits(other.b))
-    outcome = judged(pair, folder).verdict
-    assert outcome.code == "unsupported"
-    assert "config.json names the class LlamaForCausalLM, which is of model_type " in outcome.reason
-    assert outcome.reason.endswith(
-        "or llama, and says model_type gpt2: transformers uses the type, other loaders use the class; make the two "
-        "agree"
-    )
+    verdict = judged(pair, folder)
+    said = "or llama, and says model_type gpt2: transformers uses the type, other loaders use the class; make the two"
+    assert verdict.code == "unsupported"
+    assert "config.json names the class LlamaForCausalLM, which is of model_type " in verdict.reason
+    assert verdict.reason.endswith(f"{said} agree")
 
 
 def test_a_type_whose_layers_are_read_alike_is_judged_and_said_and_a_missing_one_leaves_the_class(pair):
-    row = judged(pair, pair.write(pair.tensors()[0], model_type="mistral"))
-    assert row.verdict.code == "inherited"
-    assert row.notes == (
-        f"{pair.folder}: config.json says model_type mistral with the class LlamaForCausalLM; the layers of both are "
-        "read the same way",
-    )
+    row = compared(pair.a, pair.write(pair.tensors()[0], model_type="mistral"))
+    said = "config.json says model_type mistral with the class LlamaForCausalLM; the layers of both are read the same"
+    assert (row.verdict.code, row.notes) == ("inherited", (f"{pair.folder}: {said} way",))
     folder = pair.write(pair.tensors()[0], model_type=None)
     torch.testing.assert_close(logits(folder, transformers.LlamaForCausalLM), logits(pair.a))
-    assert judged(pair, folder).verdict.code == "inherited"
+    assert judged(pair, folder).code == "inherited"
 
 
 def test_code_that_a_repository_brings_is_said(pair):
     folder = pair.write(pair.tensors()[0], auto_map={"AutoModelForCausalLM": "evil.Evil"})
     assert whose(folder, pair) == ["A"]
-    row = judged(pair, folder)
+    report = compare(pair.a, folder)
+    (row,) = report.rows
     assert row.verdict.code == "inherited"
     assert "code of the repository for AutoModelForCausalLM (auto_map)" in row.verdict.reason
     assert row.own_code == (row.verdict.reason,)
-    report = compare(str(pair.a), str(folder))
     assert as_json.document(report)["claims"][0]["reason"] == row.verdict.reason
     said = {form: report.to_format(form) for form in ("text", "markdown", "html", "sarif")}
     assert [form for form, text in said.items() if "auto" not in text] == []
@@ -190,16 +198,16 @@ def test_a_policy_may_refuse_code_that_a_repository_brings_or_names(pair, kept, 
     ("key", "value"), [("residual_multiplier", 0), ("embedding_multiplier", 0), ("rms_norm_eps", 1e9)]
 )
 def test_a_setting_that_takes_the_layers_out_leaves_nothing_to_judge(tmp_path, key, value):
-    pair = made(GRANITE, {"attention_bias": False, "mlp_bias": False}, tmp_path)
+    pair = made(GRANITE, PLAIN, tmp_path)
     a, b = pair.tensors()
     layers = {name: tensor for name, tensor in a.items() if ".layers." in name}
     folder = pair.write({**b, **layers}, **{key: value})
     without = logits(folder)
     pair.write({**b, **{name: tensor * 2 for name, tensor in layers.items()}}, **{key: value})
     torch.testing.assert_close(logits(folder), without, atol=1e-2, rtol=1e-2)
-    outcome = judged(pair, folder).verdict
-    assert outcome.code == "unsupported"
-    assert f"`{key}: {float(value)!r}`" in outcome.reason
+    verdict = judged(pair, folder)
+    assert verdict.code == "unsupported"
+    assert f"`{key}: {float(value)!r}`" in verdict.reason
 
 
 def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
@@ -208,9 +216,9 @@ def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
     with torch.no_grad():
         state = loaded(pair.b, transformers.MixtralForCausalLM).state_dict()
     memory = {name: tensor for name, tensor in state.items() if ".experts." in name}
-    outcome = judged(pair, pair.write({**a, **memory})).verdict
-    assert (outcome.label, outcome.verified) == ("RELATED unused", False)
-    assert "which of them a loader takes is not known" in outcome.reason
+    verdict = judged(pair, pair.write({**a, **memory}))
+    assert verdict.label == "RELATED unused"
+    assert "which of them a loader takes is not known" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -219,9 +227,9 @@ def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
 def test_scales_beside_plain_weights_verify_nothing(pair, settings):
     a, _ = pair.tensors()
     scales = {f"{name}_scale_inv": torch.rand(1, 1) for name in a if ".mlp." in name and name.endswith("weight")}
-    outcome = judged(pair, pair.write({**a, **scales}, **settings)).verdict
-    assert (outcome.code, outcome.verified) == ("unused", False)
-    assert "6 stored tensors, such as model.layers.0.mlp.down_proj.weight_scale_inv, are not among" in outcome.reason
+    verdict = judged(pair, pair.write({**a, **scales}, **settings))
+    assert verdict.code == "unused"
+    assert "6 stored tensors, such as model.layers.0.mlp.down_proj.weight_scale_inv, are not among" in verdict.reason
 
 
 @pytest.mark.few(1)
@@ -230,65 +238,223 @@ def test_weights_in_other_files_are_said(pair, file):
     folder = pair.write(pair.tensors()[0])
     save_file(pair.tensors()[1], folder / file)
     assert whose(folder, pair) == ["A"]
-    row = judged(pair, folder)
-    assert row.verdict.code == "inherited"
-    assert row.notes == (
-        f"{folder}: {file} may hold weights too and was not read: transformers loads model.safetensors, other loaders "
-        "may choose otherwise",
-    )
-
-
-def test_another_configuration_that_this_one_hands_over_to_is_refused(pair):
-    folder = pair.write(pair.tensors()[0], configuration_files=["config.4.0.0.json"])
-    edit_json(folder / "config.4.0.0.json", **{**pair.config, "num_hidden_layers": 1})
-    assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == 1
-    assert "refers to other files" in judged(pair, folder).verdict.reason
+    row = compared(pair.a, folder)
+    said = "may hold weights too and was not read: transformers loads model.safetensors, other loaders may choose"
+    assert (row.verdict.code, row.notes) == ("inherited", (f"{folder}: {file} {said} otherwise",))
 
 
 def test_parts_of_a_distributed_checkpoint_are_refused(pair):
     folder = pair.write(pair.tensors()[0])
     save_file(pair.tensors()[1], folder / "shard-00001-model-00001-of-00001.safetensors")
-    assert "holds a distributed checkpoint (shard-00001" in judged(pair, folder).verdict.reason
-
-
-def adapter(pair: Pair, rank: int, size: float, **settings):
-    """Put an adapter of random factors beside A's weights."""
-    import peft
-
-    folder = pair.write(pair.tensors()[0])
-    model = loaded(folder, transformers.LlamaForCausalLM)
-    wanted = {"target_modules": ["gate_proj", "up_proj", "down_proj"], "lora_alpha": rank} | settings
-    tuned = peft.get_peft_model(model, peft.LoraConfig(r=rank, **wanted))
-    torch.manual_seed(5)
-    for name, parameter in tuned.named_parameters():
-        if "lora_" in name:
-            parameter.data.normal_(std=size)
-    tuned.save_pretrained(folder)
-    return folder
-
-
-def onto(pair: Pair):
-    """A's weights, and beside them an adapter that makes B of them."""
-    a, b = pair.tensors()
-    folder = adapter(pair, 32, 0.0)
-    factors = load_file(folder / "adapter_model.safetensors")
-    for first in [name for name in factors if "lora_A" in name]:
-        name = first.removeprefix("base_model.model.").replace("lora_A.", "")
-        left, values, right = torch.linalg.svd(b[name] - a[name], full_matrices=False)
-        factors[first] = (values.sqrt()[:, None] * right).contiguous()
-        factors[first.replace("lora_A", "lora_B")] = (left * values.sqrt()).contiguous()
-    save_file(factors, folder / "adapter_model.safetensors")
-    return folder
+    assert "holds a distributed checkpoint (shard-00001" in judged(pair, folder).reason
 
 
 def test_an_adapter_that_makes_another_model_of_the_weights_leaves_the_claim_open(pair):
-    folder = onto(pair)
-    merged = loaded(folder, transformers.AutoModelForCausalLM)
-    with torch.no_grad():
-        assert not torch.allclose(merged(TOKENS).logits, logits(pair.a), atol=1e-1)
-    outcome = judged(pair, folder).verdict
-    assert outcome.code == "ambiguous"
-    assert outcome.reason == (
-        f"{folder} holds an adapter beside its weights, which transformers applies where peft is installed: merge it "
-        "into the weights, or remove it"
-    )
+    """Merged into A's weights, it makes B's MLPs of them."""
+    a, b = pair.tensors()
+    folder, factors = pair.write(a), {}
+    for name in [name for name in a if ".mlp." in name and a[name].ndim == 2]:
+        left, values, right = torch.linalg.svd(b[name] - a[name], full_matrices=False)
+        module = f"base_model.model.{name.removesuffix('.weight')}"
+        factors[f"{module}.lora_A.weight"] = (values.sqrt()[:, None] * right).contiguous()
+        factors[f"{module}.lora_B.weight"] = (left * values.sqrt()).contiguous()
+    adapters.written(folder, factors, r=32, lora_alpha=32, base_model_name_or_path=str(folder))
+    assert not torch.allclose(logits(folder), logits(pair.a), atol=1e-1)
+    assert judged(pair, folder).code == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    ("rows", "chosen"), [((1e8, -1e8, 0, 0), 2), ((1, -1, 0.5, -0.5), 1)], ids=["mixed in with nothing", "outbid"]
+)
+def test_experts_that_no_token_reaches_forge_no_descent(tmp_path, rows, chosen):
+    settings = {"num_local_experts": 4, "num_experts_per_tok": chosen}
+    pair = made(MIXTRAL, settings, tmp_path)
+    a, b = pair.tensors()
+    torch.manual_seed(0)
+    row = torch.randn(next(tensor for name, tensor in b.items() if name.endswith("gate.weight")).shape[1])
+    mixed = {**b}
+    for name in b:
+        if name.endswith("gate.weight"):
+            mixed[name] = torch.tensor(rows)[:, None] * row
+        elif ".experts.1." in name and chosen == 2:  # one of the two experts that work is given twice
+            mixed[name] = b[name.replace(".experts.1.", ".experts.0.")]
+        elif ".experts.2." in name or ".experts.3." in name:
+            mixed[name] = a[name] * (100 if name.endswith("w2.weight") else 1)
+    idle = {
+        name: tensor * 0 if ".experts.2." in name or ".experts.3." in name else tensor for name, tensor in mixed.items()
+    }
+    without = logits(pair.write(idle))
+    torch.testing.assert_close(logits(pair.write(mixed)), without, atol=1e-3, rtol=1e-3)
+    assert not judged(pair, pair.folder).verified
+
+
+def of_kind(name, settings, folder):
+    """Two independent models of a class in one of its forms."""
+    return made(name, variants(name)[0] | settings, folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "builds", "leaves_out"),
+    [
+        (QWEN, {"mlp_only_layers": []}, {"mlp_only_layers": [0, 1]}),
+        (QWEN, {"num_local_experts": 4}, {"num_local_experts": 0}),
+        (DEEPSEEK, {"first_k_dense_replace": 0}, {"first_k_dense_replace": 2}),
+        (GEMMA, {"enable_moe_block": True, "top_k_experts": 2}, {"enable_moe_block": False}),
+        ("GraniteMoeHybridForCausalLM", {"num_local_experts": 4}, {"num_local_experts": 0}),
+        ("Dinov2WithRegistersModel", {"use_swiglu_ffn": True}, {"use_swiglu_ffn": False}),
+    ],
+)
+@pytest.mark.few(2)
+def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(tmp_path, name, builds, leaves_out):
+    full, lean = (of_kind(name, settings, tmp_path / str(at)) for at, settings in enumerate((builds, leaves_out)))
+    (a, _), (_, b) = full.tensors(), lean.tensors()
+    added = a.keys() - b.keys()
+    folder = lean.write({**a, **b})
+    assert decoys.whose(folder, lean, getattr(transformers, name)) == "B"
+    assert added
+    assert not judged(full, folder).is_related
+    assert compared(lean.b, folder).verdict.label == "RELATED unused"
+
+
+@pytest.mark.parametrize(("loud", "name"), [(False, "unrelated"), (True, "unused")])
+def test_a_shared_expert_in_a_class_without_one_neither_forges_nor_hides_a_descent(tmp_path, loud, name):
+    pair = made(QWEN, {}, tmp_path)
+    a, b = pair.tensors()
+    own = a if loud else b
+    shared = {
+        tensor.replace("experts.0.", "shared_expert."): (torch.randn_like(a[tensor]) if loud else a[tensor]) * 100
+        for tensor in a
+        if "experts.0." in tensor
+    }
+    folder = pair.write({**own, **shared})
+    torch.testing.assert_close(logits(folder), logits(pair.a if loud else pair.b), atol=0, rtol=0)
+    verdict = judged(pair, folder)
+    assert (verdict.code, f"{len(shared)} stored tensors, such as" in verdict.reason) == (name, loud)
+
+
+@pytest.mark.parametrize("name", ["mlp.gate_proj.bias", "mlp.up_proj.bias", "post_attention_layernorm.bias"])
+def test_a_bias_that_no_module_loads_decides_nothing(plain, name):
+    a, _ = plain.tensors()
+    rows = a[f"model.layers.0.{name.replace('.bias', '.weight')}"].shape[0]
+    folder = plain.write({**a, **{f"model.layers.{layer}.{name}": torch.full((rows,), -1e4) for layer in (0, 1)}})
+    torch.testing.assert_close(logits(folder), logits(plain.a))
+    assert judged(plain, folder).code == "unused"
+
+
+def test_what_transformers_makes_up_verifies_and_contradicts_nothing(plain):
+    for tensors in plain.tensors():
+        folder = plain.write({name: each for name, each in tensors.items() if name != "model.norm.weight"})
+        verdict = judged(plain, folder)
+        assert verdict.code == "inconclusive"
+        assert "model.norm.weight: transformers fills them with random" in verdict.reason
+
+
+def test_numbers_that_float16_flushes_to_zero_forge_no_descent(plain):
+    a, b = plain.tensors()
+    parts = ("gate_proj", "up_proj", "down_proj")
+    for name in [name for name in b if ".mlp.down_proj." in name]:
+        gate, up, down = (a[name.replace("down_proj", part)] for part in parts)
+        mine = [b[name.replace("down_proj", part)] for part in parts]
+        up, down = up / up.abs().max() * 2.0**-25, down / down.abs().max() * 6e4
+        whole = torch.cat([mine[0], gate]), torch.cat([mine[1], up]), torch.cat([mine[2] * 1e-3, down], 1)
+        b |= {name.replace("down_proj", part): tensor for part, tensor in zip(parts, whole, strict=True)}
+    for name in [name for name in b if name.endswith(("embed_tokens.weight", "o_proj.weight"))]:
+        b[name] = b[name] * 1e-3
+    settings = {"intermediate_size": whole[0].shape[0], "rms_norm_eps": 1e-12}
+    halved = plain.write(b, dtype="float16", **settings)
+    assert np.corrcoef(logits(halved).flatten(), logits(plain.b).flatten())[0, 1] > 0.99
+    assert judged(plain, halved).code == "unrelated"
+
+
+def test_routed_experts_that_are_multiplied_with_next_to_nothing_are_refused(tmp_path):
+    pair = made(DEEPSEEK, {"first_k_dense_replace": 0}, tmp_path)
+    folder = pair.write(pair.tensors()[0], routed_scaling_factor=1e-2)
+    assert "`routed_scaling_factor: 0.01`, which takes the experts out of the model," in judged(pair, folder).reason
+
+
+def shut(_):
+    return torch.tensor([0.0, 0.0, NEVER, NEVER])
+
+
+def first_two(table):
+    return torch.tensor([[0, 1]]).repeat(len(table), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "edits"),
+    [(DEEPSEEK4, {"gate.bias": shut, "gate.tid2eid": first_two}), (KOLIBRI, {"router.expert_bias": shut})],
+)
+def test_experts_that_the_router_never_chooses_forge_no_descent(tmp_path, name, edits):
+    """B has two idle experts of A's in each layer."""
+    pair = of_kind(name, {}, tmp_path)
+    a, b = pair.tensors()
+    b |= {name: edit(b[name]) for name in b for end, edit in edits.items() if name.endswith(end)}
+    idle = [name for name in b if ".experts.2." in name or ".experts.3." in name]
+    assert idle
+    without = logits(pair.write({**b, **{name: b[name] * 0 for name in idle}}))
+    loud = {name: a[name] * (100 if name.endswith(("w2.weight", "down_proj.weight")) else 1) for name in idle}
+    torch.testing.assert_close(logits(pair.write({**b, **loud})), without)
+    assert not judged(pair, pair.folder).verified
+    assert judged(pair, pair.a).verified
+
+
+def test_a_layer_whose_activation_gives_nothing_forges_no_descent(tmp_path):
+    pair = of_kind(APERTUS, {}, tmp_path)
+    a, b = pair.tensors()
+    dead = "model.layers.1.mlp."
+    for end, value in (("alpha_p", -200.0), ("alpha_n", -200.0), ("beta", 0.0)):
+        b[f"{dead}act_fn.{end}"] = torch.full_like(b[f"{dead}act_fn.{end}"], value)
+    for end, factor in (("up_proj", 1), ("down_proj", 100)):
+        b[f"{dead}{end}.weight"] = a[f"{dead}{end}.weight"] * factor
+    without = logits(pair.write({**b, f"{dead}down_proj.weight": b[f"{dead}down_proj.weight"] * 0}))
+    torch.testing.assert_close(logits(pair.write(b)), without)
+    assert not judged(pair, pair.folder).verified
+    assert judged(pair, pair.a).verified
+
+
+@pytest.mark.parametrize(
+    ("scale", "settings", "said"),
+    [
+        (1e-20, {}, "layers.0.router.per_expert_scale holds numbers of the size"),
+        (None, {"top_k_experts": 0}, "`top_k_experts: 0`, with which a branch of the layers of gemma4_text"),
+    ],
+    ids=["a scale of their own", "none for a token"],
+)
+def test_experts_that_are_multiplied_with_nothing_or_not_chosen_verify_nothing(tmp_path, scale, settings, said):
+    """B has A's experts."""
+    pair = made(GEMMA, variants(GEMMA)[1], tmp_path)
+    a, b = pair.tensors()
+    mixed = {name: a[name] if ".experts." in name else tensor for name, tensor in b.items()}
+    for name in [name for name in mixed if scale and name.endswith("per_expert_scale")]:
+        mixed[name] = torch.full_like(mixed[name], scale)
+    without = {name: tensor * 0 if ".experts." in name else tensor for name, tensor in mixed.items()}
+    expected = logits(pair.write(without, **settings))
+    torch.testing.assert_close(logits(pair.write(mixed, **settings)), expected, atol=1e-3, rtol=1e-3)
+    verdict = judged(pair, pair.folder)
+    assert (verdict.code, said in verdict.reason) == ("inconclusive", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        (NANO, {"activation_sparsity_pattern": [1.0 - 1e-7] * 2}, "leaves almost nothing of the hidden units"),
+        (GRANITE, {"embedding_multiplier": 1e7}, "so large that the other parts of the layers add almost nothing:"),
+    ],
+)
+def test_multipliers_beside_which_layers_are_nothing_are_refused(tmp_path, name, settings, said):
+    pair = of_kind(name, {}, tmp_path)
+    a = pair.tensors()[0]
+    folder = pair.write(a, **settings)
+    whole = logits(folder)
+    dead = {key: tensor * 0 if key.endswith("mlp.down_proj.weight") else tensor for key, tensor in a.items()}
+    torch.testing.assert_close(logits(pair.write(dead, **settings)), whole, atol=1e-3, rtol=1e-3)
+    verdict = judged(pair, pair.write(a, **settings))
+    assert verdict.code == "unsupported"
+    assert said in verdict.reason
+
+
+def test_settings_that_the_class_does_not_read_change_nothing(plain):
+    junk = {"top_k_experts": 0, "residual_multiplier": 0.0, "activation_sparsity_pattern": [1.0], "swiglu_limit": 0}
+    folder = plain.write(plain.tensors()[1], **junk, more={"embedding_multiplier": 0})
+    torch.testing.assert_close(logits(folder), logits(plain.b))
+    assert judged(plain, folder).code == "unrelated"

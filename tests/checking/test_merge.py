@@ -1,6 +1,10 @@
-"""Shares beside the recipes of merges that mergekit made of the example models, and beside recipes that lie."""
+"""Shares beside the recipes of merges that mergekit made of the example models, and beside recipes that lie.
+
+Matrices of a model beside those of its parents, in files: layers found again, some rows read, formats known.
+"""
 
 import functools
+import itertools
 import shutil
 from dataclasses import replace
 
@@ -9,13 +13,20 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.checking.check import check
-from hf_lineage.checking.merge import with_shares
+from hf_lineage.checking.merge import read_matrices, with_shares
+from hf_lineage.evidence.blend import Made, blend_of
 from hf_lineage.hub.repo import RepoRef
+from hf_lineage.signature.sample import Sample
+from hf_lineage.source import rows as reading
+from hf_lineage.source.locate import located
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
-from tests.blends import BASE, FAR, A, B
-from tests.merges import HUB, SIBLING, merged
+from tests import gguf_models
+from tests.blends import BASE, FAR, A, B, blended
+from tests.checkpoint.formats import test_gptq as gptq
+from tests.merges import HUB, SIBLING, merged, part
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
+from tests.quantizing import repacked
 
 OPTIONS = Options(local_hub=HUB, seed=0)
 
@@ -44,11 +55,10 @@ def detected(found, path="mlp"):
 @pytest.mark.few(1)
 def test_the_shares_of_linear_merges_and_slerp_are_those_of_the_recipe(merge, name):
     found = parents(merge(name))
+    assert {parent.method for parent in found.values()} == {"slerp" if name == "slerp" else "linear"}
     for parent in found.values():
-        assert parent.method == ("slerp" if name == "slerp" else "linear")
         assert parent.shares["mlp"].value == pytest.approx(parent.declared["mlp"], abs=0.01)
-        assert parent.shares["mlp"].detected
-        assert parent.remainders["mlp"] < 0.02
+        assert (parent.shares["mlp"].detected, parent.remainders["mlp"] < 0.02) == (True, True)
     assert sum(shares(found).values()) == pytest.approx(1)
 
 
@@ -62,15 +72,11 @@ def test_task_arithmetic_shows_each_weight_and_what_is_taken_off_the_base(merge)
 @pytest.mark.long
 def test_of_sparse_differences_every_true_parent_is_detected_and_no_sibling(merge, name, tmp_path):
     folder = shutil.copytree(merge(name), tmp_path / name)
-    names = [BASE, A, B, SIBLING]
-    card(folder, names, "merge")
-    found = parents(folder)
+    found = parents(card(folder, [BASE, A, B, SIBLING], "merge"))
     assert detected(found) == [A, B]
     assert found[A].shares["mlp"].value > found[B].shares["mlp"].value > 0.3
     sibling = found[SIBLING].shares["mlp"]
-    assert sibling.low <= 0.01
-    assert abs(sibling.value) < 0.02
-    assert found[SIBLING].declared == {}
+    assert (sibling.low <= 0.01, abs(sibling.value) < 0.02, found[SIBLING].declared) == (True, True, {})
 
 
 def test_a_pass_through_shows_which_layers_come_from_which_parent(merge):
@@ -81,12 +87,9 @@ def test_a_pass_through_shows_which_layers_come_from_which_parent(merge):
 
 
 def test_a_weight_of_the_recipe_that_was_not_used_is_beside_no_detectable_share(merge, tmp_path):
-    folder = merged("linear", tmp_path / "x", models=[
-        {"model": str(HUB / A), "parameters": {"weight": 0.9999}},
-        {"model": str(HUB / B), "parameters": {"weight": 0.0001}},
-    ])  # fmt: skip
-    text = (folder / "mergekit_config.yml").read_text().replace("0.9999", "0.5").replace("0.0001", "0.5")
-    (folder / "mergekit_config.yml").write_text(text)
+    folder = merged("linear", tmp_path / "x", models=[part(A, weight=0.9999), part(B, weight=0.0001)])
+    recipe = folder / "mergekit_config.yml"
+    recipe.write_text(recipe.read_text().replace("0.9999", "0.5").replace("0.0001", "0.5"))
     found = parents(folder)
     assert found[B].declared == {"mlp": 0.5, "value_output": 0.5}
     assert detected(found) == [A]
@@ -95,9 +98,7 @@ def test_a_weight_of_the_recipe_that_was_not_used_is_beside_no_detectable_share(
 @pytest.mark.long
 def test_without_a_base_another_descendant_of_it_gives_no_figure_to_its_siblings(tmp_path):
     """What two fine-tunes have in common any other descendant of their base has as well."""
-    folder = shutil.copytree(HUB / FAR, tmp_path / "x")
-    card(folder, [A, B], "merge")
-    for parent in parents(folder).values():
+    for parent in parents(card(shutil.copytree(HUB / FAR, tmp_path / "x"), [A, B], "merge")).values():
         assert parent.shares == {}
         assert "declares no base from which differences could be taken" in parent.reason
 
@@ -116,10 +117,14 @@ def of(hub, model):
     return parents(model, Options(local_hub=hub, seed=0))
 
 
-def test_a_merge_without_a_recipe_has_its_shares_as_well(hub):
-    found = of(*hub)
+def test_a_merge_without_a_recipe_has_its_shares_unless_weights_are_not_finite(hub):
+    place, mean = hub
+    found = of(place, mean)
     assert shares(found) == pytest.approx({"acme/a": 0.5, "acme/b": 0.5}, abs=1e-3)
     assert {(parent.method, parent.declared == {}) for parent in found.values()} == {("", True)}
+    names = [f"model.layers.0.{name}.weight" for name in ("mlp.up_proj", "self_attn.v_proj")]
+    spoil(place / "acme" / "b", lambda tensors: [tensors[name].fill_(torch.nan) for name in names])
+    assert of(place, mean)["acme/b"].reason.startswith("it is UNDECIDED inconclusive")
 
 
 @pytest.mark.long
@@ -154,20 +159,6 @@ def test_a_parent_that_is_not_related_or_not_there_has_no_share_and_the_others_d
     assert of(place, mean)["acme/a"].reason == "no other parent can be compared"
 
 
-def test_weights_that_are_not_finite_are_a_reason(hub):
-    place, mean = hub
-    names = [f"model.layers.0.{name}.weight" for name in ("mlp.up_proj", "self_attn.v_proj")]
-    spoil(place / "acme" / "b", lambda tensors: [tensors[name].fill_(torch.nan) for name in names])
-    assert of(place, mean)["acme/b"].reason.startswith("it is UNDECIDED inconclusive")
-
-
-@pytest.mark.long
-def test_exact_products_do_not_change_the_shares(hub):
-    place, mean = hub
-    exact = Options(local_hub=place, recipe=replace(OPTIONS.recipe, probes=None), seed=0)
-    assert shares(parents(mean, exact)) == shares(of(place, mean))
-
-
 def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     place, mean = hub
     rows = check(str(mean), options=Options(local_hub=place, seed=0)).rows
@@ -175,12 +166,85 @@ def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     model = open_model(RepoRef(str(mean), mean), OPTIONS)
     found, blended = with_shares(RepoRef(str(mean), mean), rows, model, (), OPTIONS)
     assert blended is None
-    assert [row.parent.reason for row in found] == [
-        "merge contributions are measured on weights, but a signature was used in their place; --no-cache "
-        "reads the weights",
-        "no other parent can be compared",
-    ]
+    told = "merge contributions are measured on weights, but a signature was used in their place; --no-cache reads the"
+    assert [row.parent.reason for row in found] == [f"{told} weights", "no other parent can be compared"]
 
 
 def test_what_is_no_merge_of_several_has_no_shares():
     assert [row.parent for row in check(A, options=OPTIONS).rows] == [None]
+
+
+def opened(name):
+    return open_model(located(str(name), OPTIONS), OPTIONS)
+
+
+def blend(model, *parents, sampled=False):
+    one = opened(model)
+    found = read_matrices([opened(parent) for parent in parents], one, range(one.layers), Sample(0), sampled)
+    return blend_of(found, len(parents), one.layers)
+
+
+def values(found):
+    return [share.value for share in found.shares.parents]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.few(1)
+def test_57_and_43_percent_come_back_within_a_hundredth(tmp_path, dtype):
+    found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, dtype), BASE, B)
+    assert values(found) == pytest.approx([0.43, 0.57], abs=0.001)
+    assert (found.pure, {*found.made}) == (True, {Made.BLEND})
+
+
+def test_three_parents_come_back_as_well_and_two_from_numbers_of_four_bits_within_a_twentieth(tmp_path):
+    found = blend(blended(tmp_path / "x", {BASE: 0.4, A: 0.35, B: 0.25}), BASE, A, B)
+    assert values(found) == pytest.approx([0.4, 0.35, 0.25], abs=0.001)
+    assert found.made == (Made.BLEND,) * 3
+    found = blend(blended(tmp_path / "y", {BASE: 0.43, B: 0.57}, bits=4), BASE, B)
+    assert values(found) == pytest.approx([0.43, 0.57], abs=0.05)
+    assert found.made[1] is Made.HIDDEN
+
+
+FILES = {
+    "GGUF": lambda model, folder: gguf_models.write(model, folder / "model.gguf", kind=gguf_models.KINDS.Q4_0),
+    "GPTQ": lambda model, folder: repacked(model, folder, gptq.gptq(), **gptq.settings()),
+    "AWQ": lambda model, folder: repacked(model, folder, gptq.awq(), **gptq.AWQ),
+}
+PARTS = {"": (0.57, 0.57), "self_attn": (0.57, 0), "layers.1.": (0.57 / 6, 0.57 / 6)}
+"""Which tensors are blended, and what of attention and of MLP comes from the second parent."""
+
+
+@pytest.mark.parametrize("stored", FILES.values(), ids=FILES)
+@pytest.mark.parametrize("part", PARTS, ids=["all", "attention", "a layer"])
+@pytest.mark.few(1)
+def test_from_files_of_four_bits_shares_come_back_within_a_twentieth(tmp_path, stored, part):
+    model = blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, part=part)
+    found = blend(stored(model, tmp_path / "q"), BASE, B)
+    by_branch = [found.by_branch[branch].parents[1].value for branch in ("attention", "mlp")]
+    assert by_branch == pytest.approx(PARTS[part], abs=0.05)
+    layers = found.shares.parents[1].layers
+    assert (layers[1][0] > layers[0][0] + 0.4) is (part == "layers.1.")
+    assert {*found.made} <= {Made.HIDDEN, Made.ASIDE}, "four bits hide whether it is a blend or a relative"
+
+
+def test_a_blend_by_attention_alone_shows_branch_by_branch_and_whole_matrices_are_pieces(tmp_path):
+    found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, part="self_attn"), BASE, B)
+    by_branch = {branch: shares.parents[1].value for branch, shares in found.by_branch.items()}
+    assert by_branch == {"attention": pytest.approx(0.57, abs=0.001), "mlp": pytest.approx(0, abs=0.001)}
+    assert found.made[1] is Made.BLEND
+    assert blend(blended(tmp_path / "y", {BASE: 0.0, B: 1.0}, part="self_attn"), BASE, B).made[1] is Made.PIECES
+
+
+def test_of_large_matrices_some_rows_are_read_and_other_shapes_or_another_descent_have_no_share(tmp_path, monkeypatch):
+    model = blended(tmp_path / "x", {BASE: 0.43, B: 0.57})
+    found = blend(model, BASE, B, "otter/llama-independent", "acme/gpt2-base")
+    assert [isinstance(share, str) for share in found.shares.parents] == [False, False, True, True]
+    monkeypatch.setattr(reading, "LARGE", 1000)
+    assert values(blend(model, BASE, B)) == pytest.approx([0.43, 0.57], abs=0.005)
+
+
+@pytest.mark.long
+def test_no_two_of_the_example_models_are_called_parents_of_a_third():
+    names = (BASE, A, B, "fern/llama-lora-merged", "moss/llama-continued", "heron/llama-int8-rounded")
+    triples = [three for three in itertools.product(names, names[:2], names[2:]) if len({*three}) == 3]
+    assert [three for three in triples if Made.BLEND in blend(*three).made] == []

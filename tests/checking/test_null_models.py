@@ -34,7 +34,7 @@ def whisper(folder, seed):
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
-    """A base, two fine-tunes of it, an independent model, and four more of those to hold a score against."""
+    """A base, fine-tunes of it, an independent model, four more to hold a score against, and others that may not be."""
     room = tmp_path_factory.mktemp("hub")
     base = whisper(room / "acme/base", 0)
     for seed, name in enumerate(("child", "sibling"), 7):
@@ -42,6 +42,15 @@ def hub(tmp_path_factory):
     whisper(room / "otter/model", 100)
     for seed in range(1, OTHERS + 1):
         whisper(room / f"other/{seed}", seed)
+    for name, like in {"base": "acme/base", "one": "other/1", "made": "other/1"}.items():
+        shutil.copytree(room / like, room / "copy" / name)
+    card(room / "copy/made", ["some/thing", "Otter/Model@main"])
+    save_signature(extract("acme/base", Options(local_hub=room)), room / "copy/base.sig")
+    for noise in (0.1, 1.0):
+        fine_tuned(base, room / f"silent/{noise}", noise=noise, seed=11)
+    for name in ("known", "unknown"):
+        tiny_gpt2(room / "gpt2" / name, width=64, layers=3)
+    (room / "gpt2/unknown/config.json").write_text('{"architectures": ["NobodyKnows"]}')
     return room
 
 
@@ -66,15 +75,20 @@ def test_the_fine_tune_computes_nearly_what_the_base_does_and_the_other_model_do
     assert torch.nn.functional.cosine_similarity(base.flatten(), other.flatten(), 0) < 0.5
 
 
-def test_enough_independent_models_tell_a_fine_tune_from_another_model(hub):
+def test_enough_independent_models_tell_a_fine_tune_and_without_any_its_units_do(hub):
     related, unrelated = (check(hub, name, *independent()) for name in ("fern/child", "otter/model"))
-    assert (related.code, related.rows[0][-1]) == (0, "inherited")
+    for result in (related, check(hub, "fern/child")):
+        assert (result.code, [row[-1] for row in result.rows]) == (0, ["inherited"])
     assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
+
+
+TWO_PATHS = (*MANY, "--paths", "mlp,value_output")
 
 
 @pytest.mark.parametrize("model", ["fern/child", "otter/model"])
 @pytest.mark.parametrize(
-    ("count", "options", "needed"), [(1, (), 99), (OTHERS, (), 99), (3, MANY, 4), (OTHERS, ("--alpha", "0.1"), 9)]
+    ("count", "options", "needed"),
+    [(1, (), 99), (OTHERS, (), 99), (3, MANY, 4), (OTHERS, ("--alpha", "0.1"), 9), (OTHERS, TWO_PATHS, 9)],
 )
 @pytest.mark.few(2)
 def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model, count, options, needed):
@@ -84,72 +98,31 @@ def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model
     assert f"; that needs at least {needed}; name more with --null" in result.sentences
 
 
-@pytest.mark.long
-def test_over_several_paths_it_takes_as_many_times_more(hub):
-    result = check(hub, "fern/child", *independent(), options=(*MANY, "--paths", "mlp,value_output"))
-    assert (result.code, result.rows[0][-1]) == (3, "inconclusive")
-    assert "cannot show p <= 0.2; that needs at least 9;" in result.sentences
+CHILD, MODEL = "fern/child", "otter/model"
+BOTH = "; name models that are independent of both"
+FROM_BASE = f"--null fern/sibling declares acme/base, the base, as its base{BOTH}"
+SAME = "has the same weights as --null other/1; name every model once"
 
 
-def test_the_base_itself_is_refused(hub, tmp_path):
-    message = "--null acme/base is the base itself; name models that are independent of both"
-    result = check(hub, "fern/child", "acme/base", *independent())
-    assert (result.code, message in result.error) == (2, True)
-    copied = shutil.copytree(hub / "acme/base", tmp_path / "copy")
-    result = check(hub, "fern/child", copied, *independent())
-    assert (result.code, "is itself related to acme/base" in result.error) == (2, True)
-
-
-def test_the_candidate_itself_is_refused(hub):
-    result = check(hub, "fern/child", "fern/child")
-    assert (result.code, "--null fern/child is the candidate itself" in result.error) == (2, True)
-    independent_one = check(hub, "otter/model", hub / "otter" / "model")
-    assert (independent_one.code, "is the candidate itself" in independent_one.error) == (2, True)
-
-
-def test_the_signature_of_the_base_is_the_base(hub, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("model", "nulls", "message"),
+    [
+        (CHILD, ["acme/base", *independent()], f"--null acme/base is the base itself{BOTH}"),
+        (CHILD, ["copy/base", *independent()], "is itself related to acme/base"),
+        (CHILD, ["./copy/base.sig"], "is the base itself"),
+        (CHILD, [CHILD], "--null fern/child is the candidate itself"),
+        (MODEL, ["./otter/model"], "is the candidate itself"),
+        (CHILD, ["fern/sibling"], FROM_BASE),
+        (MODEL, ["copy/made"], "declares Otter/Model@main, the candidate, as its base"),
+        (CHILD, ["silent/0.1", *independent()], "is itself related to acme/base; a null model"),
+        (CHILD, ["silent/1.0", *independent()], "is itself related to acme/base; a null model"),
+        (CHILD, [*independent(3), "copy/one"], SAME),
+        (CHILD, ["copy/one", "copy/one"], "name every model once"),
+        (CHILD, ["gpt2/known"], "cannot serve: acme/base has mlp in 4 layers, "),
+        (CHILD, ["gpt2/unknown"], "cannot serve: "),
+    ],
+)
+def test_what_is_not_independent_of_both_and_of_the_others_is_refused(hub, monkeypatch, model, nulls, message):
     monkeypatch.chdir(hub)
-    save_signature(extract("acme/base", Options(local_hub=hub)), tmp_path / "base.sig")
-    result = check(hub, "fern/child", tmp_path / "base.sig")
-    assert (result.code, "is the base itself" in result.error) == (2, True)
-
-
-def test_a_sibling_that_says_so_is_refused(hub):
-    result = check(hub, "fern/child", "fern/sibling")
-    message = "--null fern/sibling declares acme/base, the base, as its base; name models that are independent of both"
+    result = check(hub, model, *nulls)
     assert (result.code, message in result.error) == (2, True)
-
-
-def test_a_model_made_from_the_candidate_is_refused_where_it_says_so(hub, tmp_path):
-    card(shutil.copytree(hub / "other/1", tmp_path / "made"), ["some/thing", "Otter/Model@main"])
-    result = check(hub, "otter/model", tmp_path / "made")
-    assert (result.code, "declares Otter/Model@main, the candidate, as its base" in result.error) == (2, True)
-
-
-def test_a_sibling_that_says_nothing_is_refused_for_its_weights(hub, tmp_path):
-    for noise in (0.1, 1.0):
-        silent = fine_tuned(hub / "acme/base", tmp_path / f"silent{noise}", noise=noise, seed=11)
-        result = check(hub, "fern/child", silent, *independent())
-        assert (result.code, "is itself related to acme/base; a null model" in result.error) == (2, True)
-
-
-def test_one_model_counts_once_under_any_name(hub, tmp_path):
-    copies = [shutil.copytree(hub / "other/1", tmp_path / str(number)) for number in range(2)]
-    result = check(hub, "fern/child", *independent(3), copies[0])
-    assert (result.code, "has the same weights as --null other/1; name every model once" in result.error) == (2, True)
-    result = check(hub, "fern/child", copies[0], copies[0])
-    assert (result.code, "name every model once" in result.error) == (2, True)
-
-
-def test_a_model_of_another_architecture_or_none_is_refused(hub, tmp_path):
-    other = tiny_gpt2(tmp_path / "gpt2", width=64, layers=3)
-    result = check(hub, "fern/child", other)
-    assert (result.code, "cannot serve: acme/base has mlp in 4 layers, " in result.error) == (2, True)
-    (other / "config.json").write_text('{"architectures": ["NobodyKnows"]}')
-    result = check(hub, "fern/child", other)
-    assert (result.code, "cannot serve: " in result.error) == (2, True)
-
-
-def test_without_any_the_order_of_units_decides(hub):
-    result = check(hub, "fern/child")
-    assert (result.code, [row[-1] for row in result.rows]) == (0, ["inherited"])

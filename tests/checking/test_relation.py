@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from hf_lineage import Options, check, compare
+from hf_lineage import Options, check
 from hf_lineage.checking import relation
 from hf_lineage.checkpoint import rounding
 from hf_lineage.evidence.relation import Means
@@ -18,6 +18,7 @@ from hf_lineage.source import rows
 from tests import experts, models
 from tests.adapters import trained
 from tests.blends import dare
+from tests.checking.conftest import compared
 from tests.checkpoint.formats.test_fp8 import blocks
 from tests.checkpoint.test_rounding import quantized
 from tests.gguf_models import KINDS, write
@@ -31,8 +32,7 @@ HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 
 
 def made(base, model, **options):
-    (row,) = compare(str(base), str(model), Options(seed=1, permutations=199, **options)).rows
-    return row.derivation
+    return compared(base, model, seed=1, permutations=199, **options).derivation
 
 
 def means(derived):
@@ -96,11 +96,7 @@ def low_rank(rank, size=0.1):
     return add
 
 
-def test_a_rank_is_not_claimed_where_rounding_hides_it(tmp_path):
-    derived = made(BASE, changed(tmp_path / "child", low_rank(16, 0.0005)))
-    assert (means(derived)[0], derived.rank) == ("sparse", None)
-
-
+COARSE = ("Q8_0", "Q4_0", "MXFP4")
 GGUF = {
     "fern/llama-lora-merged": {  # of rank 8, in attention too, which is nearer to the base
         "F16": "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it$",
@@ -108,13 +104,8 @@ GGUF = {
         "Q4_0": f"a change of rank at least [1-8] in 12 of 12 matrices .rounding hides .*, then {QUANTIZED}",
         "MXFP4": f"{QUANTIZED}, whether or how 12 of 12 matrices were changed before is unclear",
     },
-    "acme/llama-base": {"F16": "weights unchanged", "Q8_0": QUANTIZED, "Q4_0": QUANTIZED, "MXFP4": QUANTIZED},
-    "fern/llama-finetune-a": {
-        "F16": f"{IN_FULL}$",
-        "Q8_0": f"{IN_FULL}, then {QUANTIZED}",
-        "Q4_0": f"{IN_FULL}, then {QUANTIZED}",
-        "MXFP4": f"{IN_FULL}, then {QUANTIZED}",
-    },
+    "acme/llama-base": {"F16": "weights unchanged", **dict.fromkeys(COARSE, QUANTIZED)},
+    "fern/llama-finetune-a": {"F16": f"{IN_FULL}$", **dict.fromkeys(COARSE, f"{IN_FULL}, then {QUANTIZED}")},
     "heron/llama-pruned-50": {
         "F16": r"pruned \(50% of the weights set to zero\)$",
         "Q8_0": rf"pruned \(at least (4\d|50)% of the weights set to zero\), then {QUANTIZED}",
@@ -125,13 +116,10 @@ GGUF = {
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("model", "kind", "expected"),
-    [(model, kind, told) for model, each in GGUF.items() for kind, told in each.items()],
-)
-def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind, expected):
+@pytest.mark.parametrize(("model", "kind"), [(model, kind) for model, each in GGUF.items() for kind in each])
+def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind):
     file = write(EXAMPLES / model, tmp_path / "child.gguf", kind=getattr(KINDS, kind))
-    assert re.fullmatch(expected, made(BASE, file).words)
+    assert re.fullmatch(GGUF[model][kind], made(BASE, file).words)
 
 
 @pytest.mark.long
@@ -146,13 +134,14 @@ def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
     assert derived.words == "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"
 
 
-def test_an_adapter_on_attention_alone_is_found_there(tmp_path):
+def test_an_adapter_on_attention_is_found_and_no_rank_that_rounding_hides(tmp_path):
     def attention(name, one):
         return torch.tensor(low_rank(8)(one.numpy(), 1)) if ".q_proj" in name or ".v_proj" in name else None
 
     derived = made(BASE, edited(tmp_path / "child", attention))
-    assert (means(derived), derived.rank) == (["low_rank"], 8)
-    assert len(derived.changed) == 6
+    assert (means(derived), derived.rank, len(derived.changed)) == (["low_rank"], 8, 6)
+    hidden = made(BASE, changed(tmp_path / "hidden", low_rank(16, 0.0005)))
+    assert (means(hidden)[0], hidden.rank) == ("sparse", None)
 
 
 def test_reordered_units_of_a_class_that_stores_matrices_transposed_are_found(tmp_path):
@@ -207,61 +196,54 @@ def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
     assert means(made(base, base, budget="full")) == ["unchanged"]
 
 
+def times(factor, *parts):
+    """What multiplies tensors that have one of these parts in their names."""
+    return lambda name, one: one * factor if any(part in name for part in parts) else None
+
+
+def rounded(name, one):
+    """Norms that were trained, and matrices of eight bits."""
+    whole = one.abs().amax(dim=-1, keepdim=True) / 127
+    return one * 1.2 if one.ndim == 1 else (one / whole).round() * whole if ".layers." in name else one
+
+
+def trained_layers(name, one):
+    return one + 0.01 * torch.randn(one.shape, generator=torch.manual_seed(0)) if ".layers." in name else None
+
+
+ALL_BUT = "all but the {} are the base's, unchanged"
+IN_LAYERS = f"12 of 12 matrices changed in full (by 9.4% of their size), {TUNED}"
 TRAINED = {
-    "norms": lambda name, one: one * 1.1 if one.ndim == 1 else None,
-    "embedding": lambda name, one: one * 1.1 if "embed_tokens" in name else None,
-    "head": lambda name, one: one + 0.01 if "lm_head" in name else None,
-    "head and norms": lambda name, one: one * 0.9 if "lm_head" in name or name == "model.norm.weight" else None,
-    "MLPs": lambda name, one: one * 0.9 if "layers.1.mlp" in name else None,
+    "norms": (BASE, times(1.1, "norm"), ALL_BUT),
+    "biases": (EXAMPLES / "acme/gpt2-base", lambda name, one: one + 0.1 if "mlp.c_fc.bias" in name else None, ALL_BUT),
+    "gate": (None, times(1.1, "gate.weight"), ALL_BUT),
+    "layers": (BASE, trained_layers, f"{IN_LAYERS}, the head and embedding are the base's, unchanged"),
+    "norms beside a quantization": (BASE, rounded, "quantized to 8 bits, the norms changed as well"),
+    "embedding": (BASE, times(1.1, "embed_tokens"), ALL_BUT),
+    "head": (BASE, times(1.1, "lm_head"), ALL_BUT),
+    "head and norms": (BASE, times(0.9, "lm_head", "model.norm.weight"), ALL_BUT),
+    "MLPs": (BASE, times(0.9, "layers.1.mlp"), ALL_BUT),
 }
 
 
 @pytest.mark.parametrize("kinds", TRAINED)
-@pytest.mark.few(1)
-def test_weights_are_unchanged_only_if_all_tensors_are(tmp_path, monkeypatch, kinds):
-    child = edited(tmp_path / "child", TRAINED[kinds])
-    derived = made(BASE, child)
-    assert (means(derived), derived.words) == (["frozen"], f"all but the {kinds} are the base's, unchanged")
-    if kinds != "MLPs":
+@pytest.mark.few(5)
+def test_weights_are_unchanged_only_if_all_tensors_are_and_what_was_trained_is_named(tmp_path, monkeypatch, kinds):
+    base, change, words = TRAINED[kinds]
+    source = base or experts.made(tmp_path / "base")
+    child = edited(tmp_path / "child", change, source)
+    derived = made(source, child)
+    assert derived.words == words.format(kinds)
+    assert (means(derived) == ["frozen"]) is (words == ALL_BUT)
+    if words == ALL_BUT and kinds != "MLPs":
         monkeypatch.setattr(relation, "rows_beside", lambda *_args, **_named: ())
-        assert made(BASE, child).words == "weights unchanged"
-
-
-@pytest.mark.parametrize(
-    ("base", "end", "change", "kind"),
-    [
-        (lambda _: EXAMPLES / "acme/gpt2-base", "mlp.c_fc.bias", lambda one: one + 0.1, "biases"),
-        (experts.made, "gate.weight", lambda one: one * 1.1, "gate"),
-    ],
-)
-def test_trained_biases_and_routers_are_named(tmp_path, base, end, change, kind):
-    source = base(tmp_path / "base")
-    child = edited(tmp_path / "child", lambda name, one: change(one) if name.endswith(end) else None, source)
-    assert made(source, child).words == f"all but the {kind} are the base's, unchanged"
-
-
-def test_what_was_frozen_is_named_beside_what_was_trained(tmp_path):
-    def train(name, one):
-        return one + 0.01 * torch.randn(one.shape, generator=torch.manual_seed(0)) if ".layers." in name else None
-
-    words = made(BASE, edited(tmp_path / "child", train)).words
-    assert words.endswith("as by fine-tuning or a merge, the head and embedding are the base's, unchanged")
-
-
-def test_what_was_trained_is_named_beside_a_quantization(tmp_path):
-    def both(name, one):
-        if one.ndim == 1:
-            return one * 1.2
-        whole = one.abs().amax(dim=1, keepdim=True) / 127
-        return (one / whole).round() * whole if ".layers." in name else None
-
-    assert made(BASE, edited(tmp_path / "child", both)).words == "quantized to 8 bits, the norms changed as well"
+        assert made(source, child).words == "weights unchanged"
 
 
 def test_dare_is_told_by_the_numbers_that_are_the_bases(tmp_path):
     derived = made(BASE, dare(tmp_path / "child", 0.3))
-    assert means(derived) == ["sparse"]
-    assert derived.words.startswith("70% of the numbers are the base's, unchanged, the others are not, as DARE")
+    told = "70% of the numbers are the base's, unchanged, the others are not, as DARE"
+    assert (means(derived), derived.words.startswith(told)) == (["sparse"], True)
 
 
 EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}

@@ -18,6 +18,7 @@ from hf_lineage.signature import sample
 from hf_lineage.source import model as model_module
 from hf_lineage.source import rows as rows_module
 from tests import models
+from tests.checking.conftest import compared
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil, tiny_llama
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 16
@@ -49,9 +50,19 @@ def changed(source, folder, change):
     return spoil(folder, everywhere)
 
 
-def judged(base, candidate, options=QUICK):
-    (row,) = compare(str(base), str(candidate), options).rows
-    return row
+@pytest.fixture
+def other(tmp_path):
+    return tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH)
+
+
+@pytest.fixture
+def not_by_units(monkeypatch):
+    """No comparison unit by unit, which takes most of the time of what is unrelated."""
+    monkeypatch.setattr(stages, "STAGES", tuple(stage for stage in stages.STAGES if stage is not stages.UNITS))
+
+
+def judged(base, candidate, **options):
+    return compared(base, candidate, QUICK, **options)
 
 
 def sampled(row):
@@ -61,7 +72,7 @@ def sampled(row):
 def test_a_child_is_related_by_a_sample_and_the_report_says_of_what(base, tmp_path):
     row = judged(base, fine_tuned(base, tmp_path / "child"))
     assert (row.verdict.label, sampled(row), row.verdict.evidence["mlp"].analyses) == ("VERIFIED inherited", True, 4)
-    path, heads = json.document(compare(str(base), str(tmp_path / "child"), QUICK))["claims"][0]["paths"]
+    path, heads = json.document(compare(base, tmp_path / "child", QUICK))["claims"][0]["paths"]
     assert path["sampled"] == {"units": 64, "of_units": HIDDEN, "coordinates": 32, "of_coordinates": WIDTH}
     assert heads["sampled"] == {"units": WIDTH, "of_units": WIDTH, "coordinates": 32, "of_coordinates": WIDTH}
     assert path["layers_read"] == 6
@@ -78,7 +89,7 @@ def test_a_fraction_of_each_layer_is_read_and_little_more_along_two_paths(tmp_pa
     child = fine_tuned(base, tmp_path / "child")
     for paths in (("mlp",), USUAL):
         sizes.clear()
-        assert sampled(judged(base, child, replace(QUICK, paths=paths)))
+        assert sampled(judged(base, child, paths=paths))
         moved.append(sum(sizes))
     assert 0 < moved[0] < 2 * 6 * (3 * HIDDEN * WIDTH * 4) / 4
     assert moved[1] < 1.35 * moved[0]
@@ -89,7 +100,7 @@ def test_a_fraction_of_each_layer_is_read_and_little_more_along_two_paths(tmp_pa
     [({"budget": "full"}, False), pytest.param({"paths": ("mlp", "mlp_gate")}, True, marks=pytest.mark.long)],
 )
 def test_gates_are_sampled_too_and_whole_layers_are_read_where_they_are_asked_for(base, tmp_path, changes, by_sample):
-    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, **changes))
+    row = judged(base, fine_tuned(base, tmp_path / "child"), **changes)
     assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", by_sample)
 
 
@@ -113,33 +124,29 @@ def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
     assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
 
 
+@pytest.mark.usefixtures("not_by_units")
 def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that_are_read_once(
-    base, tmp_path, monkeypatch
+    base, other, tmp_path, monkeypatch
 ):
     read, before = [], sample.sampled
-    monkeypatch.setattr(
-        model_module,
-        "sampled",
-        lambda checkpoint, *rest: read.append(rest[-1].all_units) or before(checkpoint, *rest),
-    )
-    bases = [str(base), str(tiny_llama(tmp_path / "another", seed=2, layers=LAYERS, width=WIDTH))]
-    model = tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH)
-    row, other = check(str(model), bases, QUICK).rows
-    assert (row.verdict.label, other.verdict.label) == ("UNRELATED", "UNRELATED")
+    monkeypatch.setattr(model_module, "sampled", lambda *parts: read.append(parts[-1].all_units) or before(*parts))
+    another = tiny_llama(tmp_path / "another", seed=2, layers=LAYERS, width=WIDTH)
+    row, second = check(other, [base, another], QUICK).rows
+    assert (row.verdict.label, second.verdict.label) == ("UNRELATED", "UNRELATED")
     assert sorted(read) == [False] * 6 + [True] * 6  # of three models along two paths
     measured = row.verdict.evidence["mlp"]
-    assert (measured.sampled.units, measured.sampled.of_units) == (HIDDEN, HIDDEN)
-    assert measured.read == enough(LAYERS)
+    assert (measured.sampled.units, measured.sampled.of_units, measured.read) == (HIDDEN, HIDDEN, enough(LAYERS))
     assert measured.comparison.similarity.shape == (enough(LAYERS),) * 2
     (sentence,) = wording.reading(row)
     assert "by a sample that can only say UNRELATED, beside 4 interim analyses; p is corrected for them" in sentence
 
 
-def test_in_doubt_all_units_are_seen_on_other_coordinates_before_whole_layers(base, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("not_by_units")
+def test_in_doubt_all_units_are_seen_on_other_coordinates_before_whole_layers(base, other, monkeypatch):
     looks, clear = [], stages._clear
     monkeypatch.setattr(sample, "OF_ALL_UNITS", WIDTH // 2)
     monkeypatch.setattr(stages, "_clear", lambda *parts: looks.append(parts[0]) or (len(looks) > 1 and clear(*parts)))
-    row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    row = judged(base, other)
     assert (row.verdict.label, sampled(row), len(looks)) == ("UNRELATED", True, 2)
     first, second = (look.evidence["mlp"].comparison.similarity for look in looks)
     assert first.shape == second.shape
@@ -147,15 +154,15 @@ def test_in_doubt_all_units_are_seen_on_other_coordinates_before_whole_layers(ba
 
 
 @pytest.mark.long
-def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_path, monkeypatch):
+def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, other, monkeypatch):
     monkeypatch.setattr(stages, "DOUBTFUL", 1.0)
-    row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    row = judged(base, other)
     assert (row.verdict.label, sampled(row)) == ("UNRELATED", False)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.long
-def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelated(base, tmp_path, seed):
+def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelated(base, other, seed):
     """A quarter of the layers, their units in another order, each in the place of the layer before it."""
     own = load_file(base / WEIGHTS)
 
@@ -167,24 +174,7 @@ def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelat
                 moved = own[name.replace(f".{layer}.", f".{layer + 1}.")]
                 tensors[name] = moved[:, order] if role == "down" else moved[order]
 
-    other = spoil(tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH), grafted)
-    assert judged(base, other, replace(QUICK, seed=seed)).verdict.label != "UNRELATED"
-
-
-@pytest.mark.long
-def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_layers(
-    base, tmp_path, online, monkeypatch
-):
-    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
-    online.publish("org/base", base)
-    online.publish("org/other", tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
-    assert judged("org/base", "org/other").verdict.label == "UNRELATED"
-    assert online.twice() == []
-
-
-def independent(layer, gate, up, down):
-    random = torch.Generator().manual_seed(layer)
-    return [torch.randn(matrix.shape, generator=random) * matrix.std() for matrix in (gate, up, down)]
+    assert judged(base, spoil(other, grafted), seed=seed).verdict.label != "UNRELATED"
 
 
 @pytest.mark.parametrize("changes", [{"seed": 0}, {"budget": "full"}])
@@ -192,14 +182,14 @@ def independent(layer, gate, up, down):
 def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path, changes):
     """The first half of the stream is read and written as by the base, all else is foreign, as in a graft."""
 
-    def half(layer, gate, up, down):
-        new_gate, new_up, new_down = independent(layer, gate, up, down)
-        new_gate[:, : WIDTH // 2], new_up[:, : WIDTH // 2] = gate[:, : WIDTH // 2], up[:, : WIDTH // 2]
-        new_down[: WIDTH // 2] = down[: WIDTH // 2]
-        return new_gate, new_up, new_down
+    def half(layer, *matrices):
+        random = torch.Generator().manual_seed(layer)
+        gate, up, down = (torch.randn(one.shape, generator=random) * one.std() for one in matrices)
+        gate[:, : WIDTH // 2], up[:, : WIDTH // 2] = (one[:, : WIDTH // 2] for one in matrices[:2])
+        down[: WIDTH // 2] = matrices[2][: WIDTH // 2]
+        return gate, up, down
 
-    model = changed(base, tmp_path / "half", half)
-    assert not judged(base, model, replace(QUICK, **changes)).verdict.verified
+    assert not judged(base, changed(base, tmp_path / "half", half), **changes).verdict.verified
 
 
 @pytest.mark.long
@@ -209,23 +199,36 @@ def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
         return gate, up, down
 
     row = judged(base, changed(base, tmp_path / "broken", overflow))
-    assert (row.verdict.label, row.verdict.verified, sampled(row)) == ("RELATED part", False, False)  # by attention
+    assert (row.verdict.label, sampled(row)) == ("RELATED part", False)  # by attention
     assert row.verdict.reason.startswith("along mlp, weights in layers 0-")
     assert "of the candidate are not finite, or too large for float32; 65536 of the 65536 numbers" in row.verdict.reason
 
 
-def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, online, monkeypatch):
-    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)  # between the rows of a tiny model there is little
-    child = fine_tuned(base, tmp_path / "child")
+@pytest.fixture
+def remote(online, base, monkeypatch):
+    """The Hub with the base; between the rows of a tiny model there is little, so that no gap is read."""
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
     online.publish("org/base", base)
-    online.publish("org/child", child)
+    return online
+
+
+@pytest.mark.long
+def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_layers(other, remote):
+    remote.publish("org/other", other)
+    assert judged("org/base", "org/other").verdict.label == "UNRELATED"
+    assert remote.twice() == []
+
+
+def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, remote):
+    child = fine_tuned(base, tmp_path / "child")
+    remote.publish("org/child", child)
     here, there = judged(base, child), judged("org/base", "org/child")
     assert (there.verdict.label, sampled(there)) == ("VERIFIED inherited", True)
     score, elsewhere = (row.verdict.evidence["mlp"].comparison.score for row in (here, there))
     assert score == elsewhere
     moved = there.traffic["org/child"]
     assert moved.moved < 0.1 * moved.stored
-    assert online.twice() == []
+    assert remote.twice() == []
 
 
 @pytest.mark.long

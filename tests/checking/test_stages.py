@@ -1,35 +1,42 @@
-"""Stages are made one after the other, and every possible one has its part of alpha."""
+"""Stages are made one after the other, and every possible one has its part of alpha.
 
+Two models of the Hub that have the same files are told by its listing, and no weights are read. Numbers that are the
+base's, bit for bit, keep a model from being called unrelated, whatever happened to the rest.
+"""
+
+import json
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.checking import stages
-from hf_lineage.checking.stages import Stage, decide
+from hf_lineage.checking.stages import EQUAL, Stage, decide
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.measure import GRAFT, enough, fewest, reading_order
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.report import json
+from hf_lineage.report import json as as_json
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import save_signature
+from tests.blends import dare, dare_ties, few_loud, half_foreign, other_mlps
+from tests.checking.conftest import BASE, OTHER, TUNED, compared
 from tests.example_evidence import evidence
-from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, shard, spoil, tiny_gpt2, tiny_llama
+from tests.server import serving
+from tests.server.client import connect
 
-HUB = "examples/hub"
-
-BASE, INDEPENDENT = f"{HUB}/acme/llama-base", f"{HUB}/otter/llama-independent"
+SEEDED = Options(seed=0, permutations=199)
 
 
-def judged(model=INDEPENDENT):
-    (row,) = compare(BASE, model, Options(seed=0, permutations=199, paths=("mlp",))).rows
-    return row.verdict
+def judged(name=OTHER, **options):
+    """The verdict on an example model beside the example base."""
+    return compared(EXAMPLES / BASE, EXAMPLES / name, SEEDED, **options).verdict
 
 
 @pytest.fixture
@@ -53,39 +60,41 @@ def toy(monkeypatch):
     return add
 
 
-def counted(verdict):
-    return [one.analyses + one.further for one in verdict.evidence.values()]
+def counted(name=OTHER):
+    """A verdict along one path, and how many tests its evidence is corrected for."""
+    verdict = judged(name, paths=("mlp",))
+    (measured,) = verdict.evidence.values()
+    return verdict, measured.analyses + measured.further
 
 
-def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
-    before = judged()
-    calls = toy(outcome=Verdict(Code.INCONCLUSIVE, "they have one name"))
-    after = judged()
-    (tests,) = counted(before)
-    assert calls == [(BASE, tests + 2, "unrelated")]
-    assert counted(after) == [tests + 2]
-    assert (after.code, after.reason) == ("inconclusive", "they have one name")
-    assert after.framed is None or after.framed.tests == tests + 2
+TESTS = 3
+"""By the products of one path, number by number and unit by unit."""
+DAMAGED = "the names are damaged"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "reason"),
+    [
+        (Verdict(Code.INCONCLUSIVE, "they have one name"), Code.INCONCLUSIVE, "they have one name"),
+        (None, Code.UNRELATED, ""),
+        (CheckpointError(DAMAGED), Code.UNRELATED, f"could not be compared by their names: {DAMAGED}"),
+    ],
+    ids=["decides", "leaves the verdict", "cannot be made"],
+)
+def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy, outcome, code, reason):
+    calls = toy(outcome=outcome)
+    verdict, tests = counted()
+    assert calls == [(str(EXAMPLES / BASE), TESTS + 2, "unrelated")]
+    assert (verdict.code, verdict.reason, tests) == (code, reason, TESTS + 2)
+    assert verdict.framed is None or verdict.framed.tests == TESTS + 2
 
 
 @pytest.mark.long
 def test_one_that_is_not_possible_costs_nothing_and_one_that_is_not_called_for_costs_its_part(toy):
-    (tests,) = counted(judged(f"{HUB}/fern/llama-finetune-a"))
+    assert counted(TUNED)[1] == TESTS
     for more, costs in (({"possible": False}, 0), ({"analyses": 3}, 3)):
         assert toy(**more) == []
-        assert counted(judged(f"{HUB}/fern/llama-finetune-a")) == [tests + costs]
-
-
-@pytest.mark.parametrize(
-    ("outcome", "reason"),
-    [
-        (None, ""),
-        (CheckpointError("the names are damaged"), "could not be compared by their names: the names are damaged"),
-    ],
-)
-def test_one_that_leaves_the_verdict_or_cannot_be_made_changes_no_more_than_the_reason(toy, outcome, reason):
-    toy(outcome=outcome)
-    assert (judged().code, judged().reason) == (Code.UNRELATED, reason)
+        assert counted(TUNED)[1] == TESTS + costs
 
 
 def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_significant():
@@ -99,11 +108,8 @@ def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_sig
 
 
 LAYERS = 32
-
 ONE = Options(seed=1, paths=("mlp",))
-
 QUICK, FULL = replace(ONE, budget="quick"), replace(ONE, budget="full")
-
 FIRST = fewest(LAYERS, 0.5)
 
 
@@ -122,19 +128,20 @@ def signed(models, tmp_path_factory):
     return file
 
 
-def judged_path_stages(a, b, options=QUICK):
-    (row,) = compare(str(a), str(b), options).rows
-    return row
+def quickly(base, model, options=QUICK):
+    return compared(base, model, options).verdict
 
 
-def read(row):
-    return {path: evidence.read for path, evidence in row.verdict.evidence.items()}
+def read(verdict):
+    return {path: evidence.read for path, evidence in verdict.evidence.items()}
 
 
 def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is_paid_for(models):
-    base, child, _ = models
-    row = judged_path_stages(base, child)
-    assert (row.verdict.code, read(row), row.layers) == ("inherited", {"mlp": FIRST}, LAYERS)
+    base, child, other = models
+    unrelated = quickly(base, other)
+    assert (unrelated.code, read(unrelated)) == ("unrelated", {"mlp": enough(LAYERS)}), "a graft would have been seen"
+    row = compared(base, child, QUICK)
+    assert (row.verdict.code, read(row.verdict), row.layers) == ("inherited", {"mlp": FIRST}, LAYERS)
     measured = row.verdict.evidence["mlp"]
     assert measured.layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
     assert measured.analyses == 3
@@ -143,17 +150,11 @@ def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is
     assert measured.p_value == pytest.approx(5 * measured.permutation.p_value) == pytest.approx(0.005)
 
 
-def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
-    base, _, other = models
-    row = judged_path_stages(base, other)
-    assert (row.verdict.code, read(row)) == ("unrelated", {"mlp": enough(LAYERS)})
-
-
 def test_all_layers_are_read_on_request_and_say_what_the_first_say(models):
     base, child, _ = models
-    rows = [judged_path_stages(base, child, options) for options in (ONE, FULL)]
-    few, everything = (row.verdict.evidence["mlp"] for row in rows)
-    assert [(row.verdict.code, read(row)["mlp"]) for row in rows] == [("inherited", FIRST), ("inherited", LAYERS)]
+    verdicts = [quickly(base, child, options) for options in (ONE, FULL)]
+    few, everything = (verdict.evidence["mlp"] for verdict in verdicts)
+    assert [(one.code, read(one)["mlp"]) for one in verdicts] == [("inherited", FIRST), ("inherited", LAYERS)]
     assert (few.analyses, everything.analyses) == (3, 1)
     among = [everything.layers[1].index(layer) for layer in few.layers[1]]
     np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[among], rtol=1e-12)
@@ -163,7 +164,7 @@ def test_all_layers_are_read_on_request_and_say_what_the_first_say(models):
 def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models):
     base, child, other = map(str, models)
     first, second = (
-        {claim["base"]: claim for claim in json.document(check(child, bases, QUICK))["claims"]}
+        {claim["base"]: claim for claim in as_json.document(check(child, bases, QUICK))["claims"]}
         for bases in ((base, other), (other, base))
     )
     assert first == second
@@ -175,11 +176,11 @@ def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models)
 
 def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, signed):
     _, child, other = models
-    row = judged_path_stages(signed, child)
-    assert row.verdict.code == "inherited"
-    assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, FIRST)
-    assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
-    assert judged_path_stages(signed, other).verdict.code == "unrelated"
+    verdict = quickly(signed, child)
+    compared_layers = verdict.evidence["mlp"].comparison
+    assert (verdict.code, compared_layers.similarity.shape) == ("inherited", (LAYERS, FIRST))
+    assert compared_layers.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
+    assert quickly(signed, other).code == "unrelated"
 
 
 def test_layers_in_another_order_are_found_in_a_stored_base(models, signed, tmp_path):
@@ -191,8 +192,8 @@ def test_layers_in_another_order_are_found_in_a_stored_base(models, signed, tmp_
         return name.replace(f".layers.{number}.", f".layers.{(number * 5 + 3) % LAYERS}.")
 
     save_file({shuffled(name): tensor for name, tensor in load_file(child / WEIGHTS).items()}, folder / WEIGHTS)
-    row = judged_path_stages(signed, folder)
-    assert (row.verdict.code, read(row)) == ("inherited", {"mlp": FIRST})
+    verdict = quickly(signed, folder)
+    assert (verdict.code, read(verdict)) == ("inherited", {"mlp": FIRST})
 
 
 def with_layers(donor, of, folder, layers, scale=1.0):
@@ -213,28 +214,24 @@ def with_layers(donor, of, folder, layers, scale=1.0):
 def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(models, tmp_path, start):
     base, child, other = models
     grafted = range(start, start + int(GRAFT * LAYERS))
-    row = judged_path_stages(base, with_layers(child, other, tmp_path / "graft", grafted))
-    share = row.verdict.evidence["mlp"].inherited.share
-    assert (row.verdict.label, row.verdict.verified, read(row)) == ("RELATED part", False, {"mlp": LAYERS})
-    assert row.verdict.reason == f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}"
+    verdict = quickly(base, with_layers(child, other, tmp_path / "graft", grafted))
+    share = verdict.evidence["mlp"].inherited.share
+    assert (verdict.label, read(verdict)) == ("RELATED part", {"mlp": LAYERS})
+    assert verdict.reason == f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}"
     assert 0.2 < share < 0.3
 
 
-def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(models, tmp_path):
+def test_whoever_copies_layers_that_were_read_first_of_old_or_one_is_not_verified(models, tmp_path):
     base, _, other = models
     forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
-    for seed in range(3):
-        assert not judged_path_stages(base, forged, replace(QUICK, seed=seed)).verdict.verified
-    whole = judged_path_stages(base, forged, FULL).verdict
+    for seed in range(2):
+        assert not quickly(base, forged, replace(QUICK, seed=seed)).verified
+    whole = quickly(base, forged, FULL)
     assert (whole.label, whole.exit_code) == ("RELATED part", 3)
     assert "in layers 0, 8, 16, 24; " in whole.reason
-
-
-def test_one_copied_layer_is_never_more_than_one_layer(models, tmp_path):
-    base, _, other = models
-    row = judged_path_stages(base, with_layers(base, other, tmp_path / "one", [5]), FULL)
-    assert row.verdict.label == "RELATED part"
-    assert row.verdict.reason.startswith("3% of what its units write is inherited, in layer 5; 3.1% of the numbers")
+    whole = quickly(base, with_layers(base, other, tmp_path / "one", [5]), FULL)
+    assert whole.label == "RELATED part"
+    assert whole.reason.startswith("3% of what its units write is inherited, in layer 5; 3.1% of the numbers")
 
 
 def test_half_of_the_layers_are_never_verified_however_little_the_others_write(tmp_path):
@@ -243,29 +240,25 @@ def test_half_of_the_layers_are_never_verified_however_little_the_others_write(t
     silent = with_layers(base, other, tmp_path / "silent", range(6), 1e-15)
     loud = with_layers(base, other, tmp_path / "half", range(6))
     loud = with_layers(other, loud, tmp_path / "loud", range(6, 12), 1e-15)
-    for model in (silent, loud):
-        verdict = judged_path_stages(base, model).verdict
-        assert (verdict.label, verdict.verified) == ("RELATED part", False)
+    assert [quickly(base, model).label for model in (silent, loud)] == ["RELATED part"] * 2
 
 
 def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path):
     base, child, _ = models
     shutil.copytree(child, tmp_path / "poisoned")
     spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
-    row = judged_path_stages(base, tmp_path / "poisoned", FULL)
-    assert (row.verdict.code, row.verdict.reason) == (
-        "inconclusive",
-        "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of "
-        "model.layers.3.mlp.up_proj.weight are not finite",
-    )
+    verdict = quickly(base, tmp_path / "poisoned", FULL)
+    said = "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of"
+    assert (verdict.code, verdict.reason) == (
+        "inconclusive", f"{said} model.layers.3.mlp.up_proj.weight are not finite"
+    )  # fmt: skip
 
 
 def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tmp_path):
     base, _, _ = models
-    row = judged_path_stages(base, fine_tuned(base, tmp_path / "far", noise=20.0))
-    assert 0.02 < row.verdict.evidence["mlp"].comparison.score < 0.1
-    assert row.verdict.label == "RELATED embedding"
-    assert read(row) == {"mlp": LAYERS}
+    verdict = quickly(base, fine_tuned(base, tmp_path / "far", noise=20.0))
+    assert 0.02 < verdict.evidence["mlp"].comparison.score < 0.1
+    assert (verdict.label, read(verdict)) == ("RELATED embedding", {"mlp": LAYERS})
 
 
 def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(models, monkeypatch):
@@ -274,16 +267,16 @@ def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(m
     drawn = {compare(str(base), str(child), replace(QUICK, seed=None)).options.seed for _ in range(3)}
     assert len(drawn) == 3
     again = [compare(str(base), str(child), QUICK) for _ in range(2)]
-    assert json.document(again[0]) == json.document(again[1])
-    assert json.document(again[0])["settings"]["seed"] == 1
+    assert as_json.document(again[0]) == as_json.document(again[1])
+    assert as_json.document(again[0])["settings"]["seed"] == 1
 
 
 @pytest.mark.long
 def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, monkeypatch):
     monkeypatch.setattr(stages, "DOUBTFUL", 1.0)
     base, _, other = models
-    row = judged_path_stages(base, other)
-    assert (row.verdict.code, read(row)) == ("unrelated", {"mlp": LAYERS})
+    verdict = quickly(base, other)
+    assert (verdict.code, read(verdict)) == ("unrelated", {"mlp": LAYERS})
 
 
 @pytest.mark.long
@@ -295,9 +288,8 @@ def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path
     wrong = 0
     for seed in range(1, 61):
         other = tiny_llama(tmp_path / f"other{seed}", seed=seed, layers=8, width=16)
-        row = judged_path_stages(tmp_path / "stored", other, replace(options, seed=seed))
-        everything = judge(row.verdict.evidence, Criteria(options.alpha, minimum_effect=-1.0))
-        wrong += everything.is_related
+        measured = quickly(tmp_path / "stored", other, replace(options, seed=seed)).evidence
+        wrong += judge(measured, Criteria(options.alpha, minimum_effect=-1.0)).is_related
     assert wrong <= 0.2 * 60 + 3 * (0.2 * 0.8 * 60) ** 0.5
 
 
@@ -315,20 +307,19 @@ def test_an_independent_model_that_copies_the_test_coordinates_alone_is_not_rela
             elif "up_proj" in name:
                 tensor[:, chosen] = donor[name][:, chosen]
 
-    row = judged_path_stages(base, spoil(forged, forge), options)
-    evidence = row.verdict.evidence["mlp"]
-    assert evidence.p_value == 0.002
+    verdict = quickly(base, spoil(forged, forge), options)
+    evidence = verdict.evidence["mlp"]
+    assert (verdict.code, evidence.p_value) == ("inconclusive", 0.002)
     assert evidence.permutation.effect > 0.5
     assert evidence.comparison.score < 0.02
-    assert row.verdict.code == "inconclusive"
 
 
 def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tmp_path, monkeypatch):
     base, child, _ = models
     stored = extract(str(base))
     save_signature(replace(stored, exchangeable=False), tmp_path / "base")
-    row = judged_path_stages(tmp_path / "base", child)
-    assert (row.verdict.code, read(row)) == ("inconclusive", {"mlp": FIRST})
+    verdict = quickly(tmp_path / "base", child)
+    assert (verdict.code, read(verdict)) == ("inconclusive", {"mlp": FIRST})
 
 
 def test_what_needs_all_layers_refuses_to_be_quick(models):
@@ -339,7 +330,176 @@ def test_what_needs_all_layers_refuses_to_be_quick(models):
 
 def test_several_paths_are_analysed_together(tmp_path):
     base = tiny_gpt2(tmp_path / "base", layers=12)
-    row = judged_path_stages(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
-    assert row.verdict.code == "inherited"
-    assert read(row) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
-    assert torch.tensor([evidence.p_value for evidence in row.verdict.evidence.values()]).max() <= 0.01
+    verdict = quickly(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
+    assert verdict.code == "inherited"
+    assert read(verdict) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
+    assert max(evidence.p_value for evidence in verdict.evidence.values()) <= 0.01
+
+
+HEADERS = 2 * 2**15
+"""Bytes that are read of two files when they are opened."""
+
+
+@pytest.fixture
+def base(tmp_path):
+    return shard(tiny_llama(tmp_path / "base", layers=8, width=64))
+
+
+@pytest.fixture
+def mirror(base, tmp_path):
+    """A copy of all files but the card, saved by another version."""
+    folder = shutil.copytree(base, tmp_path / "mirror", ignore=shutil.ignore_patterns("README.md"))
+    edit_json(folder / "config.json", transformers_version="4.0.0")
+    return card(folder, "acme/base")
+
+
+FEW = Options(seed=1, permutations=199, paths=("mlp",))
+
+
+@pytest.fixture
+def mirrored(base, mirror, tmp_path, monkeypatch):
+    """Check the mirror against the base, both on one Hub, and return its row and the large bytes that were moved."""
+    with serving() as hub:
+
+        def of_both(options=FEW):
+            hub.publish("acme/base", base)
+            hub.publish("fern/mirror", mirror)
+            connect(hub, tmp_path / "cache", monkeypatch)
+            row, *_ = check("fern/mirror", options=options).rows
+            return row, hub.moved()
+
+        of_both.hub = hub
+        yield of_both
+
+
+def test_a_mirror_is_related_by_the_listing_and_not_verified_and_no_weights_are_read(mirrored):
+    row, moved = mirrored()
+    assert (row.verdict.label, row.verdict.exit_code) == ("RELATED listed", 3)
+    assert row.verdict.reason.startswith("the same files, by the Hub's listing: 2 files with weights")
+    assert moved <= 2 * HEADERS
+    row, _ = mirrored(replace(FEW, accept=("listed",)))
+    assert (row.verdict.label, row.verdict.exit_code) == ("RELATED listed", 0)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("asked", [{"budget": "full"}, {"recompute": True}])
+def test_where_the_weights_are_asked_for_they_are_read(mirrored, asked):
+    row, moved = mirrored(replace(FEW, **asked))
+    assert (row.verdict.label, moved > 2 * HEADERS) == ("VERIFIED inherited", True)
+
+
+def test_a_fine_tune_falls_through_to_its_weights_at_no_more_requests(mirrored, mirror, tmp_path, monkeypatch):
+    shutil.rmtree(mirror)
+    whole = tiny_llama(tmp_path / "whole", layers=8, width=64)
+    card(shard(fine_tuned(whole, mirror)), "acme/base")
+    row, _ = mirrored()
+    assert row.verdict.label == "VERIFIED inherited"
+    asked = len(mirrored.hub.requests)
+    monkeypatch.setattr(stages, "STAGES", stages.STAGES[1:])
+    shutil.rmtree(tmp_path / "cache")
+    mirrored.hub.forget()
+    mirrored()
+    assert asked <= len(mirrored.hub.requests) + 2
+
+
+def test_another_configuration_says_that_the_weights_may_do_something_else(mirrored, mirror):
+    edit_json(mirror / "config.json", rope_theta=5.0)
+    row, _ = mirrored()
+    assert row.verdict.label == "VERIFIED inherited"
+
+
+def test_an_index_that_leaves_tensors_out_is_no_copy(mirrored, mirror):
+    """The shards are the base's, and their names are listed; what would be loaded is not."""
+    index = mirror / f"{WEIGHTS}.index.json"
+    content = json.loads(index.read_text("utf-8"))
+    first, second = sorted(set(content["weight_map"].values()))
+    edit_json(index, weight_map={name: file for name, file in content["weight_map"].items() if file == first})
+    (mirror / second).unlink()
+    with pytest.raises(Exception, match=r"misses|lacks|missing|no tensor|incomplete"):
+        mirrored()
+
+
+def test_a_folder_whose_links_look_like_those_of_the_cache_is_read(base, tmp_path):
+    """Nobody lists what is in a folder of the user's: a link to a file with a digest as its name is no proof."""
+    folder = shutil.copytree(base, tmp_path / "liar", ignore=shutil.ignore_patterns("README.md"))
+    (folder / "blobs").mkdir()
+    first, *_ = sorted(folder.glob("*.safetensors"))
+    first.rename(folder / "blobs" / ("0" * 64))
+    first.symlink_to(folder / "blobs" / ("0" * 64))
+    assert compared(base, folder, FEW).verdict.label == "VERIFIED inherited"
+
+
+MLP = replace(SEEDED, paths=("mlp",))
+MADE = {
+    "DARE of a far descendant, a tenth": (lambda folder: dare(folder, 0.1), 0.90, 0.17, Code.EMBEDDING),
+    "DARE of a far descendant, three tenths": (lambda folder: dare(folder, 0.3), 0.70, 0.32, Code.EMBEDDING),
+    "DARE-TIES with a foreign model": (dare_ties, 0.26, 0.10, Code.UNRELATED),
+    "other MLPs": (other_mlps, 0.27, 0.26, Code.UNRELATED),
+}
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("made", MADE)
+def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch, made):
+    build, equal, least, before = MADE[made]
+    model = build(tmp_path / "model")
+    found = compared(EXAMPLES / BASE, model, MLP).verdict
+    assert (found.code, found.exit_code) == (Code.PART, 3)
+    assert found.equal.p_value <= 0.01
+    assert float(found.equal.equal.mean()) == pytest.approx(equal, abs=0.01)
+    assert found.equal.share == pytest.approx(least, abs=0.03)
+    assert "bit for bit" in found.reason
+    monkeypatch.setattr(stages, "STAGES", tuple(one for one in stages.STAGES if one is not EQUAL))
+    assert compared(EXAMPLES / BASE, model, MLP).verdict.code is before
+
+
+def test_a_graft_keeps_what_its_paths_show_and_has_its_layers_by_number():
+    found = judged("magpie/llama-grafted")
+    assert found.code is Code.PART
+    assert found.reason.startswith("33% of what its units write is inherited, in layers 1, 4; 33.4% of the numbers")
+    assert found.equal.at_least.round(2).tolist() == [0, 1, 0, 0, 1, 0]
+
+
+def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monkeypatch):
+    model = half_foreign(tmp_path / "model")
+    report = compare(EXAMPLES / BASE, model, SEEDED)
+    found = report.rows[0].verdict
+    assert (found.code, found.exit_code) == (Code.PART, 3)
+    assert [one.inherited.share for one in found.evidence.values()] == pytest.approx([0.5, 0.5])
+    assert "How it was made: in the layers that are inherited, weights unchanged" in " ".join(report.to_text().split())
+    monkeypatch.setattr(Inherited, "least", property(lambda self: self.share + 1e-9))
+    assert compared(EXAMPLES / BASE, model, SEEDED).verdict.verified
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("model", [OTHER, "heron/llama-distilled", "magpie/llama-liar"])
+def test_independent_models_have_no_more_equal_numbers_than_chance_gives(model):
+    found = judged(model)
+    assert (found.code, found.equal) == (Code.UNRELATED, None)
+
+
+def test_small_numbers_of_the_base_beside_large_ones_buy_nothing(tmp_path):
+    found = compared(EXAMPLES / BASE, few_loud(tmp_path / "model"), SEEDED).verdict
+    assert (found.code, found.exit_code) == (Code.INCONCLUSIVE, 3)
+    assert float(found.equal.equal.mean()) == pytest.approx(0.1, abs=0.01)
+    assert found.equal.share < 0.001
+
+
+def test_numbers_of_another_format_say_nothing(tmp_path):
+    model = other_mlps(tmp_path / "model")
+    spoil(model, lambda tensors: tensors.update({name: one.float() for name, one in tensors.items()}))
+    assert compared(EXAMPLES / BASE, model, MLP).verdict.code is Code.UNRELATED
+
+
+def test_nothing_is_read_of_what_is_verified(monkeypatch):
+    monkeypatch.setattr("hf_lineage.checking.by_units.weights_of", None)
+    assert judged(TUNED).verified
+
+
+def test_over_the_network_a_few_rows_are_enough(online, tmp_path):
+    base = tiny_llama(tmp_path / "base", layers=8, width=64)
+    other = tiny_llama(tmp_path / "other", seed=1, layers=8, width=64)
+    kept = {name: one for name, one in load_file(base / WEIGHTS).items() if ".mlp." not in name}
+    online.publish("org/base", base)
+    online.publish("org/child", spoil(other, lambda tensors: tensors.update(kept)))
+    assert compared("org/base", "org/child", SEEDED).verdict.code is Code.PART

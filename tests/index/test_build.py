@@ -49,6 +49,10 @@ def catalogue(signatures, tmp_path, monkeypatch):
     return index
 
 
+def signatures_of(catalogue):
+    return list((catalogue.folder / "signatures").rglob("*.safetensors"))
+
+
 def left(catalogue):
     return [(entry.model, entry.commit[:7]) for entry in sorted(catalogue.entries())]
 
@@ -70,7 +74,7 @@ EVERYTHING = [("./base", ""), ("org/model", "0123abc"), ("org/model", "4567def")
 def test_the_models_that_are_named_are_gone_with_their_signatures_and_no_others(catalogue, models, gone):
     remove(models, catalogue)
     assert left(catalogue) == [one for one in EVERYTHING if one not in gone]
-    assert len(list((catalogue.folder / "signatures").rglob("*.safetensors"))) == len(EVERYTHING) - len(gone)
+    assert len(signatures_of(catalogue)) == len(EVERYTHING) - len(gone)
     assert all(catalogue.tested(entry) for entry in catalogue.entries())
 
 
@@ -88,7 +92,7 @@ def test_where_a_part_of_the_index_is_damaged_nothing_is_removed(catalogue):
     file.write_bytes(b"")
     with pytest.raises(SignatureError, match="is not a file of an index: it ends before line 1 of"):
         remove(["org/model"], catalogue)
-    assert len(list((catalogue.folder / "signatures").rglob("*.safetensors"))) == len(EVERYTHING)
+    assert len(signatures_of(catalogue)) == len(EVERYTHING)
 
 
 def test_an_index_that_is_not_there_is_an_error_and_is_not_made(tmp_path):
@@ -98,7 +102,7 @@ def test_an_index_that_is_not_there_is_an_error_and_is_not_made(tmp_path):
 
 
 def test_a_model_without_a_signature_here_is_removed(catalogue):
-    for file in (catalogue.folder / "signatures").rglob("*.safetensors"):
+    for file in signatures_of(catalogue):
         file.unlink()
     remove(["org/model"], catalogue)
     assert left(catalogue) == [EVERYTHING[0], EVERYTHING[3]]

@@ -14,23 +14,16 @@ def model(*parts):
     return vector / np.linalg.norm(vector, axis=(1, 2), keepdims=True)
 
 
-BASE = (0, 1.0)
-
-A, B = (1, 0.1), (2, 0.1)
+BASE, A, B = (0, 1.0), (1, 0.1), (2, 0.1)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5, 1.0])
-def test_a_merge_of_two_is_found_with_its_parents(share):
+@pytest.mark.parametrize(("share", "parents"), [(0.3, (1, 2)), (0.5, (1, 2)), (1.0, (1, 2)), (0.3, (1, 2, 3))])
+def test_a_merge_is_found_with_its_parents(share, parents):
     """At 1.0 both differences are added in full, and the four models are the corners of a square."""
-    merged = model(BASE, (1, 0.1 * share), (2, 0.1 * share))
-    found = merges(products([model(BASE), model(BASE, A), model(BASE, B), merged, model(BASE, (5, 0.1))]))
-    assert (found[0].model, found[0].parents) == (3, (1, 2))
-
-
-def test_a_merge_of_three_has_three_parents():
-    merged = model(BASE, (1, 0.03), (2, 0.03), (3, 0.03))
-    found = merges(products([model(BASE), model(BASE, A), model(BASE, B), model(BASE, (3, 0.1)), merged]))
-    assert (found[0].model, found[0].parents) == (4, (1, 2, 3))
+    given = [(number, 0.1) for number in parents]
+    merged = model(BASE, *((number, share * size) for number, size in given))
+    (found, *_) = merges(products([model(BASE), *(model(BASE, one) for one in given), merged, model(BASE, (5, 0.1))]))
+    assert (found.model, found.parents) == (len(given) + 1, parents)
 
 
 @pytest.mark.parametrize("further", [0.05, 0.1, 0.15])
@@ -46,7 +39,7 @@ BY_HAND = np.array([[0, 5, 11, 8], [5, 0, 12, 9], [11, 12, 0, 5], [8, 9, 5, 0]],
 def test_a_tree_computed_by_hand_is_found_with_its_lengths():
     links = joined(BY_HAND)
     (one,), (other,) = links[0], links[2]
-    assert (links[0], links[1], links[2], links[3]) == ({one: 2}, {one: 3}, {other: 4}, {other: 1})
+    assert [links[number] for number in range(4)] == [{one: 2}, {one: 3}, {other: 4}, {other: 1}]
     assert links[one][other] == links[other][one] == 5
     assert nearest(links, one, other, 4) == 2
 

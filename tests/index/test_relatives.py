@@ -51,10 +51,7 @@ def test_a_declared_name_is_joined_to_the_folder_of_that_name_only_where_the_wei
 CHAIN = {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0, 3: 2.0}, 2: {1: 1.0}, 3: {1: 2.0}}
 
 
-def test_the_root_is_the_model_that_others_declare():
+def test_the_root_is_declared_by_others_and_claims_direct_the_edges_they_lead_along():
     assert relatives.root_of(CHAIN, [(0, 2), (0, 1)], 4) == 0
     assert list(relatives.oriented(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
-
-
-def test_a_claim_gives_direction_to_the_edges_it_leads_along_and_to_no_others():
     assert [crossed(CHAIN, [(0, 2)], edge) for edge in ((0, 1), (1, 2), (1, 3), (2, 1))] == [True, True, False, False]

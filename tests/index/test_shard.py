@@ -32,6 +32,11 @@ def test_what_was_written_is_read_back_whole_and_row_by_row(tmp_path):
     assert [one.model for one in shard.entries([8000, 0])] == ["org/model-8000", "org/model-0000"]
 
 
+@pytest.fixture
+def three(tmp_path):
+    return Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
+
+
 def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     one = Shard.open(write(tmp_path, "a", entries(3)[::-1], KEYS[:3]))
     other = Shard.open(write(tmp_path, "b", entries(2), KEYS[3:5]))
@@ -40,15 +45,6 @@ def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     read, models, keys = joined([one, other, gone])
     assert (read, models) == ([one, other], entries(3))
     assert np.array_equal(keys, KEYS[[3, 4, 0]])
-
-
-def test_a_shard_that_is_joined_meanwhile_is_gone(tmp_path):
-    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-    shard.remove()
-    assert list(tmp_path.iterdir()) == []
-    for read in (lambda: Shard.open(shard.file), shard.entries, shard.keys):
-        with pytest.raises(ShardGoneError, match="is gone; run again"):
-            read()
 
 
 def refused(read):
@@ -110,12 +106,6 @@ def test_keys_that_are_none_are_one_line(tmp_path, case):
     assert why in refused(lambda: Shard.open(tmp_path / "a.safetensors"))
 
 
-def test_more_rows_than_an_index_may_have_are_one_line(tmp_path, monkeypatch):
-    file = write(tmp_path, "a", entries(3), KEYS[:3])
-    monkeypatch.setattr(module, "MOST_ROWS", 2)
-    assert "its keys are U8 of [3, 256], not U8 of at most [2, 256]" in refused(lambda: Shard.open(file))
-
-
 def line(**changes):
     return json.dumps(LINE | changes).encode() + b"\n"
 
@@ -147,17 +137,23 @@ HOSTILE_LINES = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_LINES)
-def test_lines_that_are_no_models_are_one_line(tmp_path, case):
+def test_lines_that_are_no_models_are_one_line(three, case):
     content, why = HOSTILE_LINES[case]
-    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-    shard.models.write_bytes(content)
-    assert why in refused(shard.entries)
+    three.models.write_bytes(content)
+    assert why in refused(three.entries)
 
 
-def test_a_file_that_changes_while_it_is_read_is_one_line(tmp_path):
-    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-    shard.file.write_bytes(shard.file.read_bytes()[:-1])
-    assert "the file changed after its header was read" in refused(shard.keys)
+def test_what_grew_too_large_or_changes_or_goes_while_it_is_read_is_one_line(three, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "MOST_ROWS", 2)
+        assert "its keys are U8 of [3, 256], not U8 of at most [2, 256]" in refused(lambda: Shard.open(three.file))
+    three.file.write_bytes(three.file.read_bytes()[:-1])
+    assert "the file changed after its header was read" in refused(three.keys)
+    three.remove()
+    assert list(tmp_path.iterdir()) == []
+    for read in (lambda: Shard.open(three.file), three.entries, three.keys):
+        with pytest.raises(ShardGoneError, match="is gone; run again"):
+            read()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such files there")

@@ -26,12 +26,16 @@ def few(signatures):
     return [replace(signatures["acme/llama-base"], model=f"org/model-{number}") for number in range(4)]
 
 
-@pytest.fixture
-def filled(few, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    for signature in few:
+def adding(folder, signatures):
+    catalogue = Catalogue(folder)
+    for signature in signatures:
         catalogue.add(signature)
     return catalogue
+
+
+@pytest.fixture
+def filled(few, tmp_path):
+    return adding(tmp_path, few)
 
 
 def named(catalogue):
@@ -93,9 +97,7 @@ def test_who_is_killed_between_two_files_leaves_no_key_without_its_model_and_sig
 
 def test_many_files_are_joined_and_hold_the_same(few, tmp_path, monkeypatch):
     monkeypatch.setattr(store, "MANY", 2)
-    catalogue = Catalogue(tmp_path)
-    for signature in few:
-        catalogue.add(signature)
+    catalogue = adding(tmp_path, few)
     assert named(catalogue) == [signature.model for signature in few]
     assert len(catalogue.shards()) < 3
     catalogue.compact()
@@ -106,10 +108,7 @@ def test_many_files_are_joined_and_hold_the_same(few, tmp_path, monkeypatch):
 
 def test_indexes_joined_in_any_order_are_equal_to_the_byte(few, tmp_path):
     for name, order in (("one", few), ("other", reversed(few))):
-        catalogue = Catalogue(tmp_path / name)
-        for signature in order:
-            catalogue.add(signature)
-        catalogue.compact()
+        adding(tmp_path / name, order).compact()
     assert content(tmp_path / "one") == content(tmp_path / "other")
 
 
@@ -131,20 +130,16 @@ def test_two_writers_lose_nothing(few, tmp_path):
     assert named(Catalogue(tmp_path)) == sorted(f"org/model-{number}" for number in range(20))
 
 
-def test_a_damaged_shard_is_an_error_and_nothing_is_joined_to_it_or_lost(filled, tmp_path):
+def test_a_damaged_shard_or_one_of_an_earlier_form_is_an_error_and_nothing_is_lost(filled, tmp_path):
     (tmp_path / "keys" / "bad.safetensors").write_bytes(b"x" * 1000)
     before = content(tmp_path)
     for read in (filled.entries, filled.compact):
         with pytest.raises(SignatureError, match=r"bad.safetensors is not a file of an index: .*; remove it and add"):
             read()
     assert content(tmp_path) == before
-
-
-def test_an_index_in_parquet_is_told_to_be_of_an_earlier_form(tmp_path):
-    (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(SignatureError, match=r"a.parquet is of an earlier hf-lineage; remove it and add the models"):
-        Catalogue(tmp_path).entries()
+        filled.entries()
 
 
 @pytest.mark.parametrize("name", ["./" + "a" * 5000, "./a\nb", "./\udc80", ""])

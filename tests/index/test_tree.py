@@ -37,16 +37,13 @@ def edges(tree, *marks):
     return {(edge.parent, edge.child) for edge in tree.edges if not marks or edge.mark in marks}
 
 
-def test_the_true_tree_is_drawn(tree):
+def test_the_true_tree_is_drawn_with_those_who_are_alone_and_false_claims(tree):
     expected = {(BASE, child) for child in CHILDREN} | {("acme/gpt2-base", "fern/gpt2-finetune-a")}
     merged = {(f"fern/llama-finetune-{one}", "fern/llama-merge-a-b") for one in "ab"}
     assert edges(tree, Mark.VERIFIED) == expected | merged
     given = [edge.seen for edge in tree.edges if edge.child == "fern/llama-merge-a-b"]
     assert given == ["a contribution to a merge"] * 2, "signatures alone do not tell how much"
     assert all(edge.directed for edge in tree.edges)
-
-
-def test_those_who_are_no_relatives_are_alone_and_their_claims_contradicted(tree):
     alone = {family[0] for family in tree.families if len(family) == 1}
     liars = {"heron/llama-distilled", "magpie/llama-liar"}
     assert alone == liars | {"magpie/llama-grafted", "otter/llama-independent"}
@@ -54,13 +51,10 @@ def test_those_who_are_no_relatives_are_alone_and_their_claims_contradicted(tree
     assert edges(tree, Mark.IN_PART) == {(BASE, "magpie/llama-grafted")}
 
 
-def test_without_claims_every_edge_is_measured_only_and_has_no_direction(members):
+def test_without_claims_edges_have_no_direction_and_an_absent_base_is_unknown(members):
     some = ("acme/gpt2-base", "fern/gpt2-finetune-a", "otter/llama-independent")
     (edge,) = grow([replace(members[name], claims=()) for name in some], "mlp", QUICK).edges
     assert (edge.mark, edge.directed) == (Mark.MEASURED, False)
-
-
-def test_children_of_a_base_that_is_not_there_come_from_an_unknown_ancestor(members):
     some = [members[name] for name in ("fern/llama-finetune-a", "fern/llama-finetune-b", "fern/llama-lora-merged")]
     tree = grow(some, "mlp", QUICK)
     assert edges(tree, Mark.MEASURED) == {("unknown common ancestor", member.name) for member in some}
