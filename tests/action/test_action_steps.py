@@ -19,7 +19,7 @@ from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from hf_lineage.report.intoto import PREDICATE_TYPE
 from tests import hostile, wheels
-from tests.cli.test_pre_commit import committed
+from tests.cli.test_process import committed
 from tests.github import PYTHON, ROOT, SHELL, action, installed, run_action
 from tests.invoking import environment, lineage
 from tests.models import HIDDEN, VOCABULARY, WEIGHTS, edit_json, family

@@ -12,7 +12,7 @@ import pytest
 from hf_lineage import __version__, action
 from hf_lineage.cli.action_inputs import read_inputs
 from hf_lineage.errors import OptionError
-from tests.cli.test_pre_commit import committed
+from tests.cli.test_process import committed
 from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
 from tests.invoking import environment
