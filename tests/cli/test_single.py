@@ -20,7 +20,7 @@ from hf_lineage.index.tree import Tree
 from tests import hostile
 from tests.pages import HOSTILE
 from tests.report.conftest import checker, window
-from tests.report.trees import tree
+from tests.report.families import tree
 from tests.whole import WAYS, assert_names_are_text, assert_whole
 
 __all__ = ["checker", "window"]

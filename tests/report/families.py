@@ -1,4 +1,4 @@
-"""Reports with more ancestry than one claim, for the tree at the head of a page."""
+"""Claims with a verdict, reports with more ancestry than one claim, and a tree with an edge of every kind."""
 
 from dataclasses import replace
 
@@ -7,7 +7,13 @@ from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.index.tree import UNKNOWN, Edge, Mark, Tree
 from tests.pages import measured, report, row
+
+
+def claimed(verdict, base="org/base", relation="finetune", **more):
+    """A claim of the card with a verdict."""
+    return ClaimResult(Claim(base, relation, ("README.md",)), verdict, **more)
 
 
 def related(base, relation="merge", share=0.97, sources=("README.md",), **numbers):
@@ -53,3 +59,17 @@ def adapters():
 def crowd(model="org/merge"):
     """More bases than are drawn, the last of which is contradicted."""
     return report(*(related(f"org/base-{number}") for number in range(11)), unrelated("free/liar"), model=model)
+
+
+def tree(base="org/base", child="org/child"):
+    """A family with an unknown ancestor, a merge and a claim that is contradicted."""
+    merge, liar = "org/merge", "org/liar"
+    edges = (
+        Edge(UNKNOWN, base, Mark.MEASURED, 0.01, directed=False),
+        Edge(UNKNOWN, child, Mark.MEASURED, 0.02, directed=False, seen="pruned (50% of the weights set to zero)"),
+        Edge(base, merge, Mark.VERIFIED, 0.01, relation="merge"),
+        Edge(child, merge, Mark.VERIFIED, 0.01, relation="merge"),
+        Edge(base, liar, Mark.CONTRADICTED, relation=child),
+        Edge("gone/base", liar, Mark.DECLARED),
+    )
+    return Tree("mlp", (base, child, merge, liar), ((liar,), (UNKNOWN, base, child, merge)), edges, 6, 0.001)

@@ -12,7 +12,7 @@ from hf_lineage.report import FORMATS
 from hf_lineage.report.family import FIRST, LETTERS, MARKS, MOST, Node, besides, family_of, figure, picture, rows
 from tests.pages import report
 from tests.report import families
-from tests.report.trees import tree
+from tests.report.families import tree
 from tests.whole import assert_names_are_text
 
 LONG = "Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4"
