@@ -1,7 +1,5 @@
 """The sketch next to the exact method: how much faster, and how far off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchmarks import tasks

@@ -1,7 +1,5 @@
 """Extraction next to what it cannot do without: reading the weights, and the arithmetic of the sketch."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A GPU next to what it cannot do without, and next to the CPU of the same machine."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 

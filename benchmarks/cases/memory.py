@@ -1,7 +1,5 @@
 """Memory: what extraction and exact comparison add to the process at their peak."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchmarks import tasks

@@ -1,7 +1,5 @@
 """Mixtures: time and memory of VERIFIED and UNRELATED for models of experts in the shapes of three that are public."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchmarks.cases.bench import Bench, in_turn, median

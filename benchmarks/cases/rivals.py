@@ -1,7 +1,5 @@
 """Rival tools on the same two folders: whole commands, each in a cold process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Start-up: what it takes until the command does something, and whole checks of small models."""
 
-from __future__ import annotations
-
 import shutil
 import statistics
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Comparing two stored signatures: the whole command, and its permutation test alone."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 

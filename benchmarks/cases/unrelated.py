@@ -1,7 +1,5 @@
 """Unrelated: what an answer of UNRELATED takes beside VERIFIED by all layers, and beside a rival; whole commands."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import statistics

@@ -22,12 +22,12 @@ from benchmarks.paper.__main__ import reproduced
 from benchmarks.paper.experiment import Bench, ClaimError, Experiment, Results, Row, file_name
 from benchmarks.paper.items import found, jacobians, ours_adapters, ours_frames
 from benchmarks.paper.items import ours_rivals as item
+from benchmarks.paper.items.pairing import trace_scores
 from benchmarks.paper.parts import adapters, baselines, folders, hiding, laundering, models, scores, verdicts
 from benchmarks.paper.parts.cache import Cache, key
 from benchmarks.paper.parts.coupling import pairing
 from benchmarks.paper.parts.examples import HUB
 from benchmarks.paper.parts.language import documentation
-from benchmarks.paper.parts.pairing import trace_scores
 from benchmarks.paper.parts.scores import paired
 from benchmarks.paper.parts.verdicts import DISTILLED, INDEPENDENT, OWN_TERMS, RELATED, RIGHT, UNDECIDED, WRONG, Said
 from benchmarks.rivals import RIVALS

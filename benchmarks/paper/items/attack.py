@@ -1,7 +1,5 @@
 """`tab:attack-pareto`: an owner of the weights lowers the score by gradient descent, as far as utility allows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,7 +47,7 @@ def front(bench: Bench) -> dict[str, float]:
     held_out = plan.task.data(1000, stream=1)
 
     def trained() -> dict[str, Tensor]:
-        return dict(train(initial(plan.shape, [1, 2]), inputs, targets, Schedule(plan.epochs), [1, 2]).weights)
+        return dict(train(initial(plan.shape, [1, 2]), (inputs, targets), Schedule(plan.epochs), [1, 2]).weights)
 
     reference, stranger = Networks(plan.shape, bench.cache.kept("attack", [VERSION, plan], trained))
     seen = signature(reference.blocks)

@@ -1,7 +1,5 @@
 """`tab:baselines`, `tab:laundering` and `tab:laundering-gapz`, GPT-2: rivals on 45 pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim

@@ -1,7 +1,5 @@
 """`tab:gpt2-survival` and `fig:gpt2-benchmark`: what is left of the score of GPT-2 models after training and edits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`fig:mechanism-triad`: do updates that belong together make the trace? Gradients watched, shuffled, and replaced."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """`tab:init-ablation`: blocks of deep residual MLPs find their partners after training, however they began."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

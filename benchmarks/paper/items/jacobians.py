@@ -1,7 +1,5 @@
 """`tab:jacobian-orthogonality`: trained blocks are further from isometry than random ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`tab:laundering` and `tab:laundering-gapz`, the MLP rows: descendants disguised without a change of function."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -74,7 +72,7 @@ def disguises(family: Family, suspect: Networks, inputs: torch.Tensor, related: 
         return dict.fromkeys(GAP_Z, suspect)
     found = {name: laundered(suspect, name, seed, inputs) for seed, name in enumerate(LAUNDERINGS)}
     return found | {
-        "PDFT": train(found["PD"], *family.task.data(), replace(family.plan.tuning, epochs=5), [family.root])
+        "PDFT": train(found["PD"], family.task.data(), replace(family.plan.tuning, epochs=5), [family.root])
     }
 
 

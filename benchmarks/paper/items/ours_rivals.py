@@ -4,8 +4,6 @@ The models are those of `examples/hub`, six layers of 96 coordinates. They show 
 a tool is right about models that people publish is not to be seen from them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

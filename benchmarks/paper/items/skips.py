@@ -1,7 +1,5 @@
 """`fig:hero` b, and the second experiment of the section on mechanism: the same network with and without its skips."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """`tab:survival` and `fig:hero` c: what is left of the score of 159 pairs of deep residual MLPs."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache

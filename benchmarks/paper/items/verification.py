@@ -1,7 +1,5 @@
 """`app:verification`: conformal p-values beside the library's permutation test, which needs no third model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Deep residual MLPs that learn from pictures, and the pairing experiment: does W_out of a block find its W_in?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +62,7 @@ class Course:
         """Return the trained networks."""
         data = digits().training
         orders = [*self.seeds] * len(self.schemes)
-        return train(self.start(), data.flat, data.targets, self.schedule, orders, step, entropy)
+        return train(self.start(), (data.flat, data.targets), self.schedule, orders, step, entropy)
 
     def trained(self, cache: Cache) -> Networks:
         """Return the trained networks, trained now or before."""

@@ -1,7 +1,5 @@
 """Folders of the example Hub as every tool can read them, with a tokenizer, and edits of some of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -3,8 +3,6 @@
 The paper says how many epochs and little else; what was chosen here stands in `Schedule` and `Task`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -78,8 +76,7 @@ def entropy(said: Tensor, targets: Tensor) -> Tensor:
 
 def train(
     networks: Networks,
-    inputs: Tensor,
-    targets: Tensor,
+    data: tuple[Tensor, Tensor],
     schedule: Schedule,
     seeds: Sequence[int],
     step: Step | None = None,
@@ -87,8 +84,10 @@ def train(
 ) -> Networks:
     """Return the networks after training, each with an order of the data of its own.
 
-    Targets are common (b, out) or one for each network (n, b, out); an order is fixed by the network's seed alone.
+    Data are inputs (b, in) and targets, common (b, out) or one for each network (n, b, out); an order is fixed by the
+    network's seed alone.
     """
+    inputs, targets = data
     trained = networks.changed(lambda tensor: tensor.detach().clone().requires_grad_())
     method = getattr(torch.optim, schedule.optimizer)
     optimizer = method(list(trained.weights.values()), lr=schedule.rate, weight_decay=schedule.decay, foreach=True)

@@ -1,7 +1,5 @@
 """What tools say of two folders in their own words, and what the words mean by each tool's own documentation."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
