@@ -68,14 +68,11 @@ def _row(bench: Bench, duel: Duel) -> Row:
     taken, last = in_turn(bench, commands, rounds)
     sizes = {name: f"{done.peak / 1e6:.0f} MB" for name, done in last.items()}
     read = "reads every weight of the mlp path" if duel.options else "stops reading when the verdict is clear"
-    return Row(
-        duel.what,
-        target,
-        ratio(taken["theirs"], taken["ours"]),
-        UNIT,
+    note = (
         f"ours {median(taken['ours'])} and {sizes['ours']}, which {read}; "
-        f"{rival.package} {median(taken['theirs'])} and {sizes['theirs']}; medians of {rounds}, caches empty",
+        f"{rival.package} {median(taken['theirs'])} and {sizes['theirs']}; medians of {rounds}, caches empty"
     )
+    return Row(duel.what, target, ratio(taken["theirs"], taken["ours"]), UNIT, note)
 
 
 MOST_OF_RIVAL = {"1.3B": 1.5, "7B": 3.0}
@@ -233,10 +230,5 @@ def stored_rows(bench: Bench) -> Iterator[Row]:
         f"independent ones {OTHERS} files are read in turn; medians of {bench.plan.slow_rounds}",
     )
     test = isolated(tasks.permutation_test, *files, PERMUTATIONS, bench.plan.rounds)
-    yield Row(
-        "of which the permutation test, in process",
-        Target(high=1.0),
-        statistics.median(test),
-        "s",
-        f"both signatures loaded; {bench.medians()}",
-    )
+    note = f"both signatures loaded; {bench.medians()}"
+    yield Row("of which the permutation test, in process", Target(high=1.0), statistics.median(test), "s", note)

@@ -76,13 +76,8 @@ def gpu_rows(bench: Bench) -> Iterator[Row]:
         yield Row(f"extract {model.name}, GPU next to CPU", Target(), seconds[0] / seconds[1], "× faster", note)
         here, there = isolated(tasks.sketch, folder), isolated_on_gpu(tasks.sketch, folder)
         off = float(np.linalg.norm(here - there) / np.linalg.norm(here))
-        yield Row(
-            f"sketch of {model.name}, GPU off CPU",
-            Target(high=ROUNDING),
-            off,
-            "of its norm",
-            "the whole sketch of all layers",
-        )
+        note = "the whole sketch of all layers"
+        yield Row(f"sketch of {model.name}, GPU off CPU", Target(high=ROUNDING), off, "of its norm", note)
 
 
 LAYERS = 2
@@ -130,14 +125,11 @@ def memory_rows(bench: Bench) -> Iterator[Row]:
     """Yield the peak of sketches, whether it depends on the depth, and whether exact mode keeps to its budget."""
     deep, shallow, *pair = memory_models(bench.plan)
     peaks = {model: isolated(tasks.peak_of_extraction, bench.scratch.model(model)) for model in (deep, shallow)}
-    yield Row(
-        "peak memory above imports, extract 7B",
-        Target(high=300.0),
-        peaks[deep] / 1e6,
-        "MB",
+    note = (
         f"{deep.shape.layers} layers, one process; the matrix of a layer that is held as a whole is "
-        f"{deep.shape.mlp_elements / 1e6:.0f} MB of it; no weight is mapped",
+        f"{deep.shape.mlp_elements / 1e6:.0f} MB of it; no weight is mapped"
     )
+    yield Row("peak memory above imports, extract 7B", Target(high=300.0), peaks[deep] / 1e6, "MB", note)
     left = {model: peak - _signature(model) for model, peak in peaks.items()}
     yield Row(
         f"peak memory, extract 7B, {deep.shape.layers} layers next to {shallow.shape.layers}",

@@ -20,15 +20,15 @@ from benchmarks.isolated import ROOT
 from benchmarks.paper import __main__ as command
 from benchmarks.paper.__main__ import reproduced
 from benchmarks.paper.experiment import Bench, ClaimError, Experiment, Results, Row, file_name
-from benchmarks.paper.items import found, jacobians, ours_adapters, ours_frames
+from benchmarks.paper.items import found, gradients, ours_adapters, ours_frames
 from benchmarks.paper.items import ours_rivals as item
 from benchmarks.paper.items.pairing import trace_scores
-from benchmarks.paper.parts import adapters, baselines, folders, hiding, laundering, models, scores, verdicts
+from benchmarks.paper.parts import adapters, baselines, hiding, laundering, models, scores, verdicts
 from benchmarks.paper.parts.cache import Cache, key
-from benchmarks.paper.parts.coupling import pairing
 from benchmarks.paper.parts.examples import HUB
 from benchmarks.paper.parts.language import documentation
 from benchmarks.paper.parts.scores import paired
+from benchmarks.paper.parts.training import pairing
 from benchmarks.paper.parts.verdicts import DISTILLED, INDEPENDENT, OWN_TERMS, RELATED, RIGHT, UNDECIDED, WRONG, Said
 from benchmarks.rivals import RIVALS
 from hf_lineage.claims.sources import read_claims
@@ -303,8 +303,8 @@ def test_identical_partners_find_each_other_and_strangers_do_not():
 
 def test_a_scaled_orthogonal_jacobian_does_not_deviate():
     turned = torch.linalg.qr(torch.randn(6, 6, generator=torch.Generator().manual_seed(0))).Q
-    assert jacobians.deviation(3 * turned - torch.eye(6)) == pytest.approx(0, abs=1e-6)
-    assert jacobians.deviation(torch.diag(torch.tensor([1.0, -1.0]))) == pytest.approx(0.5**0.5)
+    assert gradients.deviation(3 * turned - torch.eye(6)) == pytest.approx(0, abs=1e-6)
+    assert gradients.deviation(torch.diag(torch.tensor([1.0, -1.0]))) == pytest.approx(0.5**0.5)
 
 
 @pytest.mark.parametrize("method", baselines.METHODS.values())
@@ -408,7 +408,7 @@ def test_nothing_is_installed_at_the_smallest_scale(tmp_path):
 def test_its_pairs_are_all_claims_of_the_hub_and_more():
     declared = {
         (f"{folder.parent.name}/{folder.name}", claim.base)
-        for folder in folders.HUB.glob("*/*")
+        for folder in HUB.glob("*/*")
         if (folder / "config.json").exists()
         for claim in read_claims(RepoRef("", folder)).claims
     }

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import search, speed
-from benchmarks.cases import CASES, Bench, gpu
+from benchmarks.cases import CASES, Bench, extraction
 from benchmarks.results import Row, Target
 from benchmarks.scratch import most_at_once, scratch
 from benchmarks.shapes import FULL, QUICK
@@ -155,8 +155,8 @@ def test_relatives_are_among_the_first_ten_of_an_index():
 
 @pytest.mark.long
 def test_without_a_gpu_a_row_says_that_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu, "SIZES", ("1.3B",))
+    monkeypatch.setattr(extraction, "SIZES", ("1.3B",))
     with scratch(tmp_path) as place:
         place.write(CASES["gpu"].models(QUICK))
-        rows = [(row.measured, row.note) for row in gpu.rows(Bench(QUICK, place, None))]
+        rows = [(row.measured, row.note) for row in extraction.gpu_rows(Bench(QUICK, place, None))]
     assert rows == [(None, "not measured: no GPU here")]

@@ -10,8 +10,8 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim
-from benchmarks.paper.parts.coupling import pairing
 from benchmarks.paper.parts.plots import matrix, panels
+from benchmarks.paper.parts.training import pairing
 from benchmarks.paper.parts.vision import bottleneck, vit
 from hf_lineage import inspect
 from hf_lineage.architecture.registry import factorizations, slots

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim
-from benchmarks.paper.parts.folders import folder
 from benchmarks.paper.parts.rated import SHARED
 from benchmarks.paper.parts.verdicts import (
     DISTILLED,
@@ -24,6 +23,7 @@ from benchmarks.paper.parts.verdicts import (
     WRONG,
     Said,
     Tool,
+    folder,
     ours,
     printed,
 )
