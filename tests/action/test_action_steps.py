@@ -118,7 +118,7 @@ def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
     assert [line for line in lines if " " in line] == [f"{digest}  {WEIGHTS}"], "it passes over lines without a space"
 
 
-def test_a_false_claim_fails_with_the_exit_code_of_the_check_and_is_an_alert_at_its_line(liar):
+def test_a_false_claim_fails_with_the_exit_code_and_is_an_alert_at_its_line(liar):
     room, ran = liar
     report = replace(checked("magpie/llama-liar"), model="./magpie/llama-liar")
     (folder,) = room.glob("hf-lineage-*")

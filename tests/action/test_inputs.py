@@ -293,7 +293,7 @@ def test_every_input_reaches_the_check_as_a_variable_of_its_own():
 
 @pytest.mark.parametrize(("asked", "policy"), [("", ""), ("none", ""), ("ours.yaml", "ours.yaml")])
 @pytest.mark.parametrize(("named", "model"), [("LOCAL_PATH", "./org/model"), ("MODEL", "org/model")])
-def test_model_and_policy_are_those_that_the_workflow_names_and_without_an_event_no_other(named, model, asked, policy):
+def test_model_and_policy_are_those_of_the_workflow_and_without_an_event_no_other(named, model, asked, policy):
     inputs = read_inputs({f"LINEAGE_{named}": "org/model", "LINEAGE_POLICY": asked})
     assert (inputs.model, inputs.policy) == (model, policy)
     options = [word for word in action.arguments(inputs, []) if word.startswith("--policy")]
@@ -452,7 +452,7 @@ class TestCache:
 
 
 @pytest.mark.parametrize("in_the_way", [False, True])
-def test_the_folder_is_annotated_with_what_is_put_out_and_an_error_leaves_the_reports(room, step, in_the_way):
+def test_the_folder_is_annotated_with_what_is_put_out_and_an_error_leaves_reports(room, step, in_the_way):
     model = room / "model"
     shutil.copytree(HUB / "fern/llama-finetune-a", model)
     if in_the_way:

@@ -202,7 +202,7 @@ def test_what_is_no_record_or_does_not_go_with_one_is_an_error(hub, record):
         assert message in lineage("check", *typed).error
 
 
-def test_a_signature_is_called_after_the_model_or_folder_and_one_that_fails_leaves_no_file(hub, tmp_path, monkeypatch):
+def test_a_signature_is_called_after_its_model_and_one_that_fails_leaves_no_file(hub, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert "each once, not nose" in lineage("extract", BASE, "--local-hub", hub, "--paths", "nose").error

@@ -165,7 +165,7 @@ def usages(*words):
 
 
 @pytest.mark.parametrize("name", cli.cli.commands)
-def test_every_command_says_its_exit_codes_and_shows_in_several_ways_how_it_is_called(name, tmp_path, monkeypatch):
+def test_every_command_says_its_exit_codes_and_shows_several_ways_to_call_it(name, tmp_path, monkeypatch):
     (tmp_path / "index").mkdir()
     monkeypatch.chdir(tmp_path)
     assert "Exit codes: 0 " in cli.cli.commands[name].epilog
@@ -175,7 +175,7 @@ def test_every_command_says_its_exit_codes_and_shows_in_several_ways_how_it_is_c
         cli.cli.commands[name].make_context(name, arguments)
 
 
-def test_the_help_of_the_program_and_of_a_command_within_a_command_shows_examples_as_well(tmp_path, monkeypatch):
+def test_the_help_of_the_program_and_of_commands_within_one_shows_examples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("models.txt").touch()  # a list of models, which an example reads
     for command, *arguments in usages():

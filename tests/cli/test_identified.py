@@ -52,7 +52,7 @@ def test_the_nearest_is_the_one_at_the_least_distance_whatever_comes_first(merge
     assert f"Nearest known relative: {sibling.entry.model} (distance 0.203)" in shown
 
 
-def test_nothing_found_is_told_with_the_size_of_the_index_and_what_was_not_searched_is_counted(merge):
+def test_nothing_found_is_told_with_the_size_of_the_index_and_what_was_not_searched(merge):
     nobody = {"related": (), "ancestor": None}
     assert told(replace(merge, **nobody, others=())).endswith(
         "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is similar. A model "
@@ -125,7 +125,7 @@ def test_nobody_is_told_to_have_trained_on_a_base_of_a_weak_trace_or_without_a_t
     assert untestable == "org/x (a/b) it has no weights No known model was tested"
 
 
-def test_who_was_not_tested_is_named_up_to_five_and_then_counted_and_stays_in_its_line():
+def test_who_was_not_tested_is_named_up_to_five_then_counted_and_stays_in_line():
     one, seven, hostile = (Group(entry("a"), tuple(map(entry, near))) for near in (["a/b"], "1234567", [HOSTILE]))
     assert untested(Group(entry("a"), ())) == ""
     assert untested(one) == "a/b is near it by its keys, and was not tested"

@@ -64,7 +64,7 @@ def test_a_damaged_file_of_an_index_is_one_line_and_no_verdict_is_lost_to_it(ind
 
 
 @pytest.mark.long
-def test_nothing_is_lost_to_a_signature_that_is_missing_until_the_model_is_added_again(index, tmp_path):
+def test_nothing_is_lost_to_a_missing_signature_until_the_model_is_added_again(index, tmp_path):
     folder = shutil.copytree(index, tmp_path / "index")
     (entry,) = (one for one in Catalogue(folder).entries() if one.model == "fern/llama-finetune-b")
     Catalogue(folder).signature_path(entry).unlink()
@@ -199,7 +199,7 @@ SENTENCE = (
 
 
 @pytest.mark.long
-def test_a_blend_has_the_same_numbers_by_python_by_an_index_and_by_bases_that_are_named(tmp_path):
+def test_a_blend_has_the_same_numbers_by_python_by_an_index_and_by_named_bases(tmp_path):
     catalogue = Catalogue(tmp_path / "index")
     for name in (BASE, A, B):
         shutil.copytree(EXAMPLES / name, tmp_path / name)

@@ -185,7 +185,7 @@ def test_who_asked_for_no_report_needs_no_standard_output(hub):
     assert shell('"$@" >&-', "check", hub / "fern/child", "--local-hub", hub, "--quiet").code == 0
 
 
-def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_stream(hub, tmp_path):
+def test_what_is_printed_never_lands_in_a_file_with_the_number_of_a_closed_stream(hub, tmp_path):
     arguments = ["check", hub / "fern/child", "--local-hub", hub, "--seed", "0"]
     assert lineage(*arguments, "-o", tmp_path / "expected").code == 0
     assert shell('"$@" >&- 2>&- <&-', *arguments, "-o", tmp_path / "report").code == 0

@@ -167,9 +167,7 @@ ZERO = "Only 0 of 2 layers hold weights that are not zero"
         ("acme/base", 0.0, "0%", ZERO),
     ],
 )
-def test_weights_that_are_zero_not_finite_or_leave_float32_in_products_are_inconclusive(
-    hub, side, value, inherited, message
-):
+def test_weights_that_are_zero_not_finite_or_leave_float32_are_inconclusive(hub, side, value, inherited, message):
     spoil(hub / side, lambda all_of_it: [one.fill_(value) for name, one in all_of_it.items() if "_proj" in name])
     outcome = check(hub)
     assert (outcome.code, message in outcome.sentences) == (3, True)

@@ -34,7 +34,7 @@ INSPECTION = Inspection(
 )  # fmt: skip
 
 
-def test_what_was_read_of_which_model_and_each_path_and_layer_with_its_pairing_or_a_reason():
+def test_what_was_read_and_each_path_and_layer_with_its_pairing_or_a_reason():
     text = inspection_text(INSPECTION)
     assert " ".join(text.partition("Path")[0].split()) == (
         "org/model: LlamaForCausalLM, factorization llama, 5 layers, width 32, 4 heads; branches take 25% of 3.0 MB"
@@ -67,7 +67,7 @@ def test_json_has_the_whole_matrix_and_the_reasons():
     assert found.keys() == set(Inspection.__dataclass_fields__)
 
 
-def test_the_registry_is_listed_whole_and_a_class_as_its_file_has_it_without_defaults():
+def test_the_registry_is_listed_whole_and_a_class_as_its_file_without_defaults():
     text = registry_text(None)
     assert max(map(len, text.splitlines())) <= 80
     words = [tuple(re.findall(r"[^\s:,]+", line)) for line in text.replace("\n  ", " ").splitlines()]
@@ -143,7 +143,7 @@ def test_every_model_stands_below_the_one_it_comes_from_and_programs_get_every_e
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_hostile_name_does_not_leave_its_place_and_a_tree_of_nothing_can_be_written(form):
+def test_a_hostile_name_stays_in_its_place_and_a_tree_of_nothing_can_be_written(form):
     shown = FORMATS[form](tree(HOSTILE, HOSTILE[::-1]))
     assert "\x1b" not in shown
     assert "\u202e" not in shown

@@ -85,7 +85,7 @@ def names(*rows):
     return [one.claim.base for one in ancestors(pages.report(*rows))]
 
 
-def test_the_nearest_is_the_first_the_base_of_a_merge_the_last_and_each_is_named_once():
+def test_the_nearest_is_first_the_base_of_a_merge_last_and_each_named_once():
     assert names(near("org/far", 0.6), near("org/near", 0.99), near("org/part", 0.3)) == ["org/near", "org/far"]
     base = Parent(method="ties", declared={}, shares={}, is_base=True)
     assert names(near("org/base", 0.99, parent=base), near("org/parent", 0.7)) == ["org/parent", "org/base"]

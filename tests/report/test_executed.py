@@ -110,7 +110,7 @@ def test_a_policy_may_ask_for_it():
         assert (one.status, one.rows[0].unmet) == ((3, (f"the policy asks for {unmet}",)) if unmet else (0, ()))
 
 
-def test_of_models_without_common_ancestry_nothing_says_that_training_made_the_difference():
+def test_of_models_without_ancestry_nothing_says_that_training_made_the_difference():
     one = row("org/base", mlp=measured())
     strict = replace(HOLDS, beyond=WRONG[1:2])
 
@@ -149,7 +149,7 @@ def judged(reason=WHY, today=TODAY, **more):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_report_tells_the_verdict_the_reason_and_the_day_also_when_that_is_past(form):
+def test_every_report_tells_verdict_reason_and_day_also_when_that_is_past(form):
     text = " ".join(FORMATS[form](judged(), False).split())
     assert all(word in text for word in ("UNRELATED", WHY, "2027")), text
     expired = judged(today=datetime.date(2027, 4, 1))

@@ -20,7 +20,7 @@ def lines(made):
     return [(edge.parent, edge.child, edge.mark.value, edge.seen) for edge in family_of(made).edges]
 
 
-def test_every_parent_of_a_merge_is_marked_for_what_the_weights_say_and_with_its_share():
+def test_every_parent_of_a_merge_is_marked_for_what_weights_say_with_its_share():
     assert lines(families.merge()) == [
         ("org/one", "org/merge", "verified", "70% of the merge"),
         ("org/two", "org/merge", "verified", "30% of the merge"),
@@ -49,7 +49,7 @@ def test_a_relative_from_an_index_and_each_adapter_have_a_line_of_their_own():
     assert words == ["", "verified, 97% inherited", "contradicted"]
 
 
-def test_of_many_bases_those_that_the_weights_contradict_are_drawn_and_the_others_counted():
+def test_of_many_bases_those_that_weights_contradict_are_drawn_others_counted():
     drawn = family_of(families.crowd())
     assert [node.name for node in drawn.nodes][-2:] == ["free/liar", "org/merge"]
     assert (len(drawn.nodes), drawn.left_out) == (MOST + 1, 4)

@@ -77,7 +77,7 @@ def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
             assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
 
 
-def test_what_was_found_stands_before_notes_and_what_explaining_adds_where_nothing_is_shorter():
+def test_what_was_found_stands_before_notes_or_what_explaining_adds_if_alone():
     *_, found, note = reasons(report(replace(ONE, unmet=("too little",), notes=("a note",))))
     assert (found, note) == ("org/base: too little", "a note")
     assert list(state_all(report(ONE))) == ["org/base: All 6 layers come from it"]
@@ -99,7 +99,7 @@ def sentences(claim):
         ([0, 0, 0], 32, "None of the 3 layers that were read, of 32, comes from it by more than half"),
     ],
 )
-def test_layers_are_counted_and_named_and_nothing_is_said_of_those_that_were_not_read(shares, of, said):
+def test_layers_are_counted_and_named_and_nothing_is_said_of_unread_ones(shares, of, said):
     early = {"analyses": 3, "layers": ((0, 9, 31),) * 2} if of else {}
     evidence = measured(3, 3, **early)
     evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array(shares, dtype=float)))

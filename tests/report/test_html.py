@@ -191,7 +191,7 @@ def shown(*rows, **settings):
     return {tile.name: (tile.figure, tile.meaning) for tile in tiles(report(*rows, **settings), rows[0])}
 
 
-def test_tiles_are_of_the_path_that_decided_and_layers_out_of_all_where_more_could_be_read():
+def test_tiles_are_of_the_path_that_decided_and_layers_out_of_all_if_unread():
     found = shown(row(mlp=measured(p=0.9, score=0.0), value_output=measured(score=0.8)))
     assert found["Score"][0] == "0.800"
     assert "Compared along the path value_output" in found["Layers"][1]
@@ -321,7 +321,7 @@ def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker
     assert_whole(window, pages[name], checker, width, scheme)
 
 
-def test_five_claims_are_reached_by_the_keyboard_unfolded_by_links_and_take_little_room(window, pages):
+def test_five_claims_are_reached_by_keyboard_unfolded_by_links_and_take_little_room(window, pages):
     window.open(pages["five-claims"], 1280)
     assert window.run("return document.documentElement.scrollHeight") < 3000, "one below the other they took 11,864"
     for _ in range(7):

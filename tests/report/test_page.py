@@ -95,7 +95,7 @@ def mark(picture):
     return float(re.search(rf'd="M(\S+) {BOTTOM}V{TOP}" class="mark"', picture)[1])
 
 
-def test_bars_are_as_high_as_they_are_frequent_and_a_score_far_off_stands_behind_a_break():
+def test_bars_are_as_high_as_frequent_and_a_score_far_off_is_behind_a_break():
     drawn = bars(histogram(null(0.5, [0.1] * 30 + [0.4] * 10 + [0.9] * 20), "a"))
     heights = np.array([height for _, height in drawn])
     assert heights / heights.max() == pytest.approx([1, 1 / 3, 2 / 3], abs=1e-4)
@@ -116,7 +116,7 @@ def test_nothing_is_drawn_outside_the_frame(observed, scores):
 COLUMN = "share(?: pale)?"
 
 
-def test_every_layer_has_a_column_as_high_as_what_it_inherits_pale_where_that_is_half_or_less():
+def test_every_layer_has_a_column_as_high_as_what_it_inherits_pale_up_to_half():
     shares = np.array([1.0, 0.5, 0.0])
     evidence = measured(3, 3)
     picture = inheritance(replace(evidence, inherited=replace(evidence.inherited, by_layer=shares)), 3, "a")

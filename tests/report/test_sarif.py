@@ -116,9 +116,7 @@ def test_every_file_that_says_so_is_named(model):
     assert found == [Place(f"a%20model/{file}", line) for file, line in lines]
 
 
-def test_a_named_base_is_where_it_could_be_declared_and_nothing_of_this_machine_is_in_a_path(
-    model, tmp_path, monkeypatch
-):
+def test_a_named_base_is_where_it_could_be_declared_and_no_path_is_of_this_machine(model, tmp_path, monkeypatch):
     assert places_of(model, "---\nlicense: mit\n---\n", ["org/a"]) == [[Place("a%20model/README.md", None)]]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

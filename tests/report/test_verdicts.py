@@ -19,7 +19,7 @@ from tests.pages import measured, report, row
 from tests.report.families import claimed
 
 
-def test_every_code_has_its_texts_and_a_contradiction_looks_bad_and_what_is_verified_good():
+def test_every_code_has_its_texts_and_what_is_verified_alone_looks_good():
     assert list(texts()) == list(CODES) == list(Code)
     assert {text.tone for text in texts().values()} == set(SIGNS)
     assert all((texts()[code].tone == "good") is (code.word is Word.VERIFIED) for code in Code)

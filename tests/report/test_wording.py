@@ -80,7 +80,7 @@ def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
     ]
 
 
-def test_the_p_of_equal_numbers_is_shown_where_they_decide_and_not_beside_a_path_that_does():
+def test_the_p_of_equal_numbers_is_shown_where_they_decide_and_not_beside_a_path():
     part, unrelated = judged(mlp=evidence(shares=(1.0, 0.0, 0.0, 0.0))), judged(mlp=evidence(score=0.0, p=0.5))
     accepting, equal = Criteria(accept=("part",)), equal_numbers(1.0, tests=2)
     by_path = claimed(judge_equal(equal, part, accepting))
