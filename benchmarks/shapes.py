@@ -241,15 +241,7 @@ SHAPES = {
         published_layers=24,
     ),
     "GPT-2": Shape(
-        6,
-        384,
-        1536,
-        heads=6,
-        groups=6,
-        head_size=64,
-        vocabulary=50257,
-        architecture="GPT2LMHeadModel",
-        dtype="float32",
+        6, 384, 1536, heads=6, groups=6, head_size=64, vocabulary=50257, architecture="GPT2LMHeadModel", dtype="float32"
     ),
 }
 

@@ -41,13 +41,7 @@ def row(bench: Bench, model: Model, device: str, taken: dict[str, Seconds], targ
         f"{duration(extract)} for {shape.layers} layers{written}; reading the bytes {duration(touch)}, "
         f"the operations on float32 in memory {duration(operate)}; {bench.medians()}"
     )
-    return Row(
-        f"extract {model.name}, mlp path, k = {tasks.PROBES}, {device}",
-        target,
-        measured,
-        "× roofline",
-        note,
-    )
+    return Row(f"extract {model.name}, mlp path, k = {tasks.PROBES}, {device}", target, measured, "× roofline", note)
 
 
 SIZES = ("1.3B", "7B", "70B")

@@ -174,7 +174,7 @@ def test_what_is_wrong_is_one_line(online, typed, message):
     assert message in lineage(*shlex.split(typed)).error
 
 
-def test_a_tree_is_drawn_of_models_that_can_be_read_and_others_are_told():
+def test_a_tree_is_drawn_of_what_can_be_read_and_of_others_a_command_is_told():
     shown = lineage("tree", *GPT2, "heron/llama-int8-rounded", *HUB)
     assert shown.code == 0
     assert shown.out.startswith("acme/gpt2-base\n  fern/gpt2-finetune-a\n      verified, declared: finetune, seen: ")
@@ -182,9 +182,6 @@ def test_a_tree_is_drawn_of_models_that_can_be_read_and_others_are_told():
     shown = lineage("tree", "acme/gpt2-base", "acme/none", *HUB)
     assert (shown.code, shown.out.splitlines()[0]) == (2, "acme/gpt2-base")
     assert (shown.err.startswith("acme/none: "), shown.err.count("\n")) == (True, 1)
-
-
-def test_of_an_adapter_the_command_is_told_that_judges_it():
     shown = lineage("tree", "acme/gpt2-base", "fern/llama-lora", *HUB)
     (judging,) = re.findall(r"`hf-lineage ([^`]+)`", shown.err)
     assert (shown.code, "merge" in shown.err) == (2, False)

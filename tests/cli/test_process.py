@@ -244,13 +244,9 @@ def test_what_no_command_has_is_answered_by_what_to_write(typed, message):
     assert lineage(*typed.split()).error == message
 
 
-@pytest.mark.parametrize("typed", ["-v", "-V", "--version"])
-def test_the_version_is_told_however_it_is_asked_for(typed):
-    outcome = lineage(typed)
-    assert (outcome.code, outcome.out, outcome.err) == (0, f"hf-lineage, version {__version__}\n", "")
-
-
-def test_asking_for_completions_is_no_error():
+def test_the_version_is_told_however_it_is_asked_for_and_completions_are_no_error():
+    for typed in ("-v", "-V", "--version"):
+        assert lineage(typed) == Outcome(0, f"hf-lineage, version {__version__}\n", "")
     asked = environment(_HF_LINEAGE_COMPLETE="bash_complete", COMP_WORDS="hf-lineage che", COMP_CWORD="1")
     assert process(env=asked) == Outcome(0, "plain,check\n", "")
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hf_lineage.checking.report import Relative
-from hf_lineage.checking.result import NAMED, ClaimResult
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -24,25 +24,16 @@ def unrelated(base, sources=("README.md",)):
     return row(base, "merge", sources, mlp=measured(score=0.01, p=0.4, share=0.0))
 
 
-def unread(base, sources=("README.md",)):
-    return ClaimResult(Claim(base, "merge", sources), Verdict(Code.NO_WEIGHTS, "no weights"))
-
-
-def gave(base, value):
-    """A parent of a merge, with what it gave."""
-    share = Share(value, value - 0.01, value + 0.01, {}, True)
-    return replace(related(base), parent=Parent(shares={"mlp": share}, remainders={"mlp": 0.0}))
+def unread(base):
+    return claimed(Verdict(Code.NO_WEIGHTS, "no weights"), base, "merge")
 
 
 def merge(model="org/merge"):
-    """Two parents, one that is contradicted and one that could not be read."""
-    rows = (gave("org/one", 0.7), gave("org/two", 0.3), unrelated("free/three"), unread("gone/four"))
-    return report(*rows, model=model)
-
-
-def named():
-    """What nothing declares: whoever ran the check named it."""
-    return report(related("org/one", None, sources=NAMED), unrelated("free/two", NAMED), unread("gone/three", NAMED))
+    """Two parents, with what they gave, one that is contradicted and one that could not be read."""
+    shares = (Share(value, value - 0.01, value + 0.01, {}, True) for value in (0.7, 0.3))
+    one, two = (Parent(shares={"mlp": share}, remainders={"mlp": 0.0}) for share in shares)
+    gave = (replace(related("org/one"), parent=one), replace(related("org/two"), parent=two))
+    return report(*gave, unrelated("free/three"), unread("gone/four"), model=model)
 
 
 def nearer(relative="org/between"):
@@ -54,11 +45,6 @@ def adapters():
     """Two adapters of one repository, on one base."""
     rows = (replace(related("org/base", "adapter"), part="style"), replace(unrelated("org/base"), part="other-style"))
     return report(*rows, model="org/adapters")
-
-
-def crowd(model="org/merge"):
-    """More bases than are drawn, the last of which is contradicted."""
-    return report(*(related(f"org/base-{number}") for number in range(11)), unrelated("free/liar"), model=model)
 
 
 def tree(base="org/base", child="org/child"):

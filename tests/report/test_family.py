@@ -33,7 +33,8 @@ def test_every_parent_of_a_merge_is_marked_for_what_weights_say_with_its_share()
     ]  # fmt: skip
     assert [node.tone for node in bases] == ["good", "good", "bad", "open"]
     assert (model.name, model.words, model.strong) == ("org/merge", "this model", True)
-    undeclared = [mark for _, _, mark, _ in lines(families.named())]
+    named = families.related("org/one", None, sources=NAMED), families.unrelated("free/two", NAMED)
+    undeclared = [mark for _, _, mark, _ in lines(report(*named, families.unread("gone/three")))]
     assert undeclared == ["verified", "no trace", "not judged"], "what nobody declares cannot be contradicted"
 
 
@@ -50,10 +51,12 @@ def test_a_relative_from_an_index_and_each_adapter_have_a_line_of_their_own():
 
 
 def test_of_many_bases_those_that_weights_contradict_are_drawn_others_counted():
-    drawn = family_of(families.crowd())
+    bases = (families.related(f"org/base-{number}") for number in range(11))
+    crowd = report(*bases, families.unrelated("free/liar"), model="org/merge")
+    drawn = family_of(crowd)
     assert [node.name for node in drawn.nodes][-2:] == ["free/liar", "org/merge"]
     assert (len(drawn.nodes), drawn.left_out) == (MOST + 1, 4)
-    assert "4 more are not drawn; the list below has all of them." in figure(families.crowd())
+    assert "4 more are not drawn; the list below has all of them." in figure(crowd)
 
 
 def test_there_is_no_picture_of_one_claim_nor_a_line_from_a_model_to_itself():

@@ -116,7 +116,7 @@ def test_nothing_is_drawn_outside_the_frame(observed, scores):
 COLUMN = "share(?: pale)?"
 
 
-def test_every_layer_has_a_column_as_high_as_what_it_inherits_pale_up_to_half():
+def test_a_layer_has_a_column_as_high_as_what_it_inherits_or_leaves_its_place_empty():
     shares = np.array([1.0, 0.5, 0.0])
     evidence = measured(3, 3)
     picture = inheritance(replace(evidence, inherited=replace(evidence.inherited, by_layer=shares)), 3, "a")
@@ -124,9 +124,6 @@ def test_every_layer_has_a_column_as_high_as_what_it_inherits_pale_up_to_half():
     assert (heights - 1) / (BOTTOM - TOP - 2) == pytest.approx(shares, abs=1e-3)
     assert re.findall('class="(share[^"]*)"', picture) == ["share", "share pale", "share pale"]
     assert "from 0% to 100%; 1 of them come from the base" in picture
-
-
-def test_layers_that_were_not_read_leave_their_place_empty():
     evidence = measured(2, 2, analyses=3, layers=((1, 31), (1, 31)))
     (first, _), (last, _) = bars(inheritance(evidence, 32, "a"), COLUMN)
     assert LEFT < first < LEFT + 2 * (RIGHT - LEFT) / 32
@@ -166,17 +163,14 @@ def test_whatever_the_score_everything_stays_in_the_picture(score):
     assert 5 <= at <= BAR - 5
 
 
-def test_a_laundered_order_is_outlined_where_the_layers_went():
+@pytest.mark.parametrize(("layers", "numbers"), [(12, 144), (13, 0)])
+def test_numbers_are_written_where_there_is_room_and_a_laundered_order_is_outlined(layers, numbers):
+    assert len(re.findall(r'<text [^>]*class="(?:light|dark)"', heat_map(measured(layers, layers), "a"))) == numbers
     evidence = measured()
     turned = np.roll(evidence.comparison.similarity, 2, axis=1)
     pairs = (np.arange(6), (np.arange(6) + 2) % 6)
     drawn = heat_map(replace(evidence, comparison=replace(evidence.comparison, similarity=turned, pairs=pairs)), "a")
     assert "layer 5 of the base, layer 1 of the model: 0.970" in drawn
-
-
-@pytest.mark.parametrize(("layers", "numbers"), [(12, 144), (13, 0)])
-def test_numbers_are_written_where_there_is_room(layers, numbers):
-    assert len(re.findall(r'<text [^>]*class="(?:light|dark)"', heat_map(measured(layers, layers), "a"))) == numbers
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.013, 0.021), (0, 1e-9), (-40, 3e5), (0.97, 0.9701)])

@@ -103,12 +103,9 @@ def places_of(model, card, bases=()):
     return places(check(str(model), bases))
 
 
-def test_each_entry_of_a_list_is_at_its_own(model):
+def test_each_entry_is_at_its_own_line_and_every_file_that_says_so_is_named(model):
     card = "---\ntags: [org/b]\nbase_model:\n- org/a\n- 'org/b'\n---\norg/a\n"
     assert [place.line for (place,) in places_of(model, card)] == [4, 5]
-
-
-def test_every_file_that_says_so_is_named(model):
     edit_json(model / "adapter_config.json", base_model_name_or_path="org/a")
     (model / "mergekit_config.yml").write_text("models:\n- model: org/a+org/lora\n")
     (found,) = places_of(model, CARD)

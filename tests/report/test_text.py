@@ -32,15 +32,12 @@ def test_a_long_name_is_broken_after_a_mark_inside_it_or_within_a_word_without_o
     ]
 
 
-def test_a_table_is_text_in_a_notebook_as_well(monkeypatch):
+def test_a_table_is_text_in_a_notebook_as_well_and_its_cells_no_markup(monkeypatch):
     """There the library that draws it would print it into the cell."""
-    usual = table(("A", "B"), [("x", "y")])
+    usual = table(("A", "B"), [("[red]x[/red]", "y")])
+    assert "[red]x[/red]" in usual
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert table(("A", "B"), [("x", "y")]) == usual
-
-
-def test_a_cell_is_text_and_no_markup_of_the_table():
-    assert "[red]x[/red]" in table(("A", "B"), [("[red]x[/red]", "y")])
+    assert table(("A", "B"), [("[red]x[/red]", "y")]) == usual
 
 
 @cases(80)
