@@ -21,7 +21,7 @@ UNIT = "× faster"
 
 
 class Duel(NamedTuple):
-    """One row: how much faster than a rival two rivals_models of a size have to be compared."""
+    """One row: how much faster than a rival two models of a size have to be compared."""
 
     size: str
     rival: Rival

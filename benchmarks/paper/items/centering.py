@@ -161,7 +161,7 @@ def language(bench: Bench) -> Sequence[Row]:
 
 
 def of_variant(name: str, chosen: Sequence[Pair], scores: Sequence[float]) -> list[Row]:
-    """Return the gpt2 of one variant."""
+    """Return the rows of one variant."""
     related = [score for pair, score in zip(chosen, scores, strict=True) if pair.related]
     unrelated = [score for pair, score in zip(chosen, scores, strict=True) if not pair.related]
     strangers = [score for pair, score in zip(chosen, scores, strict=True) if pair.kind == "independent"]
