@@ -140,7 +140,7 @@ def _beside_rival(command: str, size: str, taken: dict[str, Seconds]) -> Row:
 def _measured(bench: Bench, size: str) -> tuple[dict[str, Seconds], dict[str, Run]]:
     """What each command takes in each round, and its last run; `check` finds the base in a Hub on this disk.
 
-    Three unrelated_models of 7B do not fit into the page cache of most machines, so that each command follows itself.
+    Three models of 7B do not fit into the page cache of most machines, so that each command follows itself.
     """
     base, child, independent = map(bench.scratch.model, bench.plan.model(size).family)
     hub = bench.scratch.folder / f"hub-{size}"
