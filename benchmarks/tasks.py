@@ -140,7 +140,7 @@ def operate(folder: Path) -> Callable[[], None]:
 
 
 def _on_host(read: Sequence[NDArray[np.float32]], probes: NDArray[np.float32], layers: int) -> Callable[[], None]:
-    """Return what does the operations of so many layers, given W_in (h, d), W_outᵀ (h, d), and a gate where there is one."""
+    """Return what does the operations of so many layers, given W_in (h, d), W_outᵀ (h, d), and any gate."""
     from hf_lineage.signature.devices import workers
     from hf_lineage.signature.matrix_product import pieces
 
