@@ -44,7 +44,7 @@ def test_any_text_in_a_table_is_one_cell(left, right):
     assert " ".join(body.split()) == f"<tbody> <tr> {cells} </tr> </tbody> </table>"
 
 
-@cases(500)
+@cases(300)
 @given(st.tuples(st.sampled_from(BEGINNINGS), ANY_TEXT).map("".join) | ANY_TEXT)
 def test_any_text_is_one_paragraph_of_what_is_printed(text):
     around = (("", ""), ("Above\n\n", "\n\nBelow"), ("| a |\n| --- |\n| b |\n\n", ""), ("- a\n\n# b\n\n", "\n\n---"))
