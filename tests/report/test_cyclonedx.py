@@ -87,6 +87,8 @@ def names(*rows):
 
 def test_the_nearest_is_first_the_base_of_a_merge_last_and_each_named_once():
     assert names(near("org/far", 0.6), near("org/near", 0.99), near("org/part", 0.3)) == ["org/near", "org/far"]
+    model = json.loads(rendered(pages.report(near("org/far", 0.6), near("org/near", 0.99))))["metadata"]["component"]
+    assert [one["name"] for one in model["pedigree"]["ancestors"]] == ["near", "far"]
     base = Parent(method="ties", declared={}, shares={}, is_base=True)
     assert names(near("org/base", 0.99, parent=base), near("org/parent", 0.7)) == ["org/parent", "org/base"]
     assert names(near("org/base", 0.9, part="unet"), near("org/base", 0.9, part="text_encoder")) == ["org/base"]
