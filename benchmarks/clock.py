@@ -1,7 +1,5 @@
 """Time and memory: things to be compared are measured in turn, so that what disturbs one disturbs the other."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

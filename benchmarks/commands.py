@@ -1,7 +1,5 @@
 """Commands that are run whole, each in a cold process."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Work in a process of its own, so that no measurement sees the memory, the threads or the imports of another."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pickle

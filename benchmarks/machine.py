@@ -1,7 +1,5 @@
 """The machine that measured, without its name."""
 
-from __future__ import annotations
-
 import os
 import platform
 from importlib.metadata import version

@@ -7,8 +7,6 @@ the coordinate descent of the original ends after one assignment for each layer.
 brought to the one reciprocal rescaling at which it reads and writes with equal norms.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Results: one row for each target, as a table that fits a terminal and as JSON."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The rival tools: each installed from the package index into a virtual environment of its own."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Scratch: a temporary folder of models that are written when they are first needed and gone when the command ends."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sys

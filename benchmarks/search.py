@@ -6,8 +6,6 @@ of every member that have a given cosine with those of the first, and the keys o
 command, on the stored signature of a model of the size of a Llama of 7 billion weights, with five relatives.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -1,9 +1,8 @@
 """Which models are measured: their shapes, named after the sizes they have in public, and how often."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 Tensors = dict[str, tuple[int, ...]]
 
@@ -48,7 +47,7 @@ class Shape:
         layer, rest = (sum(map(math.prod, tensors.values())) for tensors in (self.layer, self.embeddings))
         return ITEM_SIZES[self.dtype] * (layer * self.layers + rest)
 
-    def shrunk(self, by: int) -> Shape:
+    def shrunk(self, by: int) -> Self:
         """Return the same model `by` times narrower."""
         return replace(
             self,
@@ -76,12 +75,12 @@ class Model:
         return f"{self.name}-{self.shape.layers}-layers{'-child' if self.child else ''}"
 
     @property
-    def pair(self) -> tuple[Model, Model]:
+    def pair(self) -> tuple[Self, Self]:
         """It and its child."""
         return self, replace(self, child=True)
 
     @property
-    def family(self) -> tuple[Model, Model, Model]:
+    def family(self) -> tuple[Self, Self, Self]:
         """It, its child, and an independent model of the same shape."""
         return *self.pair, replace(self, name=f"{self.name}-independent", seed=1)
 
@@ -103,7 +102,7 @@ class Plan:
         shape = self.shapes[name]
         return Model(name, replace(shape, layers=layers) if layers else shape)
 
-    def shorter(self, name: str, layers: int) -> Plan:
+    def shorter(self, name: str, layers: int) -> Self:
         """Return the plan with fewer layers in one of its shapes."""
         whole = self.shapes[name]
         fewer = replace(whole, layers=layers, published_layers=whole.published_layers or whole.layers)
@@ -242,15 +241,7 @@ SHAPES = {
         published_layers=24,
     ),
     "GPT-2": Shape(
-        6,
-        384,
-        1536,
-        heads=6,
-        groups=6,
-        head_size=64,
-        vocabulary=50257,
-        architecture="GPT2LMHeadModel",
-        dtype="float32",
+        6, 384, 1536, heads=6, groups=6, head_size=64, vocabulary=50257, architecture="GPT2LMHeadModel", dtype="float32"
     ),
 }
 

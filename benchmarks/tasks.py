@@ -119,17 +119,35 @@ def operate(folder: Path) -> Callable[[], None]:
     the two products alone.
     """
     from hf_lineage.signature.arrays import on_device
-    from hf_lineage.signature.devices import workers
-    from hf_lineage.signature.matrix_product import pieces
 
     checkpoint, layout = _opened(folder)
     width, layers = layout.width, _matrices(layout)
     hidden = math.prod(checkpoint.shapes[layers[0][0]]) // width
     random, device = np.random.default_rng(0), _device()
     up, columns, gate = (random.standard_normal((hidden, width), np.float32) for _ in range(3))
-    down, probes = np.ascontiguousarray(columns.T), random.standard_normal((width, min(PROBES, width)), np.float32)
-    chosen, ones = recipe(PROBES).test_coordinates(width), np.ones(width, np.float32)
+    probes = random.standard_normal((width, min(PROBES, width)), np.float32)
     read = [up, columns, gate] if any(found.slots.get("gate") for found in layout.sets("mlp")[0]) else [up, columns]
+    if device == "cpu":
+        return _on_host(read, probes, len(layers))
+    placed = [on_device(matrix, device) for matrix in (up, np.ascontiguousarray(columns.T), probes)]
+
+    def on_gpu() -> None:
+        for _ in layers:
+            placed[1] @ (placed[0] @ placed[2])
+        _synchronize()
+
+    return on_gpu
+
+
+def _on_host(read: Sequence[NDArray[np.float32]], probes: NDArray[np.float32], layers: int) -> Callable[[], None]:
+    """Return what does the operations of so many layers, given W_in (h, d), W_outᵀ (h, d), and any gate."""
+    from hf_lineage.signature.devices import workers
+    from hf_lineage.signature.matrix_product import pieces
+
+    up, columns, *_ = read
+    hidden, width = up.shape
+    down, ones = np.ascontiguousarray(columns.T), np.ones(width, np.float32)
+    chosen = recipe(PROBES).test_coordinates(width)
     seen, corner = np.empty((hidden, probes.shape[1]), np.float32), np.empty((hidden, len(chosen)), np.float32)
 
     def survey(units: Iterator[slice]) -> None:
@@ -144,22 +162,14 @@ def operate(folder: Path) -> Callable[[], None]:
         for some in rows:
             down[some] @ seen
 
-    def on_host() -> None:
+    def run() -> None:
         with workers() as share:
-            for _ in layers:
+            for _ in range(layers):
                 share(survey, pieces(hidden, 64))
                 share(write, pieces(width, 128))
                 down[chosen] @ corner
 
-    def on_gpu() -> None:
-        for _ in layers:
-            placed[1] @ (placed[0] @ placed[2])
-        _synchronize()
-
-    if device == "cpu":
-        return on_host
-    placed = [on_device(matrix, device) for matrix in (up, down, probes)]
-    return on_gpu
+    return run
 
 
 def peak_of_extraction(folder: Path) -> int:

@@ -1,7 +1,5 @@
 """Checkpoints of random weights and signatures of random numbers, on disk as the real ones are."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from functools import cache
 
 import numpy as np
 
@@ -59,12 +60,25 @@ def report(*rows, model="org/model", commit=None, conflicts=(), options=None):
     return Report(model, commit, rows, conflicts, options or Options())
 
 
-def document(made):
-    """The report for machines, which keeps to its schema."""
+@cache
+def _validator(schema):
     import jsonschema
 
+    read = json.loads(schema.read_text("utf-8"))
+    chosen = jsonschema.validators.validator_for(read)
+    chosen.check_schema(read)
+    return chosen(read)
+
+
+def validate(document, schema=SCHEMA):
+    """Hold a document against a schema, by default that of the report for machines."""
+    _validator(schema).validate(document)
+
+
+def document(made):
+    """The report for machines, which keeps to its schema."""
     told = json.loads(FORMATS["json"](made, False))
-    jsonschema.validate(told, json.loads(SCHEMA.read_text("utf-8")))
+    validate(told)
     return told
 
 

@@ -35,7 +35,7 @@ NOT_RUN = {
     "mkdir ": "the folder is there already",
     "hf upload ": "it needs the network",
     "hf-lineage identify other/model --index org/index": "nobody has uploaded that index",
-    "model_signing ": "it needs a key or an account; tests/report/test_model_signing.py signs and verifies",
+    "model_signing ": "it needs a key or an account; tests/report/test_intoto.py signs and verifies",
     "hf-lineage index build --from models.txt --engine ray": "64 workers of Ray take long; tests/index starts two",
 }
 """How a command begins that is not run here, and why."""

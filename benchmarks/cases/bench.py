@@ -1,7 +1,5 @@
 """Bench: what every case is given."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Executed: what `--run` takes of a 1.3B, where it fits into memory and where layers are read from disk."""
 
-from __future__ import annotations
-
 import math
 import resource
 import time

@@ -1,7 +1,5 @@
 """The paper's GPT-2 benchmark: a pair of models next to Re-Basin with scale."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 from dataclasses import replace

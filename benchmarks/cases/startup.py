@@ -1,7 +1,5 @@
 """Start-up: what it takes until the command does something, and whole checks of small models."""
 
-from __future__ import annotations
-
 import shutil
 import statistics
 from collections.abc import Iterator
@@ -31,21 +29,13 @@ def rows(bench: Bench) -> Iterator[Row]:
     taken = interleaved({name: partial(_run, *command) for name, command in commands.items()}, bench.plan.rounds)
     empty.unlink()
     shutil.rmtree(model)
-    yield Row(
-        "start-up of hf-lineage --help",
-        Target(high=0.4),
-        statistics.median(taken["--help"]),
-        "s",
-        f"whole command, cold process; {bench.medians()}",
-    )
-    yield Row(
-        "start-up of hf-lineage compare",
-        Target(high=0.4),
-        statistics.median(taken["compare"]),
-        "s",
+    note = f"whole command, cold process; {bench.medians()}"
+    yield Row("start-up of hf-lineage --help", Target(high=0.4), statistics.median(taken["--help"]), "s", note)
+    note = (
         "whole command, cold process: it imports what comparing takes, opens an empty file as a signature and fails "
-        f"at its first byte; {bench.medians()}",
+        f"at its first byte; {bench.medians()}"
     )
+    yield Row("start-up of hf-lineage compare", Target(high=0.4), statistics.median(taken["compare"]), "s", note)
     yield Row(
         "start-up to the first byte of weights, check of a local model",
         Target(high=0.4),

@@ -1,7 +1,5 @@
 """Run experiments: `python -m benchmarks.paper tab:survival --scale lite`; without an item it lists them."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time
@@ -23,8 +21,8 @@ INTERRUPTED = 130
 
 @click.command()
 @click.argument("items", nargs=-1, metavar="ITEM...")
-@click.option("--list", "listed", is_flag=True, help="List the items and run none, as without any item.")
-@click.option("--all", "everything", is_flag=True, help="Run every item: ten minutes and more at the scale lite.")
+@click.option("--list", "every", flag_value="list", help="List the items and run none, as without any item.")
+@click.option("--all", "every", flag_value="all", help="Run every item: ten minutes and more at the scale lite.")
 @click.option("--scale", type=click.Choice(SCALES), default="lite", show_default=True)
 @click.option(
     "--scratch", type=click.Path(path_type=Path, file_okay=False), show_default=True,
@@ -34,16 +32,14 @@ INTERRUPTED = 130
 @click.option(
     "--write", is_flag=True, help="Write over the committed results; otherwise they go to the scratch folder."
 )
-def main(
-    items: Sequence[str], listed: bool, everything: bool, scale: str, scratch: Path, output: Path | None, write: bool
-) -> None:
+def main(items: Sequence[str], every: str | None, scale: str, scratch: Path, output: Path | None, write: bool) -> None:
     """Reproduce ITEMS of the paper, named by their labels.
 
     With --write results go to benchmarks/results. A run that is stopped goes on where it was.
     """
     torch.set_num_threads(1)  # torch's sums come out the same however many cores there are
     experiments = found()
-    if listed or not (items or everything):
+    if every == "list" or not (items or every):
         return click.echo(listing(experiments))
     if write and (output or scale == "smoke"):
         raise click.UsageError("--write is for benchmarks/results: leave out --output, and --scale smoke")
@@ -52,7 +48,7 @@ def main(
         raise click.UsageError(f"no item {unknown[0]}; there are {', '.join(sorted(experiments))}")
     folder = output or (RESULTS if write else scratch / "results" / ("smoke" if scale == "smoke" else ""))
     bench = Bench(scale, Cache(scratch, tell), folder / "figures")
-    chosen, failed = list(experiments if everything else items), False
+    chosen, failed = list(experiments if every else items), False
     try:
         for number, item in enumerate(chosen, start=1):
             click.echo(f"{item}, {number} of {len(chosen)}", err=True)

@@ -1,13 +1,11 @@
 """Experiment: a part of one table or figure of the paper, in two sizes, with the claim that it bears out."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from matplotlib.figure import Figure
 
@@ -34,7 +32,7 @@ class Row:
     """A sentence wherever the two differ by more than the noise."""
 
     @classmethod
-    def beside(cls, name: str, paper: float, ours: float, note: str) -> Row:
+    def beside(cls, name: str, paper: float, ours: float, note: str) -> Self:
         """Return a row that has its note where the two figures differ."""
         return cls(name, paper, ours, note if differs(ours, paper) else "")
 
@@ -54,7 +52,7 @@ class Results:
     rows: Sequence[Row]
 
     @classmethod
-    def read(cls, file: Path) -> Results:
+    def read(cls, file: Path) -> Self:
         """Return the results in a file."""
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})

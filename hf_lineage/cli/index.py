@@ -281,12 +281,7 @@ GROWING = with_examples(
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
 @with_options(AUTHORS, INDEX, *settings(*OF_SIGNATURES, paths=FIRST), format_option(*FORMATS), OUTPUT)
 def tree(
-    models: tuple[str, ...],
-    authors: tuple[str, ...],
-    index: str | None,
-    form: str,
-    output: Path | None,
-    **values: Any,
+    models: tuple[str, ...], authors: tuple[str, ...], index: str | None, form: str, output: Path | None, **values: Any
 ) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.cli.single import FORMATS as WRITERS

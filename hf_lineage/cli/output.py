@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.options import (
-    Command,
-    error_values,
-    exit_code_of,
-    format_option,
-    has_separator,
-    writable,
-    write,
-)
+from hf_lineage.cli.options import Command, error_values, exit_code_of, format_option, has_separator, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, format_error, printable
 from hf_lineage.evidence.criteria import FAIL_ON
 from hf_lineage.report import FORMATS, names, renderer, write_report

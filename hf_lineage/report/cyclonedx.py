@@ -6,22 +6,15 @@ The pedigree names only ancestors that the weights confirm; what became of every
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 from json import loads
 from pathlib import PurePath
-from typing import Any
 
 from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType, Pedigree
-from cyclonedx.model.component_evidence import (
-    AnalysisTechnique,
-    ComponentEvidence,
-    Identity,
-    IdentityField,
-    Method,
-)
+from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
 from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.spdx import fixup_id
@@ -49,16 +42,11 @@ def render(report: Report, _explain: bool = False) -> str:
     metadata = BomMetaData(component=model, tools=[], timestamp=moment(report.checked_at))
     metadata.tools.components.add(tool)
     bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.commit},{settings}"))
-    return encode(_ordered(loads(JsonV1Dot6(bom).output_as_string()), ancestors(report)))
-
-
-def _ordered(document: dict[str, Any], rows: Sequence[ClaimResult]) -> dict[str, Any]:
-    """Return the document with its ancestors in the order of their rows, which the library sorts by name."""
-    order = [_reference(_about(row)) for row in rows]
+    document = loads(JsonV1Dot6(bom).output_as_string())
+    order = [_reference(_about(row)) for row in ancestors(report)]  # the library sorts them by name
     pedigree = document["metadata"]["component"].get("pedigree", {})
-    if named := pedigree.get("ancestors"):
-        named.sort(key=lambda component: order.index(component["bom-ref"]))
-    return document
+    pedigree.get("ancestors", []).sort(key=lambda component: order.index(component["bom-ref"]))
+    return encode(document)
 
 
 def _model(report: Report) -> Component:

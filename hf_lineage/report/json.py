@@ -33,25 +33,9 @@ from hf_lineage.report.verdicts import advise, texts
 
 SCHEMA_VERSION = 5
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
-TAKEN = (
-    "alpha",
-    "permutations",
-    "seed",
-    "min_share",
-    "paths",
-    "budget",
-    "strict",
-    "subfolder",
-    "as_class",
-)
+TAKEN = ("alpha", "permutations", "seed", "min_share", "paths", "budget", "strict", "subfolder", "as_class")
 """Options on which verdicts depend; `check --verify` takes them from a report."""
-AGAIN = {
-    "allow_pickle": "--allow-pickle",
-    "run": "--run",
-    "registry": "--as",
-    "nulls": "--null",
-    "file": "--file",
-}
+AGAIN = {"allow_pickle": "--allow-pickle", "run": "--run", "registry": "--as", "nulls": "--null", "file": "--file"}
 """Options that read other files or run something, and how they are typed: whoever verifies has to give them again."""
 OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
 """The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
@@ -160,6 +144,8 @@ def _placed(makers: Sequence[Maker], described: Iterator[tuple[Maker, Finding]])
 
 
 def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
+    """Return a claim, with score, p and inherited share of what decided it: a path, the units, or a trace (p alone)."""
+    best, share = wording.best(row), wording.measured_share(row)
     return {
         "base": row.claim.base,
         "base_commit": row.base_commit,
@@ -171,7 +157,9 @@ def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
         **_outcome(row.verdict.code, advise(report, row)),
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
-        **_decisive(row),
+        "score": best and best.comparison.score,
+        "p_value_adjusted": wording.p_value(row),
+        "inherited": share and _interval(share),
         "layers": row.layers,
         "notes": list(row.notes),
         "base_license": row.licence or None,
@@ -182,16 +170,6 @@ def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
         **_placed(OF_CLAIM, describe_claim(report, row)),
-    }
-
-
-def _decisive(row: ClaimResult) -> dict[str, Any]:
-    """Return score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
-    best, share = wording.best(row), wording.measured_share(row)
-    return {
-        "score": best and best.comparison.score,
-        "p_value_adjusted": wording.p_value(row),
-        "inherited": share and _interval(share),
     }
 
 

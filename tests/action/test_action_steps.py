@@ -1,7 +1,8 @@
-"""The steps of action.yml, run as bash as the runner would: on a true claim, a false one, and a stranger's."""
+"""The steps of action.yml as bash, also in a checkout full of files that Python and pip would run: with real venvs."""
 
 import hashlib
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -10,21 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from hf_lineage.report.intoto import PREDICATE_TYPE
-from tests import hostile
-from tests.github import ROOT, SHELL, action, installed, run_action
-from tests.invoking import lineage
-from tests.models import WEIGHTS, family
+from tests import github, hostile
+from tests.cli.test_process import committed
+from tests.github import PYTHON, ROOT, SHELL, action, installed, run_action
+from tests.invoking import environment, lineage
+from tests.models import HIDDEN, VOCABULARY, WEIGHTS, edit_json, family
 
 HUB = ROOT / "examples" / "hub"
 EVERY = "text, json, markdown, sarif, cyclonedx, intoto"
 SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
 FILES = ["cdx.json", "intoto.json", "json", "md", "predicate.json", "sarif", "sha256", "txt"]
-
-
 SCRIPTS = {step["id"]: step["run"] for step in action()["runs"]["steps"] if "run" in step}
 
 
@@ -52,13 +55,9 @@ def outputs(report, folder):
     verdict = report.rows[0].verdict
     evidence = verdict.evidence[verdict.decisive]
     return {
-        "verdict": verdict.word,
-        "verified": str(verdict.verified).lower(),
-        "code": str(verdict.code),
-        "score": f"{evidence.comparison.score:.4g}",
-        "p-value": f"{evidence.p_value:.4g}",
-        "report-path": str(folder),
-    }
+        "verdict": verdict.word, "verified": str(verdict.verified).lower(), "code": str(verdict.code),
+        "score": f"{evidence.comparison.score:.4g}", "p-value": f"{evidence.p_value:.4g}", "report-path": str(folder),
+    }  # fmt: skip
 
 
 def checked(model):
@@ -72,14 +71,19 @@ def test_every_step_is_bash_without_inputs_that_shellcheck_has_nothing_against(s
     assert (checked.returncode, checked.stdout, "${{" in SCRIPTS[step]) == (0, "", False)
 
 
-def test_a_true_claim_passes_and_every_output_says_so(honest):
+def test_a_true_claim_passes_and_outputs_summary_and_log_say_so(honest):
     room, ran = honest
+    report = checked("fern/llama-finetune-a")
     (folder,) = room.glob("hf-lineage-*")
     assert (ran.code, ran.outputs["verdict"]) == (0, "VERIFIED")
-    assert ran.outputs == outputs(checked("fern/llama-finetune-a"), folder)
+    assert ran.outputs == outputs(report, folder)
     assert sorted(file.name.removeprefix("lineage.") for file in folder.iterdir()) == FILES
     said = "acme/llama-base is VERIFIED inherited (score 0.993, 100%25 inherited, p = 0.003)"
     assert ran.heard == [("notice", "title=Lineage of fern/llama-finetune-a", said)]
+    assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
+    quiet, _, after = ran.log.partition(FORMATS["text"](report, False))
+    assert quiet.startswith("::stop-commands::")
+    assert after.splitlines()[-1].startswith("::notice ")
 
 
 def findings(summary):
@@ -87,15 +91,6 @@ def findings(summary):
     before, made, _ = summary.partition(" Checked on ")
     assert made
     return before
-
-
-def test_the_summary_and_the_log_are_the_reports(honest):
-    _, ran = honest
-    report = checked("fern/llama-finetune-a")
-    assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
-    quiet, _, after = ran.log.partition(FORMATS["text"](report, False))
-    assert quiet.startswith("::stop-commands::")
-    assert after.splitlines()[-1].startswith("::notice ")
 
 
 @pytest.mark.few(1)
@@ -123,7 +118,7 @@ def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
     assert [line for line in lines if " " in line] == [f"{digest}  {WEIGHTS}"], "it passes over lines without a space"
 
 
-def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
+def test_a_false_claim_fails_with_the_exit_code_and_is_an_alert_at_its_line(liar):
     room, ran = liar
     report = replace(checked("magpie/llama-liar"), model="./magpie/llama-liar")
     (folder,) = room.glob("hf-lineage-*")
@@ -133,10 +128,6 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     assert ran.heard == [("error", "title=Lineage of ./magpie/llama-liar", said)]
     assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
     assert sorted(file.name for file in folder.iterdir()) == ["lineage.json", "lineage.md", "lineage.sarif"]
-
-
-def test_the_false_claim_is_an_alert_at_its_line(liar):
-    _, ran = liar
     (result,) = json.loads((ROOT / ran.outputs["report-path"] / "lineage.sarif").read_text())["runs"][0]["results"]
     where = result["locations"][0]["physicalLocation"]
     assert (where["artifactLocation"]["uri"], where["region"]) == ("magpie/llama-liar/README.md", {"startLine": 2})
@@ -180,29 +171,166 @@ def hostile_run(tmp_path_factory, ready):
     return run_action(room, ready, local_path=str(odd), formats=EVERY, fail_on="undecided")
 
 
-class TestHostile:
-    def test_the_runner_hears_one_annotation_and_outputs_hold_what_they_should(self, hostile_run):
-        assert ([name for name, _, _ in hostile_run.heard], hostile_run.code) == (["error"], 3)
-        assert hostile_run.outputs["verdict"] == "UNDECIDED"
-        assert set(hostile_run.steps["check"]) == set(action()["outputs"])
-        assert not hostile.traces("\n".join(hostile_run.steps["check"].values()))
+def test_of_hostile_names_the_runner_hears_one_annotation_and_finds_no_trace(hostile_run):
+    assert ([name for name, _, _ in hostile_run.heard], hostile_run.code) == (["error"], 3)
+    assert hostile_run.outputs["verdict"] == "UNDECIDED"
+    assert set(hostile_run.steps["check"]) == set(action()["outputs"])
+    assert not hostile.traces("\n".join(hostile_run.steps["check"].values()))
+    assert not hostile.traces(hostile_run.summary)
+    assert not [word for word in ("](", "@everyone") if word in hostile_run.summary]
+    assert not hostile.traces(hostile_run.log, hostile.LINES)
+    files = sorted((ROOT / hostile_run.outputs["report-path"]).iterdir())
+    assert [file.name.removeprefix("lineage.") for file in files] == FILES
+    for file in files:
+        patterns = hostile.LINES if file.suffix == ".txt" else hostile.MARKUP + hostile.LINES
+        whole = file.name in ("lineage.json", "lineage.intoto.json", "lineage.predicate.json")  # no name is cut
+        assert not hostile.traces(file.read_text("utf-8"), patterns[: -1 if whole else None]), file
 
-    def test_the_summary_and_the_log_are_only_text(self, hostile_run):
-        assert not hostile.traces(hostile_run.summary)
-        assert not [word for word in ("](", "@everyone") if word in hostile_run.summary]
-        assert not hostile.traces(hostile_run.log, hostile.LINES)
 
-    def test_no_report_has_a_trace_of_it(self, hostile_run):
-        files = sorted((ROOT / hostile_run.outputs["report-path"]).iterdir())
-        assert [file.name.removeprefix("lineage.") for file in files] == FILES
-        for file in files:
-            patterns = hostile.LINES if file.suffix == ".txt" else hostile.MARKUP + hostile.LINES
-            whole = file.name in ("lineage.json", "lineage.intoto.json", "lineage.predicate.json")  # no name is cut
-            traces = hostile.traces(file.read_text("utf-8"), patterns[: -1 if whole else None])
-            assert not traces, file
+def test_a_hostile_branch_is_refused_in_one_line(tmp_path, ready):
+    ran = run_action(tmp_path, ready, model="org/model", revision="main\n::error::<script>\u202e")
+    assert (ran.code, [name for name, _, _ in ran.heard]) == (2, ["error"])
+    assert not hostile.traces(ran.log, hostile.LINES)
+    assert not hostile.traces(ran.summary)
 
-    def test_a_hostile_branch_is_refused_in_one_line(self, tmp_path, ready):
-        ran = run_action(tmp_path, ready, model="org/model", revision="main\n::error::<script>\u202e")
-        assert (ran.code, [name for name, _, _ in ran.heard]) == (2, ["error"])
-        assert not hostile.traces(ran.log, hostile.LINES)
-        assert not hostile.traces(ran.summary)
+
+MODULES = (
+    *("venv", "pip", "ensurepip", "json", "site", "sitecustomize", "usercustomize", "runpy", "hatchling", "setup"),
+    *("subprocess", "hf_lineage", "hf_lineage.action", "hf_lineage.cli", "torch", "numpy", "huggingface_hub", "click"),
+)
+"""What a file of the checkout may be called that an import would rather take."""
+CONFIGURATION = (
+    "[global]\nno-index = false\nindex-url = https://127.0.0.1:1/\nrequire-hashes = true\nprefix = /nowhere\n"
+)
+BUILD = '[build-system]\nrequires = []\nbuild-backend = "venv"\nbackend-path = ["."]\n'
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """The file to which each hostile file writes its name when it is run."""
+    return tmp_path / "ran"
+
+
+@pytest.fixture
+def checkout(tmp_path, ran):
+    """A local hub of an honest model and its base, beside everything that could be run."""
+    folder = family(tmp_path / "checkout")
+    marked = "open({ran!r}, 'a').write({name!r} + '\\n')\n"
+    for module in MODULES:
+        path = module.replace(".", "/")
+        package = [other for other in MODULES if other.startswith(f"{module}.")]
+        file = folder / (f"{path}/__init__.py" if package else f"{path}.py")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(marked.format(ran=str(ran), name=module))
+    (folder / "evil.pth").write_text("import venv\n")
+    (folder / "pyvenv.cfg").write_text(f"home = {folder}\ninclude-system-site-packages = true\n")
+    (folder / "pyproject.toml").write_text(BUILD)
+    for name in ("pip.conf", "pip.ini", "setup.cfg", "pydistutils.cfg", "uv.toml"):
+        (folder / name).write_text(CONFIGURATION)
+    own = folder / f"lib/python3.{sys.version_info.minor}/site-packages"
+    own.mkdir(parents=True)
+    shutil.copy(folder / "usercustomize.py", own / "usercustomize.py")
+    return folder
+
+
+def surprises(folder):
+    """What a job may have set, without thinking of a checkout that is hostile."""
+    return {
+        "PYTHONPATH": os.pathsep.join(["", ".", str(folder)]), "PYTHONSTARTUP": "sitecustomize.py",
+        "PYTHONUSERBASE": str(folder), "PYTHONWARNINGS": "error::venv.Warning", "PYTHONBREAKPOINT": "venv.run",
+        "PYTHONHOME": str(folder), "PIP_CONFIG_FILE": "pip.conf",
+    }  # fmt: skip
+
+
+def offline(shelf):
+    """Where pip may look."""
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(shelf)}
+
+
+class TestAction:
+    @pytest.fixture
+    def job(self, tmp_path, checkout):
+        """Run all steps of the action, the first one as well, on the model of the checkout."""
+        shelf = github.shelf(tmp_path / "shelf")
+        place = github.source(tmp_path / "action", shelf)
+        (tmp_path / "temp").mkdir()
+
+        def run(inputs=(), **env):
+            settings = surprises(checkout) | offline(shelf) | {"HF_HOME": str(tmp_path / "home")} | env
+            given = {"local_path": "fern/child", "options": "--local-hub ."} | dict(inputs)
+            return run_action(tmp_path / "temp", {"python": PYTHON}, checkout, settings, place, **given)
+
+        return run
+
+    def test_no_step_runs_or_obeys_any_of_it(self, job, ran):
+        done = job()
+        assert not ran.exists(), ran.read_text()
+        assert (done.code, done.outputs["verdict"]) == (0, "VERIFIED"), done.log
+        assert set(done.steps) == {"python", "install", "commits", "check"}
+
+    @pytest.mark.long
+    def test_what_it_is_built_with_must_be_the_pinned_package_too(self, job, tmp_path):
+        github.wheel(tmp_path / "shelf", "hatchling", "1.33.0", {"hatchling/build.py": "# another"})
+        done = job()
+        assert done.code != 0
+        assert "DO NOT MATCH THE HASHES" in done.log
+        assert "check" not in done.steps
+
+    @pytest.mark.long
+    def test_models_are_run_where_that_is_asked_for_with_what_is_pinned_for_it(self, job, checkout, tmp_path, ran):
+        edit_json(checkout / "fern/child/config.json", intermediate_size=HIDDEN, vocab_size=VOCABULARY)
+        (tmp_path / "action/requirements/action.txt").unlink()
+        done = job({"run": "yes"})
+        assert not ran.exists(), ran.read_text()
+        assert (done.code, done.outputs["verdict"]) == (0, "VERIFIED"), done.log
+        assert " --run " in done.log
+
+
+@pytest.mark.long
+def test_the_hook_runs_none_of_it_in_a_venv_of_its_own(checkout, tmp_path, ran):
+    shelf = github.shelf(tmp_path / "shelf")
+    source = github.source(tmp_path / "source", shelf)
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    (source / ".pre-commit-hooks.yaml").write_text(yaml.safe_dump([hook | {"args": ["--local-hub", "../.."]}]))
+    model = checkout / "fern/child"
+    for file in checkout.iterdir():
+        if file.name not in ("acme", "fern"):
+            shutil.move(file, model / file.name)
+    (model / "hf_lineage/notes.txt").write_text("x")
+    committed(source)
+    committed(model)
+    settings = {
+        "PRE_COMMIT_HOME": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "home"),
+        "PYTHONPATH": f"{os.pathsep}/nowhere", "PYTHONSAFEPATH": "", "PYTHONUSERBASE": ".",
+    }  # fmt: skip
+    command = [sys.executable, "-I", "-m", "pre_commit", "try-repo", source, "hf-lineage", "--color", "never"]
+    done = subprocess.run(
+        [*command, "--hook-stage", "pre-push", "--all-files", "--verbose"], cwd=model, timeout=300, text=True,
+        env=environment(**(offline(shelf) | settings)), capture_output=True, check=False,
+    )  # fmt: skip
+    assert not ran.exists(), ran.read_text()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "VERIFIED inherited" in done.stdout
+
+
+def pins(name):
+    """Package -> version and number of hashes of a file of requirements, as `make pins` writes them."""
+    lines = (ROOT / f"requirements/{name}.txt").read_text("utf-8").replace("\\\n", " ").splitlines()
+    return {
+        canonicalize_name(requirement.name): (str(requirement.specifier), hashes)
+        for line in lines
+        if not line.startswith("#")
+        for requirement, hashes in [(Requirement(line.partition("--hash")[0]), line.count("--hash=sha256:"))]
+    }
+
+
+@pytest.mark.parametrize("name", ["action", "action-run"])
+def test_each_pin_is_one_version_with_hashes_and_the_same_as_everywhere_else(name):
+    assert all(version.startswith("==") and hashes for version, hashes in pins(name).values())
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    everywhere = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    both = {canonicalize_name(one.name): str(one.specifier) for one in everywhere}
+    pinned = {one: version for one, (version, _) in pins(name).items() if one in both}
+    assert {one: both[one] for one in pinned} == pinned
+    assert len(pinned) > 12
+    assert pins("action").items() <= pins("action-run").items()

@@ -1,20 +1,78 @@
-"""The inputs of the action: what each may be, and what it means to the check.
+"""The action in this process: inputs, whose lineage.yaml counts (by real commits), what steps put out and cache."""
 
-Whose lineage.yaml counts in the action: real checkouts by git, under the events that GitHub has.
-"""
-
+import json
 import os
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from hf_lineage import __version__
-from hf_lineage.action import arguments
+from hf_lineage import __version__, action
 from hf_lineage.cli.action_inputs import read_inputs
 from hf_lineage.errors import OptionError
-from tests.action.conftest import FORK, REPOSITORY, commit, git, request, started
+from tests.cli.test_process import committed
+from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
+from tests.invoking import environment
+from tests.models import card, family
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """What the runner gives to every step, and a place to look at what comes back."""
+    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path))
+    for name in ("OUTPUT", "STEP_SUMMARY"):
+        monkeypatch.setenv(f"GITHUB_{name}", str(tmp_path / name))
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.fixture
+def step(room, monkeypatch, capsys):
+    """Run a command of the action on these inputs: exit status, outputs, commands heard."""
+
+    def run(command="check", **inputs):
+        (room / "OUTPUT").write_text("")
+        with monkeypatch.context() as patched:
+            for name, value in inputs.items():
+                patched.setenv(f"LINEAGE_{name.upper()}", str(value))
+            code = action.main([command])
+        return code, outputs((room / "OUTPUT").read_text("utf-8")), commands(capsys.readouterr().out)
+
+    return run
+
+
+REPOSITORY, FORK = {"id": 1}, {"id": 2}
+
+
+def commit(folder, **files):
+    """Write files, commit everything in the folder, and return the commit."""
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text, encoding="utf-8", newline="")
+    committed(folder)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def git(folder, *arguments):
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def started(room, name, sha, told=None, ref="refs/heads/main"):
+    """The environment of a step whose workflow an event started; the repository has the number 1."""
+    file = room / "event.json"
+    file.write_text(json.dumps({} if told is None else told))
+    return {
+        "GITHUB_EVENT_NAME": name, "GITHUB_EVENT_PATH": str(file), "GITHUB_SHA": sha, "GITHUB_REF": ref,
+        "GITHUB_REPOSITORY_ID": "1",
+    }  # fmt: skip
+
+
+def request(head, base=REPOSITORY, sha="0" * 40):
+    """What the event of a pull request tells of both sides."""
+    return {"pull_request": {"head": {"repo": head, "sha": sha}, "base": {"repo": base}}}
+
 
 OURS, THEIRS = "fail-on: undecided\n", "fail-on: never\n"
 UNKNOWN = (
@@ -29,8 +87,7 @@ UNKNOWN = (
 @pytest.fixture
 def checkout(tmp_path):
     """A repository with a policy; `ours` is its last commit."""
-    folder = tmp_path / "checkout"
-    folder.mkdir()
+    (folder := tmp_path / "checkout").mkdir()
     return folder
 
 
@@ -50,14 +107,13 @@ def counts(folder, environ):
 
 
 class TestOwnCommits:
-    def test_a_branch_or_a_tag_of_the_repository_has_its_policy(self, checkout, ours, tmp_path):
+    def test_a_branch_a_tag_and_a_pull_request_from_a_branch_have_its_policy(self, checkout, ours, tmp_path):
         for name, ref in (("push", "heads/main"), ("release", "tags/v1"), ("workflow_dispatch", "heads/other")):
             assert counts(checkout, started(tmp_path, name, ours, ref=f"refs/{ref}")), name
-
-    @pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
-    def test_so_has_a_pull_request_from_a_branch_as_merged_and_as_proposed(self, checkout, ours, tmp_path, name):
-        assert counts(checkout, started(tmp_path, name, ours, request(REPOSITORY), "refs/pull/1/merge"))
-        assert counts(checkout, started(tmp_path, name, "f" * 40, request(REPOSITORY, sha=ours), "refs/pull/1/merge"))
+        for name in ("pull_request", "pull_request_target"):  # as merged and as proposed
+            for sha, proposed in ((ours, "0" * 40), ("f" * 40, ours)):
+                told = request(REPOSITORY, sha=proposed)
+                assert counts(checkout, started(tmp_path, name, sha, told, "refs/pull/1/merge")), name
 
     def test_so_has_whatever_is_committed_and_what_differs_by_line_ends_of_windows(self, checkout, tmp_path):
         (checkout / "models/one").mkdir(parents=True)
@@ -83,55 +139,43 @@ class TestForks:
             for told in (None, request(REPOSITORY, sha=theirs), run):
                 assert not counts(checkout, started(tmp_path, name, theirs, told)), name
 
-    def test_who_checks_out_a_proposal_by_another_event_has_none(self, checkout, ours, theirs, tmp_path):
-        for name in ("push", "release", "schedule", "workflow_dispatch"):
+    def test_another_commit_a_branch_of_github_and_another_side_have_none(self, checkout, ours, theirs, tmp_path):
+        for name in ("push", "release", "schedule", "workflow_dispatch"):  # of ours, where theirs is checked out
             assert not counts(checkout, started(tmp_path, name, ours)), name
-
-    def test_nor_has_one_with_the_policy_that_we_have(self, checkout, ours, tmp_path):
-        commit(checkout, config_json="{}")
-        assert not counts(checkout, started(tmp_path, "workflow_dispatch", ours))
-
-    def test_a_branch_that_github_makes_of_a_pull_request_has_none(self, checkout, theirs, tmp_path):
         for ref in ("refs/heads/gh-readonly-queue/main/pr-1-abc", "refs/pull/1/merge", ""):
             assert not counts(checkout, started(tmp_path, "push", theirs, ref=ref)), ref
-
-    def test_a_pull_request_of_which_the_event_tells_another_side_or_none_has_none(self, checkout, theirs, tmp_path):
         nobody = {"id": None}
         sides = ((FORK, REPOSITORY), (None, REPOSITORY), (REPOSITORY, FORK), (FORK, FORK), (nobody, nobody))
         requests = [request(head, base=base) for head, base in sides]
         for told in (*requests, {"pull_request": None}, {"pull_request": {}}, {}, [], None, "x"):
             assert not counts(checkout, started(tmp_path, "pull_request", theirs, told)), told
 
-    def test_what_the_runner_does_not_say_is_unknown(self, checkout, ours, tmp_path):
+    def test_nor_has_another_commit_with_the_policy_that_we_have(self, checkout, ours, tmp_path):
+        commit(checkout, config_json="{}")
+        assert not counts(checkout, started(tmp_path, "workflow_dispatch", ours))
+
+    def test_what_the_runner_does_not_say_and_what_cannot_be_read_is_unknown(self, checkout, ours, tmp_path):
         environ = started(tmp_path, "push", ours)
         assert counts(checkout, environ)
-        for name in ("EVENT_NAME", "EVENT_PATH", "SHA", "REF"):
-            variable = f"GITHUB_{name}"
-            assert not counts(checkout, {key: value for key, value in environ.items() if key != variable}), name
-            assert not counts(checkout, environ | {variable: ""}), name
-
-    def test_an_event_that_cannot_be_read_is_unknown(self, checkout, ours, tmp_path):
-        environ = started(tmp_path, "push", ours)
+        for variable in ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_SHA", "GITHUB_REF"):
+            assert not counts(checkout, {key: value for key, value in environ.items() if key != variable}), variable
+            assert not counts(checkout, environ | {variable: ""}), variable
         for content in (b"", b"{", b"[" * 100_000, b"\xff"):
             (tmp_path / "event.json").write_bytes(content)
             assert not counts(checkout, environ), content[:9]
 
 
 class TestWhatIsCheckedOut:
-    def test_a_policy_that_no_commit_has_does_not_count(self, checkout, ours, tmp_path):
-        """As where a step has put the files of a model of the Hub, or of a proposal, over the checkout."""
-        (checkout / "lineage.yaml").write_text(THEIRS)
-        assert not counts(checkout, started(tmp_path, "push", ours))
-        (checkout / "model").mkdir()
-        (checkout / "model/lineage.yaml").write_text(THEIRS)
-        assert not counts(checkout / "model", started(tmp_path, "push", ours))
-
-    def test_a_proposal_in_the_checkout_and_a_folder_that_is_none_have_none(self, checkout, ours, tmp_path):
+    def test_a_policy_that_no_commit_of_ours_has_does_not_count(self, checkout, ours, tmp_path):
+        """As where a step has put the files of a model of the Hub, or of a proposal, over or into the checkout."""
         shutil.copytree(checkout, checkout / "proposed")
         commit(checkout / "proposed", lineage_yaml=THEIRS)
         (tmp_path / "lineage.yaml").write_text(OURS)
-        for folder in (checkout / "proposed", tmp_path):
-            assert not counts(folder, started(tmp_path, "push", ours))
+        (checkout / "model").mkdir()
+        for folder in (checkout, checkout / "model"):
+            (folder / "lineage.yaml").write_text(THEIRS)
+        for folder in (checkout / "proposed", tmp_path, checkout, checkout / "model"):
+            assert not counts(folder, started(tmp_path, "push", ours)), folder
 
     def test_the_policy_that_would_be_read_is_the_one_that_has_to_be_ours(self, checkout, tmp_path, monkeypatch):
         """A path is one, whatever a local hub holds under the same name: the workflow has downloaded models into it."""
@@ -186,14 +230,12 @@ class TestWhatIsCheckedOut:
         subprocess.run(["git", "rev-parse", "HEAD:lineage.yaml"], cwd=checkout, capture_output=True, check=False)
         assert trap.exists(), "by itself, git runs it"
 
-    def test_without_git_nothing_is_known(self, checkout, ours, tmp_path, monkeypatch):
-        monkeypatch.setenv("PATH", str(tmp_path))
-        assert not counts(checkout, started(tmp_path, "push", ours))
-
-    def test_an_odd_folder_has_none(self, tmp_path, ours, checkout, monkeypatch):
+    def test_of_an_odd_folder_and_without_git_nothing_is_known(self, tmp_path, ours, checkout, monkeypatch):
         monkeypatch.chdir(checkout)
         for folder in ("--help", "a\0b", "x" * 5000, "nowhere/at/all"):
             assert not counts(folder, started(tmp_path, "push", ours)), folder
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert not counts(checkout, started(tmp_path, "push", ours))
 
 
 def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, theirs, tmp_path):
@@ -216,10 +258,7 @@ def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, 
         ({"MODEL": "a/b", "ANNOTATE": "yes"}, "annotate must be one of never, write, pull-request, not yes"),
         ({"MODEL": "a/b", "RUN": "true"}, "the input run must be one of yes, no, not true"),
         ({"MODEL": "a/b", "RUN": "1"}, "the input run must be one of yes, no, not 1"),
-        (
-            {"MODEL": "a/b", "OPTIONS": "--policy x"},
-            "--policy is an input of its own; leave it out of the input options",
-        ),
+        ({"MODEL": "a/b", "OPTIONS": "--policy x"}, "--policy is an input of its own; leave it out of the input opt"),
         ({"MODEL": "a/b", "OPTIONS": "-o=x"}, "-o=x is an input of its own"),
         ({"MODEL": "a/b", "OPTIONS": "'"}, "the input options cannot be split into words: No closing quotation"),
         ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
@@ -236,9 +275,8 @@ def test_they_mean_what_action_yml_says():
         {
             "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
             "LINEAGE_FORMATS": "json,sarif html\n", "LINEAGE_OPTIONS": "--accept part\n--strict",
-            "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
-            "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_RUN": "yes",
-            "RUNNER_TEMP": "/temp",
+            "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x", "LINEAGE_VERSION": f"v{__version__}",
+            "LINEAGE_RUN": "yes", "RUNNER_TEMP": "/temp",
         }
     )  # fmt: skip
     assert (inputs.model, inputs.bases) == ("org/model@v1", ("a/b", "c/d", "e/f"))
@@ -255,8 +293,205 @@ def test_every_input_reaches_the_check_as_a_variable_of_its_own():
 
 @pytest.mark.parametrize(("asked", "policy"), [("", ""), ("none", ""), ("ours.yaml", "ours.yaml")])
 @pytest.mark.parametrize(("named", "model"), [("LOCAL_PATH", "./org/model"), ("MODEL", "org/model")])
-def test_model_and_policy_are_those_that_the_workflow_names_and_without_an_event_no_other(named, model, asked, policy):
+def test_model_and_policy_are_those_of_the_workflow_and_without_an_event_no_other(named, model, asked, policy):
     inputs = read_inputs({f"LINEAGE_{named}": "org/model", "LINEAGE_POLICY": asked})
     assert (inputs.model, inputs.policy) == (model, policy)
-    options = [word for word in arguments(inputs, []) if word.startswith("--policy")]
+    options = [word for word in action.arguments(inputs, []) if word.startswith("--policy")]
     assert options == ([f"--policy={policy}"] if policy else [])
+
+
+HUB = ROOT / "examples" / "hub"
+
+
+class TestCheckout:
+    """The folders of a checkout bear the names that its author gave them."""
+
+    @pytest.fixture
+    def checkout(self, tmp_path, monkeypatch):
+        """A model that declares its base, which lies beside it under the name that the base has on the Hub."""
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        family(tmp_path / "checkout")
+        monkeypatch.chdir(tmp_path / "checkout")
+
+    def test_one_that_is_called_like_the_base_of_the_card_or_the_workflow_is_neither(self, checkout, step):
+        assert step("key", model="fern/child") == (0, {}, []), "none is asked for when signatures are looked for"
+        assert step(local_path="fern/child")[1]["verdict"] == "UNDECIDED"
+        code, outputs, _ = step(local_path="fern/child", base="acme/base", fail_on="never")
+        assert (code, outputs["verdict"]) == (2, "ERROR")
+        assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "VERIFIED"
+
+    @pytest.mark.parametrize("card", ["never", "write"])
+    def test_nor_like_the_model(self, checkout, step, card):
+        code, outputs, heard = step(model="fern/child", base="./acme/base", annotate=card)
+        assert (code, outputs["verdict"]) == (2, "ERROR")
+        assert heard[0][2].startswith("fern/child may be a name on the Hub, and there is a folder ./fern/child here")
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
+        ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+         "not enough memory"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):
+    script = f"import sys\n{patch}\nfrom hf_lineage.action import main\nsys.exit(main(['check']))"
+    env = environment(GITHUB_OUTPUT=str(room / "OUTPUT"))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
+    assert done.returncode == 2
+    assert outputs((room / "OUTPUT").read_text("utf-8")) == {"verdict": "ERROR"}
+    ((level, _, annotation),) = commands(done.stdout)
+    assert (level, annotation.startswith(message)) == ("error", True)
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"options": "--accept unmeasured"}, "'unmeasured' is not one of 'part', 'embedding', 'calibrated', 'weak'"),
+        ({"options": "--budget 'no\n::error::x'"}, "is not one of 'quick', 'full'"),
+        ({"options": "--alpha"}, "Invalid value for '--alpha'"),
+        ({"options": "--help"}, "the input options make no report; leave --help and --verify out"),
+    ],
+)
+def test_what_the_command_does_not_take_is_one_error_of_the_step(step, inputs, message):
+    code, outputs, ((level, _, annotation),) = step(model="a/b", **inputs)
+    assert (code, outputs["verdict"], level) == (2, "ERROR", "error")
+    assert message in annotation
+
+
+@pytest.mark.parametrize(
+    ("environ", "command"),
+    [
+        ({"LOCAL_PATH": "--help"}, ["check", "--", "./--help"]),
+        ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--", "a/b@v1"]),
+        (
+            {"LOCAL_PATH": ".", "BASE": "c/d ./e", "OPTIONS": "--accept part --local-hub 'my hub'", "RUN": "yes"},
+            ["check", "--base=c/d", "--base=./e", "--run", "--accept", "part", "--local-hub", "my hub", "--", "."],
+        ),
+        ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--", "a/b"]),
+    ],
+)
+def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another(environ, command):
+    given = {f"LINEAGE_{name}": value for name, value in environ.items()} | {"LINEAGE_TOKEN": "hf_secret"}
+    assert action.arguments(read_inputs(given), []) == command
+    assert "hf_secret" not in " ".join(action.arguments(read_inputs(given), [("json", Path("x"))]))
+
+
+ACCEPTED = "accepted: [{base: acme/llama-base, code: unrelated, reason: tested, expires: 2999-01-01}]"
+
+
+@pytest.mark.parametrize(("event", "code"), [("push", 0), ("issue_comment", 1), ("check_run", 1), ("merge_group", 1)])
+def test_the_policy_of_a_folder_accepts_only_where_it_belongs_to_the_repository(
+    step, tmp_path, monkeypatch, event, code
+):
+    folder = shutil.copytree(HUB / "magpie/llama-liar", tmp_path / "checkout")
+    sha = commit(folder, lineage_yaml=ACCEPTED)
+    for name, value in started(tmp_path, event, sha).items():
+        monkeypatch.setenv(name, value)
+    status, outputs, _ = step(local_path=folder, options=f"--local-hub {HUB}", formats="")
+    assert (status, outputs["verdict"]) == (code, "UNRELATED")
+
+
+def test_a_policy_accepts_and_says_what_fails_and_an_input_goes_before_it(step, tmp_path):
+    policy = tmp_path / "ours.yaml"
+    given = {"options": f"--local-hub {HUB}", "policy": policy, "formats": ""}
+    policy.write_text("fail-on: undecided")
+    assert step(model="acme/llama-base", **given)[0] == 3
+    assert step(model="acme/llama-base", fail_on="unrelated", **given)[0] == 0
+    policy.write_text(ACCEPTED.replace("}", ", model: magpie/llama-liar}"))
+    code, outputs, heard = step(model="magpie/llama-liar", **given)
+    assert (code, outputs["verdict"], heard[0][0]) == (0, "UNRELATED", "warning")
+    assert heard[0][2].endswith("; accepted until 2999-01-01: tested")
+
+
+def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(step, tmp_path):
+    (tmp_path / "data").mkdir()
+    card(tmp_path / "data", "acme/llama-base")
+    for fail_on, expected in (("undecided", (2, "ERROR", "error")), ("never", (0, "UNDECIDED", "warning"))):
+        code, outputs, heard = step(local_path=str(tmp_path / "data"), fail_on=fail_on, formats="")
+        assert (code, outputs["verdict"], heard[0][0]) == expected
+
+
+def test_a_model_that_declares_nothing_has_no_verdict(step):
+    code, outputs, ((level, _, message),) = step(model="acme/llama-base", options=f"--local-hub {HUB}")
+    assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECIDED", "", "")
+    assert (level, message.startswith("Nothing is declared")) == ("warning", True)
+
+
+class TestCache:
+    @pytest.fixture
+    def hub(self, room, online):
+        online.publish("fern/llama-finetune-b", HUB / "fern/llama-finetune-b")
+        return online
+
+    def test_the_key_names_the_commits(self, hub, step):
+        def keys(model):
+            return step("key", model=model)[1]
+
+        one, other = keys("fern/llama-finetune-a"), keys("fern/llama-finetune-b")
+        assert one["restore-keys"] == other["restore-keys"]  # the base is the same
+        assert one["key"] != other["key"]
+        assert one["key"].startswith(one["restore-keys"])
+        assert one["restore-keys"].startswith(f"hf-lineage-{__version__}-")
+        hub.publish("acme/llama-base", HUB / "fern/llama-finetune-b")
+        assert keys("fern/llama-finetune-a")["restore-keys"] != one["restore-keys"]
+        assert step("key", model="no such model") == (0, {}, []), "what goes wrong is left to the check"
+
+    def test_a_second_check_of_the_same_commits_moves_no_weights(self, hub, step, room):
+        first = step(model="fern/llama-finetune-a")
+        shutil.rmtree(room / "cache")
+        hub.forget()
+        second = step(model="fern/llama-finetune-a")
+        assert (second[0], second[1]["score"]) == (first[0], first[1]["score"])
+        assert hub.moved() == 0
+        assert len(list((room / "hf-lineage-signatures").rglob("*.safetensors"))) == 4
+
+
+@pytest.mark.parametrize("in_the_way", [False, True])
+def test_the_folder_is_annotated_with_what_is_put_out_and_an_error_leaves_reports(room, step, in_the_way):
+    model = room / "model"
+    shutil.copytree(HUB / "fern/llama-finetune-a", model)
+    if in_the_way:
+        (model / "lineage").write_text("in the way")
+    code, outputs, _ = step(local_path=model, options=f"--local-hub {HUB}", annotate="write")
+    assert (code, outputs["verdict"]) == ((2, "ERROR") if in_the_way else (0, "VERIFIED"))
+    assert (outputs["score"], Path(outputs["report-path"]).is_dir()) == ("0.9935", True)
+    assert in_the_way or json.loads((model / "lineage/claims.json").read_text())["claims"][0]["verified"]
+
+
+def test_a_command_is_one_line_whatever_it_says():
+    assert action.command("error", "50%\r\n::error::x", title="a: b,\nc") == (
+        "::error title=a%3A b%2C%0Ac::50%25%0D%0A::error::x"
+    )
+
+
+def test_outputs_are_appended_each_between_marks_of_its_own_and_cannot_end_before(tmp_path):
+    environ = {"GITHUB_OUTPUT": str(tmp_path / "out")}
+    for value in ("x", "x\nb<<EOF\ny"):
+        action.set_outputs(environ, {"a": value, "b": ""})
+    text = (tmp_path / "out").read_text()
+    marks = [line.partition("<<")[2] for line in text.splitlines() if "<<" in line and len(line) > 30]
+    assert len(set(marks)) == len(marks) == 4
+    assert outputs(text) == {"a": "x b<<EOF y", "b": ""}
+
+
+def test_a_summary_stays_under_a_mebibyte_and_ends_with_a_whole_line(tmp_path):
+    action.add_summary({"GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}, "| é |\n" * 200_000)
+    content = (tmp_path / "summary").read_bytes()
+    assert 2**20 - 2**11 < len(content) < 2**20
+    beginning, _, rest = content.decode().rpartition("| é |\n")
+    assert set(beginning.splitlines()) == {"| é |"}
+    assert "The rest is left out" in rest
+
+
+def test_what_is_printed_while_nobody_listens_is_no_command_and_an_error_ends_that(capsys):
+    def owned():
+        print("::error::owned")
+        raise ValueError("ours")
+
+    with pytest.raises(ValueError, match="ours"), action.without_commands():
+        owned()
+    print(action.command("warning", "heard", title="T"))
+    assert commands(capsys.readouterr().out) == [("warning", "title=T", "heard")]

@@ -5,6 +5,7 @@ import json
 import shutil
 import tracemalloc
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -60,19 +61,14 @@ def test_json_is_a_line_for_each_model_also_where_it_cannot_be_read(models, tmp_
     assert (tmp_path / "lines").read_text().splitlines() == shown.out.splitlines()[1:3]
 
 
-WORST = {
-    0: (CHILD, CHILD),
-    1: (BASE, LIAR, CHILD),
-    2: ("org/model", "./none"),
-    3: (CHILD, BASE),
-    4: (LIAR, "org/model"),
-}
-
-
-@pytest.mark.parametrize("code", WORST)
-def test_the_worst_exit_code_counts(models, tmp_path, monkeypatch, code):
+@pytest.mark.parametrize(
+    ("code", "checked"),
+    [(0, (CHILD, CHILD)), (1, (BASE, LIAR, CHILD)), (2, ("org/model", "./none")), (3, (CHILD, BASE)),
+     (4, (LIAR, "org/model"))],
+)  # fmt: skip
+def test_the_worst_exit_code_counts(models, tmp_path, monkeypatch, code, checked):
     connect_to_nothing(tmp_path / "cache", monkeypatch)
-    assert check_all(models, *WORST[code]).code == code
+    assert check_all(models, *checked).code == code
 
 
 def test_what_a_policy_accepts_or_misses_is_said(models, tmp_path):
@@ -85,11 +81,18 @@ def test_what_a_policy_accepts_or_misses_is_said(models, tmp_path):
     assert "accepted until 2999-01-01: known" in shown.sentences
 
 
-@pytest.mark.parametrize("option", ["--explain", "--format html", "-o json=a.json"])
-def test_what_is_about_one_model_is_refused_before_anything_is_read(option):
-    name = option if "html" in option else option.split()[0]
-    refused = lineage("check", "./gone", "./none", *option.split()).error
-    assert refused == f"{name} is about one model; check each model by itself"
+@pytest.mark.parametrize(
+    ("typed", "refused"),
+    [
+        ("check ./gone ./none --explain", "--explain is about one model; check each model by itself"),
+        ("check ./gone ./none --format html", "--format html is about one model; check each model by itself"),
+        ("check ./gone ./none -o json=a.json", "-o is about one model; check each model by itself"),
+        ("compare ./gone ./none ./a --format sarif", "--format sarif is about one model; compare two models with it"),
+        ("compare ./gone ./none ./a -o intoto=b", "--format intoto is about one model; compare two models with it"),
+    ],
+)
+def test_what_is_about_one_model_is_refused_of_several_before_anything_is_read(typed, refused):
+    assert lineage(*typed.split()).error == refused
 
 
 def test_an_unexpected_error_at_one_model_loses_no_other_row(models, monkeypatch):
@@ -102,9 +105,9 @@ def test_an_unexpected_error_at_one_model_loses_no_other_row(models, monkeypatch
     assert f"{LIAR}: an unexpected error (ZeroDivisionError: division by zero)" in shown.sentences
 
 
-def test_no_report_stays_in_memory(hub, monkeypatch):
+def test_no_report_stays_in_memory(models, monkeypatch):
     """A row and a line of output take a kilobyte, a report a hundred times as much."""
-    real, reports, sizes, count = check.check, [], [], 5
+    real, reports, sizes, count = check.check, [], [], 4
 
     def watched(*arguments, **named):
         gc.collect()
@@ -116,13 +119,10 @@ def test_no_report_stays_in_memory(hub, monkeypatch):
 
     monkeypatch.setattr(check, "check", watched)
     tracemalloc.start()
-    shown = lineage("check", *["fern/child"] * count, "--local-hub", hub)
+    shown = check_all(models, *[CHILD] * count)
     tracemalloc.stop()
     assert (shown.code, len(reports)) == (0, count)
     assert sizes[-1] - sizes[2] < 4096 * count
-
-
-LLAMA_PATHS = ["mlp", "mlp_gate", "value_output", "query_key"]
 
 
 def paths(*arguments):
@@ -131,18 +131,18 @@ def paths(*arguments):
     return {measured["path"]: measured for measured in claim["paths"]}
 
 
-def test_all_paths_are_those_that_the_models_have(hub, tmp_path):
-    command = ("check", "fern/child", "--local-hub", hub)
-    every = paths(*command, "--paths", "all")
-    assert list(every) == LLAMA_PATHS
-    assert every == paths(*command, "--paths", ",".join(LLAMA_PATHS))
+def test_all_paths_are_those_that_both_models_have(models, tmp_path):
+    command = ("check", CHILD, "--local-hub", models)
+    every, of_llama = paths(*command, "--paths", "all"), ["mlp", "mlp_gate", "value_output", "query_key"]
+    assert list(every) == of_llama
+    assert every == paths(*command, "--paths", ",".join(of_llama))
     assert list(paths(*command)) == ["mlp", "value_output"]
-    model = tiny_gpt2(tmp_path / "gpt2")
-    assert list(paths("compare", model, model, "--paths", "all")) == ["mlp", "value_output", "query_key"]
-
-
-def test_all_paths_are_those_that_both_models_have(tmp_path):
-    model, mlp, attention = tiny_llama(tmp_path / "a"), tmp_path / "mlp.safetensors", tmp_path / "v.safetensors"
+    gpt2 = tiny_gpt2(tmp_path / "gpt2")
+    outcome = lineage("compare", gpt2, gpt2, "--paths", "mlp_gate")
+    assert (outcome.code, outcome.rows[0][-2:]) == (3, ["UNDECIDED", "unsupported"])
+    assert "gpt2 has no path mlp_gate; it has mlp, value_output, query_key" in outcome.sentences
+    assert list(paths("compare", gpt2, gpt2, "--paths", "all")) == ["mlp", "value_output", "query_key"]
+    model, mlp, attention = models / BASE, tmp_path / "mlp.safetensors", tmp_path / "v.safetensors"
     assert lineage("extract", model, "--paths", "mlp", "-o", mlp).code == 0
     assert lineage("extract", model, "--paths", "value_output", "-o", attention).code == 0
     assert list(paths("compare", mlp, model, "--paths", "all")) == ["mlp"]
@@ -150,7 +150,7 @@ def test_all_paths_are_those_that_both_models_have(tmp_path):
     assert (outcome.code, outcome.rows[0][-1]) == (3, "incompatible")
     assert "No path is in both models: " in outcome.sentences
     assert lineage("extract", model, "--paths", "all", "-o", mlp).code == 0
-    assert list(paths("compare", mlp, model, "--paths", "all")) == LLAMA_PATHS
+    assert list(paths("compare", mlp, model, "--paths", "all")) == of_llama
 
 
 def test_several_models_have_a_row_each_and_one_exit_code(models, tmp_path):
@@ -159,21 +159,13 @@ def test_several_models_have_a_row_each_and_one_exit_code(models, tmp_path):
     shown = lineage("compare", BASE, *others, *there, "-o", f"html={page}", "-o", f"json={tmp_path / 'a.json'}")
     assert (shown.code, shown.out.splitlines()[0]) == (1, BASE)
     claims = json.loads((tmp_path / "a.json").read_text())["claims"]
-    assert {claim["model"]: claim["verdict"] for claim in claims} == dict(
-        zip(others, ("VERIFIED", "UNRELATED", "UNDECIDED"), strict=True)
-    )
-    assert {claim["base"] for claim in claims} == {BASE}
+    verdicts = zip(others, [BASE] * 3, ("VERIFIED", "UNRELATED", "UNDECIDED"), strict=True)
+    assert [(claim["model"], claim["base"], claim["verdict"]) for claim in claims] == [*verdicts]
     for claim in claims[:2]:
         alone = lineage("compare", claim["base"], claim["model"], *there, "--format", "json").out
         assert json.loads(alone)["claims"][0]["paths"] == claim["paths"]
     text = page.read_text()
     assert all(name in text for name in (CHILD, LIAR, "./none"))
-
-
-@pytest.mark.parametrize(("form", "typed"), [("sarif", ("--format", "sarif")), ("intoto", ("-o", "intoto=b.json"))])
-def test_what_is_about_one_model_is_refused_of_several(models, form, typed):
-    shown = lineage("compare", BASE, CHILD, LIAR, *typed, "--local-hub", models)
-    assert shown.error == f"--format {form} is about one model; compare two models with it"
 
 
 @pytest.fixture
@@ -197,61 +189,37 @@ def test_the_exit_code_says_how_grave_it_is(hub, record, change, code):
     assert lineage("check", "--verify", record, "--local-hub", hub).code == code
 
 
-def test_what_is_no_report_is_an_error(hub):
-    refused = lineage("check", "--verify", hub / "fern/child/config.json")
-    assert (refused.code, refused.out) == (2, "")
-    assert "config.json is not a file that hf-lineage wrote" in refused.error
-    assert refused.error.endswith("; name another file")
+def test_what_is_no_record_or_does_not_go_with_one_is_an_error(hub, record):
+    other, settled = hub / "fern/child/config.json", (("--paths", "mlp"), ("--strict",), ("--fail-on", "never"))
+    for typed, message in (
+        (("--verify", other), "config.json is not a file that hf-lineage wrote"),
+        (("--verify", other), "; name another file"),
+        *((("--verify", record, *one), f"takes the settings of FILE; leave {one[0]} out") for one in settled),
+        (("--verify", record, "--explain"), "--verify takes the settings of FILE; leave --explain out"),
+        (("a/b", "c/d", "--verify", record), "--verify is about one model"),
+        ((), "Missing argument 'MODEL...'"),
+    ):
+        assert message in lineage("check", *typed).error
 
 
-@pytest.mark.parametrize("option", [("--paths", "mlp"), ("--strict",), ("--explain",), ("--fail-on", "never")])
-def test_what_the_file_settles_is_not_given_beside_it(record, option):
-    refused = lineage("check", "--verify", record, *option)
-    assert (refused.code, f"--verify takes the settings of FILE; leave {option[0]} out" in refused.error) == (2, True)
-
-
-def test_without_it_a_model_is_needed_and_with_it_one_at_most(record):
-    assert "Missing argument 'MODEL...'" in lineage("check").error
-    assert "--verify is about one model" in lineage("check", "a/b", "c/d", "--verify", record).error
-
-
-KNOWN = "acme/base"
-
-
-@pytest.fixture
-def here(hub, tmp_path, monkeypatch):
-    """An empty working directory beside the local hub."""
+def test_a_signature_is_called_after_its_model_and_one_that_fails_leaves_no_file(hub, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
-
-
-def files(folder):
-    return sorted(file.name for file in folder.iterdir())
-
-
-def test_a_signature_is_called_after_the_model_and_holds_no_weights_to_look_at(hub, here):
-    found = lineage("extract", KNOWN, "--local-hub", hub)
+    assert "each once, not nose" in lineage("extract", BASE, "--local-hub", hub, "--paths", "nose").error
+    assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
+    assert list(Path().iterdir()) == []
+    found = lineage("extract", BASE, "--local-hub", hub)
     assert (found.code, found.out, found.err) == (0, "base.lineage.safetensors\n", "")
-    assert files(here) == ["base.lineage.safetensors"]
-    assert load_signature(here / "base.lineage.safetensors").model == KNOWN
-    assert "is a signature and holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
-
-
-def test_a_folder_gives_its_signature_its_own_name_wherever_one_stands(hub, monkeypatch):
-    monkeypatch.chdir(hub / KNOWN)
+    (file,) = Path().iterdir()
+    assert (file.name, load_signature(file).model) == ("base.lineage.safetensors", BASE)
+    assert "is a signature and holds no weights" in lineage("inspect", f"./{file}").error
+    monkeypatch.chdir(hub / BASE)
     assert lineage("extract", ".").out == "base.lineage.safetensors\n"
 
 
-def test_a_signature_that_cannot_be_made_leaves_no_file(hub, here):
-    assert "each once, not nose" in lineage("extract", KNOWN, "--local-hub", hub, "--paths", "nose").error
-    assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
-    assert files(here) == []
-
-
 def test_an_inspection_as_text_and_as_json_is_about_the_same_model(hub, tmp_path):
-    text = lineage("inspect", KNOWN, "--local-hub", hub)
-    assert text.out.startswith(f"{KNOWN}: LlamaForCausalLM, factorization llama, 2 layers, width 32, 4 heads")
-    lineage("inspect", KNOWN, "--local-hub", hub, "--format", "json", "-o", tmp_path / "x.json")
+    text = lineage("inspect", BASE, "--local-hub", hub)
+    assert text.out.startswith(f"{BASE}: LlamaForCausalLM, factorization llama, 2 layers, width 32, 4 heads")
+    lineage("inspect", BASE, "--local-hub", hub, "--format", "json", "-o", tmp_path / "x.json")
     found = json.loads((tmp_path / "x.json").read_text())
-    assert (found["model"], found["layers"], found["width"]) == (KNOWN, 2, 32)
+    assert (found["model"], found["layers"], found["width"]) == (BASE, 2, 32)

@@ -41,20 +41,28 @@ def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
     assert "reverse. Weights do not tell which came first" in " ".join(" ".join(lines).split())
 
 
+def told(found):
+    return " ".join(identification.text([found]).split())
+
+
 def test_the_nearest_is_the_one_at_the_least_distance_whatever_comes_first(merge):
     sibling = replace(merge.related[0], along=0.2, distance=0.203)
     base = replace(merge.ancestor, distance=0.221)
-    shown = " ".join(identification.text([replace(merge, related=(base, sibling), ancestor=base)]).split())
+    shown = told(replace(merge, related=(base, sibling), ancestor=base))
     assert f"Nearest known relative: {sibling.entry.model} (distance 0.203)" in shown
 
 
-def test_nothing_found_is_told_with_the_size_of_the_index(merge):
-    nobody = replace(merge, related=(), ancestor=None, others=())
-    shown = " ".join(identification.text([nobody]).split())
-    assert shown.endswith(
+def test_nothing_found_is_told_with_the_size_of_the_index_and_what_was_not_searched(merge):
+    nobody = {"related": (), "ancestor": None}
+    assert told(replace(merge, **nobody, others=())).endswith(
         "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is similar. A model "
         "that is not in the index cannot be found."
     )
+    narrow = replace(merge, width=96, otherwise=3)
+    left = "Only models with a stream of the same width, 96, and a signature by the same recipe were searched: 3 others"
+    assert left in told(narrow)
+    assert left in told(replace(narrow, **nobody))
+    assert "Only models with" not in told(merge)
 
 
 def test_a_name_from_an_index_cannot_write_to_the_terminal(merge):
@@ -67,21 +75,11 @@ def test_a_name_from_an_index_cannot_write_to_the_terminal(merge):
         assert "\x1b" not in shown
 
 
-def test_what_was_not_searched_is_counted(merge):
-    narrow = replace(merge, width=96, otherwise=3)
-    shown = " ".join(identification.text([narrow]).split())
-    told = "Only models with a stream of the same width, 96, and a signature by the same recipe were searched: 3 others"
-    assert told in shown
-    assert "Only models with" not in identification.text([merge])
-    assert told in " ".join(identification.text([replace(narrow, related=(), ancestor=None)]).split())
-
-
 def test_what_each_parent_gave_is_told_as_a_check_tells_it(merge):
     options = Options(local_hub=EXAMPLES)
     model = open_model(located("fern/llama-merge-a-b", options), options)
     whole = weighed(merge, model, options)
-    shown = " ".join(identification.text([whole]).split())
-    assert "By all weights 50% (± 0.1) of fern/llama-finetune-" in shown
+    assert "By all weights 50% (± 0.1) of fern/llama-finetune-" in told(whole)
     (path,) = json.loads(identification.json([whole]))["paths"]
     assert [one["shows"] for one in path["blend"]["parents"]] == ["none", "blend", "blend"]
     assert json.loads(identification.json([merge]))["paths"][0]["blend"] is None
@@ -93,8 +91,7 @@ def test_of_a_graft_the_model_whose_layers_it_has_is_named_and_no_blend(signatur
     blended(tmp_path / "hub/wren/graft", {(host := "otter/llama-independent"): 0.0, A: 1.0}, part="layers.[14].")
     options = Options(local_hub=tmp_path / "hub", paths=("mlp",))
     found = identify(extract("wren/graft", options), "mlp", catalogue, Criteria(permutations=199))
-    model = open_model(located("wren/graft", options), options)
-    shown = " ".join(identification.text([weighed(found, model, options)]).split())
+    shown = told(weighed(found, open_model(located("wren/graft", options), options), options))
     assert f"What its units write has counterparts: 67% in {host} and 33% in {A}, as where layers" in shown
     assert f"some matrices of the model are those of {host}, and the others are not" in shown
     assert not any(false in shown for false in ("checkpoints of one training", "the blend", "it may come from there"))
@@ -107,12 +104,12 @@ def entry(name):
     return Entry(name, "c0ffee", "mlp", 96, 6, "robust")
 
 
-def bases(name="org/base", near=2, observed=4.0):
+def bases(name="org/base", observed=4.0):
+    traced, gone = judge_trace(trace(observed), Criteria()), Verdict(Code.NO_BASE, f"{name} is gone")
     tested = (
-        Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
-               ClaimResult(CLAIM, judge_trace(trace(observed), Criteria()))),
-        Judged(Group(entry(f"x/{name}"), ()), ClaimResult(CLAIM, Verdict(Code.NO_BASE, f"{name} is gone"))),
-    )  # fmt: skip
+        Judged(Group(entry(name), (entry("near/0"), entry("near/1"))), ClaimResult(CLAIM, traced)),
+        Judged(Group(entry(f"x/{name}"), ()), ClaimResult(CLAIM, gone)),
+    )
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
 
@@ -120,16 +117,15 @@ def words(*results):
     return " ".join(BASES_FORMATS["text"](results, None).split())
 
 
-def test_nobody_is_told_to_have_trained_on_a_base_of_which_a_weak_trace_shows():
-    shown = words(bases(observed=2.0))
-    assert (
-        "org/base: the adapter shows a trace of this base, but a weak one: the effect is 5.2 standard deviations"
-        in shown
-    )
+def test_nobody_is_told_to_have_trained_on_a_base_of_a_weak_trace_or_without_a_test():
+    shown, weak = words(bases(observed=2.0)), "a trace of this base, but a weak one: the effect is 5.2 standard deviat"
+    assert f"org/base: the adapter shows {weak}" in shown
     assert "Trained on" not in shown
+    untestable = words(AdapterBases("org/x", None, "a/b", "it has no weights"))
+    assert untestable == "org/x (a/b) it has no weights No known model was tested"
 
 
-def test_who_was_not_tested_is_named_up_to_five_and_then_counted_and_stays_in_its_line():
+def test_who_was_not_tested_is_named_up_to_five_then_counted_and_stays_in_line():
     one, seven, hostile = (Group(entry("a"), tuple(map(entry, near))) for near in (["a/b"], "1234567", [HOSTILE]))
     assert untested(Group(entry("a"), ())) == ""
     assert untested(one) == "a/b is near it by its keys, and was not tested"
@@ -142,11 +138,6 @@ def test_p_is_corrected_for_all_that_were_tested():
     assert first["p_value_adjusted"] == 2 * 0.001
     assert (first["code"], second["p_value_adjusted"], second["code"]) == ("adapter", None, "no-base")
     assert [one["model"] for one in first["near"]] == ["near/0", "near/1"]
-
-
-def test_an_adapter_that_cannot_be_tested_has_its_reason():
-    shown = words(AdapterBases("org/x", None, "a/b", "it has no weights"))
-    assert shown == "org/x (a/b) it has no weights No known model was tested"
 
 
 def test_no_line_is_longer_than_80_columns_and_no_name_leaves_it():

@@ -18,9 +18,7 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES
 
 HUB = ("--local-hub", EXAMPLES)
-
 GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a")
-
 PARENTS = ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "acme/gpt2-base")
 
 
@@ -28,8 +26,7 @@ PARENTS = ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", 
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
     added = lineage("index", "add", *PARENTS, "--index", folder, *HUB)
-    assert added.code == 0
-    assert added.out.splitlines() == [f"{name}: added" for name in PARENTS]
+    assert (added.code, added.out.splitlines()) == (0, [f"{name}: added" for name in PARENTS])
     return folder
 
 
@@ -43,9 +40,8 @@ def test_the_nearest_relatives_are_named(index):
 
 
 def listed(index):
-    return [
-        one["model"] for one in json.loads(lineage("index", "list", "--index", index, "--format", "json").out)["models"]
-    ]
+    document = json.loads(lineage("index", "list", "--index", index, "--format", "json").out)
+    return [one["model"] for one in document["models"]]
 
 
 def test_the_index_is_listed_and_an_empty_one_says_so_and_finds_nothing(index, tmp_path):
@@ -56,32 +52,19 @@ def test_the_index_is_listed_and_an_empty_one_says_so_and_finds_nothing(index, t
     assert (shown.code, "0 of 0 models" in shown.out) == (3, True)
 
 
-@pytest.fixture
-def damaged(index, tmp_path):
-    """The same index, of which one file is no file of an index."""
-    folder = shutil.copytree(index, tmp_path / "index")
-    (folder / "keys" / "0.safetensors").write_bytes(b"x" * 1000)
-    return folder
-
-
-@pytest.mark.parametrize(
-    "command", [("identify", "fern/llama-merge-a-b", *HUB), ("tree",), ("index", "list")], ids=lambda words: words[0]
-)
-def test_a_damaged_file_of_an_index_is_one_line(damaged, command):
-    shown = lineage(*command, "--index", damaged)
-    assert (shown.code, shown.out) == (2, "")
-    assert "0.safetensors is not a file of an index:" in shown.error
-    assert shown.error.endswith("remove it and add its models again")
-
-
-def test_no_verdict_is_lost_to_a_damaged_index(damaged):
-    shown = lineage("check", "fern/llama-merge-a-b", "--base", "acme/llama-base", "--index", damaged, *HUB)
-    assert shown.code == 0, shown
-    assert "The index was not searched for acme/llama-base: " in shown.sentences
+def test_a_damaged_file_of_an_index_is_one_line_and_no_verdict_is_lost_to_it(index, tmp_path):
+    damaged, merge = shutil.copytree(index, tmp_path / "index"), "fern/llama-merge-a-b"
+    (damaged / "keys" / "0.safetensors").write_bytes(b"x" * 1000)
+    for command in (("identify", merge, *HUB), ("tree",), ("index", "list")):
+        said = lineage(*command, "--index", damaged).error
+        assert "0.safetensors is not a file of an index:" in said
+        assert said.endswith("remove it and add its models again")
+    shown = lineage("check", merge, "--base", "acme/llama-base", "--index", damaged, *HUB)
+    assert (shown.code, "The index was not searched for acme/llama-base: " in shown.sentences) == (0, True), shown
 
 
 @pytest.mark.long
-def test_nothing_is_lost_to_a_signature_that_is_missing_until_the_model_is_added_again(index, tmp_path):
+def test_nothing_is_lost_to_a_missing_signature_until_the_model_is_added_again(index, tmp_path):
     folder = shutil.copytree(index, tmp_path / "index")
     (entry,) = (one for one in Catalogue(folder).entries() if one.model == "fern/llama-finetune-b")
     Catalogue(folder).signature_path(entry).unlink()
@@ -118,13 +101,11 @@ def test_models_are_removed_by_the_names_that_the_list_shows(tmp_path):
 def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open(index):
     shown = lineage("identify", "fern/llama-lora", "--index", index, *HUB)
     assert (shown.code, max(map(len, shown.out.splitlines())) <= 80) == (0, True)
-    for told in (
-        "Made with acme/llama-base or with a near relative of it; the trace does not say which one",
-        "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested",
-        "4 of 4 models in the index have a stream 96 wide, as the adapter needs",
-        "each for those near it: 1; not tested: 1; p is corrected for 2",
-    ):
-        assert told in shown.sentences
+    told = shown.sentences
+    assert "Made with acme/llama-base or with a near relative of it; the trace does not say which one" in told
+    assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in told
+    assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs" in told
+    assert "each for those near it: 1; not tested: 1; p is corrected for 2" in told
 
 
 def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(tmp_path, monkeypatch):
@@ -139,7 +120,7 @@ def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(
     assert lineage(*shlex.split(command)).code == 0
 
 
-def test_models_are_added_one_by_one_or_of_a_list_and_failures_are_told(tmp_path):
+def test_models_are_added_one_by_one_or_of_a_list_and_failures_are_told(tmp_path, monkeypatch):
     (tmp_path / "list").write_text("# two\nacme/gpt2-base\n\nacme/none\nacme/gpt2-base\norg/\x1b[2J::error::\n")
     counted = "1 added, 0 already there, 2 could not be read"
     for name, models, lines in (
@@ -151,65 +132,49 @@ def test_models_are_added_one_by_one_or_of_a_list_and_failures_are_told(tmp_path
         assert done.err.startswith("acme/none cannot be fetched from the Hub")
         assert ("\x1b" in done.err, "::error" in done.err) == (False, False)
         assert listed(tmp_path / name) == ["acme/gpt2-base"]
-
-
-def test_a_list_is_read_from_standard_input(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"acme/gpt2-base\n")))
-    done = lineage("index", "build", "--from", "-", "--index", tmp_path / "index", *HUB)
+    done = lineage("index", "build", "--from", "-", "--index", tmp_path / "of standard input", *HUB)
     assert (done.code, done.out.splitlines()[0]) == (0, "acme/gpt2-base: added")
 
 
-INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")
-
-
-@pytest.fixture
-def on_hub(online, tmp_path):
-    """An index on the Hub."""
-    assert lineage("index", "add", *MODELS, "--index", tmp_path / "index", *HUB).code == 0
-    online.publish(INDEX, tmp_path / "index")
+def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(online, index, tmp_path):
+    online.publish("wren/index", index)
     commits.tree.cache_clear()
-
-
-def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(online):
-    checked = lineage("check", "fern/llama-finetune-a", "--index", "no/where", "--local-hub", EXAMPLES)
-    assert checked.code == 0, checked
-    assert "No index was searched: no/where is not on the Hub" in checked.sentences
-
-
-def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(on_hub, tmp_path):
-    found = lineage("identify", "heron/llama-int8-rounded", "--index", INDEX, "--local-hub", EXAMPLES)
-    assert "Nearest known relative: acme/llama-base" in found.sentences
+    there = ("--index", "wren/index")
+    assert "Nearest known relative: acme/l" in lineage("identify", "heron/llama-int8-rounded", *there, *HUB).sentences
     for name in ("fern/llama-merge-a-b", "acme/llama-base"):
         shutil.copytree(EXAMPLES / name, tmp_path / "hub" / name)
-    named = ("fern/llama-merge-a-b", "--base", "acme/llama-base")
-    checked = lineage("check", *named, "--index", INDEX, "--local-hub", tmp_path / "hub")
-    assert "fern/llama-finetune-a, which is in the index, is a nearer relative" in checked.sentences
-    assert "acme/llama-base" in lineage("tree", "--index", INDEX).out
+    named = ("fern/llama-merge-a-b", "--base", "acme/llama-base", "--local-hub", tmp_path / "hub")
+    assert "fern/llama-finetune-a, which is in the index, is a nearer" in lineage("check", *named, *there).sentences
+    assert "acme/llama-base" in lineage("tree", *there).out
+    out_of_reach = lineage("check", "fern/llama-finetune-a", "--index", "no/where", *HUB)
+    assert out_of_reach.code == 0, "no verdict is lost to it"
+    assert "No index was searched: no/where is not on the Hub" in out_of_reach.sentences
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("typed", "message"),
     [
-        (("index", "build"), "Missing option '--from'"),
-        (("index", "build", "--from", "none.txt"), "none.txt"),
-        (("index", "build", "--from", "-", "--engine", "spark"), "'spark' is not one of 'local', 'ray'"),
-        (("index", "build", "--from", "-", "--workers", "0"), "0 is not in the range"),
-        (("index", "build", "--from", "-", "--rate", "0"), "0"),
-        (("index", "add"), "name a MODEL, or an account with --author"),
-        (("identify", "acme/llama-base", "--top", "11"), "11 is not in the range"),
-        (("identify", "acme/llama-base", "--alpha", "0"), "alpha"),
-        (("tree",), "name a MODEL, an account with --author, or an index with --index"),
-        (("check", "acme/gpt2-base", "--index", "/no/such/folder"), "does not exist"),
-        (("identify", "acme/llama-base", "--index", "no/where", *HUB), "no/where is not on the Hub, or is private"),
-        (("index", "list", "--index", "a b/c"), "does not exist, and no index on the Hub has this name;"),
-        (("check", "acme/llama-base", "--index", "nowhere"), "nowhere does not exist, and no index on the Hub has"),
+        ("index build", "Missing option '--from'"),
+        ("index build --from none.txt", "none.txt"),
+        ("index build --from - --engine spark", "'spark' is not one of 'local', 'ray'"),
+        ("index build --from - --workers 0", "0 is not in the range"),
+        ("index build --from - --rate 0", "0"),
+        ("index add", "name a MODEL, or an account with --author"),
+        ("identify acme/llama-base --top 11", "11 is not in the range"),
+        ("identify acme/llama-base --alpha 0", "alpha"),
+        ("tree", "name a MODEL, an account with --author, or an index with --index"),
+        ("check acme/gpt2-base --index /no/such/folder", "does not exist"),
+        (f"identify acme/llama-base --index no/where --local-hub {EXAMPLES}", "no/where is not on the Hub, or is priv"),
+        ("index list --index 'a b/c'", "does not exist, and no index on the Hub has this name;"),
+        ("check acme/llama-base --index nowhere", "nowhere does not exist, and no index on the Hub has"),
     ],
 )
-def test_what_is_wrong_is_one_line(online, arguments, message):
-    assert message in lineage(*arguments).error
+def test_what_is_wrong_is_one_line(online, typed, message):
+    assert message in lineage(*shlex.split(typed)).error
 
 
-def test_a_tree_is_drawn_of_models_that_can_be_read_and_others_are_told():
+def test_a_tree_is_drawn_of_what_can_be_read_and_of_others_a_command_is_told():
     shown = lineage("tree", *GPT2, "heron/llama-int8-rounded", *HUB)
     assert shown.code == 0
     assert shown.out.startswith("acme/gpt2-base\n  fern/gpt2-finetune-a\n      verified, declared: finetune, seen: ")
@@ -217,9 +182,6 @@ def test_a_tree_is_drawn_of_models_that_can_be_read_and_others_are_told():
     shown = lineage("tree", "acme/gpt2-base", "acme/none", *HUB)
     assert (shown.code, shown.out.splitlines()[0]) == (2, "acme/gpt2-base")
     assert (shown.err.startswith("acme/none: "), shown.err.count("\n")) == (True, 1)
-
-
-def test_of_an_adapter_the_command_is_told_that_judges_it():
     shown = lineage("tree", "acme/gpt2-base", "fern/llama-lora", *HUB)
     (judging,) = re.findall(r"`hf-lineage ([^`]+)`", shown.err)
     assert (shown.code, "merge" in shown.err) == (2, False)
@@ -234,7 +196,7 @@ SENTENCE = (
 
 
 @pytest.mark.long
-def test_a_blend_has_the_same_numbers_by_python_by_an_index_and_by_bases_that_are_named(tmp_path):
+def test_a_blend_has_the_same_numbers_by_python_by_an_index_and_by_named_bases(tmp_path):
     catalogue = Catalogue(tmp_path / "index")
     for name in (BASE, A, B):
         shutil.copytree(EXAMPLES / name, tmp_path / name)

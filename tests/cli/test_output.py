@@ -50,11 +50,8 @@ def test_what_a_model_of_the_hub_accepts_is_never_asked_for(liar, online):
     assert not [request for request in online.requests if "lineage.yaml" in request]
 
 
-def test_what_fails_can_be_said_without_a_file(liar):
+def test_what_fails_can_be_said_without_a_file_and_a_wrong_one_is_one_line(liar, tmp_path):
     assert [governed(liar, "--fail-on", word).code for word in ("unrelated", "undecided", "never")] == [1, 1, 0]
-
-
-def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     file = tmp_path / "p.yaml"
     file.write_text("until: 2027")
     assert lineage("check", "no such model", "--policy", file).error == (

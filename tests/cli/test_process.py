@@ -1,20 +1,28 @@
-"""The command line as a process of its own: exit codes, pipes, signals."""
+"""The command line as a process of its own: exit codes, streams, signals, variables, files, imports; and the hook."""
 
 import itertools
+import json
 import math
 import os
 import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
+from safetensors.torch import save_file
 
+from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
+from hf_lineage.cli import cli
+from tests.adapters import pair
+from tests.github import ROOT, installed
 from tests.invoking import COMMAND, Outcome, environment, lineage, process, shell
-from tests.models import WEIGHTS, edit_json, raw_safetensors, shard, spoil, tiny_llama
+from tests.models import HIDDEN, WEIGHTS, WIDTH, edit_json, family, raw_safetensors, shard, spoil, tiny_llama
 
 FULL = "what is to be written finds no room ([Errno 28] No space left on device)"
 
@@ -41,6 +49,10 @@ def test_a_name_that_is_no_unicode_is_shown_escaped(hub):
     assert done.out.startswith(rf"{hub}/\udcff")
 
 
+def bytes_read(process_id):
+    return int(re.findall(r"(?m)^rchar: (\d+)$", Path(f"/proc/{process_id}/io").read_text())[0])
+
+
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="it shows when the weights are being read")
 def test_interrupted_it_leaves_nothing_behind(tmp_path):
     model = hollow_llama(tmp_path / "model", layers=60, width=1024, hidden=16384)
@@ -49,7 +61,7 @@ def test_interrupted_it_leaves_nothing_behind(tmp_path):
         [*COMMAND, "extract", model, "-o", tmp_path / "model.sig"],
         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as running:  # fmt: skip
-        while running.poll() is None and not reading_weights(running.pid):
+        while running.poll() is None and bytes_read(running.pid) < 2**28:  # more than a program and its packages
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=30)
@@ -57,36 +69,22 @@ def test_interrupted_it_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == [model]
 
 
-def reading_weights(process_id):
-    """Whether a process has read more than a program and its packages."""
-    (counted,) = re.findall(r"(?m)^rchar: (\d+)$", Path(f"/proc/{process_id}/io").read_text())
-    return int(counted) > 2**28
-
-
 def hollow_llama(folder, layers, width, hidden):
     """A Llama whose weights are one hole in a file: large to compute with, and no byte on disk."""
-    shapes = {
-        f"model.layers.{layer}.{name}.weight": shape
-        for layer in range(layers)
-        for name, shape in {
-            **{norm: [width] for norm in ("input_layernorm", "post_attention_layernorm")},
-            **{f"self_attn.{role}_proj": [width, width] for role in "qkvo"},
-            **{f"mlp.{role}_proj": [hidden, width] for role in ("up", "gate")},
-            "mlp.down_proj": [width, hidden],
-        }.items()
+    of_a_layer = {
+        **{norm: [width] for norm in ("input_layernorm", "post_attention_layernorm")},
+        **{f"self_attn.{role}_proj": [width, width] for role in "qkvo"},
+        **{f"mlp.{role}_proj": [hidden, width] for role in ("up", "gate")},
+        "mlp.down_proj": [width, hidden],
     }
-    ends = list(itertools.accumulate(4 * math.prod(shape) for shape in shapes.values()))
-    offsets = zip([0, *ends], ends, strict=False)
+    header, end = {}, 0
+    for layer, (name, shape) in itertools.product(range(layers), of_a_layer.items()):
+        between = [end, end := end + 4 * math.prod(shape)]
+        header[f"model.layers.{layer}.{name}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": between}
     tiny_llama(folder)
     edit_json(folder / "config.json", num_hidden_layers=layers, hidden_size=width, intermediate_size=hidden)
-    raw_safetensors(
-        folder / WEIGHTS,
-        {
-            name: {"dtype": "F32", "shape": shape, "data_offsets": between}
-            for (name, shape), between in zip(shapes.items(), offsets, strict=True)
-        },
-    )
-    os.truncate(folder / WEIGHTS, (folder / WEIGHTS).stat().st_size + ends[-1])
+    raw_safetensors(folder / WEIGHTS, header)
+    os.truncate(folder / WEIGHTS, (folder / WEIGHTS).stat().st_size + end)
     return folder
 
 
@@ -162,5 +160,291 @@ def test_what_is_said_is_the_same_in_every_run(tmp_path, damage):
     """Python orders sets of texts anew in each process."""
     damage(model := tiny_llama(tmp_path / "model"))
     arguments = ("check", model, "--base", model, "--seed", "0")
-    outcomes = {process(*arguments, env=environment(PYTHONHASHSEED=str(seed))) for seed in (1, 2, 3)}
+    outcomes = {process(*arguments, env=environment(PYTHONHASHSEED=str(seed))) for seed in (1, 2)}
     assert len(outcomes) == 1
+
+
+CLOSED = "hf-lineage: standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
+
+
+def test_a_closed_stream_changes_no_verdict(hub):
+    tiny_llama(hub / "acme/base", seed=1)
+    arguments = ["check", hub / "fern/child", "--local-hub", hub, "--seed", "0"]
+    assert shell('"$@" 2>&- <&-', *arguments) == Outcome(1, lineage(*arguments).out, "")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("redirected", "told"), [(">&- 2>&-", ""), (">&- <&-", f"{CLOSED}\n")])
+def test_a_report_that_cannot_be_printed_is_an_error_and_no_verdict(hub, redirected, told):
+    done = shell(f'"$@" {redirected}', "check", hub / "fern/child", "--local-hub", hub)
+    assert done == Outcome(2, "", told)
+
+
+@pytest.mark.long
+def test_who_asked_for_no_report_needs_no_standard_output(hub):
+    assert shell('"$@" >&-', "check", hub / "fern/child", "--local-hub", hub, "--quiet").code == 0
+
+
+def test_what_is_printed_never_lands_in_a_file_with_the_number_of_a_closed_stream(hub, tmp_path):
+    arguments = ["check", hub / "fern/child", "--local-hub", hub, "--seed", "0"]
+    assert lineage(*arguments, "-o", tmp_path / "expected").code == 0
+    assert shell('"$@" >&- 2>&- <&-', *arguments, "-o", tmp_path / "report").code == 0
+    assert (tmp_path / "report").read_bytes() == (tmp_path / "expected").read_bytes()
+
+
+WHOLE = "must be a whole number of seconds"
+ADDRESS = "must be the address of a Hub such as https://huggingface.co"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("SOURCE_DATE_EPOCH", "zzz", "SOURCE_DATE_EPOCH must be seconds since 1970, not zzz"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "zzz", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not 'zzz'"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "1.5", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not '1.5'"),
+        ("HF_HUB_ETAG_TIMEOUT", "", f"HF_HUB_ETAG_TIMEOUT {WHOLE}, not ''"),
+        ("HF_LINEAGE_CACHE", "~nouser/x", "~nouser/x names the home folder of a user who has none; set HF_LINEAGE_CACHE"
+         " to a path"),
+        ("HF_ENDPOINT", "bogus", f"HF_ENDPOINT {ADDRESS}, not 'bogus'"),
+        ("HF_ENDPOINT", "https://me:secret@hub:99999", f"HF_ENDPOINT {ADDRESS}, not 'hub:99999'"),
+        ("HF_ENDPOINT", "http://[1", f"HF_ENDPOINT {ADDRESS}, not 'http://[1'"),
+    ],
+)  # fmt: skip
+def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):
+    monkeypatch.setenv(variable, value)
+    assert lineage("check", hub / "fern/child", "--local-hub", hub).error == message
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it looks otherwise there")
+def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub):
+    """Without -I they end Python before any line of hf-lineage runs, with the code that means UNRELATED."""
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from hf_lineage.cli import main; sys.exit(main())"
+    arguments = ["check", str(hub / "fern/child"), "--local-hub", str(hub)]
+    codes = [
+        subprocess.run(
+            [COMMAND[0], *flags, "-c", script, *arguments],
+            env=environment(PYTHONHASHSEED="nonsense"), capture_output=True, timeout=60,
+        ).returncode
+        for flags in ([], ["-I"])
+    ]  # fmt: skip
+    assert codes == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("watch org", "No such command 'watch'. (--help shows the usage)"),
+        ("registry qwen3", "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?"),
+        ("registry qwen3_moe", "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?"),
+        ("registry LlamaForCasualLM", "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?"),
+        ("check FT --as qwen3", "--as qwen3 is not a class of the registry; did you mean Qwen3ForCausalLM?"),
+    ],
+)
+def test_what_no_command_has_is_answered_by_what_to_write(typed, message):
+    assert lineage(*typed.split()).error == message
+
+
+def test_the_version_is_told_however_it_is_asked_for_and_completions_are_no_error():
+    for typed in ("-v", "-V", "--version"):
+        assert lineage(typed) == Outcome(0, f"hf-lineage, version {__version__}\n", "")
+    asked = environment(_HF_LINEAGE_COMPLETE="bash_complete", COMP_WORDS="hf-lineage che", COMP_CWORD="1")
+    assert process(env=asked) == Outcome(0, "plain,check\n", "")
+
+
+def test_wherever_a_model_is_named_files_are_offered():
+    named = [
+        parameter
+        for command in ("check", "compare", "annotate", "extract", "inspect", "identify", "tree")
+        for parameter in cli.commands[command].params
+        if parameter.param_type_name == "argument"
+    ]
+    assert len(named) == 8
+    context = cli.make_context("hf-lineage", ["check"], resilient_parsing=True)
+    assert [[item.type for item in one.shell_complete(context, "x")] for one in named] == [["file"]] * 8
+
+
+@pytest.mark.parametrize("function", [check, compare, extract, inspect])
+def test_an_option_as_an_argument_of_python_names_the_record_it_belongs_in(function, tmp_path):
+    model = tiny_llama(tmp_path / "model")
+    others = (model,) if function is compare else ()
+    with pytest.raises(LineageError) as raised:
+        function(model, *others, alpha=0.001)
+    line = f"alpha is a field of hf_lineage.Options; write {function.__name__}(..., options=Options(alpha=0.001))"
+    assert str(raised.value) == line
+    assert function(model, *others, options=Options(alpha=0.001, permutations=999)) is not None
+    with pytest.raises(LineageError, match="takes no nose; it takes "):
+        function(model, nose=1)
+
+
+HEAVY = ("accelerate", "torch", "transformers")
+PROGRAM = f"""
+import sys
+from hf_lineage.cli import main
+from hf_lineage.signature import devices
+
+devices.DRIVERS = sys.argv[1:2]
+code = main(sys.argv[2:])
+print(*(name for name in {HEAVY} if sys.modules.get(name)), file=sys.stderr)
+sys.exit(code)
+"""
+ABSENT = f"import sys\nsys.modules.update(dict.fromkeys({HEAVY}))\n{PROGRAM}"
+"""The same where none of the three can be imported."""
+
+
+def imported(*arguments, drivers="", program=PROGRAM):
+    """The exit code of a command, by default without the driver of a GPU, and which of the three it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, drivers, *map(str, arguments)],
+        env=environment(CUDA_VISIBLE_DEVICES=""), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr.splitlines()[-1].split()
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("command", "code"), [("check", 3), ("annotate", 0)])
+def test_a_command_that_reads_weights_imports_none_of_the_three(hub, command, code):
+    child = hub / "fern/child"
+    save_file(pair("model.layers.0.mlp.up_proj", HIDDEN, WIDTH), child / "adapter_model.safetensors")
+    said = {"peft_type": "LORA", "r": 2, "lora_alpha": 2, "target_modules": ["up_proj"]}
+    (child / "adapter_config.json").write_text(json.dumps(said))
+    assert imported(command, child, "--local-hub", hub) == (code, [])
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", ["check", "compare", "inspect"])
+def test_a_computer_with_a_gpu_and_without_the_three_works_on_its_cpu(hub, command):
+    (hub / "driver").touch()
+    arguments = {"check": ["--local-hub", hub], "compare": [hub / "acme/base", "--paths", "all"], "inspect": []}
+    asked = (command, hub / "fern/child", *arguments[command])
+    assert imported(*asked, drivers=hub / "driver", program=ABSENT) == (0, [])
+
+
+HUB = ROOT / "examples" / "hub"
+MODELS = {"acme/llama-base", "fern/llama-finetune-a"}
+MOST_OPENED, MOST_LISTED = 8, 2
+"""Of a file with weights, and of a folder."""
+MOST_IMPORTED = 90
+"""Modules of the package, without the files that make a folder a package."""
+FOREIGN = ("checkpoint.gguf.", "checkpoint.onnx.", "checkpoint.pickles.", "hub.client")
+"""The beginnings of what a check of two folders with safetensors has no use for."""
+MOST_FILES, MOST_DEEP = 70, 24
+"""Files of the package whose functions run, and calls of named functions of ours within each other in one thread."""
+WATCHED = """
+import collections, inspect, json, os, sys, threading
+from pathlib import Path
+
+hub, events = sys.argv[1], collections.defaultdict(collections.Counter)
+
+def note(event, arguments):
+    if event in ("open", "os.scandir", "os.listdir") and isinstance(arguments[0], str | bytes | os.PathLike):
+        path = os.path.abspath(os.fsdecode(arguments[0]))
+        events[event == "open"][os.path.relpath(path, hub)] += path.startswith(hub + os.sep)
+
+sys.addaudithook(note)
+import hf_lineage
+
+root, files, deep, here = os.path.dirname(hf_lineage.__file__), set(), [0], threading.local()
+
+def count(frame, event, _):
+    if event not in ("call", "return") or not (code := frame.f_code).co_filename.startswith(root):
+        return
+    if not code.co_name.startswith("<") and code.co_flags & inspect.CO_OPTIMIZED:  # and not the body of a class
+        files.add(code.co_filename)
+        here.calls = getattr(here, "calls", 0) + (1 if event == "call" else -1)
+        deep[0] = max(deep[0], here.calls)
+
+sys.setprofile(count)
+threading.setprofile(count)
+from hf_lineage.cli import main
+
+code = main(["check", "fern/llama-finetune-a", "--local-hub", hub, "--seed", "0"])
+sys.setprofile(None)
+ours = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "hf_lineage"}
+faces = {name for name, file in ours.items() if os.path.basename(file) == "__init__.py"}
+print(json.dumps([code, events[True], events[False], sorted(ours.keys() - faces), sorted(files), deep[0]]))
+"""
+
+
+def test_files_are_opened_and_modules_imported_and_run_no_more_often_than_they_must(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(HUB)],
+        env=environment(HF_LINEAGE_CACHE=str(tmp_path), CUDA_VISIBLE_DEVICES=""),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    code, opened, listed, modules, files, deep = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0
+    small = {path: count for path, count in opened.items() if path.endswith(("config.json", "README.md"))}
+    assert small == {f"{model}/{file}": 1 for model in MODELS for file in ("config.json", "README.md")}
+    weights = {path: count for path, count in opened.items() if path.endswith(".safetensors")}
+    assert weights.keys() == {f"{model}/model.safetensors" for model in MODELS}
+    assert max(weights.values()) <= MOST_OPENED
+    folders = {path: count for path, count in listed.items() if count}
+    assert folders.keys() == MODELS
+    assert max(folders.values()) <= MOST_LISTED
+    assert len(modules) <= MOST_IMPORTED, "\n".join(modules)
+    assert [name for name in modules if name.removeprefix("hf_lineage.").startswith(FOREIGN)] == []
+    assert len(files) <= MOST_FILES, "\n".join(files)
+    assert deep <= MOST_DEEP
+
+
+MANIFEST = ".pre-commit-hooks.yaml"
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """A copy of the hook as a repository of its own, and a Python on the path that finds this project."""
+    (hook,) = yaml.safe_load((ROOT / MANIFEST).read_text("utf-8"))
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / MANIFEST).write_text(yaml.safe_dump([hook | {"language": "system", "args": ["--local-hub", "../.."]}]))
+    committed(source)
+    installed(tmp_path / "venv")
+    return tmp_path
+
+
+def committed(folder, message="x"):
+    identity = ("-c", "user.name=wren", "-c", "user.email=wren@example.org", "-c", "commit.gpgsign=false")
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "--allow-empty", "-m", message)):
+        subprocess.run(["git", *identity, *arguments], cwd=folder, check=True)
+
+
+def hook(room, model, *arguments):
+    committed(model)
+    scripts = sysconfig.get_path("scripts", vars={"base": str(room / "venv")})
+    settings = {"PRE_COMMIT_HOME": str(room / "cache"), "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "pre_commit", "try-repo", room / "source", "hf-lineage", "--color", "never"]
+    done = subprocess.run(
+        [*command, "--hook-stage", "pre-push", *arguments], cwd=model, env=environment(**settings),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def model(room):
+    """A model that declares a base of the local hub that it is in."""
+    return family(room / "hub") / "fern/child"
+
+
+def test_a_false_claim_stops_the_push_and_says_why(room, model):
+    tiny_llama(room / "hub/acme/base", seed=1)
+    code, output = hook(room, model, "--all-files")
+    assert code == 1
+    assert "- exit code: 1" in output
+    assert "UNRELATED" in output
+
+
+@pytest.mark.long
+def test_what_the_repository_accepts_passes(room, model):
+    tiny_llama(room / "hub/acme/base", seed=1)
+    accepted = "{base: acme/base, code: unrelated, reason: distilled, expires: 2999-01-01}"
+    (model / "lineage.yaml").write_text(f"accepted: [{accepted}]")
+    assert hook(room, model, "--files", "lineage.yaml")[0] == 0
+
+
+def test_files_that_say_nothing_of_lineage_are_let_pass(room, model):
+    (model / "notes.txt").write_text("x")
+    code, output = hook(room, model, "--files", "notes.txt")
+    assert code == 0
+    assert "(no files to check)Skipped" in output

@@ -1,11 +1,18 @@
-"""Bad input of every command: one clear line, exit code 2 (4 of the network), and nothing half-written."""
+"""Bad input of every command, and what a model on disk can have wrong: one clear line, and nothing half-written."""
 
+import math
+import pickle
+import re
 import shutil
 
+import gguf
+import numpy as np
 import pytest
+import torch
 
-from tests.invoking import lineage
-from tests.models import EXAMPLES, WEIGHTS
+from hf_lineage.architecture.registry import registry_root
+from tests.invoking import check, lineage
+from tests.models import EXAMPLES, WEIGHTS, Trap, card, edit_json, spoil, tiny_llama
 from tests.server.client import connect_to_nothing
 
 BASE, CHILD = EXAMPLES.resolve() / "acme/llama-base", EXAMPLES.resolve() / "fern/llama-finetune-a"
@@ -30,7 +37,7 @@ def words(command):
 NAME = "a\nb\x1b[31mc"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def place(tmp_path, monkeypatch):
     """A working directory and an index of its own; nothing is asked of the Hub."""
     monkeypatch.chdir(tmp_path)
@@ -49,20 +56,15 @@ def refused(*arguments, code=2):
 
 
 @pytest.mark.parametrize("command", READING, ids=words)
-def test_an_empty_folder_is_no_model(place, command):
+def test_an_empty_folder_is_no_model_and_a_truncated_file_is_named(place, command):
     (place / "empty").mkdir()
     assert "empty has no config.json" in refused(*(word.format("./empty") for word in command))
     assert [*(place / "empty").iterdir()] == []
-
-
-@pytest.mark.parametrize("command", READING, ids=words)
-def test_a_truncated_file_is_named(place, command):
     shutil.copytree(BASE, place / "cut")
     (place / "cut" / WEIGHTS).write_bytes((BASE / WEIGHTS).read_bytes()[:5000])
-    assert f"{WEIGHTS}: the header claims 5944 bytes in a file of 5000" in refused(
-        *(word.format("./cut") for word in command)
-    )
-    assert sorted(file.name for file in place.iterdir()) == ["cut"]
+    said = refused(*(word.format("./cut") for word in command))
+    assert f"{WEIGHTS}: the header claims 5944 bytes in a file of 5000" in said
+    assert sorted(file.name for file in place.iterdir()) == ["cut", "empty"]
 
 
 @pytest.mark.parametrize(
@@ -75,19 +77,15 @@ def test_a_truncated_file_is_named(place, command):
     ],
     ids=words,
 )  # fmt: skip
-def test_a_name_with_line_ends_and_escapes_is_shown_on_one_line(command):
+def test_a_name_with_line_ends_and_escapes_is_shown_on_one_line(place, command):
     assert r"a\nb\x1b[31mc" in refused(*(word.format(NAME) for word in command))
 
 
 @pytest.mark.parametrize("command", ASKING, ids=words)
-def test_where_no_request_is_allowed_that_is_said(place, command):
+def test_where_no_request_is_allowed_and_where_nothing_answers_that_is_said(place, monkeypatch, command):
     shown = lineage(*command)
     assert (shown.code, "HF_HUB_OFFLINE" in shown.err + shown.out) == (2, True)
     assert "Traceback" not in shown.err
-
-
-@pytest.mark.parametrize("command", ASKING, ids=words)
-def test_where_nothing_answers_that_is_said(place, monkeypatch, command):
     connect_to_nothing(place / "cache", monkeypatch)
     message = refused(*command, code=2 if command[1] == "add" else 4)  # of several models, one cannot be read
     assert "Connection refused" in message
@@ -116,5 +114,145 @@ def test_where_nothing_can_be_written_the_place_is_named(place, command):
     assert sorted(file.name for file in place.iterdir()) == ["file", "list"]
 
 
-def test_only_who_checks_a_folder_is_told_of_its_own_policy():
+def test_only_who_checks_a_folder_is_told_of_its_own_policy(place):
     assert "or `own` for lineage.yaml" in refused("check", BASE, "--policy", "absent.yaml")
+
+
+@pytest.mark.parametrize("side", ["fern/child", "acme/base"])
+def test_a_gguf_file_of_another_architecture_is_named(hub, side):
+    for name in ("config.json", WEIGHTS):
+        (hub / side / name).unlink()
+    out = gguf.GGUFWriter(str(hub / side / "model-q4.gguf"), "mamba")
+    out.add_tensor("token_embd.weight", np.ones((4, 32), np.float32))
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+    outcome = check(hub)
+    assert (outcome.code, outcome.err) == (3, "")
+    assert outcome.rows[0] == ["acme/base", "-", "-", "-", "UNDECIDED", "unsupported"]
+    assert "GGUF file has the architecture mamba, which hf-lineage cannot read" in outcome.sentences
+
+
+def test_a_pickle_is_never_loaded(hub):
+    trap = hub / "sprung"
+    (hub / "fern/child" / WEIGHTS).unlink()
+    (hub / "fern/child/pytorch_model.bin").write_bytes(pickle.dumps(Trap(trap)))
+    assert check(hub).code == 3
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "NoseForCausalLM"])
+def test_the_code_of_a_repository_is_never_imported(hub, architecture):
+    trap, child = hub / "sprung", hub / "fern/child"
+    for name in ("modeling_nose.py", "configuration_nose.py", "__init__.py", "torch.py", "yaml.py"):
+        (child / name).write_text(f"open({str(trap)!r}, 'w')")
+    said = {"AutoModelForCausalLM": "modeling_nose.Nose"}
+    edit_json(child / "config.json", architectures=[architecture], auto_map=said)
+    assert check(hub).code == (0 if architecture.startswith("Llama") else 3)
+    assert not trap.exists()
+
+
+NOT_FINITE = "Weights in layers 0-1 of the {} are not finite, or too large for float32"
+ZERO = "Only 0 of 2 layers hold weights that are not zero"
+
+
+@pytest.mark.parametrize(
+    ("side", "value", "inherited", "message"),
+    [
+        ("fern/child", math.nan, "-", NOT_FINITE.format("candidate")),
+        ("acme/base", math.inf, "-", NOT_FINITE.format("base")),
+        ("fern/child", 1e38, "-", NOT_FINITE.format("candidate")),
+        ("fern/child", 0.0, "0%", ZERO),
+        ("acme/base", 0.0, "0%", ZERO),
+    ],
+)
+def test_weights_that_are_zero_not_finite_or_leave_float32_are_inconclusive(hub, side, value, inherited, message):
+    spoil(hub / side, lambda all_of_it: [one.fill_(value) for name, one in all_of_it.items() if "_proj" in name])
+    outcome = check(hub)
+    assert (outcome.code, message in outcome.sentences) == (3, True)
+    assert outcome.rows == [["acme/base", "0.000", inherited, "1", "UNDECIDED", "inconclusive"]]
+
+
+@pytest.mark.parametrize(("path", "other"), [("mlp.up_proj", "value_output"), ("self_attn.v_proj", "mlp")])
+def test_what_is_wrong_along_one_path_is_told_and_the_other_is_judged(hub, path, other):
+    spoil(hub / "fern/child", lambda tensors: [tensors[key].fill_(torch.nan) for key in tensors if path in key])
+    outcome = check(hub)
+    assert outcome.code == 3
+    assert "RELATED part" in outcome.sentences
+    assert re.search("Along (mlp|value_output), weights in layers 0-1 of the candidate are not fin", outcome.sentences)
+    assert [row[-1] for row in check(hub, "--explain").rows if other in row] == ["inherited"]
+
+
+AS = "as LlamaForCausalLM (--as) in place of YiForCausalLM; it is not proved that both compute the same"
+
+
+@pytest.fixture
+def unlisted(hub):
+    """The same local hub and a stranger, both of a class that the registry does not list."""
+    card(tiny_llama(hub / "fern/other", seed=8), "acme/base")
+    said = {"architectures": ["YiForCausalLM"], "model_type": "Yi", "auto_map": {"A": "b.C"}}
+    for name in ("child", "other"):
+        edit_json(hub / f"fern/{name}/config.json", **said)
+    return hub
+
+
+def test_the_message_prints_the_options_that_work_where_two_classes_fit(unlisted):
+    typed = ("check", "fern/child", "--base", "acme/base", "--local-hub", unlisted)
+    refused = lineage(*typed)
+    assert refused.code == 3
+    assert "add `--as LlamaForCausalLM` or `--as GemmaForCausalLM` to read it as one of them" in refused.sentences
+    assert "Next: Read it as that class, with --as LlamaForCausalLM." in refused.sentences
+    for name in re.findall(r"`--as (\w+)`", refused.sentences):
+        result = lineage(*typed, "--as", name)
+        assert (result.code, result.rows[0][-2:]) == (0, ["VERIFIED", "inherited"])
+        assert AS.replace("LlamaForCausalLM", name) in result.sentences
+        assert "code of the repository" in result.sentences
+
+
+def test_the_one_class_that_fits_is_taken_at_the_first_command_and_verifies_nothing(unlisted):
+    for name in ("child", "other"):
+        edit_json(unlisted / f"fern/{name}/config.json", hidden_act="silu")
+    related = lineage("check", "fern/child", "--local-hub", unlisted)
+    assert (related.code, related.rows[0][-2:]) == (3, ["RELATED", "unlisted-class"])
+    assert "Read as LlamaForCausalLM. YiForCausalLM is not in the registry" in related.sentences
+    assert "not looked at" not in related.sentences
+    assert "Next: If you know that its class computes what LlamaForCausalLM computes, add --as" in related.sentences
+    assert lineage("check", "fern/other", "--local-hub", unlisted).code == 1
+
+
+def test_every_command_reads_it_so(unlisted, tmp_path):
+    there = ("--as", "LlamaForCausalLM", "--local-hub", unlisted)
+    assert AS in lineage("compare", "acme/base", "fern/child", *there).sentences
+    assert lineage("extract", "fern/child", *there, "-o", tmp_path / "signature").code == 0
+    assert lineage("inspect", "fern/child", *there).code == 0
+    assert lineage("annotate", unlisted / "fern/child", "--write", *there).code == 0
+    assert "--as LlamaForCausalLM" in (unlisted / "fern/child/README.md").read_text()
+
+
+def test_names_that_fit_nothing_are_told_how_a_factorization_is_written(unlisted):
+    def change(tensors):
+        for name in list(tensors):
+            tensors[name.replace("mlp.up_proj", "mlp.linear_v")] = tensors.pop(name)
+        tensors |= {f"model.layers.{layer}.memory.gain": torch.ones(32) for layer in range(2)}
+
+    spoil(unlisted / "fern/child", change)
+    refused = lineage("check", "fern/child", "--base", "acme/base", "--local-hub", unlisted)
+    assert (refused.code, "registry/README.md explains how to write a factorization" in refused.sentences) == (3, True)
+    assert "The class is not supported yet." in refused.sentences
+
+
+def test_a_registry_that_is_not_there_or_broken_is_one_line(unlisted, tmp_path):
+    (tmp_path / "x.yaml").write_text("classes: [YiForCausalLM]\nlayers: [1]\n")
+    no_folder = "nowhere is not a folder; name the one with the factorizations"
+    for folder, message in (("./nowhere", no_folder), (tmp_path, "x.yaml")):
+        assert message in lineage("check", "fern/child", "--as", folder, "--local-hub", unlisted).error
+
+
+def test_a_folder_of_factorizations_in_a_repository_is_not_read(unlisted):
+    """Only the user says which folder counts, and a class that the registry lists is not read by any."""
+    _, rest = (registry_root() / "llama.yaml").read_text().split("\nlayers:", 1)
+    for folder in (unlisted / "fern/child", unlisted / "fern/child/registry"):
+        folder.mkdir(exist_ok=True)
+        (folder / "yi.yaml").write_text(f"classes: [LlamaForCausalLM, YiForCausalLM]\nlayers:{rest}")
+    assert lineage("check", "fern/child", "--local-hub", unlisted).code == 3

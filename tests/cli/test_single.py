@@ -4,6 +4,7 @@ The proof of a factorization as text and JSON.
 """
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -19,48 +20,32 @@ from hf_lineage.index.tree import Tree
 from tests import hostile
 from tests.pages import HOSTILE
 from tests.report.conftest import checker, window
-from tests.report.trees import tree
+from tests.report.families import tree
 from tests.whole import WAYS, assert_names_are_text, assert_whole
 
 __all__ = ["checker", "window"]
 
-PAIRED = Pairing(
-    scores=np.array([[0.9, 0.1, 0.0], [0.1, 0.6, 0.2], [0.0, 0.2, 0.3]]),
-    signs=np.array([1.0, -1.0, 0.0]),
-    alike=np.ones((3, 3), dtype=bool),
-    layers=(0, 1, 4),
-)
-
+SCORES, SIGNS = np.array([[0.9, 0.1, 0.0], [0.1, 0.6, 0.2], [0.0, 0.2, 0.3]]), np.array([1.0, -1.0, 0.0])
+PAIRED = Pairing(scores=SCORES, signs=SIGNS, alike=np.ones((3, 3), dtype=bool), layers=(0, 1, 4))
 INSPECTION = Inspection(
-    model="org/model",
-    commit="a" * 40,
-    architecture="LlamaForCausalLM",
-    factorization="llama",
-    layers=5,
-    width=32,
-    heads=4,
-    pairings={"mlp": PAIRED, "query_key": "keys are shared by all heads"},
-    bytes_read=750_000,
-    bytes_stored=3_000_000,
-    unclaimed=(),
-)
+    model="org/model", commit="a" * 40, architecture="LlamaForCausalLM", factorization="llama",
+    layers=5, width=32, heads=4, pairings={"mlp": PAIRED, "query_key": "keys are shared by all heads"},
+    bytes_read=750_000, bytes_stored=3_000_000, unclaimed=(),
+)  # fmt: skip
 
 
-def test_what_was_read_of_which_model_and_each_path_with_its_pairing_or_a_reason():
+def test_what_was_read_and_each_path_and_layer_with_its_pairing_or_a_reason():
     text = inspection_text(INSPECTION)
     assert " ".join(text.partition("Path")[0].split()) == (
         "org/model: LlamaForCausalLM, factorization llama, 5 layers, width 32, 4 heads; branches take 25% of 3.0 MB"
     )
-    rows = [line.split() for line in text.splitlines()]
+    lines = text.splitlines()
+    rows = [line.split() for line in lines]
     assert ["mlp", "100%", "1.00", "33%"] in rows
     assert ["query_key", "-", "-", "-"] in rows
-    assert "query_key: keys are shared by all heads" in text.splitlines()
-
-
-def test_every_layer_is_named_by_its_number_in_the_model_with_its_sign():
-    lines = inspection_text(INSPECTION).splitlines()
+    assert "query_key: keys are shared by all heads" in lines
     assert "mlp: trace concentration of the plain product, s = |tr M| / ‖M‖" in lines
-    rows = [line.split() for line in lines if line.split()[:1] in (["0"], ["1"], ["4"])]
+    rows = [row for row in rows if row[:1] in (["0"], ["1"], ["4"])]
     assert [row[:2] for row in rows] == [["0", "0.90"], ["1", "0.60"], ["4", "0.30"]]
     assert (rows[0][2], rows[1][2]) == ("+", "-")
     assert rows[2][2] not in ("+", "-")
@@ -82,16 +67,11 @@ def test_json_has_the_whole_matrix_and_the_reasons():
     assert found.keys() == set(Inspection.__dataclass_fields__)
 
 
-def test_every_file_and_every_class_of_the_registry_is_there_whole():
+def test_the_registry_is_listed_whole_and_a_class_as_its_file_without_defaults():
     text = registry_text(None)
     assert max(map(len, text.splitlines())) <= 80
-    words = text.replace("\n  ", " ").splitlines()
-    assert [tuple(line.replace(":", "").replace(",", "").split()) for line in words] == [
-        (chosen.name, *chosen.classes) for chosen in factorizations()
-    ]
-
-
-def test_a_class_is_shown_as_its_file_has_it_and_without_defaults():
+    words = [tuple(re.findall(r"[^\s:,]+", line)) for line in text.replace("\n  ", " ").splitlines()]
+    assert words == [(chosen.name, *chosen.classes) for chosen in factorizations()]
     text = registry_text("LlamaForCausalLM")
     assert text.startswith("llama\n")
     assert "down: mlp.down_proj" in text
@@ -104,15 +84,12 @@ def test_a_class_that_is_not_there_says_how_to_add_it(show):
         show("NoSuchModel")
 
 
-def test_graphviz_gets_every_edge():
+def test_graphviz_and_mermaid_get_every_edge_between_names_that_are_text():
     shown = single.dot(tree('org/"; evil [x\\', "org/child"))
     assert shown.startswith("digraph lineage {\n")
     assert shown.count("->") == 6
     assert r'"org/\"; evil [x\\" -> "org/merge" [label="verified", color="#12642c"];' in shown
     assert '"unknown common ancestor" -> "org/child" [label="measured only", color="#404a57", dir="none"];' in shown
-
-
-def test_mermaid_gets_every_edge_between_numbered_nodes():
     lines = single.mermaid(tree('org/"]; click x', "org/child")).splitlines()
     assert lines[0] == "flowchart LR"
     assert '  n2["org/#34;#93;#59; click x"]' in lines
@@ -142,7 +119,7 @@ def test_the_page_is_whole_and_axe_finds_nothing(window, tmp_path, checker, widt
     assert_whole(window, file, checker, width, scheme)
 
 
-def test_every_model_stands_below_the_one_it_comes_from():
+def test_every_model_stands_below_the_one_it_comes_from_and_programs_get_every_edge():
     lines = FORMATS["text"](tree()).splitlines()
     assert lines[:9] == [
         "unknown common ancestor",
@@ -157,29 +134,18 @@ def test_every_model_stands_below_the_one_it_comes_from():
     ]
     assert "    declares gone/base: declared only" in lines
     assert "4 models, 6 pairs, path mlp: two are of one family at p <= 0.001 of their own" in lines
-
-
-def test_no_line_is_wider_than_80_columns_whatever_a_name_is():
     assert max(map(len, FORMATS["text"](tree(HOSTILE, "m" * 300)).splitlines())) <= 80
-
-
-def test_programs_get_every_edge():
     document = json.loads(FORMATS["json"](tree()))
-    assert [edge["mark"] for edge in document["edges"]] == [
-        *("measured", "measured", "verified", "verified", "contradicted", "declared"),
-    ]
+    marks = ["measured", "measured", "verified", "verified", "contradicted", "declared"]
+    assert [edge["mark"] for edge in document["edges"]] == marks
     assert document["families"][1][0] == "unknown common ancestor"
     assert (document["pairs"], document["alpha"]) == (6, 0.001)
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_hostile_name_does_not_leave_its_place(form):
+def test_a_hostile_name_stays_in_its_place_and_a_tree_of_nothing_can_be_written(form):
     shown = FORMATS[form](tree(HOSTILE, HOSTILE[::-1]))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert form in ("text", "json", "dot") or "<script" not in shown
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_tree_of_nothing_can_be_written(form):
     assert FORMATS[form](Tree("mlp", (), (), (), 0, 0.001))

@@ -1,13 +1,19 @@
-"""Reports with more ancestry than one claim, for the tree at the head of a page."""
+"""Claims with a verdict, reports with more ancestry than one claim, and a tree with an edge of every kind."""
 
 from dataclasses import replace
 
 from hf_lineage.checking.report import Relative
-from hf_lineage.checking.result import NAMED, ClaimResult
+from hf_lineage.checking.result import ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.index.tree import UNKNOWN, Edge, Mark, Tree
 from tests.pages import measured, report, row
+
+
+def claimed(verdict, base="org/base", relation="finetune", **more):
+    """A claim of the card with a verdict."""
+    return ClaimResult(Claim(base, relation, ("README.md",)), verdict, **more)
 
 
 def related(base, relation="merge", share=0.97, sources=("README.md",), **numbers):
@@ -18,25 +24,16 @@ def unrelated(base, sources=("README.md",)):
     return row(base, "merge", sources, mlp=measured(score=0.01, p=0.4, share=0.0))
 
 
-def unread(base, sources=("README.md",)):
-    return ClaimResult(Claim(base, "merge", sources), Verdict(Code.NO_WEIGHTS, "no weights"))
-
-
-def gave(base, value):
-    """A parent of a merge, with what it gave."""
-    share = Share(value, value - 0.01, value + 0.01, {}, True)
-    return replace(related(base), parent=Parent(shares={"mlp": share}, remainders={"mlp": 0.0}))
+def unread(base):
+    return claimed(Verdict(Code.NO_WEIGHTS, "no weights"), base, "merge")
 
 
 def merge(model="org/merge"):
-    """Two parents, one that is contradicted and one that could not be read."""
-    rows = (gave("org/one", 0.7), gave("org/two", 0.3), unrelated("free/three"), unread("gone/four"))
-    return report(*rows, model=model)
-
-
-def named():
-    """What nothing declares: whoever ran the check named it."""
-    return report(related("org/one", None, sources=NAMED), unrelated("free/two", NAMED), unread("gone/three", NAMED))
+    """Two parents, with what they gave, one that is contradicted and one that could not be read."""
+    shares = (Share(value, value - 0.01, value + 0.01, {}, True) for value in (0.7, 0.3))
+    one, two = (Parent(shares={"mlp": share}, remainders={"mlp": 0.0}) for share in shares)
+    gave = (replace(related("org/one"), parent=one), replace(related("org/two"), parent=two))
+    return report(*gave, unrelated("free/three"), unread("gone/four"), model=model)
 
 
 def nearer(relative="org/between"):
@@ -50,6 +47,15 @@ def adapters():
     return report(*rows, model="org/adapters")
 
 
-def crowd(model="org/merge"):
-    """More bases than are drawn, the last of which is contradicted."""
-    return report(*(related(f"org/base-{number}") for number in range(11)), unrelated("free/liar"), model=model)
+def tree(base="org/base", child="org/child"):
+    """A family with an unknown ancestor, a merge and a claim that is contradicted."""
+    merge, liar = "org/merge", "org/liar"
+    edges = (
+        Edge(UNKNOWN, base, Mark.MEASURED, 0.01, directed=False),
+        Edge(UNKNOWN, child, Mark.MEASURED, 0.02, directed=False, seen="pruned (50% of the weights set to zero)"),
+        Edge(base, merge, Mark.VERIFIED, 0.01, relation="merge"),
+        Edge(child, merge, Mark.VERIFIED, 0.01, relation="merge"),
+        Edge(base, liar, Mark.CONTRADICTED, relation=child),
+        Edge("gone/base", liar, Mark.DECLARED),
+    )
+    return Tree("mlp", (base, child, merge, liar), ((liar,), (UNKNOWN, base, child, merge)), edges, 6, 0.001)

@@ -17,6 +17,7 @@ from hf_lineage.report.command import of_claim, of_report, public, renamed, shor
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
 from tests.pages import measured, report, row
+from tests.report.families import claimed
 
 A, B = "a" * 40, "b" * 40
 BASE = "org/base"
@@ -29,10 +30,7 @@ BASE = "org/base"
         ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
         ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
         ({"recipe": RECIPES["paper"]}, " # with Options(recipe='paper') in Python"),
-        (
-            {"permutations": 99, "seed": 3},
-            "--seed 3  # with Options(permutations=99) in Python",
-        ),
+        ({"permutations": 99, "seed": 3}, "--seed 3  # with Options(permutations=99) in Python"),
         ({"budget": "quick"}, "--budget quick"),
         ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
         ({"recompute": True}, "--no-cache"),
@@ -53,15 +51,11 @@ def test_it_is_words_of_a_shell_whatever_the_names_are():
     assert words == ["hf-lineage", "check", "-x 'y'", "--base", "a; rm -rf / $(x) `y`"]
 
 
-def test_bases_that_were_named_are_named_again_each_once():
+def test_bases_that_were_named_are_named_again_each_once_and_no_name_names_none():
     rows = (row(sources=NAMED, commit=B), row(sources=NAMED, commit=B), row("./x", sources=NAMED))
     assert of_report(report(*rows)) == f"hf-lineage check org/model --base {BASE}@{B} --base ./x"
-
-
-def test_a_claim_that_names_no_model_names_none_in_its_command():
-    broken = ClaimResult(
-        Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Code.NO_BASE, "it is no name")
-    )
+    no_name = Claim("C:/models/base", None, ("README.md",), "it is no name")
+    broken = ClaimResult(no_name, Verdict(Code.NO_BASE, "it is no name"))
     assert of_claim(report(broken), broken) == "hf-lineage check org/model"
 
 
@@ -70,21 +64,6 @@ def test_a_folder_of_the_repository_is_part_of_its_name():
     for name in ("org/model@main", "org/model/text_encoder@main"):
         again = of_claim(report(row(), model=name, commit=A, options=inside), row())
         assert again.split()[2] == f"org/model/text_encoder@{A}"
-
-
-def test_what_the_user_called_is_called_again(hub, monkeypatch):
-    (hub / "far/below/here").mkdir(parents=True)
-    monkeypatch.chdir(hub / "far/below/here")  # nearer folders are written as ../x
-    found = compare(str(hub / "acme/base"), str(hub / "fern/child"))
-    assert shlex.split(of_report(found))[:4] == ["hf-lineage", "compare", "/path/to/base", "/path/to/child"]
-
-
-@pytest.fixture
-def folders(hub, monkeypatch):
-    """A working directory beside the folder in which a model and its base are."""
-    (hub / "room").mkdir()
-    monkeypatch.chdir(hub / "room")
-    return hub
 
 
 @pytest.mark.parametrize(
@@ -99,30 +78,34 @@ def folders(hub, monkeypatch):
     ],
 )
 @pytest.mark.few(1)
-def test_a_command_that_is_printed_gives_the_verdict_beside_it(folders, model, bases, settings):
-    (folders / "registry").mkdir()
+def test_a_command_that_is_printed_gives_the_verdict_beside_it(hub, monkeypatch, model, bases, settings):
+    for folder in ("room", "registry", "far/below/here"):
+        (hub / folder).mkdir(parents=True)
+    monkeypatch.chdir(hub / "far/below/here")  # nearer folders are written as ../x
+    compared = of_report(compare(str(hub / "acme/base"), str(hub / "fern/child")))
+    assert compared.startswith("hf-lineage compare /path/to/base /path/to/child")
+    monkeypatch.chdir(hub / "room")
 
     def here(text):
-        return text.format(hub=folders, name=folders.name)
+        return text.format(hub=hub, name=hub.name)
 
     options = Options(**{key: here(value) for key, value in settings.items()})
     found = check(here(model), tuple(map(here, bases)), options)
     assert found.rows[0].verdict.word == "VERIFIED"
     for again in (of_report(found), of_claim(found, found.rows[0])):
-        assert str(folders) not in again
+        assert str(hub) not in again
         outcome = lineage(*shlex.split(again)[1:])
         assert (outcome.code, outcome.rows[0][-2:]) == (found.exit_code, ["VERIFIED", "inherited"])
 
 
-HOME = Path("/home/alice")
 FOLDER = "/home/alice/secret-project/model"
 
 
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(HOME))
-    monkeypatch.setenv("USERPROFILE", str(HOME))
+    monkeypatch.setenv("HOME", "/home/alice")
+    monkeypatch.setenv("USERPROFILE", "/home/alice")
 
 
 def folder_report(**settings):
@@ -136,13 +119,9 @@ def folder_report(**settings):
 
 @pytest.mark.parametrize("form", ["html", "markdown"])
 def test_no_path_of_a_home_directory_is_in_what_people_pass_on(form):
-    options = Options(local_hub=HOME / "hub", nulls=("/home/alice/nulls/one",))
+    options = Options(local_hub=Path("/home/alice/hub"), nulls=("/home/alice/nulls/one",))
     text = FORMATS[form](folder_report(options=options), True)
-    assert "alice" not in text
-    assert "secret-project" not in text
-
-
-def test_a_command_in_json_has_none_either():
+    assert not any(word in text for word in ("alice", "secret-project"))
     (line,) = [line for line in FORMATS["json"](folder_report(), True).splitlines() if line.startswith('  "command"')]
     assert line == '  "command": "hf-lineage check /path/to/model --base /path/to/base",'
 
@@ -153,11 +132,8 @@ def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():
     assert shown.rows[0].verdict.reason == "./base: no weights"
     assert shown.rows[0].notes == ("see ~/.cache/huggingface/x", "./model/config.json is odd")
     assert shown.notes == ("./model: a note",)
-
-
-def test_what_a_card_declares_is_shown_as_it_is_declared():
-    declared = ClaimResult(Claim("/scratch/bob/base", None, ("README.md",)), Verdict(Code.NO_BASE, "no name"))
-    assert public(report(declared)).rows[0].claim.base == "/scratch/bob/base"
+    declared = claimed(Verdict(Code.NO_BASE, "no name"), "/scratch/bob/base")
+    assert public(report(declared)).rows[0].claim.base == "/scratch/bob/base", "as the card declares it"
 
 
 @pytest.mark.parametrize(

@@ -31,19 +31,19 @@ def test_it_keeps_to_its_schema(any_report):
     validate(rendered(any_report))
 
 
-def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
+def test_only_what_the_weights_bear_out_is_an_ancestor_and_every_claim_a_property(every_kind):
     model = json.loads(rendered(every_kind))["metadata"]["component"]
     (ancestor,) = model["pedigree"]["ancestors"]
     assert (model["type"], model["name"]) == ("machine-learning-model", "model")
     assert ancestor["purl"] == f"pkg:huggingface/org/base@{'0' * 40}"
     (identity,) = ancestor["evidence"]["identity"]
-    assert identity["methods"] == [
-        {
-            "technique": "binary-analysis",
-            "confidence": 0.999,
-            "value": "org/base is VERIFIED inherited (score 0.973, 100% inherited, p = 0.001)",
-        }
-    ]
+    said = "org/base is VERIFIED inherited (score 0.973, 100% inherited, p = 0.001)"
+    assert identity["methods"] == [{"technique": "binary-analysis", "confidence": 0.999, "value": said}]
+    properties = {entry["name"]: entry["value"] for entry in model["properties"]}
+    assert [properties[f"hf-lineage:claim:{number}:code"] for number in range(6)] == CODES
+    assert properties["hf-lineage:claim:1:p-value"] == "0.5"
+    first = [properties[f"hf-lineage:claim:0:{name}"] for name in ("verdict", "verified", "inherited")]
+    assert first == ["VERIFIED", "true", "100%"]
 
 
 @pytest.mark.parametrize("share", [0.3, 0.0, None])
@@ -70,16 +70,6 @@ def test_licences_are_those_that_the_cards_declare(licence, told):
         assert component["licenses"] == [{"license": {"acknowledgement": "declared"} | told}]
 
 
-def test_every_claim_is_a_property(every_kind):
-    model = json.loads(rendered(every_kind))["metadata"]["component"]
-    properties = {entry["name"]: entry["value"] for entry in model["properties"]}
-    assert [properties[f"hf-lineage:claim:{number}:code"] for number in range(6)] == CODES
-    assert properties["hf-lineage:claim:1:p-value"] == "0.5"
-    assert properties["hf-lineage:claim:0:verdict"] == "VERIFIED"
-    assert properties["hf-lineage:claim:0:verified"] == "true"
-    assert properties["hf-lineage:claim:0:inherited"] == "100%"
-
-
 def test_without_its_library_the_extra_is_named_before_anything_is_read(monkeypatch):
     monkeypatch.setattr(report, "find_spec", lambda module: None)
     assert lineage("check", "no such model", "--format", "cyclonedx").error == (
@@ -95,16 +85,12 @@ def names(*rows):
     return [one.claim.base for one in ancestors(pages.report(*rows))]
 
 
-def test_the_nearest_is_the_first_and_the_upstream_of_all_the_last():
+def test_the_nearest_is_first_the_base_of_a_merge_last_and_each_named_once():
     assert names(near("org/far", 0.6), near("org/near", 0.99), near("org/part", 0.3)) == ["org/near", "org/far"]
-
-
-def test_the_base_of_a_merge_is_behind_its_parents():
+    model = json.loads(rendered(pages.report(near("org/far", 0.6), near("org/near", 0.99))))["metadata"]["component"]
+    assert [one["name"] for one in model["pedigree"]["ancestors"]] == ["near", "far"]
     base = Parent(method="ties", declared={}, shares={}, is_base=True)
     assert names(near("org/base", 0.99, parent=base), near("org/parent", 0.7)) == ["org/parent", "org/base"]
-
-
-def test_a_base_of_several_parts_is_named_once():
     assert names(near("org/base", 0.9, part="unet"), near("org/base", 0.9, part="text_encoder")) == ["org/base"]
 
 

@@ -32,14 +32,6 @@ def ran(executed=USED, **more):
     return report(one if executed is None else replace(one, verdict=with_run(one.verdict, executed)))
 
 
-@pytest.mark.parametrize("form", TOLD)
-def test_every_report_says_why_a_model_was_not_run(form):
-    text = words(form, ran(PROBLEM))
-    assert "unused" in text
-    assert text.count("org/base could not be run: it needs 9000 MiB") == 1 or form not in ("text", "markdown")
-    assert "org/base could not be run: it needs 9000 MiB" in text
-
-
 HOLDS = Strict("org/base at commit c0ffee", {"Q4_K": 217, "Q6_K": 36, "": 38})
 WRONG = (
     Beyond("model.layers.3.mlp.up_proj.weight", 1000, 3, 12.34, (7, 9)),
@@ -47,14 +39,10 @@ WRONG = (
     Beyond("lm_head.weight", 10, 0, 0.0, (), 2),
 )
 FAILS = replace(
-    HOLDS,
-    beyond=WRONG,
-    unbound={"a": "GPTQ minimises the error", "b": "GPTQ minimises the error"},
-    added=("more.weight",),
-    lacking=("less.weight", "least.weight"),
+    HOLDS, beyond=WRONG, unbound={"a": "GPTQ minimises the error", "b": "GPTQ minimises the error"},
+    added=("more.weight",), lacking=("less.weight", "least.weight"), settings=("rope_theta is 1, and 2 in the base",),
     copies=("lm_head.weight is the embedding, to which it is tied",),
-    settings=("rope_theta is 1, and 2 in the base",),
-)
+)  # fmt: skip
 UNCOMPARED = Strict("org/base", problem="org/model may also be loaded with its adapter")
 
 
@@ -64,26 +52,25 @@ def held(strict=HOLDS):
 
 
 @pytest.mark.parametrize("form", TOLD)
-def test_every_report_says_what_was_seen_when_it_ran_and_of_every_number(form):
-    for made, brief, explained in (
-        (
-            ran(),
-            "ithout what it has in common with org/base this model loses 4.1 nats a token",
-            "erified by running: what is common is used",
-        ),
-        (
-            held(),
-            "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors",
-            "217 tensors stored as Q4_K" if form in ("text", "markdown", "html") else "",
-        ),
-        (
-            held(FAILS),
-            "291 of 297 tensors hold the numbers of org/base at commit c0ffee as their formats store them",
-            "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves",
-        ),
-    ):
-        assert brief in words(form, made).replace("\\", "")
-        assert form == "github" or explained in words(form, made, explain=True).replace("\\", "")
+@pytest.mark.parametrize(
+    ("made", "brief", "explained"),
+    [
+        (ran(), "ithout what it has in common with org/base this model loses 4.1 nats a token",
+         "erified by running: what is common is used"),
+        (held(), "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors",
+         "217 tensors stored as Q4_K"),
+        (held(FAILS), "291 of 297 tensors hold the numbers of org/base at commit c0ffee as their formats store them",
+         "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves"),
+        (ran(PROBLEM), "org/base could not be run: it needs 9000 MiB", "unused"),
+    ],
+    ids=["ran", "holds", "fails", "did not run"],
+)  # fmt: skip
+def test_every_report_says_what_was_seen_when_it_ran_and_of_every_number(form, made, brief, explained):
+    text = words(form, made).replace("\\", "")
+    assert brief in text
+    assert text.count(brief) == 1 or explained != "unused" or form not in ("text", "markdown")
+    left_out = form == "github" or (form in ("sarif", "cyclonedx") and "stored as" in explained)
+    assert left_out or explained in words(form, made, explain=True).replace("\\", "")
 
 
 def test_the_report_for_machines_holds_everything_and_fits_its_schema():
@@ -101,12 +88,13 @@ def test_the_report_for_machines_holds_everything_and_fits_its_schema():
     assert told[1]["stored"] == {"Q4_K": 217, "Q6_K": 36, "equal": 38}
 
 
-def test_names_of_hostile_tensors_are_escaped():
+@pytest.mark.parametrize("form", TOLD)
+def test_names_of_hostile_tensors_are_escaped_and_a_reason_is_no_markup(form):
     hostile = replace(FAILS, beyond=(Beyond(HOSTILE, 1, 1, 2.0, (0,)),), added=(HOSTILE,), unbound={HOSTILE: "why"})
-    for form in TOLD:
-        text = FORMATS[form](held(hostile), True)
-        assert "\x1b" not in text
-        assert "<script>window" not in text or form not in ("html",)
+    text = FORMATS[form](held(hostile), True)
+    assert "\x1b" not in text
+    assert "<script>window" not in text or form != "html"
+    assert "<script" not in FORMATS[form](judged(HOSTILE[:400]), False) or form in ("text", "github", "cyclonedx")
 
 
 def test_a_policy_may_ask_for_it():
@@ -122,7 +110,7 @@ def test_a_policy_may_ask_for_it():
         assert (one.status, one.rows[0].unmet) == ((3, (f"the policy asks for {unmet}",)) if unmet else (0, ()))
 
 
-def test_of_models_without_common_ancestry_nothing_says_that_training_made_the_difference():
+def test_of_models_without_ancestry_nothing_says_that_training_made_the_difference():
     one = row("org/base", mlp=measured())
     strict = replace(HOLDS, beyond=WRONG[1:2])
 
@@ -149,7 +137,7 @@ def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
 
 DAY, TODAY = datetime.date(2027, 3, 31), datetime.date(2026, 11, 22)
 WHY = "a student of its answers"
-FORMS = (*("text", "json", "markdown", "html", "sarif", "cyclonedx", "github"),)
+FORMS = ("json", *TOLD)
 """The formats with room for a sentence."""
 
 
@@ -161,13 +149,9 @@ def judged(reason=WHY, today=TODAY, **more):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_report_tells_the_verdict_the_reason_and_the_day(form):
+def test_every_report_tells_verdict_reason_and_day_also_when_that_is_past(form):
     text = " ".join(FORMATS[form](judged(), False).split())
     assert all(word in text for word in ("UNRELATED", WHY, "2027")), text
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
     expired = judged(today=datetime.date(2027, 4, 1))
     text = " ".join(FORMATS[form](expired, False).split())
     assert all(word in text for word in ("UNRELATED", "until 2027-03-31, and that day has passed")), text
@@ -178,15 +162,16 @@ def test_machines_are_told_what_was_found_and_what_was_made_of_it():
     told = document(judged())
     assert (told["verdict"], told["exit_code"]) == ("UNRELATED", 0), "the policy decides what the command returns"
     assert told["policy"] == {
-        "source": "p.yaml", "fail_on": None, "require": None, "own_code": "accept",
-        "undeclared_parent": None, "relations": [],
-        "accepted": 1,
+        "source": "p.yaml", "fail_on": None, "require": None, "own_code": "accept", "undeclared_parent": None,
+        "relations": [], "accepted": 1,
     }  # fmt: skip
     first, second = told["claims"]
-    assert (first["verdict"], first["exit_code"], first["waiver"]) == (
-        "UNRELATED", 1, {"reason": WHY, "expires": "2027-03-31"},
-    )  # fmt: skip
+    assert (first["verdict"], first["exit_code"]) == ("UNRELATED", 1)
+    assert first["waiver"] == {"reason": WHY, "expires": "2027-03-31"}
     assert (second["waiver"], second["unmet"]) == (None, [])
+    told = json.loads(FORMATS["github"](judged(fail_on="never"), False))
+    assert (told["exit_code"], told["unaccepted"], told["unmet"], told["fail_on"]) == (1, 0, False, "never")
+    assert told["outputs"]["verdict"] == "UNRELATED"
 
 
 def test_sarif_has_a_result_that_is_suppressed_and_one_that_is_no_pass_any_more():
@@ -197,14 +182,3 @@ def test_sarif_has_a_result_that_is_suppressed_and_one_that_is_no_pass_any_more(
         {"kind": "external", "status": "accepted", "justification": f"{WHY} (accepted until 2027-03-31)"}
     ]
     assert (second["kind"], second["level"], "suppressions" in second) == ("fail", "warning", False)
-
-
-def test_the_runner_is_told_what_fails():
-    told = json.loads(FORMATS["github"](judged(fail_on="never"), False))
-    assert (told["exit_code"], told["unaccepted"], told["unmet"], told["fail_on"]) == (1, 0, False, "never")
-    assert told["outputs"]["verdict"] == "UNRELATED"
-
-
-@pytest.mark.parametrize("form", ["markdown", "html", "sarif"])
-def test_a_reason_is_no_markup(form):
-    assert "<script" not in FORMATS[form](judged(HOSTILE[:400]), False)

@@ -12,17 +12,15 @@ from hf_lineage.report import FORMATS
 from hf_lineage.report.family import FIRST, LETTERS, MARKS, MOST, Node, besides, family_of, figure, picture, rows
 from tests.pages import report
 from tests.report import families
-from tests.report.trees import tree
+from tests.report.families import tree
 from tests.whole import assert_names_are_text
-
-LONG = "Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4"
 
 
 def lines(made):
     return [(edge.parent, edge.child, edge.mark.value, edge.seen) for edge in family_of(made).edges]
 
 
-def test_every_parent_of_a_merge_is_marked_for_what_the_weights_say_and_with_its_share():
+def test_every_parent_of_a_merge_is_marked_for_what_weights_say_with_its_share():
     assert lines(families.merge()) == [
         ("org/one", "org/merge", "verified", "70% of the merge"),
         ("org/two", "org/merge", "verified", "30% of the merge"),
@@ -30,43 +28,35 @@ def test_every_parent_of_a_merge_is_marked_for_what_the_weights_say_and_with_its
         ("gone/four", "org/merge", "not judged", ""),
     ]
     *bases, model = family_of(families.merge()).nodes
-    assert [(node.words, node.tone) for node in bases] == [
-        ("verified, 70% of the merge", "good"),
-        ("verified, 30% of the merge", "good"),
-        ("contradicted", "bad"),
-        ("not judged", "open"),
-    ]
+    assert [node.words for node in bases] == [
+        "verified, 70% of the merge", "verified, 30% of the merge", "contradicted", "not judged"
+    ]  # fmt: skip
+    assert [node.tone for node in bases] == ["good", "good", "bad", "open"]
     assert (model.name, model.words, model.strong) == ("org/merge", "this model", True)
+    named = families.related("org/one", None, sources=NAMED), families.unrelated("free/two", NAMED)
+    undeclared = [mark for _, _, mark, _ in lines(report(*named, families.unread("gone/three")))]
+    assert undeclared == ["verified", "no trace", "not judged"], "what nobody declares cannot be contradicted"
 
 
-def test_a_base_that_nobody_declares_cannot_be_contradicted():
-    assert [mark for _, _, mark, _ in lines(families.named())] == ["verified", "no trace", "not judged"]
-
-
-def test_a_relative_from_an_index_is_drawn_beside_the_declared_base():
+def test_a_relative_from_an_index_and_each_adapter_have_a_line_of_their_own():
     assert lines(families.nearer())[1] == ("org/between", "org/model", "measured only", "nearer than org/base")
-    assert "org/model from org/between: measured only, nearer than org/base, direction not known." in figure(
-        families.nearer()
-    )
-
-
-def test_adapters_of_one_repository_each_have_a_line_to_their_base():
+    told = "org/model from org/between: measured only, nearer than org/base, direction not known."
+    assert told in figure(families.nearer())
     assert lines(families.adapters()) == [
         ("org/base", "org/adapters: style", "verified", "97% inherited"),
         ("org/base", "org/adapters: other-style", "contradicted", ""),
     ]
-    assert [node.words for node in family_of(families.adapters()).nodes] == [
-        "",
-        "verified, 97% inherited",
-        "contradicted",
-    ]
+    words = [node.words for node in family_of(families.adapters()).nodes]
+    assert words == ["", "verified, 97% inherited", "contradicted"]
 
 
-def test_of_many_bases_those_that_the_weights_contradict_are_drawn_and_the_others_counted():
-    drawn = family_of(families.crowd())
+def test_of_many_bases_those_that_weights_contradict_are_drawn_others_counted():
+    bases = (families.related(f"org/base-{number}") for number in range(11))
+    crowd = report(*bases, families.unrelated("free/liar"), model="org/merge")
+    drawn = family_of(crowd)
     assert [node.name for node in drawn.nodes][-2:] == ["free/liar", "org/merge"]
     assert (len(drawn.nodes), drawn.left_out) == (MOST + 1, 4)
-    assert "4 more are not drawn; the list below has all of them." in figure(families.crowd())
+    assert "4 more are not drawn; the list below has all of them." in figure(crowd)
 
 
 def test_there_is_no_picture_of_one_claim_nor_a_line_from_a_model_to_itself():
@@ -76,12 +66,9 @@ def test_there_is_no_picture_of_one_claim_nor_a_line_from_a_model_to_itself():
     drawn = lines(report(families.unread("ORG/model"), one))
     assert drawn == [("org/base", "org/model", "verified", "97% inherited")]
     assert len(family_of(report(one, other)).nodes) == 2, "names that differ in case alone are one model"
-
-
-def test_what_is_verified_does_not_stand_for_what_else_is_said_of_the_same_base():
-    rows = (families.related("org/base"), families.unread("org/base"), families.related("org/other"))
-    for one in (rows, rows[::-1]):
-        assert ("org/base", "org/model", "not judged", "") in lines(report(*one))
+    rows = (one, families.unread("org/base"), families.related("org/other"))
+    for several in (rows, rows[::-1]):  # what is verified does not stand for what else is said of the same base
+        assert ("org/base", "org/model", "not judged", "") in lines(report(*several))
 
 
 def test_no_code_that_verifies_nothing_is_marked_as_verified():
@@ -97,10 +84,11 @@ def test_the_tree_on_a_page_names_no_folder_of_this_machine():
     assert not any(place in page for place in ("/srv/secret", "/home/me"))
 
 
-@pytest.mark.parametrize("name", ["merge", "nearer", "adapters"])
-def test_every_row_is_further_right_than_what_leads_to_it(name):
-    places = {node.name: (node.depth, at) for at, node in enumerate(family_of(getattr(families, name)()).nodes)}
-    for edge in family_of(getattr(families, name)()).edges:
+@pytest.mark.parametrize("made", [families.merge, families.nearer, families.adapters])
+def test_every_row_is_further_right_than_what_leads_to_it(made):
+    family = family_of(made())
+    places = {node.name: (node.depth, at) for at, node in enumerate(family.nodes)}
+    for edge in family.edges:
         assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
 
 
@@ -116,10 +104,8 @@ def test_every_model_has_one_row_and_what_no_weights_bear_out_is_said_of_it():
     *_, liar = drawn = list(rows(tree()))
     assert [row.name for row in drawn] == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
     assert [row.depth for row in drawn] == [0, 1, 2, 1, 0]
-    assert [besides(edge) for edge in liar.further] == [
-        "declares org/base: contradicted",
-        "declares gone/base: declared only",
-    ]
+    further = [besides(edge) for edge in liar.further]
+    assert further == ["declares org/base: contradicted", "declares gone/base: declared only"]
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -129,18 +115,11 @@ def drawn(*nodes):
     return etree.fromstring(picture(nodes, "a title", "what the lines show"))
 
 
-def verified(parent, child, mark=Mark.VERIFIED):
-    return Edge(parent, child, mark)
-
-
 def test_a_line_is_solid_where_the_weights_bear_it_out_and_dashed_where_they_do_not():
-    nodes = [Node("a", 0)]
-    nodes += [Node(mark.name, 1, edges=(verified("a", mark.name, mark),)) for mark in Mark]
-    dashed = {
-        line.get("class") for line in drawn(*nodes).iter(f"{SVG}path") if line.get("stroke-dasharray") is not None
-    }
-    assert len([*drawn(*nodes).iter(f"{SVG}path")]) == len(Mark)
-    assert dashed == {"edge open", "edge bad"}
+    nodes = [Node(mark.name, 1, edges=(Edge("a", mark.name, mark),)) for mark in Mark]
+    paths = list(drawn(Node("a", 0), *nodes).iter(f"{SVG}path"))
+    dashed = {line.get("class") for line in paths if line.get("stroke-dasharray") is not None}
+    assert (len(paths), dashed) == (len(Mark), {"edge open", "edge bad"})
 
 
 def test_a_long_name_is_cut_and_whole_in_its_title():

@@ -31,8 +31,8 @@ CLAIM = Finding(
 )
 WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
 
-
 HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
+ONE = row(mlp=measured())
 
 
 @pytest.fixture
@@ -77,47 +77,33 @@ def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
             assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
 
 
-def test_what_was_found_stands_before_notes():
-    *_, found, note = reasons(report(replace(row(mlp=measured()), unmet=("too little",), notes=("a note",))))
+def test_what_was_found_stands_before_notes_or_what_explaining_adds_if_alone():
+    *_, found, note = reasons(report(replace(ONE, unmet=("too little",), notes=("a note",))))
     assert (found, note) == ("org/base: too little", "a note")
-
-
-def test_what_only_explaining_adds_is_stated_where_there_is_nothing_shorter():
-    assert list(state_all(report(row(mlp=measured())))) == ["org/base: All 6 layers come from it"]
+    assert list(state_all(report(ONE))) == ["org/base: All 6 layers come from it"]
 
 
 def sentences(claim):
     return [words for maker, one in describe_claim(report(), claim) if maker.name == "descent" for words in one.details]
 
 
-def counted(count, shares, depth=None, **more):
-    evidence = measured(count, count, **more)
-    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array(shares, dtype=float)))
-    return sentences(row(layers=depth, mlp=evidence))
-
-
 @pytest.mark.parametrize(
-    ("shares", "said"),
+    ("shares", "of", "said"),
     [
-        ([1, 1, 1], "All 3 layers come from it"),
-        ([0, 1, 0], "Layer 1 of 3 comes from it; the other 2 do not"),
-        ([1, 1, 0], "Layers 0 and 1 of 3 come from it; the other one does not"),
-        ([0.5, 0.5, 0.5], "None of the 3 layers comes from it by more than half"),
+        ([1, 1, 1], None, "All 3 layers come from it"),
+        ([0, 1, 0], None, "Layer 1 of 3 comes from it; the other 2 do not"),
+        ([1, 1, 0], None, "Layers 0 and 1 of 3 come from it; the other one does not"),
+        ([0.5, 0.5, 0.5], None, "None of the 3 layers comes from it by more than half"),
+        ([1, 1, 1], 32, "All 3 layers that were read, of 32, come from it"),
+        ([1, 0, 1], 32, "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"),
+        ([0, 0, 0], 32, "None of the 3 layers that were read, of 32, comes from it by more than half"),
     ],
 )
-def test_layers_are_counted_and_named(shares, said):
-    assert counted(3, shares) == [said]
-
-
-def test_layers_that_were_not_read_are_not_said_to_come_from_anywhere():
-    early = {"analyses": 3, "layers": ((0, 9, 31),) * 2}
-    assert counted(3, [1, 1, 1], 32, **early) == ["All 3 layers that were read, of 32, come from it"]
-    assert counted(3, [1, 0, 1], 32, **early) == [
-        "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"
-    ]  # fmt: skip
-    assert counted(3, [0, 0, 0], 32, **early) == [
-        "None of the 3 layers that were read, of 32, comes from it by more than half"
-    ]  # fmt: skip
+def test_layers_are_counted_and_named_and_nothing_is_said_of_unread_ones(shares, of, said):
+    early = {"analyses": 3, "layers": ((0, 9, 31),) * 2} if of else {}
+    evidence = measured(3, 3, **early)
+    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array(shares, dtype=float)))
+    assert sentences(row(layers=of, mlp=evidence)) == [said]
 
 
 def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
@@ -132,9 +118,6 @@ def test_programs_get_the_same_as_values():
     assert {key: values[key] for key in expected} == expected
 
 
-ONE = row(mlp=measured())
-
-
 @pytest.mark.parametrize("code", [Code.PART, Code.UNRELATED, Code.INCONCLUSIVE, Code.NO_BASE])
 def test_a_claim_has_its_title_its_reason_and_what_to_do_next(code):
     text = texts()[code]
@@ -143,17 +126,17 @@ def test_a_claim_has_its_title_its_reason_and_what_to_do_next(code):
     ]  # fmt: skip
 
 
-def test_a_verified_claim_says_what_comes_from_the_base_and_what_is_usual():
+def test_a_verified_claim_says_what_is_usual_and_more_doubts_than_two_are_counted():
     assert list(summarize(report(ONE))) == [
         "All 6 layers come from it. Unrelated models of this size score at most 0.022.", "Next: Nothing to do.",
     ]  # fmt: skip
+    noted = replace(ONE, notes=("one", "two", "three", "four"))
+    assert list(summarize(report(noted)))[1] == "One. Two. 2 more: --explain."
 
 
 def test_what_a_policy_refuses_is_never_left_without_advice():
-    refused, advice = (
-        replace(ONE, unmet=("the policy asks for merges",)),
-        "Do what the policy asks, or change the policy.",
-    )
+    advice = "Do what the policy asks, or change the policy."
+    refused = replace(ONE, unmet=("the policy asks for merges",))
     assert list(summarize(report(refused)))[1:] == ["The policy asks for merges.", f"Next: {advice}"]
     told, page = document(report(ONE, refused)), words("html", report(refused))
     assert told["claims"][1]["next"][:2] == told["next"][:2] == [advice, "The policy asks for merges."]
@@ -161,19 +144,11 @@ def test_what_a_policy_refuses_is_never_left_without_advice():
     assert (advice in page, "Nothing to do" in page) == (True, False)
 
 
-def test_of_more_doubts_than_two_the_others_are_counted():
-    noted = replace(ONE, notes=("one", "two", "three", "four"))
-    assert list(summarize(report(noted)))[1] == "One. Two. 2 more: --explain."
-
-
 def test_of_several_claims_every_line_names_its_base_and_advice_stands_last():
     lines = list(summarize(families.merge()))
     assert [line for line in lines if line.startswith("Next for ")] == lines[-3:]
     assert lines[-3] == "Next for org/one, org/two: Nothing to do."
     assert lines[0].startswith("org/one: All 6 layers come from it. It gave 0.70 (0.69 to 0.71) of the merge along ")
-
-
-def test_remarks_on_the_whole_model_are_sentences():
     assert list(summarize(report(conflicts=("a declares b; c declares d",))))[1] == (
         "Conflicting claims: a declares b; c declares d."
     )

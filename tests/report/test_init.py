@@ -5,36 +5,25 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hf_lineage import __version__
-from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import ClaimResult
-from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.json import encode
-from hf_lineage.source.options import Options
 from tests import hostile
 from tests.example_evidence import evidence
-from tests.invoking import Outcome, environment
-from tests.pages import document
+from tests.github import ROOT
+from tests.invoking import environment
+from tests.pages import document, report
+from tests.report.families import claimed
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
-
-
-def row(verdict, base="org/base", relation="finetune"):
-    return ClaimResult(Claim(base, relation, ("README.md",)), verdict)
-
-
-def report(*rows, conflicts=(), options=None):
-    return Report("org/model", "0123456789abcdef", tuple(rows), conflicts, options or Options())
 
 
 @pytest.fixture
@@ -43,23 +32,22 @@ def every_verdict():
         "mlp": evidence(score=0.973),
         "value_output": evidence(score=0.4, empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
     }
+    unrelated = Verdict(Code.UNRELATED, "", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Verdict(Code.UNRELATED)})
     return report(
-        row(judge(measured, Criteria())),
-        row(
-            Verdict(Code.UNRELATED, "", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Verdict(Code.UNRELATED)}),
-            base="a" * 96 + "/" + "b" * 96,
-        ),
-        row(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
-        row(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
-        row(Verdict(Code.NO_WEIGHTS, "no weights"), relation=None),
-        row(Verdict(Code.DAMAGED, "truncated"), base=HOSTILE),
+        claimed(judge(measured, Criteria())),
+        claimed(unrelated, base="a" * 96 + "/" + "b" * 96),
+        claimed(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
+        claimed(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
+        claimed(Verdict(Code.NO_WEIGHTS, "no weights"), relation=None),
+        claimed(Verdict(Code.DAMAGED, "truncated"), base=HOSTILE),
         conflicts=("README.md declares a/b; adapter_config.json declares c/d",),
     )
 
 
 def test_the_markdown_report_has_the_same_table_and_says_how_it_was_made(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    reported = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, Criteria())))
+    judged = claimed(judge({"mlp": evidence(score=0.9734, p=0.001)}, Criteria()))
+    reported = report(judged, commit="0123456789abcdef")
     *lines, made = FORMATS["markdown"](reported, False).splitlines()
     assert lines == [
         "### Lineage of org/model",
@@ -95,16 +83,15 @@ def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_
 def test_an_error_without_bound_is_null_in_json():
     unbounded = evidence()
     unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
-    (claim,) = document(report(row(judge({"mlp": unbounded}, Criteria()))))["claims"]
+    (claim,) = document(report(claimed(judge({"mlp": unbounded}, Criteria()))))["claims"]
     assert claim["paths"][0]["standard_error"] is None
 
 
 def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
-    hybrid = replace(row(judge({"mlp": evidence()}, Criteria())), layers=8)
+    hybrid = claimed(judge({"mlp": evidence()}, Criteria()), layers=8)
     assert "decided after" not in FORMATS["text"](report(hybrid), True)
 
 
-ROOT = Path(__file__).parents[2]
 TOY = """
 def render(report, explain):
     return f"{len(report.rows)} claim, explained: {explain}\\n"
@@ -118,30 +105,18 @@ sys.exit(main())
 """
 
 
-@pytest.fixture
-def with_toy(tmp_path):
-    """The command line with a format that is a module of its own and a line of the table, and nothing more."""
+def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path):
     (tmp_path / "toy_format.py").write_text(TOY)
-    env = environment(PYTHONPATH=f"{tmp_path}:{ROOT}")
-
-    def run(*arguments):
-        command = [sys.executable, "-c", WITH_TOY, *map(str, arguments)]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
-        return Outcome(done.returncode, done.stdout, done.stderr)
-
-    return run
-
-
-def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path, with_toy):
     files = {form: tmp_path / f"report.{form}" for form in ("toy", "json")}
-    asked = [word for form, file in files.items() for word in ("-o", f"{form}={file}")]
-    outcome = with_toy("check", hub / "fern/child", "--local-hub", hub, "--format", "toy", *asked)
-    assert outcome == Outcome(0, "1 claim, explained: False\n", "")
+    asked = [f"--output={form}={file}" for form, file in files.items()]
+    command = [sys.executable, "-c", WITH_TOY, "check", hub / "fern/child", "--local-hub", hub, "--format", "toy"]
+    env = environment(PYTHONPATH=f"{tmp_path}:{ROOT}")
+    done = subprocess.run([*command, *asked], env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1 claim, explained: False\n", "")
     assert files["toy"].read_text() == "1 claim, explained: True\n"
     assert json.loads(files["json"].read_text())["tool"] == {"name": "hf-lineage", "version": __version__}
 
 
-ROOT = Path(__file__).parents[2]
 MACHINES = ("json", "sarif", "cyclonedx", "intoto")
 
 
@@ -150,18 +125,13 @@ def test_the_same_report_is_the_same_file(every_kind, form):
     assert FORMATS[form](every_kind, False) == FORMATS[form](every_kind, False)
 
 
-@pytest.mark.parametrize("form", MACHINES)
+@pytest.mark.parametrize("form", [*MACHINES, "text", "markdown"])
 def test_untrusted_input_is_nowhere_more_than_text(hostile_report, form):
-    text = FORMATS[form](hostile_report, False)
-    assert text.isascii()
-    patterns = hostile.MARKUP + hostile.LINES
+    for_machines = form in MACHINES
+    text = FORMATS[form](hostile_report, not for_machines)
+    assert text.isascii() or not for_machines
+    patterns = hostile.LINES if form == "text" else hostile.MARKUP + hostile.LINES
     assert not hostile.traces(text, patterns[:-1] if form in ("json", "intoto") else patterns)  # these cut no name
-
-
-@pytest.mark.parametrize("form", ["text", "markdown"])
-def test_neither_is_it_in_what_people_read(hostile_report, form):
-    text = FORMATS[form](hostile_report, True)
-    assert not hostile.traces(text, hostile.LINES if form == "text" else hostile.MARKUP + hostile.LINES)
 
 
 def test_escaping_changes_no_value():

@@ -5,6 +5,7 @@ import json as plain
 import os
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from hf_lineage import Options, check
 from hf_lineage.report import FORMATS, json
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT
 from hf_lineage.report.json import digests, encode
-from tests import goldens
+from tests import goldens, pages
 from tests.models import card, fine_tuned, shard, tiny_llama
 from tests.report.test_cyclonedx import validate
 
@@ -33,22 +34,14 @@ def golden():
     return plain.loads(goldens.read(goldens.REPORT))
 
 
-def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
+def test_the_report_on_an_example_pair_is_the_committed_one_and_as_the_same_bytes(report, golden):
     assert goldens.differences(golden, plain.loads(json.render(report))) == []
-
-
-def test_the_committed_report_is_written_as_the_same_bytes(golden):
     assert encode(golden).encode() == goldens.read(goldens.REPORT)
 
 
-def test_the_committed_report_keeps_to_todays_schema(golden):
-    import jsonschema
-
-    jsonschema.validate(golden, plain.loads(json.SCHEMA.read_text("utf-8")))
-
-
-def test_every_key_of_a_report_is_described_in_the_schema(golden):
+def test_the_committed_report_keeps_to_todays_schema_which_describes_every_key(golden):
     """A key that the schema does not know is a key that nobody can rely on."""
+    pages.validate(golden)
     names = {maker.name for maker in (*OF_CLAIM, *OF_REPORT)}
     undescribed = keys(golden) - described(plain.loads(json.SCHEMA.read_text("utf-8"))) - names
     assert undescribed == set()
@@ -60,8 +53,7 @@ def keys(value):
         return set().union(*map(keys, value))
     if not isinstance(value, dict):
         return set()
-    own = {key for key in value if not key.isdigit()}
-    return own.union(*map(keys, value.values()))
+    return {key for key in value if not key.isdigit()}.union(*map(keys, value.values()))
 
 
 def described(schema):
@@ -74,11 +66,9 @@ def described(schema):
 
 
 def test_both_licences_are_text_that_decides_nothing(hub):
-    import jsonschema
-
     (hub / "acme/base/README.md").write_text("---\nlicense: other\nlicense_name: <ours>\n---\n")
     document = check("fern/child", options=Options(local_hub=hub)).to_dict()
-    jsonschema.validate(document, plain.loads(json.SCHEMA.read_text("utf-8")))
+    pages.validate(document)
     assert (document["license"], document["claims"][0]["base_license"]) == ("mit", "other (<ours>)")
     assert document["exit_code"] == 0
 
@@ -95,10 +85,8 @@ def test_the_bases_of_the_card_are_told_though_others_are_named(hub):
 
 
 def test_what_is_published_is_the_report_without_what_one_run_or_machine_knows(report, golden):
-    import jsonschema
-
     published = json.published(report)
-    jsonschema.validate(published, plain.loads(json.SCHEMA.read_text("utf-8")))
+    pages.validate(published)
     assert published.keys() == golden.keys()
     assert published["claims"][0].keys() == golden["claims"][0].keys()
     assert json.OF_THIS_RUN.items() <= (published | published["claims"][0]).items()
@@ -111,23 +99,18 @@ KEPT = ("intoto", "cyclonedx")
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    """A working directory with a base in shards and a fine-tune of it."""
+def on_folders(tmp_path, monkeypatch):
+    """A report on a fine-tune of a base in shards, both in the working directory."""
     monkeypatch.chdir(tmp_path)
     base = tiny_llama(tmp_path / "base")
     card(fine_tuned(base, tmp_path / "child"))
     shard(base)
-    return tmp_path
-
-
-@pytest.fixture
-def on_folders(home):
     return check("./child", ["./base"])
 
 
 @pytest.fixture
-def expected(home):
-    files = sorted((home / "base").glob("*.safetensors"))
+def expected(on_folders):
+    files = sorted(Path("base").glob("*.safetensors"))
     assert len(files) > 1
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
@@ -150,10 +133,10 @@ def test_a_statement_names_them_and_in_cyclonedx_they_are_parts_of_the_ancestor(
     assert told == ", ".join(f"{file} sha256:{sha256}" for file, sha256 in expected.items())
 
 
-def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(home, on_folders, expected, monkeypatch):
+def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(tmp_path, on_folders, expected, monkeypatch):
     digested = []
     read = hashlib.file_digest
-    files = {file.stat().st_ino for file in home.rglob("*.safetensors")}
+    files = {file.stat().st_ino for file in tmp_path.rglob("*.safetensors")}
 
     def noted(stream, name):
         digested.append(os.fstat(stream.fileno()).st_ino)
@@ -169,8 +152,8 @@ def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(home, on_
     assert len(weights) == len({*weights}) == len(expected) + 1
 
 
-def test_what_changed_since_is_read_again(home, on_folders):
-    before = digests(on_folders.rows[0].base_folder)
-    (file, *_) = before
-    (home / "base" / file).write_bytes((home / "base" / file).read_bytes() + b"\n")
-    assert digests(on_folders.rows[0].base_folder)[file] != before[file]
+def test_what_changed_since_is_read_again(on_folders, expected):
+    assert digests(on_folders.rows[0].base_folder) == expected
+    file = Path("base", next(iter(expected)))
+    file.write_bytes(file.read_bytes() + b"\n")
+    assert digests(on_folders.rows[0].base_folder)[file.name] != expected[file.name]

@@ -6,8 +6,6 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.checking.report import Blended
-from hf_lineage.checking.result import ClaimResult
-from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.blend import Blend, Made
 from hf_lineage.evidence.merge import Parent, Share, Shares
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
@@ -16,6 +14,7 @@ from hf_lineage.report import FORMATS, merges
 from tests import blends
 from tests.models import EXAMPLES
 from tests.pages import measured, report, row
+from tests.report.families import claimed
 
 A, B = (Share(value, value - 0.002, value + 0.002, {}, detected=True) for value in (0.43, 0.57))
 RIO = Blended(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (Made.BLEND,) * 2), (True, False))
@@ -37,19 +36,18 @@ def described(blended):
     return merges.describe_shares(blended, reporting(blended))
 
 
-def test_the_sentence_says_shares_what_is_left_and_what_is_named():
-    assert described(RIO).sentences[0] == SENTENCE
-    assert described(RIO).first
+def test_the_sentence_and_the_values_say_shares_what_is_left_and_what_is_named():
+    found = described(RIO)
+    assert (found.sentences[0], found.first) == (SENTENCE, True)
+    assert (found.values["undeclared"], found.values["trained_after"]) == (["org/b"], False)
+    assert [parent["shows"] for parent in found.values["parents"]] == ["blend", "blend"]
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "github", "json"])
-def test_every_report_says_it(form):
+def test_every_report_says_it_and_the_text_before_everything_else(form):
     shown = " ".join(FORMATS[form](reporting(RIO), explain=False).split())
     assert "undeclared" in shown
     assert "org/b" in shown
-
-
-def test_it_stands_before_everything_else_that_a_report_says():
     text = " ".join(FORMATS["text"](reporting(RIO), explain=False).split())
     assert text.index("shows as an undeclared parent") < text.index("All 6 layers come from it")
     assert "Next: Declare the other parent in the card" in text
@@ -90,21 +88,12 @@ def test_names_of_others_are_escaped_and_a_model_without_names_names_none():
     assert "show as undeclared parents" in sentence
 
 
-def test_machines_read_the_same():
-    values = described(RIO).values
-    assert values["undeclared"] == ["org/b"]
-    assert values["trained_after"] is False
-    assert [parent["shows"] for parent in values["parents"]] == ["blend", "blend"]
-
-
 def test_a_share_beside_numbers_of_the_base_denies_no_parent_of_a_merge_by_ties(tmp_path):
     merged, parents = blends.dare_ties(tmp_path / "merged", (blends.A, blends.B)), (blends.BASE, blends.A)
     told = " ".join(check(str(merged), parents, Options(local_hub=EXAMPLES)).to_text(explain=True).split())
     assert "27% of the numbers are the base's, unchanged, the others are not" in told
     assert f"share of {blends.A} alone shows no parent" in told
-    assert (
-        "It denies none either: merges by TIES, DARE or DELLA have no one share. They leave many numbers equal" in told
-    )
+    assert "It denies none either: merges by TIES, DARE or DELLA have no one share. They leave many numb" in told
 
 
 SHARE = Share(0.6, 0.58, 0.62, {0: (0.6, 0.01), 1: (0.61, 0.01)}, detected=True)
@@ -112,7 +101,7 @@ PARENT = Parent({"mlp": SHARE}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
 
 
 def parent_row(parent, base="org/a"):
-    return ClaimResult(Claim(base, "merge", ("README.md",)), Verdict(Code.INHERITED), parent=parent)
+    return claimed(Verdict(Code.INHERITED), base, "merge", parent=parent)
 
 
 def parent_of(share=SHARE, **changes):
@@ -120,24 +109,17 @@ def parent_of(share=SHARE, **changes):
 
 
 def test_a_score_is_said_to_be_neither_a_share_nor_a_probability():
-    assert merges.describe_merge((parent_row(PARENT), parent_row(PARENT, "org/b")), report()).sentences == (
-        merges.NO_PROBABILITY,
-    )
+    found = merges.describe_merge((parent_row(PARENT), parent_row(PARENT, "org/b")), report())
+    assert found.sentences == (merges.NO_PROBABILITY,)
 
 
 def test_a_page_has_a_bar_for_every_parent_and_escapes_their_names():
-    rows = (
-        parent_row(PARENT),
-        parent_row(Parent(reason="it is <b>"), "<script>"),
-        parent_row(parent_of(is_base=True, declared={})),
-    )
-    page = FORMATS["html"](report(*rows), False)
+    base, unread = parent_of(is_base=True, declared={}), Parent(reason="it is <b>")
+    page = FORMATS["html"](report(parent_row(PARENT), parent_row(unread, "<script>"), parent_row(base)), False)
     assert page.count('(0.58 to 0.62)"') == 2
     assert "it is &lt;b&gt;" in page
     assert "<script>" not in page
     assert ">base</td>" in page
-
-
-def test_a_share_that_is_not_clear_has_an_interval_and_no_bar():
-    (bar,) = merges.describe_merge([parent_row(parent_of(replace(SHARE, low=-3.0, high=4.0)))], report()).picture.bars
+    unclear = parent_row(parent_of(replace(SHARE, low=-3.0, high=4.0)))
+    (bar,) = merges.describe_merge([unclear], report()).picture.bars
     assert (bar.low, bar.high, bar.clear) == (-3.0, 4.0, False)

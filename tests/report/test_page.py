@@ -41,7 +41,7 @@ def parsed(markup):
     return html.fragment_fromstring(markup)
 
 
-def printable_whole(text):
+def whole(text):
     return printable(text, 10 * len(text) + 10)
 
 
@@ -55,48 +55,39 @@ def part(template, **values):
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as(content, title):
     element = parsed(part('<p title="{{ title }}" class="x">{{ content }}{{ "<>" }}</p>', content=content, title=title))
-    assert element.text_content() == f"{printable_whole(content)}<>".replace("\r", "\n")
+    assert element.text_content() == f"{whole(content)}<>".replace("\r", "\n")
     assert len(element) == 0
-    assert dict(element.attrib) == {"title": printable_whole(title), "class": "x"}
+    assert dict(element.attrib) == {"title": whole(title), "class": "x"}
 
 
 @cases(100)
 @given(ANY_TEXT)
-def test_what_is_escaped_once_is_not_escaped_again(text):
+def test_what_is_escaped_once_is_not_escaped_again_and_a_name_is_set_apart_and_cut(text):
     once = escaped(text)
     assert (escaped(once), type(escaped(once))) == (once, Markup)
     assert part("{{ once }}|", once=once) == f"{once}|".strip()
-
-
-@cases(100)
-@given(ANY_TEXT)
-def test_a_name_is_set_apart_and_cut(text):
     element = parsed(identifier(text * 40))
     assert (element.tag, element.get("class")) == ("bdi", "id")
     assert element.text_content() == printable(text * 40, LONGEST)
 
 
-def test_a_value_that_is_missing_is_an_error():
+@pytest.mark.parametrize("template", ["{{ missing }}", "{{ given.missing }}"])
+def test_a_value_that_is_missing_is_an_error(template):
     with pytest.raises(UndefinedError):
-        part("{{ missing }}")
-    with pytest.raises(UndefinedError):
-        part("{{ given.missing }}", given=1)
+        part(template, given=1)
 
 
 @cases(100)
 @given(ANY_TEXT)
 def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as_in_a_picture(text):
-    whole = printable(text, 10 * len(text) + 10)
-    assert [one.text or "" for one in etree.fromstring(picture([], text, f"{text}.")) if one.get("id")] == [
-        whole,
-        f"{whole}.",
-    ]
-    assert etree.fromstring(interval_bar(text, None, (0.0, 0.0))).get("aria-label") == whole
+    texts = [one.text or "" for one in etree.fromstring(picture([], text, f"{text}.")) if one.get("id")]
+    assert texts == [whole(text), f"{whole(text)}."]
+    assert etree.fromstring(interval_bar(text, None, (0.0, 0.0))).get("aria-label") == whole(text)
 
 
-def bars(picture):
-    """Left edge and height of every bar."""
-    matches = re.findall(r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="bar">', picture)
+def bars(picture, kind="bar"):
+    """Left edge and height of every bar of a kind."""
+    matches = re.findall(rf'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="{kind}">', picture)
     return [(float(x), float(height)) for x, height in matches]
 
 
@@ -104,13 +95,10 @@ def mark(picture):
     return float(re.search(rf'd="M(\S+) {BOTTOM}V{TOP}" class="mark"', picture)[1])
 
 
-def test_bars_are_as_high_as_they_are_frequent():
+def test_bars_are_as_high_as_frequent_and_a_score_far_off_is_behind_a_break():
     drawn = bars(histogram(null(0.5, [0.1] * 30 + [0.4] * 10 + [0.9] * 20), "a"))
     heights = np.array([height for _, height in drawn])
     assert heights / heights.max() == pytest.approx([1, 1 / 3, 2 / 3], abs=1e-4)
-
-
-def test_a_score_far_off_stands_behind_a_break_of_the_axis():
     picture = histogram(null(0.98, np.linspace(-0.01, 0.01, 999)), "a")
     assert max(x for x, _ in bars(picture)) < mark(picture) - 50
     assert "gap" in picture
@@ -125,26 +113,19 @@ def test_nothing_is_drawn_outside_the_frame(observed, scores):
     assert all(LEFT - 1 <= x <= RIGHT + 1 and 0 < height <= BOTTOM - TOP for x, height in bars(picture))
 
 
-def columns(picture):
-    """Left edge and height of every column."""
-    column = r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share(?: pale)?">'
-    matches = re.findall(column, picture)
-    return [(float(x), float(height)) for x, height in matches]
+COLUMN = "share(?: pale)?"
 
 
-def test_every_layer_has_a_column_as_high_as_what_it_inherits_pale_where_that_is_half_or_less():
+def test_a_layer_has_a_column_as_high_as_what_it_inherits_or_leaves_its_place_empty():
     shares = np.array([1.0, 0.5, 0.0])
     evidence = measured(3, 3)
     picture = inheritance(replace(evidence, inherited=replace(evidence.inherited, by_layer=shares)), 3, "a")
-    heights = np.array([height for _, height in columns(picture)])
+    heights = np.array([height for _, height in bars(picture, COLUMN)])
     assert (heights - 1) / (BOTTOM - TOP - 2) == pytest.approx(shares, abs=1e-3)
     assert re.findall('class="(share[^"]*)"', picture) == ["share", "share pale", "share pale"]
     assert "from 0% to 100%; 1 of them come from the base" in picture
-
-
-def test_layers_that_were_not_read_leave_their_place_empty():
     evidence = measured(2, 2, analyses=3, layers=((1, 31), (1, 31)))
-    (first, _), (last, _) = columns(inheritance(evidence, 32, "a"))
+    (first, _), (last, _) = bars(inheritance(evidence, 32, "a"), COLUMN)
     assert LEFT < first < LEFT + 2 * (RIGHT - LEFT) / 32
     assert RIGHT - (RIGHT - LEFT) / 32 < last < RIGHT
 
@@ -154,14 +135,11 @@ def widths(picture, kind):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.27, 1.0])
-def test_a_share_is_as_long_as_its_part_of_the_whole(share):
+def test_a_share_is_as_long_as_its_part_of_the_whole_and_has_its_interval(share):
     picture = share_bar(share, (share, share))
     assert widths(picture, "track") == [BAR]
     assert widths(picture, "share") == [pytest.approx(BAR * share)]
     assert f'aria-label="{share:.0%} inherited"' in picture
-
-
-def test_an_interval_is_drawn_and_told_where_there_is_one():
     picture = share_bar(0.5, (0.4, 0.6))
     assert f'd="M{0.4 * BAR:g} 7H{0.6 * BAR:g}"' in picture
     assert "between 40% and 60%" in picture
@@ -185,17 +163,14 @@ def test_whatever_the_score_everything_stays_in_the_picture(score):
     assert 5 <= at <= BAR - 5
 
 
-def test_a_laundered_order_is_outlined_where_the_layers_went():
+@pytest.mark.parametrize(("layers", "numbers"), [(12, 144), (13, 0)])
+def test_numbers_are_written_where_there_is_room_and_a_laundered_order_is_outlined(layers, numbers):
+    assert len(re.findall(r'<text [^>]*class="(?:light|dark)"', heat_map(measured(layers, layers), "a"))) == numbers
     evidence = measured()
     turned = np.roll(evidence.comparison.similarity, 2, axis=1)
     pairs = (np.arange(6), (np.arange(6) + 2) % 6)
     drawn = heat_map(replace(evidence, comparison=replace(evidence.comparison, similarity=turned, pairs=pairs)), "a")
     assert "layer 5 of the base, layer 1 of the model: 0.970" in drawn
-
-
-@pytest.mark.parametrize(("layers", "numbers"), [(12, 144), (13, 0)])
-def test_numbers_are_written_where_there_is_room(layers, numbers):
-    assert len(re.findall(r'<text [^>]*class="(?:light|dark)"', heat_map(measured(layers, layers), "a"))) == numbers
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.013, 0.021), (0, 1e-9), (-40, 3e5), (0.97, 0.9701)])

@@ -10,11 +10,10 @@ from hf_lineage.checking.report import Report
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.report import FORMATS
 from hf_lineage.report.sarif import Place, places
+from tests import pages
 from tests.models import card, edit_json, tiny_llama
 from tests.pages import measured, report, row
 from tests.report.test_cyclonedx import CODES
-
-SCHEMA = Path(__file__).parents[1] / "data" / "schemas" / "sarif-2.1.0.json"
 
 
 def log(report):
@@ -22,31 +21,22 @@ def log(report):
 
 
 def validate(document):
-    import jsonschema
-
-    jsonschema.Draft7Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(document)
+    pages.validate(document, Path(__file__).parents[1] / "data" / "schemas" / "sarif-2.1.0.json")
 
 
 def test_it_keeps_to_the_schema_of_oasis(any_report):
     validate(log(any_report))
 
 
-def test_each_verdict_has_its_rule_and_level(every_kind):
+def test_each_verdict_has_its_rule_its_level_and_its_numbers(every_kind):
     (run,) = log(every_kind)["runs"]
-    rules = run["tool"]["driver"]["rules"]
-    assert (
-        [rules[result["ruleIndex"]]["id"] for result in run["results"]]
-        == [result["ruleId"] for result in run["results"]]
-        == [f"lineage/{code}" for code in CODES]
-    )
+    rules, codes = run["tool"]["driver"]["rules"], [f"lineage/{code}" for code in CODES]
+    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == codes
+    assert [result["ruleId"] for result in run["results"]] == codes
     assert [(result["kind"], result["level"]) for result in run["results"]] == [
         ("pass", "none"), ("fail", "error"), ("fail", "warning"),
         ("fail", "warning"), ("fail", "note"), ("fail", "error"),
     ]  # fmt: skip
-
-
-def test_a_result_has_its_numbers(every_kind):
-    (run,) = log(every_kind)["runs"]
     assert run["results"][0]["properties"] == {
         "verdict": "VERIFIED", "code": "inherited", "verified": True, "base": "org/base", "baseCommit": "0" * 40,
         "relation": "finetune", "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001,
@@ -92,12 +82,13 @@ def test_what_belongs_to_no_claim_is_a_notification(every_kind, folder):
 
 def test_no_message_holds_a_link_or_a_placeholder(hostile_report):
     (run,) = log(hostile_report)["runs"]
-    (text,) = {
-        result["message"]["text"].partition(" is ")[0]
-        for result in run["results"]
-        if "a link" in result["message"]["text"] and result["ruleId"] == "lineage/unrelated"
-    }
+    unrelated = [result for result in run["results"] if result["ruleId"] == "lineage/unrelated"]
+    said = (result["message"]["text"].partition(" is ")[0] for result in unrelated)
+    (text,) = {name for name in said if "a link" in name}
     assert text.startswith(r"\[a link\](https://evil.example) @everyone {{0}} ${{{{ secrets.TOKEN }}}}")
+
+
+CARD = "---\nbase_model: org/a\n---\n"
 
 
 @pytest.fixture
@@ -112,33 +103,23 @@ def places_of(model, card, bases=()):
     return places(check(str(model), bases))
 
 
-def test_each_entry_of_a_list_is_at_its_own(model):
+def test_each_entry_is_at_its_own_line_and_every_file_that_says_so_is_named(model):
     card = "---\ntags: [org/b]\nbase_model:\n- org/a\n- 'org/b'\n---\norg/a\n"
     assert [place.line for (place,) in places_of(model, card)] == [4, 5]
-
-
-def test_every_file_that_says_so_is_named(model):
     edit_json(model / "adapter_config.json", base_model_name_or_path="org/a")
     (model / "mergekit_config.yml").write_text("models:\n- model: org/a+org/lora\n")
-    assert places_of(model, "---\nbase_model: org/a\n---\n") == [
-        [
-            Place("a%20model/README.md", 2),
-            Place("a%20model/adapter_config.json", 1),
-            Place("a%20model/mergekit_config.yml", 2),
-        ]
-    ]
+    (found,) = places_of(model, CARD)
+    lines = (("README.md", 2), ("adapter_config.json", 1), ("mergekit_config.yml", 2))
+    assert found == [Place(f"a%20model/{file}", line) for file, line in lines]
 
 
-def test_a_base_that_the_user_names_is_where_it_could_be_declared(model):
+def test_a_named_base_is_where_it_could_be_declared_and_no_path_is_of_this_machine(model, tmp_path, monkeypatch):
     assert places_of(model, "---\nlicense: mit\n---\n", ["org/a"]) == [[Place("a%20model/README.md", None)]]
-
-
-def test_nothing_of_this_machine_is_in_a_path(model, tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert places_of(model, "---\nbase_model: org/a\n---\n") == [[Place("README.md", 2)]]
+    assert places_of(model, CARD) == [[Place("README.md", 2)]]
 
 
 @pytest.mark.parametrize("rest", ["* * *: [", "\t- {", "key: &a [*a]\n" * 3, "'"])
 def test_what_follows_the_metadata_does_not_matter(model, rest):
-    assert places_of(model, f"---\nbase_model: org/a\n---\n{rest}") == [[Place("a%20model/README.md", 2)]]
+    assert places_of(model, f"{CARD}{rest}") == [[Place("a%20model/README.md", 2)]]

@@ -3,9 +3,6 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import ClaimResult
-from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.unit_comparison import judge_units
@@ -16,7 +13,8 @@ from hf_lineage.report.findings import describe_report, state_outcome
 from tests import pages
 from tests.evidence.test_unit_comparison import IN_ORDER, INDEPENDENT, SHUFFLED
 from tests.example_evidence import evidence, trace
-from tests.pages import document
+from tests.pages import document, report
+from tests.report.families import claimed
 
 UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Criteria())
 
@@ -24,17 +22,13 @@ UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Crite
 def row(framed, first=UNRELATED):
     verdict = judge_units(framed, Criteria())
     verdict = replace(verdict, evidence=first.evidence, by_path=first.by_path) if first else verdict
-    return ClaimResult(Claim("org/base", "finetune", ("README.md",)), verdict)
-
-
-def report(*rows):
-    return Report("org/model", None, rows, (), Options())
+    return claimed(verdict)
 
 
 EVERY = report(row(IN_ORDER), row(SHUFFLED), row(INDEPENDENT), row(IN_ORDER, None), row(INDEPENDENT, None))
 
 
-def test_the_table_has_a_line_for_the_units():
+def test_the_table_and_the_outcome_name_the_share_of_units_and_no_score():
     lines = list(wording.cells(row(SHUFFLED)))
     assert [line[2:] for line in lines] == [
         ("mlp", "0.010", "0%", "0.5", "UNRELATED"),
@@ -42,9 +36,6 @@ def test_the_table_has_a_line_for_the_units():
     ]
     (line,) = wording.cells(row(IN_ORDER, None))
     assert line == ("org/base", "finetune", "units", "-", "100%", "0.005", "VERIFIED inherited")
-
-
-def test_the_outcome_names_the_share_of_units_and_no_score():
     outcome = state_outcome(row(IN_ORDER))
     assert outcome.startswith("org/base is VERIFIED inherited (100% of its units inherited, p = 0.005): the residual ")
     assert wording.best(row(IN_ORDER)) is None
@@ -67,13 +58,9 @@ WEAK = 2.0
 
 def report_adapter(*traces, layers=2):
     """A report on an adapter with a row for each of these tests."""
-    rows = tuple(
-        ClaimResult(
-            Claim("acme/base", "adapter", ("adapter_config.json",)), judge_trace(one, Criteria()), layers=layers
-        )
-        for one in traces
-    )
-    return Report("fern/lora", None, rows, (), Options(seed=3))
+    judged = (judge_trace(one, Criteria()) for one in traces)
+    rows = (claimed(verdict, "acme/base", "adapter", layers=layers) for verdict in judged)
+    return report(*rows, model="fern/lora", options=Options(seed=3))
 
 
 @pytest.mark.long
@@ -105,12 +92,8 @@ TOWER = replace(pages.row(base="org/tower", layers=4, mlp=pages.measured()), par
 UNREAD = replace(TOWER, part="audio", verdict=Verdict(Code.NO_BASE, "it stands nowhere"))
 
 
-def named(told):
-    return [maker.name for maker, _ in describe_report(told)]
-
-
 def test_a_row_a_part_with_its_base_and_what_is_inherited():
-    finding = units.describe_parts([], pages.report(LANGUAGE, TOWER, UNREAD))
+    finding = units.describe_parts([], report(LANGUAGE, TOWER, UNREAD))
     share = finding.tables[0].rows[0][3]
     assert share.endswith("%")
     assert finding.tables[0].rows == (
@@ -119,29 +102,21 @@ def test_a_row_a_part_with_its_base_and_what_is_inherited():
         ("audio", "org/tower", "UNDECIDED no-base", ""),
     )
     assert [bar.label for bar in finding.picture.bars] == ["the model itself: org/base", "vision: org/tower"]
-    assert [(one["part"], one["verified"]) for one in finding.values][1:] == [
-        ("vision", TOWER.verdict.verified),
-        ("audio", False),
-    ]
+    verified = [(one["part"], one["verified"]) for one in finding.values]
+    assert verified[1:] == [("vision", TOWER.verdict.verified), ("audio", False)]
     assert finding.values[2]["inherited"] is None
-
-
-def test_a_tower_that_comes_from_nowhere_is_drawn_pale():
     stranger = replace(TOWER, verdict=replace(TOWER.verdict, code=Code.UNRELATED))
-    assert [bar.pale for bar in units.describe_parts([], pages.report(LANGUAGE, stranger)).picture.bars] == [
-        False,
-        True,
-    ]
+    bars = units.describe_parts([], report(LANGUAGE, stranger)).picture.bars
+    assert [bar.pale for bar in bars] == [False, True], "a tower that comes from nowhere is drawn pale"
 
 
-def test_a_model_of_one_part_has_no_such_table():
-    assert "parts" in named(pages.report(LANGUAGE, TOWER))
-    assert "parts" not in named(pages.report(LANGUAGE))
-    assert "parts" not in named(pages.report(TOWER))
+@pytest.mark.parametrize(("rows", "told"), [((LANGUAGE, TOWER), True), ((LANGUAGE,), False), ((TOWER,), False)])
+def test_a_model_of_one_part_has_no_such_table(rows, told):
+    assert ("parts" in [maker.name for maker, _ in describe_report(report(*rows))]) is told
 
 
 def test_names_of_bases_are_no_markup():
     hostile = replace(pages.row(base="<script>alert(1)</script>", layers=6, mlp=pages.measured()), part="<b>vision")
-    page = FORMATS["html"](pages.report(LANGUAGE, hostile), True)
+    page = FORMATS["html"](report(LANGUAGE, hostile), True)
     assert "<script>alert" not in page
     assert "<b>vision" not in page

@@ -1,26 +1,28 @@
-"""Texts of verdicts: every code has all of them, in short sentences."""
+"""Texts of verdicts: every code has all of them, and word, code, verified and exit code agree in every format."""
 
+import datetime
+import json
 from dataclasses import replace
+from itertools import product
 
-from hf_lineage.evidence.executed import Executed
+import pytest
+
+from hf_lineage.evidence.evaluate import with_run, with_strict
+from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict, Word
-from hf_lineage.report import verdicts, wording
+from hf_lineage.report import FORMATS, verdicts, wording
 from hf_lineage.report.page import SIGNS
 from hf_lineage.report.verdicts import CODES, describe_limits, sentences, texts
 from tests.example_evidence import evidence, trace
 from tests.pages import measured, report, row
+from tests.report.families import claimed
 
 
-def test_every_code_has_its_texts_and_a_rule():
+def test_every_code_has_its_texts_and_what_is_verified_alone_looks_good():
     assert list(texts()) == list(CODES) == list(Code)
     assert {text.tone for text in texts().values()} == set(SIGNS)
-
-
-def test_a_contradiction_looks_bad_and_only_a_verified_claim_looks_good():
-    assert [code for code in Code if texts()[code].tone == "good"] == [
-        code for code in Code if code.word is Word.VERIFIED
-    ]
+    assert all((texts()[code].tone == "good") is (code.word is Word.VERIFIED) for code in Code)
     assert [code for code in Code if texts()[code].tone == "bad"] == [Code.UNRELATED, Code.DAMAGED]
     assert {texts()[code].level for code in Code if code.exit_code in (ExitCode.UNRELATED, ExitCode.ERROR)} == {"error"}
     assert {texts()[code].level for code in Code if code.exit_code is ExitCode.VERIFIED} == {"none"}
@@ -62,12 +64,70 @@ def with_verdict(**changes):
     return report(replace(ONE, verdict=replace(ONE.verdict, **changes)))
 
 
-def test_a_model_has_the_limits_of_models_and_an_adapter_those_of_adapters():
+def test_a_model_has_the_limits_of_models_an_adapter_its_own_and_of_a_run_its_weight():
     assert describe_limits(report(ONE)) == LIMITS
     assert describe_limits(with_verdict(evidence={}, by_path={}, trace=trace())) == (*sentences("adapters").values(),)
     assert describe_limits(report(replace(ONE, verdict=Verdict(Code.NO_WEIGHTS)))) == ()
-
-
-def test_units_are_weighed_by_what_they_wrote_only_where_the_models_ran():
     assert describe_limits(with_verdict(executed=Executed()))[-1] == sentences("weights")["run"]
     assert describe_limits(with_verdict(executed=Executed(problem="no memory"))) == LIMITS
+
+
+HELD = Strict("org/base", {"": 12})
+MISSED = replace(HELD, added=("model.extra",))
+RUNS = (None, Executed(), Executed(problem="it needs more memory"))
+
+
+def loaded(form, found):
+    return json.loads(FORMATS[form](found, False))
+
+
+@pytest.mark.parametrize("code", [code for code in Code if code is not Code.UNDECLARED])
+def test_every_format_names_the_word_and_the_code(code):
+    found = report(claimed(Verdict(code, "because of a reason")))
+    (claim,) = loaded("json", found)["claims"]
+    assert (claim["verdict"], claim["code"]) == (code.word, code)
+    assert claim["next"] == list(texts()[code].next)
+    (result,) = loaded("sarif", found)["runs"][0]["results"]
+    assert (result["ruleId"], result["properties"]["verdict"]) == (f"lineage/{code}", code.word)
+    outputs = loaded("github", found)["outputs"]
+    assert [outputs[key] for key in ("verdict", "code")] == [code.word, code]
+    assert outputs["verified"] == str(claim["verified"]).lower()
+    listed = loaded("cyclonedx", found)["metadata"]["component"]["properties"]
+    bill = {one["name"]: one["value"] for one in listed}
+    assert (bill["hf-lineage:claim:0:verdict"], bill["hf-lineage:claim:0:code"]) == (code.word, code)
+    for form, explain in product(("text", "markdown", "html"), (False, True)):
+        page = FORMATS[form](found, explain).replace("\\", "")
+        assert code.label in " ".join(page.split()), form
+    assert f"Next: {texts()[code].next[0]}" in " ".join(FORMATS["text"](found, False).split())
+
+
+@pytest.mark.parametrize(("run", "strict"), list(product(RUNS, (None, HELD, MISSED))))
+@pytest.mark.parametrize("code", [Code.INHERITED, Code.MERGE, Code.PART, Code.UNRELATED, Code.NO_BASE])
+def test_what_was_asked_for_and_does_not_hold_is_never_verified(code, run, strict):
+    verdict = Verdict(code)
+    verdict = verdict if run is None else with_run(verdict, run)
+    verdict = verdict if strict is None else with_strict(verdict, strict)
+    assert verdict.verified is (verdict.word == "VERIFIED") is (verdict.exit_code == 0)
+    refused = (run is not None and bool(run.problem)) or strict is MISSED
+    assert verdict.verified is (code.word == "VERIFIED" and not refused)
+    if code.word != "VERIFIED":
+        assert verdict.code is code, "what is asked for besides changes no other verdict"
+    told = {"verdict": verdict.word, "verified": verdict.verified, "exit_code": int(verdict.exit_code)}
+    assert told.items() <= loaded("json", report(claimed(verdict))).items()
+
+
+def test_of_several_claims_the_worst_counts():
+    order = [Code.INHERITED, Code.PART, Code.UNRELATED, Code.DAMAGED]
+    for number, worst in enumerate(order, 1):
+        found = report(*map(claimed, map(Verdict, order[:number])))
+        assert (found.code, loaded("json", found)["code"]) == (worst, worst)
+    assert report().code is Code.UNDECLARED
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "html", "cyclonedx"])
+def test_the_time_is_when_the_check_began_and_not_when_the_file_was_written(form, every_kind, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    began = replace(every_kind, checked_at=datetime.datetime(2020, 2, 3, 23, 59, tzinfo=datetime.UTC))
+    text = FORMATS[form](began, False)
+    assert "2020-02-03" in text or "3 February 2020" in text
+    assert f"{datetime.datetime.now(datetime.UTC):%Y-%m}" not in text

@@ -7,10 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage import Options
-from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, ClaimResult
-from hf_lineage.claims.sources import Claim
+from hf_lineage.checking.result import NAMED
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge, judge_equal
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -20,41 +17,32 @@ from hf_lineage.report.wording import COLUMNS, columns
 from tests import pages
 from tests.evidence.test_evaluate import equal_numbers
 from tests.example_evidence import evidence, inheriting
+from tests.pages import report
+from tests.report.families import claimed
 
 
 def test_a_base_that_the_user_named_is_not_called_declared():
     measured = pages.measured()
     named, declared = pages.row(sources=NAMED, mlp=measured), pages.row(mlp=measured)
-    assert columns(pages.report(named), explain=True) == ("Base", *COLUMNS[1:])
-    assert columns(pages.report(declared), explain=True) == COLUMNS
-    assert columns(pages.report(named, declared))[0] == columns(pages.report())[0] == COLUMNS[0]
-    assert pages.report(named).to_text().splitlines()[2].startswith(" Base ")
-    assert "| Base |" in pages.report(named).to_markdown()
-
-
-def row(verdict, base="org/base", **others):
-    return ClaimResult(Claim(base, "finetune", ("README.md",)), verdict, **others)
-
-
-def report(*rows, conflicts=(), options=None):
-    return Report("org/model", None, rows, conflicts, options or Options())
+    assert columns(report(named), explain=True) == ("Base", *COLUMNS[1:])
+    assert columns(report(declared), explain=True) == COLUMNS
+    assert columns(report(named, declared))[0] == columns(report())[0] == COLUMNS[0]
+    assert report(named).to_text().splitlines()[2].startswith(" Base ")
+    assert "| Base |" in report(named).to_markdown()
 
 
 def judged(**paths):
     return judge(paths, Criteria())
 
 
-def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_once():
-    lines = list(wording.cells(row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))))
+def test_a_row_has_a_line_for_each_path_and_without_explaining_one_of_what_decided():
+    measured = claimed(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))
+    lines = list(wording.cells(measured))
     assert lines == [
         ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "VERIFIED inherited"),
         ("", "", "query_key", "0.400", "-", "0.001", "RELATED embedding"),
     ]
     assert {len(line) for line in lines} == {len(COLUMNS)}
-
-
-def test_without_explaining_a_row_has_one_line_of_what_decided_and_neither_relation_nor_path():
-    measured = row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))
     assert wording.line(measured) == ("org/base", "0.400", "-", "0.001", "RELATED embedding")
     assert columns(report(measured)) == ("Declared base", "Score", "Inherited", "p", "Verdict")
 
@@ -69,7 +57,7 @@ def test_the_path_that_decided_says_what_all_say_and_is_the_weakest_of_those():
     far = judged(mlp=evidence(score=0.1, p=0.5), value_output=evidence(score=0.2, p=0.4))
     assert (far.label, far.decisive) == ("UNRELATED", "value_output")
     assert Verdict(Code.INCONCLUSIVE).decisive is None
-    assert wording.best(row(Verdict(Code.INCONCLUSIVE))) is None
+    assert wording.best(claimed(Verdict(Code.INCONCLUSIVE))) is None
 
 
 @pytest.mark.parametrize(
@@ -87,16 +75,16 @@ def test_a_share_is_shown_with_its_interval_where_that_is_wider_than_what_is_pri
 
 def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
     broken = evidence(score=0.0, p=1.0, shares=(), not_finite=((), (1,)))
-    assert list(reasons(report(row(judged(mlp=broken))))) == [
+    assert list(reasons(report(claimed(judged(mlp=broken))))) == [
         "org/base: weights in layer 1 of the candidate are not finite, or too large for float32"
     ]
 
 
-def test_the_p_of_equal_numbers_is_shown_where_they_decide_and_not_beside_a_path_that_does():
+def test_the_p_of_equal_numbers_is_shown_where_they_decide_and_not_beside_a_path():
     part, unrelated = judged(mlp=evidence(shares=(1.0, 0.0, 0.0, 0.0))), judged(mlp=evidence(score=0.0, p=0.5))
     accepting, equal = Criteria(accept=("part",)), equal_numbers(1.0, tests=2)
-    by_path = row(judge_equal(equal, part, accepting))
+    by_path = claimed(judge_equal(equal, part, accepting))
     assert (by_path.verdict.code, by_path.verdict.equal) == ("part", equal)
     assert wording.p_value(by_path) == part.evidence["mlp"].p_value == 0.001
     by_numbers = replace(judge_equal(equal, unrelated, accepting), evidence=unrelated.evidence)
-    assert wording.p_value(row(replace(by_numbers, by_path=unrelated.by_path))) == equal.p_value == 0.002
+    assert wording.p_value(claimed(replace(by_numbers, by_path=unrelated.by_path))) == equal.p_value == 0.002

@@ -1,7 +1,5 @@
 """The experiments. A module here names them in `EXPERIMENTS`, a tuple of `benchmarks.paper.experiment.Experiment`."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

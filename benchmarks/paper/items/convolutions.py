@@ -1,7 +1,5 @@
 """`app:cifar-resnet`: lineage of convolutional networks, by the public interface of hf_lineage on saved checkpoints."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`tab:gpt2-latency`, and the GPT-2 row of latencies in `tab:laundering`: one pair by every method, in turn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

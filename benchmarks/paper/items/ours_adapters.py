@@ -3,8 +3,6 @@
 False pairs have bases of the same shape, so that nothing but the trace can tell them apart.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -61,7 +59,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     families = {MANY: bench.sized(2, 10), **dict.fromkeys(others, each)}
     configurations, steps = bench.sized((CONFIGURATIONS[1:2], (40,)), (CONFIGURATIONS, STEPS))
     pairs = [
-        tested(workshop, family, configuration, count, own, base, bench.sized(199, 999))
+        tested(workshop, family, (configuration, count), own, base, bench.sized(199, 999))
         for family, bases in families.items()
         for configuration in configurations
         for count in steps
@@ -137,7 +135,8 @@ def spread(bench: Bench, workshop: Workshop) -> Row:
     """Return whether p is uniform over pairs of an adapter and a base in which no model, and no base, occurs twice."""
     count = bench.sized(3, 60)
     some = [
-        tested(workshop, SMALL, CONFIGURATIONS[1], STEPS[1], 2 * number, 2 * number + 1, 999) for number in range(count)
+        tested(workshop, SMALL, (CONFIGURATIONS[1], STEPS[1]), 2 * number, 2 * number + 1, 999)
+        for number in range(count)
     ]
     p_values = [pair.trace.p_value for pair in some]
     found = kstest(p_values, "uniform")
@@ -168,7 +167,7 @@ def curves(bench: Bench, workshop: Workshop, true: Sequence[Pair]) -> Iterator[R
     steps, ranks = bench.sized((4,), CURVE), bench.sized((4,), RANKS)
     some = {
         (rank, count): [
-            tested(workshop, MANY, Configuration(f"rank {rank}", rank), count, own, own, 999)
+            tested(workshop, MANY, (Configuration(f"rank {rank}", rank), count), own, own, 999)
             for own in range(bench.sized(1, 5))
         ]
         for rank in ranks

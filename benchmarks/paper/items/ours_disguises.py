@@ -3,8 +3,6 @@
 What is not related is disguised as well: nobody is to become related by an edit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Every forgery is loaded by its own module: with noise in place of the weights of
 were built from outside, by those who saw verdicts alone; the others by those who had the source at hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +19,7 @@ from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.examples import HUB, LLAMA
 from benchmarks.paper.parts.language import Schedule, documentation, loaded, loss, train
 from benchmarks.paper.parts.rated import verdict
+from hf_lineage.evidence.verdict import Verdict
 from tests import forgeries
 from tests.decoys import made
 from tests.models import WEIGHTS
@@ -104,7 +103,8 @@ def _trained(bench: Bench, case: Edit) -> Iterator[Row]:
     before, after = loaded(_model(bench, case.of)), loaded(folder)
     more = sum(one.numel() for one in after.parameters()) / sum(one.numel() for one in before.parameters()) - 1
     layers = len(after.model.layers) / len(before.model.layers) - 1
-    yield from _row(case.name, case.known, more, layers, base, folder, case.path)
+    said = verdict(base, folder, *((case.path,) if case.path else ()))
+    yield from _row(case.name, case.known, (more, layers), said, folder)
     yield Row(f"{case.name}: loss", None, loss(after, documentation()))
 
 
@@ -153,25 +153,21 @@ def _tiny(bench: Bench, name: str, tiny: forgeries.Row) -> Iterator[Row]:
     folder = bench.cache.kept_folder("forged tiny", [VERSION, name], make)
     own, stored = (_numbers(folder / which / WEIGHTS) for which in ("b", "decoy"))
     known = SOURCE if name in WITH_SOURCE else BLIND
-    yield from _row(name, known, stored / own - 1, 0.0, folder / "a", folder / "decoy")
+    said = verdict(folder / "a", folder / "decoy")
+    yield from _row(name, known, (stored / own - 1, 0.0), said, folder / "decoy")
 
 
 def _numbers(file: Path) -> int:
     return sum(tensor.numel() for tensor in load_file(file).values())
 
 
-def _row(
-    name: str, known: str, parameters: float, arithmetic: float, base: Path, folder: Path, path: str | None = None
-) -> Iterator[Row]:
-    said = verdict(base, folder, *((path,) if path else ()))
-    yield Row(
-        f"{name}: verdict", None, said.label, said.reason.replace(f"{folder}: ", "").replace(f"{folder.parent}/", "")
-    )
-    yield Row(
-        f"{name}: inherited",
-        None,
-        min((one.inherited.share for one in said.evidence.values() if one.inherited), default=0.0),
-    )
+def _row(name: str, known: str, more: tuple[float, float], said: Verdict, folder: Path) -> Iterator[Row]:
+    """Yield what a verdict says of a folder that has so many more parameters and so much more arithmetic."""
+    parameters, arithmetic = more
+    reason = said.reason.replace(f"{folder}: ", "").replace(f"{folder.parent}/", "")
+    shares = (one.inherited.share for one in said.evidence.values() if one.inherited)
+    yield Row(f"{name}: verdict", None, said.label, reason)
+    yield Row(f"{name}: inherited", None, min(shares, default=0.0))
     yield Row(f"{name}: known", None, known)
     yield Row(f"{name}: more parameters", None, parameters)
     yield Row(f"{name}: more arithmetic", None, arithmetic)

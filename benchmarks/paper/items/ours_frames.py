@@ -3,8 +3,6 @@
 The threshold of calibrated evidence is from here, and so is the proof that the test of the order of units holds.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ A rule that stops forgeries also has to leave honest descendants alone. A unit o
 so that what training moves or pruning takes away in any of them counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

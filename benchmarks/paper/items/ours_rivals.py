@@ -4,8 +4,6 @@ The models are those of `examples/hub`, six layers of 96 coordinates. They show 
 a tool is right about models that people publish is not to be seen from them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.paper.experiment import Bench, Experiment, Row, claim
-from benchmarks.paper.parts.folders import folder
 from benchmarks.paper.parts.rated import SHARED
 from benchmarks.paper.parts.verdicts import (
     DISTILLED,
@@ -26,6 +23,7 @@ from benchmarks.paper.parts.verdicts import (
     WRONG,
     Said,
     Tool,
+    folder,
     ours,
     printed,
 )

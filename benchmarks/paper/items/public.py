@@ -1,7 +1,5 @@
 """`tab:real-llm-baselines` and `tab:laundering-llm`, with small Llamas in the place of public checkpoints."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

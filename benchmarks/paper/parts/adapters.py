@@ -1,12 +1,10 @@
 """Adapters trained by peft on small bases of their own: what `ours:adapters` is made of."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -72,7 +70,7 @@ class Workshop:
     cache: Cache
 
     @classmethod
-    def of(cls, bench: Bench) -> Workshop:
+    def of(cls, bench: Bench) -> Self:
         """Return a workshop on Python's language reference: bases learn it as it is, adapters in capital letters."""
         logging.set_verbosity_error()
         logging.disable_progress_bar()
@@ -174,9 +172,10 @@ class Pair:
 
 
 def tested(
-    workshop: Workshop, family: Family, configuration: Configuration, steps: int, own: int, base: int, permutations: int
+    workshop: Workshop, family: Family, made: tuple[Configuration, int], own: int, base: int, permutations: int
 ) -> Pair:
-    """Return what `hf-lineage compare` says of an adapter and a base."""
+    """Return what `hf-lineage compare` says of a base and of an adapter that is `made` on its own in so many steps."""
+    configuration, steps = made
     adapter = workshop.adapter(family, own, configuration, steps)
     options = Options(seed=0, permutations=permutations)
     (row,) = compare(str(workshop.base(family, base)), str(adapter), options).rows

@@ -4,8 +4,6 @@ All see two models as the blocks (W_in (h, d), W_out (d, h)) of their layers or 
 is larger for related models; distances come with a minus. Re-Basin with scale stands in `benchmarks.rebasin`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

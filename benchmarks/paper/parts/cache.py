@@ -1,7 +1,5 @@
 """Cache: what was trained or scored once is found again by what it depends on, so that a stopped run goes on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The trained models at hand, which stand in for the paper's public checkpoints."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Families of residual MLPs: a reference, what became of it, and models that only do the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -134,7 +132,7 @@ class Trainer:
 
         def make() -> dict[str, Tensor]:
             inputs, _ = plan.task(self.root).data()
-            return dict(train(start(seeds), inputs, targets, schedule, seeds).weights)
+            return dict(train(start(seeds), (inputs, targets), schedule, seeds).weights)
 
         return Networks(plan.shape, self.cache.kept("mlp", depends, make))
 

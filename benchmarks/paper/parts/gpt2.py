@@ -3,13 +3,11 @@
 Every model is a checkpoint as transformers saves them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from transformers import GPT2LMHeadModel
 from transformers.utils import logging
@@ -90,7 +88,7 @@ class Benchmark:
     cache: Cache
 
     @classmethod
-    def of(cls, bench: Bench) -> Benchmark:
+    def of(cls, bench: Bench) -> Self:
         """Return the benchmark in the size asked for."""
         logging.set_verbosity_error()
         logging.disable_progress_bar()

@@ -4,8 +4,6 @@ Each edits a model of transformers in place and draws from torch's own generator
 with the distance by which the edit moved its logits.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping

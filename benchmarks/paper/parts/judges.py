@@ -1,7 +1,5 @@
 """The methods on saved GPT-2 models: ours through the library, rivals on weights, rivals that read held-out text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Small GPT-2 models: training from scratch, fine-tuning, LoRA, distillation, edits of released weights."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Laundering of residual MLPs: hidden units in another order, rescaled, the function left where it was."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

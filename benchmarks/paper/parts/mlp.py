@@ -1,7 +1,5 @@
 """The paper's two benchmarks of residual MLPs, and the scores of the methods on their pairs."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,10 +4,9 @@ x ← relu(E x);  x ← x + W_out relu(W_in x + b_in) + b_out for each of L bloc
 networks along its first axis, so that a family of models trains in about the time of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -40,15 +39,15 @@ class Networks:
     def __len__(self) -> int:
         return len(self.weights["embed"])
 
-    def __getitem__(self, which: int | slice) -> Networks:
+    def __getitem__(self, which: int | slice) -> Self:
         """Return one of the networks, by itself, or some of them."""
         some = which if isinstance(which, slice) else slice(which, which + 1)
         return self.changed(lambda tensor: tensor[some])
 
-    def __iter__(self) -> Iterator[Networks]:
+    def __iter__(self) -> Iterator[Self]:
         return (self[number] for number in range(len(self)))
 
-    def changed(self, change: Callable[[Tensor], Tensor], only: Sequence[str] | None = None) -> Networks:
+    def changed(self, change: Callable[[Tensor], Tensor], only: Sequence[str] | None = None) -> Self:
         """Return the networks with a function of every tensor, or of those named, in its place."""
         return replace(
             self,
@@ -58,11 +57,11 @@ class Networks:
             },
         )
 
-    def having(self, **tensors: Tensor) -> Networks:
+    def having(self, **tensors: Tensor) -> Self:
         """Return the networks with other tensors under these names."""
         return replace(self, weights={**self.weights, **tensors})
 
-    def repeated(self, count: int) -> Networks:
+    def repeated(self, count: int) -> Self:
         """Return so many copies of every network, those of one beside each other."""
         return self.changed(lambda tensor: tensor.repeat_interleave(count, dim=0))
 

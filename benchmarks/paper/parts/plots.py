@@ -1,7 +1,5 @@
 """Figures in one style: labelled axes, and grey values, markers and dashes that tell series apart without colour."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rated: the verdict of the library on two folders, beside the paper's score and the cosine of weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

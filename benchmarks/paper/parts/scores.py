@@ -1,7 +1,5 @@
 """Scores: the paper's lineage score of any network by the library, and AUROC, Gap-Z and correlation of many scores."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Readers are (out, d) and writers (d, in) whatever the class stores, so that an edit is written once for both families.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

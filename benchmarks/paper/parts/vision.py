@@ -1,7 +1,5 @@
 """Pictures to learn from, the digits of scikit-learn, and vision models of transformers that are really trained."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
