@@ -111,7 +111,7 @@ def run_check(environ: Environment) -> int:
 
         try:
             inputs = read_inputs(environ)
-            checked = _checked(inputs, environ)
+            checked = _run_check(inputs, environ)
         except (LineageError, OSError, MemoryError) as error:
             problem = printable(str(error) or "not enough memory")
             excused = isinstance(error, NoModelError) and inputs.fail_on == "never"
@@ -154,7 +154,7 @@ def run_key(environ: Environment) -> int:
 COMMANDS = {"check": run_check, "key": run_key}
 
 
-def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
+def _run_check(inputs: Inputs, environ: Environment) -> dict[str, Any]:
     """Run the command once, set outputs and summary, and return its report in the format `github`."""
     import click
 
@@ -162,8 +162,8 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
 
     _use(inputs)
     folder = Path(tempfile.mkdtemp(prefix="hf-lineage-", dir=environ.get("RUNNER_TEMP")))
-    asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
-    files = {form: folder / f"lineage.{SUFFIXES.get(form, form)}" for form in asked}
+    forms = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
+    files = {form: folder / f"lineage.{SUFFIXES.get(form, form)}" for form in forms}
     with tempfile.TemporaryDirectory() as room:
         record = Path(room) / "github.json"
         try:

@@ -32,7 +32,7 @@ from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_first
 from hf_lineage.report.json import RECORD, encode
 from hf_lineage.report.markdown import paragraph, table
-from hf_lineage.source.locate import located, weights
+from hf_lineage.source.locate import locate_model, weights
 from hf_lineage.source.options import Options
 
 COLUMNS = ("Base", "Verdict", "Score", "Inherited", "p")
@@ -98,7 +98,7 @@ class Annotation:
         """Return the new content of the files that have to change, given the content that they have now."""
         current = self._record(before.get(RECORD))
         text = render(current, tuple(state_first(public(self.report))))
-        text = card.with_section(card.read(before.get(CARD)), text)
+        text = card.with_section(card.read_text(before.get(CARD)), text)
         after = {RECORD: encode(current).encode(), CARD: card.encode_card(text)}
         return {file: content for file, content in after.items() if before.get(file) != content}
 
@@ -107,15 +107,15 @@ class Annotation:
 
         The commit may differ, because writing the card makes a new one.
         """
-        old, now, name = _decoded(content), self.repo.commit, self.repo.remote
+        old, now, name = _decode_record(content), self.repo.commit, self.repo.remote
         if old and content:
             same = old.commit == now
             if not same and old.commit and now and name and client.COMMIT.fullmatch(old.commit):
                 same = same_files(name, old.commit, now, FILES)
-            kept: dict[str, Any] = msgspec.json.decode(content)
-            if same and stored.alike(kept, json.published(replace(self.report, commit=old.commit))):
-                return kept
-        return json.published(self.report)
+            record: dict[str, Any] = msgspec.json.decode(content)
+            if same and stored.alike(record, json.publish_report(replace(self.report, commit=old.commit))):
+                return record
+        return json.publish_report(self.report)
 
 
 def annotate(
@@ -134,13 +134,13 @@ def annotate(
     if options.budget == "quick":
         raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
     options = replace(options, budget="full", seed=options.seed or 0)
-    source = weights(model, located(model, options))
+    source = weights(model, locate_model(model, options))
     repo = replace(source, subfolder="")
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)
-    old = _decoded(before.get(RECORD))
-    card.with_section(card.read(before.get(CARD)), "")
+    old = _decode_record(before.get(RECORD))
+    card.with_section(card.read_text(before.get(CARD)), "")
     report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
@@ -233,12 +233,12 @@ def _refuse_links(repo: RepoRef) -> None:
         raise CardError(f"{repo}: {link} is a link, and hf-lineage does not write through links; {where}")
 
 
-def _decoded(content: bytes | None) -> stored.Stored | None:
+def _decode_record(content: bytes | None) -> stored.StoredReport | None:
     """Return the record of an earlier run; None where there is none of this version, CardError for another file."""
     return None if content is None or stored.is_older(content, RECORD) else stored.decode(content, RECORD)
 
 
-def _refuse_to_forget(old: stored.Stored | None, report: Report) -> None:
+def _refuse_to_forget(old: stored.StoredReport | None, report: Report) -> None:
     """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
     if old is None or not client.offline():
         return

@@ -77,7 +77,7 @@ def _names(value: Any) -> tuple[str, ...]:
     return (_text(value),) if isinstance(value, str | os.PathLike) else tuple(map(_text, value))
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(map(str.strip, text.split(",")))
 
 
@@ -119,7 +119,7 @@ SETTINGS: Mapping[str, Setting] = {
         flag="--as",
     ),
     "paths": Setting(
-        replace(NAMES, read=_listed),
+        replace(NAMES, read=_split_list),
         f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
         "attention; or all.",
         "LIST",

@@ -64,7 +64,7 @@ class Waiver:
         part = f" ({printable(self.part, 100)})" if self.part else ""
         return f"that {self.base}{part} is {self.code.label}"
 
-    def expired(self, today: datetime.date) -> bool:
+    def is_expired(self, today: datetime.date) -> bool:
         """Return whether it counts no more."""
         return self.expires < today
 
@@ -89,7 +89,7 @@ class Policy:
 
     def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
-        return next((one for one in self.covering(model, base, code, part) if not one.expired(today)), None)
+        return next((one for one in self.covering(model, base, code, part) if not one.is_expired(today)), None)
 
     def covering(self, model: str, base: str, code: Code, part: str) -> Iterator[Waiver]:
         """Yield what accepts a finding, or did until a day that is past."""
@@ -143,7 +143,7 @@ def parse(text: str, source: str) -> Policy:
     return Policy(source=source, **{FIELDS.get(key, key.replace("-", "_")): value for key, value in values.items()})
 
 
-def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
+def _read_waivers(value: Any, where: str) -> tuple[Waiver, ...]:
     if not isinstance(value, list) or len(value) > MOST:
         raise OptionError(f"{where} must be a list of at most {MOST} findings; write each as an entry with a dash")
     waivers = []
@@ -209,7 +209,7 @@ def _relations(value: Any, where: str) -> tuple[str, ...]:
 
 
 TOP: dict[str, Reader] = {
-    "accepted": _accepted,
+    "accepted": _read_waivers,
     "relation": _relations,
     "require": _one_of((EXECUTED, STRICT)),
     "own-code": _one_of((ACCEPTED, REFUSED)),

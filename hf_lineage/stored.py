@@ -21,7 +21,7 @@ from hf_lineage.files.paths import open_regular
 from hf_lineage.hub import client
 from hf_lineage.report import json
 from hf_lineage.signature.recipe import RECIPES, Recipe
-from hf_lineage.source.locate import is_here, located
+from hf_lineage.source.locate import is_here, locate_model
 from hf_lineage.source.options import Options
 
 LARGEST = 2**26
@@ -61,7 +61,7 @@ class StoredClaim(msgspec.Struct, frozen=True):
         }
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredReport(msgspec.Struct, frozen=True):
     """The part of a JSON report by which it is made again."""
 
     compared: bool
@@ -86,20 +86,20 @@ class _Version(msgspec.Struct):
 
 def is_older(content: bytes, name: str) -> bool:
     """Return whether a report is of an earlier version; CardError for a later one, and for any other file."""
-    version = _decoded(content, name, _Version).schema_version
+    version = _decode(content, name, _Version).schema_version
     if version > json.SCHEMA_VERSION:
         raise CardError(f"{name} was written by a later hf-lineage; update hf-lineage")
     return version < json.SCHEMA_VERSION
 
 
-def decode(content: bytes, name: str) -> Stored:
+def decode(content: bytes, name: str) -> StoredReport:
     """Return a report of this version; CardError for any other file."""
     if is_older(content, name):
         raise CardError(f"{name} was written by an earlier hf-lineage; check the model again")
-    return _decoded(content, name, Stored)
+    return _decode(content, name, StoredReport)
 
 
-def _decoded(content: bytes, name: str, kind: type[Read]) -> Read:
+def _decode(content: bytes, name: str, kind: type[Read]) -> Read:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
@@ -118,7 +118,7 @@ def alike(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def read(file: Path) -> Stored:
+def read_report(file: Path) -> StoredReport:
     """Return the report in a file; CardError for what is none of this version, or cannot be read."""
     name = printable(file, 200)
     try:
@@ -132,34 +132,34 @@ def read(file: Path) -> Stored:
 
 
 def verify(
-    stored: Stored, model: str | None, bases: Sequence[str], options: Options
-) -> tuple[Stored, list[tuple[str, bool]]]:
+    stored: StoredReport, model: str | None, bases: Sequence[str], options: Options
+) -> tuple[StoredReport, list[tuple[str, bool]]]:
     """Return a new report and a line for each difference, with whether a claim's word or code differs.
 
     A model and bases that are given stand for those of the report. Raise OptionError where it does not say what is
     checked without a path, or where an option has to be given again; another LineageError as `check` does.
     """
-    options = _settled(stored, options)
+    options = _settle_options(stored, options)
     typed = dict.fromkeys((claim.base, claim.base_commit) for claim in stored.claims if claim.sources == NAMED)
     if bases and len(bases) != len(typed):
         raise OptionError(f"the report has {len(typed)} bases by --base, not {len(bases)}; give each of them, or none")
-    asked = tuple(bases) or tuple(_pinned(*base, "--base BASE") for base in typed)
+    bases_again = tuple(bases) or tuple(_pin_name(*base, "--base BASE") for base in typed)
     if stored.compared:
         models = dict.fromkeys((claim.model, claim.model_commit) for claim in stored.claims)
-        if len(asked) != 1 or (model and len(models) != 1):
+        if len(bases_again) != 1 or (model and len(models) != 1):
             raise OptionError("the report compares several models; leave MODEL out")
-        several = [model] if model else [_pinned(*one, "MODEL") for one in models]
-        report = check.compare(asked[0], several, options)
+        several = [model] if model else [_pin_name(*one, "MODEL") for one in models]
+        report = check.compare(bases_again[0], several, options)
     else:
-        name = model or _pinned(stored.model, stored.commit, "MODEL")
+        name = model or _pin_name(stored.model, stored.commit, "MODEL")
         pairs = ((claim.base, claim.base_commit or "") for claim in stored.claims)
         commits = {base: commit for base, commit in pairs if client.COMMIT.fullmatch(commit)}
-        report = check.check_source(name, located(name, options), asked, options, commits)
+        report = check.check_source(name, locate_model(name, options), bases_again, options, commits)
     again = decode(json.render(report).encode(), "the new report")
     return again, list(_differences(stored, again, dict(zip(bases, (base for base, _ in typed), strict=False))))
 
 
-def _settled(stored: Stored, options: Options) -> Options:
+def _settle_options(stored: StoredReport, options: Options) -> Options:
     """Return the options with the settings of a report; OptionError for one that has to be given again, and is not."""
     missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
     if missing:
@@ -167,11 +167,11 @@ def _settled(stored: Stored, options: Options) -> Options:
     known = RECIPES.get(stored.recipe.option)
     if known is None or replace(known, probes=stored.recipe.probes) != stored.recipe:
         raise OptionError("the report has a recipe that this hf-lineage does not know; check the model again")
-    taken: dict[str, Any] = {name: stored.settings[name] for name in json.TAKEN if name in stored.settings}
-    return replace(options, recipe=stored.recipe, **taken)
+    settings: dict[str, Any] = {name: stored.settings[name] for name in json.TAKEN if name in stored.settings}
+    return replace(options, recipe=stored.recipe, **settings)
 
 
-def _pinned(name: str, commit: str | None, remedy: str) -> str:
+def _pin_name(name: str, commit: str | None, remedy: str) -> str:
     """Return a name on the Hub at its commit; OptionError for a path, which is of another machine or chosen to harm."""
     if is_here(name) or not client.COMMIT.fullmatch(commit or "0" * 40):
         place = printable(name if commit is None else f"{name}@{commit}", 200)
@@ -179,11 +179,11 @@ def _pinned(name: str, commit: str | None, remedy: str) -> str:
     return name if commit is None else f"{name.partition('@')[0]}@{commit}"
 
 
-def _differences(before: Stored, now: Stored, names: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+def _differences(before: StoredReport, now: StoredReport, names: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
     """Yield what differs between two reports; `names` has names of the first, by those that the second has instead."""
     several = len({claim.model for claim in before.claims}) > 1
 
-    def values(report: Stored) -> dict[str, dict[str, str | float | None]]:
+    def values(report: StoredReport) -> dict[str, dict[str, str | float | None]]:
         keys = ((names.get(one.base, one.base), one.part, one.model * several) for one in report.claims)
         labels = (", ".join(word.partition("@")[0] for word in key if word) for key in keys)
         claims = dict(zip(labels, (claim.values for claim in report.claims), strict=True))
@@ -193,8 +193,8 @@ def _differences(before: Stored, now: Stored, names: Mapping[str, str]) -> Itera
     for label in old | new:
         one, other = (some.get(label, {VERDICT: "no claim"}) for some in (old, new))
         for key in (key for key in one if key in other and not _same(key, one[key], other[key])):
-            shown = [f"{value:.3f}" if isinstance(value, float) else value for value in (one[key], other[key])]
-            yield printable(f"{label}: {key} {shown[0]} stored, {shown[1]} now", LONGEST), key == VERDICT
+            cells = [f"{value:.3f}" if isinstance(value, float) else value for value in (one[key], other[key])]
+            yield printable(f"{label}: {key} {cells[0]} stored, {cells[1]} now", LONGEST), key == VERDICT
 
 
 def _same(key: str, one: str | float | None, other: str | float | None) -> bool:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from hf_lineage.evidence.comparison import Comparison
-from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.inherited import InheritedShare
 from hf_lineage.evidence.p_values import EmpiricalNull
-from hf_lineage.evidence.permutation import PermutationNull, Tried
+from hf_lineage.evidence.permutation import PermutationNull, TriedElements
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.lora.gradient_alignment import Trace
 
@@ -24,12 +24,12 @@ def trace(observed=4.0, directions=16.0, analyses=1, layers=(0, 1), size=0.05):
 
 def inheriting(*shares, error=0.0):
     """Layers that write alike and of which these shares are inherited."""
-    return Inherited(np.array(shares, dtype=float), np.full(len(shares), 1 / len(shares)), error)
+    return InheritedShare(np.array(shares, dtype=float), np.full(len(shares), 1 / len(shares)), error)
 
 
 def null(observed, scores, first=None, coordinates=128, **others):
     """A permutation null of which both halves of the group give these scores."""
-    half = Tried(observed, np.asarray(scores, dtype=float), first)
+    half = TriedElements(observed, np.asarray(scores, dtype=float), first)
     return PermutationNull(half, half, seed=0, coordinates=coordinates, **others)
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from hf_lineage.architecture import config_checks
-from hf_lineage.architecture.class_tensors import World
+from hf_lineage.architecture.class_tensors import ClassTensors
 from hf_lineage.source import headers as headers_module
 from tests.attacks import carried, units
 from tests.conformance.forms import GEMMA4, variants
@@ -201,7 +201,7 @@ ROWS = {name: Row(*case) for name, case in CASES.items()}
 
 def turn_off(monkeypatch: Any) -> None:
     """Turn off, in this process, each rule by which a switch is known: what is left is what weights and a run show."""
-    monkeypatch.setattr(headers_module, "world", lambda *_: World())
+    monkeypatch.setattr(headers_module, "match_class_tensors", lambda *_: ClassTensors())
     monkeypatch.setattr(headers_module, "settings_reservations", lambda *_: ())
     monkeypatch.setattr(headers_module, "scalar_reservations", lambda *_: ())
     monkeypatch.setattr(config_checks, "_refuse_dead", lambda *_: None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from hf_lineage.signature.devices import workers
-from hf_lineage.signature.extract import empty, put
+from hf_lineage.signature.extract import empty, put_block
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.residual import Block, summarise
@@ -51,7 +51,7 @@ def stack(blocks: Sequence[Block]) -> PathSignature:
     """Return the blocks of some layers as the signature of a path."""
     found = empty(len(blocks), blocks[0].sketch.shape, len(blocks[0].corner))
     for layer, block in enumerate(blocks):
-        put(found, layer, block)
+        put_block(found, layer, block)
     return found
 
 

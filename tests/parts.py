@@ -19,7 +19,7 @@ from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.source.config import Part, inside
-from hf_lineage.source.headers import bound
+from hf_lineage.source.headers import bind_headers
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, tiny_model, transformers
 from tests.models import WEIGHTS
@@ -107,7 +107,7 @@ def seeing(folder: Path, seed: int, name: str = "LlavaForConditionalGeneration")
 
 def read_back(repo: RepoRef, part: Part) -> None:
     """Raise unless a part is read from the numbers that its module has under one of its prefixes."""
-    opened = bound(inside(repo, as_listed(repo.config()), part))
+    opened = bind_headers(inside(repo, as_listed(repo.config()), part))
     stored = load_file(repo.folder / WEIGHTS)
     name = next(slot.tensor for each in opened.layout.everything for slot in each.slots.values())
     kept = [stored[prefix + name].tolist() for prefix in part.prefixes if prefix + name in stored]

@@ -26,12 +26,12 @@ from hf_lineage.architecture.layout import is_transposed
 from hf_lineage.architecture.registry import factorizations, registry_table
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.hub.repo import resolve
-from hf_lineage.lora.placement import in_memory, outside
+from hf_lineage.lora.placement import in_memory, list_pairs
 from hf_lineage.lora.targets import flat
-from hf_lineage.signature.factors import unpacked
+from hf_lineage.signature.factors import unpack_heads
 from hf_lineage.source import differences
-from hf_lineage.source.config import described
-from hf_lineage.source.headers import opened
+from hf_lineage.source.config import read_config
+from hf_lineage.source.headers import read_headers
 from tests.conformance.diffusers import KINDS, build_diffuser
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, required
@@ -92,7 +92,7 @@ def test_every_product_is_what_the_module_computes(factorization, forms, tmp_pat
     for number, (name, wanted) in enumerate(known(forms)):
         found = build_tiny_model(name, tmp_path / str(number), required(factorization, name, wanted))
         assert found.layout.factorization.name == factorization.name, name
-        loaded = opened(described(resolve(str(tmp_path / str(number)))))
+        loaded = read_headers(read_config(resolve(str(tmp_path / str(number)))))
         assert loaded.layout == found.layout, name  # what transformers saves it also loads
         names = (f"{said}.weight" for said in as_names(found.layout.factorization.embedding))
         if on_disk := next((said for said in names if said in found.shapes), None):
@@ -157,7 +157,7 @@ SPECIMENS = [
 @pytest.mark.parametrize(("make", "name", "kind"), SPECIMENS)
 def test_every_product_is_what_the_module_of_another_library_computes(make, name, kind, tmp_path):
     tiny = make(name, kind, tmp_path)
-    assert opened(described(resolve(str(tmp_path)))).layout == tiny.layout
+    assert read_headers(read_config(resolve(str(tmp_path)))).layout == tiny.layout
     noticed = faults(tiny)
     left = noticed.pop("layers_left_out", [])
     assert noticed == {}
@@ -238,7 +238,7 @@ def test_what_only_adapters_are_tested_on_may_stand_in_any_order(make, name, kin
     inputs = kind.inputs(model, 1, 1)
     floating = {key: value for key, value in inputs.items() if getattr(value, "dtype", None) == torch.float32}
     inputs |= {key: value.double() for key, value in floating.items()}
-    pairs = [layer_set for _, layer_set in outside(opened(described(resolve(str(tmp_path)))))]
+    pairs = [layer_set for _, layer_set in list_pairs(read_headers(read_config(resolve(str(tmp_path)))))]
     assert len(pairs) >= len(told.units) + bool(told.values)
     plain = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     results = []
@@ -362,7 +362,7 @@ def reversed_within_heads(found, folder: Path, into: Path, roles) -> Path:
         for slot in (layer_set.slots[role] for role in roles if role in layer_set.slots):
             is_turned = is_transposed(found.layout.factorization, slot)
             rows = tensors[slot.tensor].T if is_turned else tensors[slot.tensor]
-            places = unpacked(np.arange(len(rows))[:, None], layer_set, slot)[..., 0]
+            places = unpack_heads(np.arange(len(rows))[:, None], layer_set, slot)[..., 0]
             order = np.arange(len(rows))
             order[places.ravel()] = places[..., ::-1].ravel()
             rows = rows[torch.from_numpy(order)]

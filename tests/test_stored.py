@@ -53,7 +53,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
         file.truncate(stored.LARGEST + 1)
     for name, why in (("none", "cannot be read"), ("large", "is larger than 64 MiB"), ("", "cannot be read")):
         with pytest.raises(CardError, match=f"{name} {why}"):
-            stored.read(tmp_path / name)
+            stored.read_report(tmp_path / name)
 
 
 def test_what_a_check_says_today_is_what_it_said_but_for_the_last_digit_of_a_score():
@@ -121,7 +121,7 @@ def test_settings_and_the_recipe_are_those_that_this_version_knows():
 def test_folders_that_are_given_stand_for_those_of_the_report(hub):
     model, base = hub / "fern/child", hub / "acme/base"
     report = check(str(model), str(base))
-    record = stored.decode(encode(form.published(report)).encode(), "f")
+    record = stored.decode(encode(form.publish_report(report)).encode(), "f")
     assert stored.verify(record, str(model), (str(base),), Options())[1] == []
     with pytest.raises(OptionError, match="the report has 1 bases by --base, not 2"):
         stored.verify(record, str(model), (str(base), "x/y"), Options())
@@ -139,7 +139,7 @@ def test_several_that_were_compared_are_compared_again():
 def test_on_the_hub_it_is_at_the_commits_of_the_report(online):
     names = ("fern/llama-finetune-a", "acme/llama-base")
     report = check(names[0], options=Options(seed=0, permutations=99, paths=("mlp",)))
-    document = stored.decode(encode(form.published(report)).encode(), "f")
+    document = stored.decode(encode(form.publish_report(report)).encode(), "f")
     checked, found = stored.verify(document, None, (), Options())
     assert found == []
     assert str(checked) == " against ".join(f"{name}@{online.commit(name, 'main')}" for name in names)

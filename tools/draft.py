@@ -20,7 +20,7 @@ from hf_lineage.architecture import guess
 from hf_lineage.architecture.guess import LayerGroup, find_groups, names
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.likeness import classes_named, starred, unread
+from hf_lineage.architecture.likeness import classes_named, star_numbers, unread
 from hf_lineage.architecture.registry import factorizations, setting
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names
 from hf_lineage.errors import CheckpointError, printable
@@ -125,11 +125,11 @@ def loaded(content: Mapping[str, Any]) -> Factorization:
 
 def _ignored(left: Iterable[str], prefix: str, registry: Iterable[Factorization]) -> dict[str, list[str]]:
     """Name that registry files ignore -> the names of this model that it matches."""
-    layer = f"{starred(prefix, '{layer}')}."
+    layer = f"{star_numbers(prefix, '{layer}')}."
     inside = {name.removeprefix(layer): name for name in left if name.startswith(layer)}
     matches = {}
     for ignored in sorted({name for factorization in registry for name in factorization.ignores}):
-        pattern = re.compile(re.escape(starred(ignored, "{expert}")).replace(r"\*", ".*"))
+        pattern = re.compile(re.escape(star_numbers(ignored, "{expert}")).replace(r"\*", ".*"))
         matches[ignored] = [name for relative, name in inside.items() if pattern.fullmatch(relative)]
     return {ignored: here for ignored, here in matches.items() if here}
 

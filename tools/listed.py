@@ -11,7 +11,7 @@ from typing import Any
 import click
 import yaml
 
-from hf_lineage.architecture.registry import factorizations, registry_root, unsupported
+from hf_lineage.architecture.registry import factorizations, read_unsupported, registry_root
 from hf_lineage.architecture.schema import as_sets
 from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD
 from hf_lineage.cli import cli
@@ -164,7 +164,7 @@ def unsupported_block() -> str:
     """The families that no factorization lists, or of those it lists in part the classes, each reason with its own."""
     listed = {family for item in factorizations() for family in families(item.classes)}
     classes: dict[str, dict[str, None]] = {}
-    for name, reason in unsupported(registry_root()).items():
+    for name, reason in read_unsupported(registry_root()).items():
         (family,) = families([name])
         classes.setdefault(reason, {})[name if family in listed else family] = None
     return table(("Families or classes", "Why"), [(", ".join(names), reason) for reason, names in classes.items()])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hf_lineage.architecture.layers import Layer, Shape, find_layers
-from hf_lineage.architecture.registry import listing, read_table, registry_root, setting, settled
+from hf_lineage.architecture.registry import listing, read_table, registry_root, setting, settle_exchangeable
 from hf_lineage.architecture.schema import Factorization, bare_name, base_prefixes
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
@@ -86,10 +86,10 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
 
 @dataclass(frozen=True)
-class World:
+class ClassTensors:
     """The stored tensors of a model that transformers leaves out, does not know, or lacks."""
 
-    outside: frozenset[str] = frozenset()
+    unexpected: frozenset[str] = frozenset()
     """Tensors inside the layers that are no part of the model."""
     unaccounted: tuple[str, ...] = ()
     """Stored names, ascending, that are not the class's own: a loader may rename them, or not load them at all."""
@@ -188,19 +188,21 @@ def patterns_in_memory(architecture: str, factorization: Factorization) -> Patte
     return next((patterns for classes, patterns in kinds.items() if architecture in classes.split()), {})
 
 
-def world(architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> World:
+def match_class_tensors(
+    architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config
+) -> ClassTensors:
     """Return the tensors that transformers leaves out, does not know, or lacks, as far as that is known of the class.
 
     Nothing is known of a class that a user reads by another factorization. Raise NothingToCompare if transformers loads
     no layer.
     """
-    listed = any(factorization in (one, settled(config, one)) for one in listing(architecture))
+    listed = any(factorization in (one, settle_exchangeable(config, one)) for one in listing(architecture))
     table: _Table | None = _read(TABLES, factorization.name, _Table) if listed else None
     row = next((row for row in table.classes if architecture in row.classes), None) if table else None
     if table is None or row is None:
-        return World()
+        return ClassTensors()
     layers = find_layers(factorization, shapes)
-    loaded = [layer for layer in layers if layer.prefix in map(layer.numbered, row.prefixes)]
+    loaded = [layer for layer in layers if layer.prefix in map(layer.fill_numbers, row.prefixes)]
     if not loaded:
         raise NothingToCompare(
             f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
@@ -216,11 +218,11 @@ def world(architecture: str, factorization: Factorization, shapes: Mapping[str, 
         # A missing bias is not random: transformers sets it to 0.
         missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
-    beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
+    others = shapes.keys() - {name for layer in layers for name in layer.shapes}
     tied = {name for names in row.beside if EMBEDDING.fullmatch(names[0]) for name in names}
-    unknown = set(_unknown(factorization, shapes, beside, table.meanings[row.others])) - tied
+    unknown = set(_unknown(factorization, shapes, others, table.meanings[row.others])) - tied
     unaccounted = sorted(unknown | {name for name in outside if not f".{name}".endswith(DECIDES_NOTHING)})
-    return World(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
+    return ClassTensors(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
 
 
 def _unlike(groups: Iterable[_Group], layer: Layer, depth: int, config: Config) -> tuple[set[str], list[str]]:
@@ -236,13 +238,13 @@ def _unlike(groups: Iterable[_Group], layer: Layer, depth: int, config: Config) 
 
 
 def _unknown(
-    factorization: Factorization, stored: Iterable[str], beside: Collection[str], meanings: Mapping[str, str]
+    factorization: Factorization, stored: Iterable[str], others: Collection[str], meanings: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield names beside the layers that the class does not know, and those of one tensor: a loader takes one."""
     tensors, starts = defaultdict[tuple[str, ...], list[str]](list), base_prefixes(factorization)
     for name in stored:
         bare = bare_name(older(name), starts)
-        meaning = meanings.get(numberless(bare)) if name in beside else bare
+        meaning = meanings.get(numberless(bare)) if name in others else bare
         if meaning:
             tensors[meaning, *NUMBER.findall(bare)].append(name)
         elif not f".{name}".endswith(DECIDES_NOTHING):
@@ -256,8 +258,8 @@ def exact_classes(factorization: Factorization, shapes: Mapping[str, Shape], con
     exact: list[str] = []
     for row in table.classes if table else ():
         with contextlib.suppress(NothingToCompare):
-            built = world(row.classes[0], factorization, shapes, config)
-            exact += () if built.outside or built.missing or built.unbiased else row.classes
+            built = match_class_tensors(row.classes[0], factorization, shapes, config)
+            exact += () if built.unexpected or built.missing or built.unbiased else row.classes
     return tuple(exact)
 
 
@@ -267,7 +269,7 @@ def relative(layer: Layer, name: str) -> str:
     if name.startswith(start):
         inside = name.removeprefix(start)
     else:
-        inside = re.sub(rf"(?<![^.]){layer.number}(?![^.])", "{layer}", name.removeprefix(layer.outside), count=1)
+        inside = re.sub(rf"(?<![^.]){layer.number}(?![^.])", "{layer}", name.removeprefix(layer.outer_prefix), count=1)
     return COUNTED.sub("*", inside)
 
 

@@ -155,13 +155,13 @@ def settings_notes(config: Mapping[str, Any], architecture: str, factorization: 
     own, kind = _own(architecture), config.get("model_type")
     if kind is None or kind in own or not own:
         return ()
-    shown = printable(str(kind), 100)
+    text = printable(str(kind), 100)
     if not isinstance(kind, str) or not _alike(kind, config, factorization):
         raise NothingToCompare(
             f"config.json names the class {architecture}, which is of model_type {' or '.join(own)}, and says "
-            f"model_type {shown}: transformers uses the type, other loaders use the class; make the two agree"
+            f"model_type {text}: transformers uses the type, other loaders use the class; make the two agree"
         )
-    sentence = f"config.json says model_type {shown} with the class {architecture}"
+    sentence = f"config.json says model_type {text} with the class {architecture}"
     return (f"{sentence}; the layers of both are read the same way",)
 
 
@@ -214,17 +214,20 @@ def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Itera
 
 def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
     """Return a sentence about code that a loader is led to, here or in another repository; empty if to none."""
-    named, waiting = {f"of {GENERATE}"} if offers(GENERATE) else set[str](), list[tuple[str, Any]]([("", config)])
+    codes, waiting = {f"of {GENERATE}"} if offers(GENERATE) else set[str](), list[tuple[str, Any]]([("", config)])
     while waiting:
         key, value = waiting.pop()
         if key == "auto_map" and value:
-            named.add(f"of the repository for {', '.join(value) if isinstance(value, dict) else value} ({key})")
+            codes.add(f"of the repository for {', '.join(value) if isinstance(value, dict) else value} ({key})")
         elif isinstance(value, Mapping):  # of implementations it may name one for each part, of a repository on the Hub
             waiting += ((key if key.endswith(CODE) else inner, each) for inner, each in value.items())
         elif key.endswith(CODE) and isinstance(value, str) and "/" in value:
-            named.add(f"of {value} ({key})")
-    told, as_loaded = printable(" and ".join(sorted(named)), 200), "the verdict is on the weights as transformers loads"
-    return told and f"it is loaded with code {told}, which hf-lineage never runs: {as_loaded} them by itself"
+            codes.add(f"of {value} ({key})")
+    words, as_loaded = (
+        printable(" and ".join(sorted(codes)), 200),
+        "the verdict is on the weights as transformers loads",
+    )
+    return words and f"it is loaded with code {words}, which hf-lineage never runs: {as_loaded} them by itself"
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:

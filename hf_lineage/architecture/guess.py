@@ -149,7 +149,7 @@ def patterns(registry: Iterable[Factorization]) -> list[Pattern]:
         plain = {key: value for key, value in stated.items() if value != getattr(MatrixSet(), key)}
         modules = zip(*(name.split(".")[:-1] for name in names(plain)), strict=False)
         home = ".".join(parts[0] for parts in itertools.takewhile(lambda parts: len({*parts}) == 1, modules))
-        yaml_set = _renamed(plain, home, "")
+        yaml_set = _rename_module(plain, home, "")
         if "{layer}" not in str(yaml_set):
             patterns_by_set.setdefault(f"{kind}{yaml_set}", Pattern(kind, yaml_set, Counter())).homes[home] += 1
     return list(patterns_by_set.values())
@@ -166,7 +166,7 @@ def candidates(
             modules[".".join(parts[cut:])].append(".".join(parts[:cut]))
     for pattern in patterns:
         for module in modules.get(names(pattern.yaml_set)[0], ()):
-            yaml_set = _renamed(pattern.yaml_set, "", module)
+            yaml_set = _rename_module(pattern.yaml_set, "", module)
             tensors = [name for name in names(yaml_set) if name in free]
             latent = yaml_set.get("latent", {})
             direct = {name: parts for name, parts in _parts(yaml_set).items() if name not in latent}
@@ -190,7 +190,7 @@ def names(yaml_set: YamlSet) -> list[str]:
     return list(dict.fromkeys((*_parts(yaml_set), *latent)))
 
 
-def _renamed(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
+def _rename_module(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
     """Return the same set under another module."""
 
     def rename(name: str) -> str:

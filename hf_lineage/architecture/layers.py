@@ -30,7 +30,7 @@ class Stack:
     name: str
     stage: int
 
-    def named(self, name: str) -> str:
+    def fill_stage(self, name: str) -> str:
         """Return a prefix, or a key of `config.json`, with the number of this stage."""
         return name.replace("{stage}", str(self.stage))
 
@@ -48,19 +48,19 @@ class Layer:
     number: int
     """The number of the layer in its stack."""
     prefix: str
-    outside: str
+    outer_prefix: str
     """The prefix of names with `{layer}`: that of the layer without its last name and its number."""
     shapes: Mapping[str, Shape]
     """Only this layer's tensors, by full name, as stored."""
 
-    def numbered(self, pattern: str) -> str:
+    def fill_numbers(self, pattern: str) -> str:
         """Return a prefix with the numbers of this layer and of its stage."""
-        return self.stack.named(pattern).replace("{layer}", str(self.number))
+        return self.stack.fill_stage(pattern).replace("{layer}", str(self.number))
 
     def full(self, name: str) -> str:
         """Return the full name of a tensor or, still with `{expert}`, of several."""
-        beside = self.outside + name.replace("{layer}", str(self.number))
-        return beside if "{layer}" in name else f"{self.prefix}.{name}"
+        outer = self.outer_prefix + name.replace("{layer}", str(self.number))
+        return outer if "{layer}" in name else f"{self.prefix}.{name}"
 
     def find(self, name: str) -> str | None:
         """Return the name on disk, with or without `.weight`."""
@@ -76,7 +76,7 @@ class Layer:
         numbers = {int(match[match.lastindex or 0]) for match in map(pattern.fullmatch, self.shapes) if match}
         return _without_gap(numbers, f"{self.prefix} has", "expert")
 
-    def unclaimed(self, width: int, claimed: set[str], ignores: Iterable[str]) -> Iterator[str]:
+    def find_unclaimed(self, width: int, claimed: set[str], ignores: Iterable[str]) -> Iterator[str]:
         """Yield the matrices of the residual width that are neither claimed nor ignored."""
         ignored = "|".join(re.escape(self.full(name)) for name in ignores)
         pattern = re.compile(f"({ignored})(\\.weight)?".replace(r"\{expert\}", _NUMBER).replace(r"\*", ".*"))
@@ -145,7 +145,7 @@ def _blocks(pattern: str, shapes: Mapping[str, Shape]) -> Iterator[tuple[tuple[i
 def _stack(
     factorization: Factorization, stack: Stack, prefixes: tuple[str, ...], shapes: Mapping[str, Shape]
 ) -> list[Layer]:
-    patterns = [stack.named(prefix) for prefix in prefixes]
+    patterns = [stack.fill_stage(prefix) for prefix in prefixes]
     beside = {name.partition("{layer}")[0] + "{layer}" for name in _in_branches(factorization) if "{layer}" in name}
     for pattern in patterns:
         outside = re.sub(r"[^.]*\.?\{layer\}.*", "", pattern)
@@ -291,8 +291,8 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
 def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
     for name in filter(None, names):
         start = name.removesuffix("weight").removesuffix("gamma")
-        beside = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
-        bias = next((name_on_disk for name_on_disk in beside if name_on_disk in layer.shapes), None)
+        biases = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
+        bias = next((name_on_disk for name_on_disk in biases if name_on_disk in layer.shapes), None)
         if bias is not None:
             yield name, bias
 

@@ -63,7 +63,7 @@ class Fit:
             self.expect(slot, (*experts, rows, self._input_width(slot)))
             if bias := layer_set.biases.get(slot.tensor):
                 self._same(bias, self.shapes[bias], (*experts, rows))
-        return self._fitted(layer_set, dict.fromkeys(layer_set.slots, Heads(hidden, 1)), hidden, experts)
+        return self._complete(layer_set, dict.fromkeys(layer_set.slots, Heads(hidden, 1)), hidden, experts)
 
     def attention(self, layer_set: LayerSet) -> LayerSet:
         """Return the set with its heads; writers are (..., width, heads x size), readers (..., heads x size, width)."""
@@ -78,12 +78,12 @@ class Fit:
                 sizes[role] = self._size(slot, self.matrix(slot)[-2])
         sizes["key"] = sizes["query"] - self._common_rows(layer_set.slots["key"])
         readers = {role: slot for role, slot in layer_set.slots.items() if role != "output"}
-        heads = {role: self._counted(slot, role, sizes, experts) for role, slot in readers.items()}
+        heads = {role: self._count_heads(slot, role, sizes, experts) for role, slot in readers.items()}
         keys = heads["key"].count
         if keys != heads["value"].count or not keys or self.heads % keys:
             counts = ", ".join(f"{role_heads.count} {role}" for role, role_heads in heads.items())
             raise CheckpointError(f"{output.tensor}: {counts} heads do not fit the {self.heads} heads of config.json")
-        return self._fitted(layer_set, heads, across, experts)
+        return self._complete(layer_set, heads, across, experts)
 
     def _size(self, slot: Slot, rows: int) -> int:
         """Return the number of rows of one head, given the rows of all heads."""
@@ -100,7 +100,7 @@ class Fit:
             return 0
         return max(self.matrix(key, key.latent[0])[-2] - self.matrix(key)[-1], 0)
 
-    def _counted(self, slot: Slot, role: str, sizes: Mapping[str, int], experts: list[int]) -> Heads:
+    def _count_heads(self, slot: Slot, role: str, sizes: Mapping[str, int], experts: list[int]) -> Heads:
         """Return the heads of a role; keys and values are equally many."""
         rows = self.matrix(slot)[-2]
         fixed = self.heads * sum(sizes[name] for name in slot.roles if name in QUERIES)
@@ -119,7 +119,7 @@ class Fit:
         self.expect(slot, (columns,), norm)
         return columns
 
-    def _fitted(self, layer_set: LayerSet, heads: Mapping[str, Heads], hidden: int, experts: list[int]) -> LayerSet:
+    def _complete(self, layer_set: LayerSet, heads: Mapping[str, Heads], hidden: int, experts: list[int]) -> LayerSet:
         """Return the set completed by what its shapes tell; the shapes of its norms are checked against them."""
         norms = {layer_set.norm: self.width, layer_set.output_norm: self.width, layer_set.inner_norm: hidden}
         sizes: dict[str, Shape] = {name: (size,) for name, size in norms.items() if name}
@@ -220,7 +220,7 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
         bound["mlp"] += mlps
         bound["attention"] += attentions
         claimed = {name for layer_set in itertools.chain(*mlps, *attentions) for name in layer_set.tensors}
-        unclaimed += [name for each in here for name in each.unclaimed(fit.width, claimed, factorization.ignores)]
+        unclaimed += [name for each in here for name in each.find_unclaimed(fit.width, claimed, factorization.ignores)]
     if not any(fit.width for fit in fits):
         raise CheckpointError(f"no layer has a branch that factorization {factorization.name} knows")
     branches = {branch: tuple(of_layers) for branch, of_layers in bound.items()}
@@ -229,7 +229,7 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
 
 
 def _heads(factorization: Factorization, stack: Stack, config: Mapping[str, Any]) -> int:
-    keys = [stack.named(key) for key in stack.heads(factorization)]
+    keys = [stack.fill_stage(key) for key in stack.heads(factorization)]
     key = next((key for key in keys if setting(config, key) is not None), keys[0])
     heads = setting(config, key)
     if not isinstance(heads, int) or isinstance(heads, bool) or heads < 1:

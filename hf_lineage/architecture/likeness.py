@@ -20,7 +20,7 @@ from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded
-from hf_lineage.architecture.registry import factorizations, registry_table, setting, settled, slots, unmet
+from hf_lineage.architecture.registry import factorizations, registry_table, setting, settle_exchangeable, slots, unmet
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets, prefixes
 from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
 
@@ -40,24 +40,26 @@ def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str
         with contextlib.suppress(CheckpointError):
             left = len(unread(bind(factorization, shapes, config), shapes))
             fits.setdefault(left, []).append(factorization)
-    named = classes_named(config)
-    nearest = fits.get(0) or (fits[min(fits)][:1] if fits and not named else [])
+    classes = classes_named(config)
+    nearest = fits.get(0) or (fits[min(fits)][:1] if fits and not classes else [])
     if not nearest:
         return None
     best = max(nearest, key=lambda one: len(one.classes))
-    return usual_class(best, best.classes, named)
+    return usual_class(best, best.classes, classes)
 
 
 def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the matrices and gains of the residual width that no branch reads, without `.weight`, `*` for numbers."""
     claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
-    layers = tuple(f"{starred(prefix, '{layer}', '{stage}', '{block}')}." for prefix in prefixes(layout.factorization))
+    layers = tuple(
+        f"{star_numbers(prefix, '{layer}', '{stage}', '{block}')}." for prefix in prefixes(layout.factorization)
+    )
     gains = (name for name, shape in shapes.items() if shape == (layout.width,) and name not in claimed)
-    inside = (name for name in gains if not name.endswith(BIASES) and starred(name).startswith(layers))
-    return tuple(dict.fromkeys(map(starred, (*layout.unclaimed, *inside))))
+    inside = (name for name in gains if not name.endswith(BIASES) and star_numbers(name).startswith(layers))
+    return tuple(dict.fromkeys(map(star_numbers, (*layout.unclaimed, *inside))))
 
 
-def starred(name: str, *numbers: str) -> str:
+def star_numbers(name: str, *numbers: str) -> str:
     """Return a name without `.weight`, with `*` for every number and for every text that stands for a number."""
     for number in numbers:
         name = name.replace(number, "0")
@@ -92,9 +94,9 @@ def classes_named(config: Mapping[str, Any]) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def usual_class(factorization: Factorization, classes: Sequence[str], named: Sequence[str]) -> str:
+def usual_class(factorization: Factorization, classes: Sequence[str], listed_names: Sequence[str]) -> str:
     """Return the class that a factorization is called after, with the head of a class that is named, if it can be."""
-    heads = {name.partition("For")[2] for name in named if "For" in name or name.endswith("Model")}
+    heads = {name.partition("For")[2] for name in listed_names if "For" in name or name.endswith("Model")}
     return max(
         classes,
         key=lambda name: (
@@ -141,14 +143,14 @@ class Within:
         """Return its tensors by the names of its class; NothingToCompare unless they stand in just one place."""
         place = self.place(stored)
         here = {name: each for name, each in stored.items() if name.startswith(place)}
-        return {self._named(name).removeprefix(place): each for name, each in here.items()}
+        return {self._rename(name).removeprefix(place): each for name, each in here.items()}
 
     def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return its settings, with those of the storage."""
         own = setting(whole, self.settings) if self.settings else whole
         return {key: whole[key] for key in QUANTIZED if key in whole} | dict(own if isinstance(own, Mapping) else {})
 
-    def _named(self, name: str) -> str:
+    def _rename(self, name: str) -> str:
         start = re.escape(self.layers).replace(r"\{layer\}", r"\d{1,6}")
         layer = re.match(rf"{start}\.", name) if self.renamed else None
         inside = name[layer.end() :] if layer else ""
@@ -176,11 +178,12 @@ def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: s
 
     A language model comes before other parts, and a larger stack of layers before a smaller one.
     """
-    named = classes_named(config)
+    classes = classes_named(config)
     published = registry_table(OWN_CODE, dict[str, str])
-    asked = wanted or next((published[name] for name in named if name in published), None)
+    target = wanted or next((published[name] for name in classes if name in published), None)
     by_group = [
-        list(_of_group(group, shapes, config, asked)) or list(_of_group(group, shapes, config, asked, as_guessed=True))
+        list(_of_group(group, shapes, config, target))
+        or list(_of_group(group, shapes, config, target, as_guessed=True))
         for group in find_groups(shapes)
     ]
     languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
@@ -197,14 +200,14 @@ def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: s
         about = (one.normalization, one.gain, one.stored, one.exchangeable)
         sets = [as_sets(one.branches.sets(kind)) for kind in KINDS]
         ways.setdefault(repr((like.within.prefixes, about, sets)), []).append(like)
-    return tuple(_named(alike, named, asked) for alike in ways.values())
+    return tuple(_choose_like(alike, classes, target) for alike in ways.values())
 
 
 def _of_group(
     group: LayerGroup,
     shapes: Mapping[str, Shape],
     config: Mapping[str, Any],
-    asked: str | None,
+    target: str | None,
     as_guessed: bool = False,
 ) -> Iterator[Like]:
     """Yield every factorization with the tensors of one stack of layers, with the settings that fit them.
@@ -214,22 +217,22 @@ def _of_group(
     guesses = (guess.branches(group, factorizations()), guess.norms(group, factorizations())) if as_guessed else None
     for factorization in factorizations():
         ends = [pattern for pattern in prefixes(factorization) if f".{group.prefix}".endswith(f".{pattern}")]
-        if not ends or (asked and asked not in factorization.classes):
+        if not ends or (target and target not in factorization.classes):
             continue
-        renamed = _renamed(factorization, *guesses) if guesses else {}
+        renamed = _match_names(factorization, *guesses) if guesses else {}
         if not renamed and (as_guessed or absent_names(factorization, group.tensors)):
             continue
         prefix = group.prefix.removesuffix(max(ends, key=len))
         for key in ("", *(key for key, value in config.items() if isinstance(value, Mapping))):
             within = Within((prefix,), key, group.prefix, renamed)
             settings = within.config(config)
-            if classes := _classes(factorization, within.tensors(shapes), settings, asked):
-                yield Like(classes, settled(settings, factorization), within, settings)
+            if classes := _classes(factorization, within.tensors(shapes), settings, target):
+                yield Like(classes, settle_exchangeable(settings, factorization), within, settings)
                 break
 
 
 def _classes(
-    factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any], asked: str | None
+    factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any], target: str | None
 ) -> tuple[str, ...]:
     """Return the listed classes whose tensors these are, under settings that fit them; none if there are none."""
     if unmet(config, factorization.requires):
@@ -241,10 +244,10 @@ def _classes(
     sizes = [config[key] for key in SIZES if isinstance(config.get(key), int)]
     if layout.unclaimed or (sizes and layout.width not in sizes):
         return ()
-    return (asked,) if asked else exact_classes(factorization, shapes, config)
+    return (target,) if target else exact_classes(factorization, shapes, config)
 
 
-def _renamed(
+def _match_names(
     factorization: Factorization, sets: Mapping[str, Sequence[Any]], norms: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, str]:
     """Return name in a layer -> the factorization's name of the tensor that it seems to be; empty where unclear."""
@@ -262,10 +265,10 @@ def _renamed(
     return renamed if len(set(renamed.values())) == len(renamed) else {}
 
 
-def _named(ways: Sequence[Like], named: Sequence[str], asked: str | None) -> Like:
+def _choose_like(ways: Sequence[Like], classes: Sequence[str], target: str | None) -> Like:
     """Return the first of some likes under one class: that of its own settings, else the usual one."""
     like = ways[0]
     own = [name for name in classes_named(like.settings) if name in like.classes]
     own = own or [name for name in known_type(like.settings.get("model_type")).classes if name in like.classes]
-    name = asked or usual_class(like.factorization, own or like.classes, named)
+    name = target or usual_class(like.factorization, own or like.classes, classes)
     return replace(like, classes=(name,))

@@ -30,14 +30,14 @@ PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")
 
 
 @dataclass(frozen=True)
-class Reading:
+class LoadedTensors:
     """The tensors that transformers would load, and sentences about those that it would not."""
 
     shapes: Mapping[str, Shape]
     notes: tuple[str, ...] = ()
 
 
-def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Reading:
+def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> LoadedTensors:
     """Return the tensors without the layers that transformers leaves out.
 
     Raise NothingToCompare where layers stand under two prefixes, or are not as many as `config.json` says.
@@ -58,7 +58,7 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
             dropped |= {name: 0 for layer in _beyond(layers, depth, stack, config) for name in layer.shapes}
     note = f"{len(dropped)} tensors of layers that only predict further tokens are left out, as in transformers"
     left = {name: shape for name, shape in shapes.items() if name not in dropped}
-    return Reading(left, (note,) if dropped else ())
+    return LoadedTensors(left, (note,) if dropped else ())
 
 
 def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, Any]) -> list[Layer]:
@@ -81,11 +81,11 @@ def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, 
 def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[str, Any]) -> int | None:
     """Return the number of layers of a stack by `config.json`, or by default for the model's type; None if unknown."""
     stack = layers[0].stack
-    named = as_stacks(factorization.depth) if factorization.depth else {}
+    stacks = as_stacks(factorization.depth) if factorization.depth else {}
     prefix = re.sub(r"\d+(?=\D*$)", "{layer}", layers[0].prefix)
-    keys = named.get(stack.name) or named.get(prefix) or named.get("")
+    keys = stacks.get(stack.name) or stacks.get(prefix) or stacks.get("")
     if keys:
-        counts = [_count(config, stack.named(key)) for key in keys]
+        counts = [_count(config, stack.fill_stage(key)) for key in keys]
         # A stage beyond the list of the layers of each stage has no layers.
         stages = [key.removesuffix(".{stage}") for key in keys if key.endswith(".{stage}")]
         listed = any(isinstance(setting(config, key), list) for key in stages)
@@ -216,9 +216,9 @@ def _reason(
     stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
 ) -> str:
     """Return why a branch may not reach the stream with the tensor under this name; empty if it does."""
-    shown = printable(stored, 200)
+    text = printable(stored, 200)
     if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:
-        return f"{shown} has shape {shapes[stored]}, and decides whether a branch of its layer reaches the stream"
+        return f"{text} has shape {shapes[stored]}, and decides whether a branch of its layer reaches the stream"
     try:
         sizes = np.abs(read(stored).astype(np.float64)).ravel()
     except NothingToCompare as error:
@@ -228,6 +228,6 @@ def _reason(
     if not ((sides.small and not least >= LEAST) or (sides.large and not most <= MOST)):
         return ""
     return (
-        f"{shown} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
+        f"{text} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
         f"the stream; training leaves {LEAST:g} to {MOST:g}"
     )

@@ -42,9 +42,9 @@ NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp
 """Name of several paths -> these paths; those that both models have count."""
 
 
-def resolve_paths(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
+def resolve_paths(paths: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
     """Return the paths that are compared: the paths asked for or, under a name of several, those available."""
-    if asked not in NAMED:
-        return asked
+    if paths not in NAMED:
+        return paths
     canonical = (path for path in PATHS if path in available)
-    return tuple(path for path in NAMED[asked] if path in available) or tuple(itertools.islice(canonical, 1))
+    return tuple(path for path in NAMED[paths] if path in available) or tuple(itertools.islice(canonical, 1))

@@ -59,7 +59,7 @@ def read_table(root: Path, file: str, kind: Any) -> Any:
         raise RegistryError(f"{file}: {error}; {_SCHEMA}") from None
 
 
-class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _KnownNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names, and a sentence about a repository or tensor that has one of them."""
 
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def find_known(kind: str, names: Collection[str]) -> str:
     """Return the sentence in a list of `loading/known.yaml` about the first of these names in it; empty for none."""
-    for row in registry_table("loading/known.yaml", dict[str, tuple[_Known, ...]])[kind] if names else ():
+    for row in registry_table("loading/known.yaml", dict[str, tuple[_KnownNames, ...]])[kind] if names else ():
         found, beside, without = (
             next(filter(re.compile(pattern).fullmatch, sorted(names)), None)
             for pattern in ("|".join(row.names), row.beside, row.without)
@@ -89,7 +89,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 @functools.cache
-def unsupported(root: Path) -> Mapping[str, str]:
+def read_unsupported(root: Path) -> Mapping[str, str]:
     """Return the reason for every class in a registry's folder; raise RegistryError where a file breaks the schema."""
     reasons: dict[str, str] = {}
     for path in sorted((root / "unsupported").glob("*.yaml")):
@@ -198,9 +198,9 @@ def _parse(path: Path, text: str) -> Factorization:
 def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
     """Return the error in a set, as a phrase; empty if there is none."""
     stored = list(slots(matrices))
-    needed, named = set(roles) - {"gate"}, [slot.role for slot in stored]
-    if not needed <= set(named) <= needed | {"gate"} or len(named) != len(set(named)):
-        return f"names the roles {sorted(named)}, but it needs {sorted(needed)}, each once"
+    needed, roles_stored = set(roles) - {"gate"}, [slot.role for slot in stored]
+    if not needed <= set(roles_stored) <= needed | {"gate"} or len(roles_stored) != len(set(roles_stored)):
+        return f"names the roles {sorted(roles_stored)}, but it needs {sorted(needed)}, each once"
     unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
     if unknown:
         return f"lists {sorted(unknown)}, which are not roles"
@@ -228,17 +228,17 @@ def unmet(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Sett
 
 def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Factorization]:
     """Return the class that `config.json` names and its factorization; raise NothingToCompare if there is none."""
-    named = config.get("architectures")
-    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
+    classes = config.get("architectures")
+    if not isinstance(classes, list) or not classes or not all(isinstance(name, str) for name in classes):
         raise UnlistedClass("config.json names no class under `architectures`, so no factorization applies")
-    candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
+    candidates = [(name, factorization) for name in classes for factorization in listing(name, root)]
     if candidates:
         return fitting(config, candidates)
-    reasons = unsupported(root or registry_root())
-    if reason := next((reasons[name] for name in named if name in reasons), None):
-        raise NothingToCompare(f"{named[0]} is not supported: {reason}")
+    reasons = read_unsupported(root or registry_root())
+    if reason := next((reasons[name] for name in classes if name in reasons), None):
+        raise NothingToCompare(f"{classes[0]} is not supported: {reason}")
     remote = "; it is remote code (auto_map), which hf-lineage never runs" if config.get("auto_map") else ""
-    raise UnlistedClass(f"{named[0]} is not in the registry{remote}")
+    raise UnlistedClass(f"{classes[0]} is not in the registry{remote}")
 
 
 def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factorization]]) -> tuple[str, Factorization]:
@@ -248,13 +248,13 @@ def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factoriza
         conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
         raise NothingToCompare(f"{candidates[0][0]} is supported only if config.json says {conditions}")
     name, chosen = max(met, key=lambda pair: len(pair[1].requires))
-    return name, settled(config, chosen)
+    return name, settle_exchangeable(config, chosen)
 
 
-def settled(config: Mapping[str, Any], chosen: Factorization) -> Factorization:
+def settle_exchangeable(config: Mapping[str, Any], chosen: Factorization) -> Factorization:
     """Return a factorization with `exchangeable` settled for these settings: whether coordinates are exchangeable."""
-    asked = chosen.exchangeable
-    return chosen if isinstance(asked, bool) else msgspec.structs.replace(chosen, exchangeable=not unmet(config, asked))
+    rule = chosen.exchangeable
+    return chosen if isinstance(rule, bool) else msgspec.structs.replace(chosen, exchangeable=not unmet(config, rule))
 
 
 def slots(matrices: MatrixSet) -> Iterator[Slot]:
@@ -283,7 +283,7 @@ LISTED: Choice = Choice()
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ClassChoice:
     """The class of a model, its factorization, and sentences about what is not proved of them."""
 
     architecture: str
@@ -291,15 +291,15 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
 
-def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
+def choose(config: Mapping[str, Any], choice: Choice) -> ClassChoice:
     """Return the class and the factorization of a model; UnlistedClass if neither registry nor choice has them."""
     try:
-        return Chosen(*lookup(config))
+        return ClassChoice(*lookup(config))
     except UnlistedClass:
         if choice == LISTED:
             raise
-    named = config.get("architectures")
-    own = next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
+    classes = config.get("architectures")
+    own = next((name for name in classes if isinstance(name, str)), None) if isinstance(classes, list) else None
     wanted = choice.as_class or own
     candidates = [(wanted, one) for one in _own(choice.registry, wanted)] if wanted and choice.registry else []
     if candidates:
@@ -309,9 +309,9 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
         name, factorization = lookup({**config, "architectures": [wanted] if wanted else []})
         notes = []
     if choice.as_class:
-        shown = printable(own or "a class that config.json does not name", 200)
-        notes.append(f"read as {name} (--as) in place of {shown}; it is not proved that both compute the same")
-    return Chosen(own or name, factorization, tuple(notes))
+        text = printable(own or "a class that config.json does not name", 200)
+        notes.append(f"read as {name} (--as) in place of {text}; it is not proved that both compute the same")
+    return ClassChoice(own or name, factorization, tuple(notes))
 
 
 def _own(root: Path, name: str) -> list[Factorization]:

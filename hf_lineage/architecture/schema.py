@@ -187,8 +187,8 @@ def fingerprint(factorization: Factorization) -> str:
 def _plain(value: object) -> object:
     """Return a value with its structs as sorted pairs of name and value, without those at their defaults."""
     if isinstance(value, msgspec.Struct):
-        named = ((field.name, field.default, getattr(value, field.name)) for field in msgspec.structs.fields(value))
-        return sorted((name, _plain(setting)) for name, default, setting in named if setting not in (default, {}))
+        values = ((field.name, field.default, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+        return sorted((name, _plain(setting)) for name, default, setting in values if setting not in (default, {}))
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return sorted((key, _plain(item)) for key, item in value.items()) if isinstance(value, dict) else value

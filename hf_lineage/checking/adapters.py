@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.checking.claims import RepositoryResult, Request, Source
 from hf_lineage.checking.declared import relation_notes
-from hf_lineage.checking.result import VERDICTS, ClaimResult, attempt, error_as_verdict
+from hf_lineage.checking.result import VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
@@ -22,9 +22,9 @@ from hf_lineage.lora.adapter import Lora, open_lora
 from hf_lineage.lora.gradient_alignment import clear, judge_trace, measure_trace
 from hf_lineage.lora.single_file import MAIN, open_lora_file
 from hf_lineage.signature.values import WEIGHTS, Signature
-from hf_lineage.source.config import described
+from hf_lineage.source.config import read_config
 from hf_lineage.source.contents import CONFIG, Adapters, Place, counterpart, part_of
-from hf_lineage.source.headers import Opened, opened
+from hf_lineage.source.headers import Headers, read_headers
 from hf_lineage.source.model import FromWeights
 from hf_lineage.source.options import Options
 
@@ -52,17 +52,17 @@ class Adapter:
     """The folder of the pipeline whose model the adapter is for."""
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The kind, the rank and the number of matrices, as a sentence."""
         ranks = sorted({factors.rank for factors in self.lora.modules.values()})
         rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
         kinds = Counter(LAST.sub("", module[-LONGEST:]) for module in self.lora.modules)
-        named = ", ".join(printable(name, 40) for name, _ in kinds.most_common(SHOWN))
-        named += f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
-        beside = f", and {self.lora.beside} other tensors, which are not tested" if self.lora.beside else ""
+        names = ", ".join(printable(name, 40) for name, _ in kinds.most_common(SHOWN))
+        names += f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
+        others = f", and {self.lora.others} other tensors, which are not tested" if self.lora.others else ""
         return (
-            f"{self.repo}: a {self.lora.kind} adapter of rank {rank} on {len(self.lora.modules)} matrices ({named})"
-            f"{beside}"
+            f"{self.repo}: a {self.lora.kind} adapter of rank {rank} on {len(self.lora.modules)} matrices ({names})"
+            f"{others}"
         )
 
 
@@ -103,8 +103,8 @@ def _judge_each(adapters: Adapters, request: Request, alone: bool) -> Iterator[C
     by_place = {
         place: request.claims if request.by_user else _claims(place, request.claims) for place in adapters.places
     }
-    judged = {claim.base.casefold() for claims in by_place.values() for claim in claims}
-    everywhere = [claim for claim in request.claims if claim.base.casefold() not in judged]
+    bases = {claim.base.casefold() for claims in by_place.values() for claim in claims}
+    everywhere = [claim for claim in request.claims if claim.base.casefold() not in bases]
     for place, own in by_place.items():
         try:
             found = open_place(place)
@@ -146,15 +146,15 @@ def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: 
         why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
         source = Verdict(Code.UNSUPPORTED, why)
     if isinstance(source, Verdict):
-        return ClaimResult(claim, source, notes=(adapter.described,))
+        return ClaimResult(claim, source, notes=(adapter.description,))
     try:
-        repo = options.allowed(_component_of(source, adapter.component))
-        base = opened(described(repo, options.choice))
+        repo = options.allow(_component_of(source, adapter.component))
+        base = read_headers(read_config(repo, options.choice))
     except VERDICTS as error:
-        return ClaimResult(claim, error_as_verdict(error), source.commit, notes=(adapter.described,))
+        return ClaimResult(claim, error_as_verdict(error), source.commit, notes=(adapter.description,))
     places = placement.find_places(base, adapter.lora)
-    outcome = mark_unlisted_class(_verdict_of(adapter, base, places, options), (base.described.read_as,))
-    repo, done = base.described.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
+    outcome = mark_unlisted_class(_verdict_of(adapter, base, places, options), (base.model_config.read_as,))
+    repo, done = base.model_config.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     return ClaimResult(
         claim,
         outcome,
@@ -166,8 +166,8 @@ def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: 
         base_folder=repo if repo.remote is None else None,
         licence=stated_licence(source),
         notes=(
-            adapter.described,
-            *_untested(adapter, base, places),
+            adapter.description,
+            *_describe_untested(adapter, base, places),
             *(f"{repo.name}: {note}" for note in base.notes),
         ),
     )
@@ -185,7 +185,7 @@ def _component_of(base: RepoRef, component: str) -> RepoRef:
     return base if whole else counterpart(base, "")
 
 
-def _verdict_of(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:
+def _verdict_of(adapter: Adapter, base: Headers, places: placement.Places, options: Options) -> Verdict:
     if obstacle := _obstacle(adapter, places, base):
         return Verdict(*obstacle)
     testable = placement.testable(places, base)
@@ -198,12 +198,12 @@ def _verdict_of(adapter: Adapter, base: Opened, places: placement.Places, option
     products = partners.products(adapter.lora, testable)
     if not any(product.rows.shape[1] for product in products.values()):
         return Verdict(Code.INCONCLUSIVE, "the adapter adds zero to every matrix, as before any training")
-    return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
+    return catch_as_verdict(lambda: _test(adapter, base, testable, products, options), *VERDICTS)
 
 
-def _obstacle(adapter: Adapter, places: placement.Places, base: Opened) -> tuple[Code, str] | None:
+def _obstacle(adapter: Adapter, places: placement.Places, base: Headers) -> tuple[Code, str] | None:
     """Return why an adapter cannot be put on this base; None if it can."""
-    name = base.described.repo.name
+    name = base.model_config.repo.name
     if places.unfit:
         unfit = printable(places.unfit[0], 200)
         return Code.UNRELATED, f"by shape: {unfit}, so that the adapter was not trained on {name}"
@@ -234,8 +234,8 @@ def _obstacle(adapter: Adapter, places: placement.Places, base: Opened) -> tuple
     )
 
 
-def _tested(
-    adapter: Adapter, base: Opened, testable: Sequence[placement.Place], products: partners.Products, options: Options
+def _test(
+    adapter: Adapter, base: Headers, testable: Sequence[placement.Place], products: partners.Products, options: Options
 ) -> Verdict:
     """Return the verdict after a few layers if it is clear, else after all of them."""
     layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
@@ -254,7 +254,7 @@ def _tested(
     return outcome
 
 
-def _untested(adapter: Adapter, base: Opened, places: placement.Places) -> Iterator[str]:
+def _describe_untested(adapter: Adapter, base: Headers, places: placement.Places) -> Iterator[str]:
     """Yield sentences about factors in the file that change nothing, and about adapted matrices that are not tested."""
     if places.idle:
         of_all = f"{len(places.idle)} of {len(adapter.lora.modules)} modules"

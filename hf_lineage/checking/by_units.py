@@ -28,7 +28,7 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sample import Sample, fits, indices
 from hf_lineage.signature.unit_rows import HEADS, PATH
 from hf_lineage.signature.values import FILE, Signature
-from hf_lineage.source.headers import Opened
+from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import rows_beside, weights_of
@@ -113,7 +113,7 @@ class ModelPair:
         return interim.reading_order(layers, options.seed or 0), interim.analyses(layers, options.min_share)
 
     @functools.cached_property
-    def sampled(self) -> tuple[FromWeights, ...]:
+    def sampled_models(self) -> tuple[FromWeights, ...]:
         """Both models; none where they are compared by whole layers alone, or these are read at once.
 
         Both have to be read from their weights, and layers of the same number to have equally many units.
@@ -132,13 +132,13 @@ class ModelPair:
         Raise LineageError if they cannot be read.
         """
         sample = Sample(self.options.seed or 0, all_units, look)
-        base, candidate = (model.reading.sampled(self.options.paths, layers, sample) for model in self.sampled)
+        base, candidate = (model.reading.sample(self.options.paths, layers, sample) for model in self.sampled_models)
         return base, candidate
 
 
 def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
     """Return the number of units per layer along every path; empty if some of it cannot be read some rows at a time."""
-    layout, checkpoint = model.opened.layout, model.opened.checkpoint
+    layout, checkpoint = model.headers.layout, model.headers.checkpoint
     if not all(fits(layout, checkpoint, path) for path in options.paths):
         return ()
     return tuple(layout.parts(path, layer) for path in options.paths for layer in range(layout.layers))
@@ -189,7 +189,7 @@ def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> V
 
     options = pair.options
     test = unit_comparison.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
-    base, candidate = _opened(pair.base), _opened(pair.candidate)
+    base, candidate = _reopen(pair.base), _reopen(pair.candidate)
     known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
     analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
@@ -212,7 +212,7 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     return unit_comparison.TOKEN if first.code is Code.UNRELATED or is_faint(first, pair.options.alpha) else None
 
 
-def _opened(model: OpenedModel) -> Opened:
+def _reopen(model: OpenedModel) -> Headers:
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     return model.reopen()
@@ -255,7 +255,7 @@ def judge_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
     if base is None or candidate is None:
         return None
-    seed, widths = pair.options.seed or 0, candidate.opened.layout.widths
+    seed, widths = pair.options.seed or 0, candidate.headers.layout.widths
     compared = {number for one in before.evidence.values() for number in one.layers[1]}
     layers = {number for number in compared if widths[number] == candidate.width}  # the coordinates of one stream
     coordinates = Sample(seed, all_units=True).coordinates_of(candidate.width)

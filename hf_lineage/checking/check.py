@@ -15,12 +15,12 @@ from hf_lineage.checking.claims import RepositoryResult, Request, judge_model
 from hf_lineage.checking.declared import declared_in
 from hf_lineage.checking.parts import judge_components, judge_folders, judge_named
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, attempt, error_as_verdict
+from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
 from hf_lineage.claims.sources import Claim, Claims, stated_licence
 from hf_lineage.errors import LineageError, NothingToCompare, OptionError
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import with_strict
-from hf_lineage.evidence.executed import Executed, Strict
+from hf_lineage.evidence.executed import RunOutcome, Strict
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import now
@@ -37,7 +37,7 @@ from hf_lineage.source.contents import (
     only,
 )
 from hf_lineage.source.headers import headers
-from hf_lineage.source.locate import Model, locate, located, model_name, one, several, unambiguous
+from hf_lineage.source.locate import Model, locate, locate_model, model_name, one, several, unambiguous
 from hf_lineage.source.model import OpenedModel, open_model
 from hf_lineage.source.options import Options, takes_options
 
@@ -64,7 +64,7 @@ def check(model: Model, bases: Model | Sequence[Model] = (), options: Options | 
     <Report on examples/hub/fern/llama-finetune-a: examples/hub/otter/llama-independent is UNRELATED>
     """
     options, model, bases = options or Options(), model_name(model), several(bases)
-    return check_source(model, located(model, options), bases, options)
+    return check_source(model, locate_model(model, options), bases, options)
 
 
 def check_source(
@@ -125,7 +125,7 @@ def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None
     if len(models) != 1:
         return _each(a, base, models, options)
     (b,) = models
-    return comparing(a, base, options)(b, located(b, options))
+    return comparing(a, base, options)(b, locate_model(b, options))
 
 
 def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[str, RepoRef | Signature], Report]:
@@ -134,17 +134,17 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
 
     @functools.cache
     def open_base(part: str) -> OpenedModel | Verdict:
-        return attempt(lambda: open_model(counterpart(base, part), options), NothingToCompare)
+        return catch_as_verdict(lambda: open_model(counterpart(base, part), options), NothingToCompare)
 
     request = Request([claim], options, open_base=open_base, bases={claim: base})
 
-    def compared(b: str, source: RepoRef | Signature) -> Report:
+    def compare_with(b: str, source: RepoRef | Signature) -> Report:
         result = RepositoryResult()
         for content in contents_of(source):
             result += judge_content(content, request)
-        return replace(_report(b, source, result, options, began), called="compare")
+        return replace(_report(b, source, result, options, began), command="compare")
 
-    return compared
+    return compare_with
 
 
 def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Options) -> Report:
@@ -153,14 +153,14 @@ def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Opt
         raise OptionError("name at least one model that is compared with A")
     for name in models:
         try:
-            one = compared(name, located(name, options))
+            one = compared(name, locate_model(name, options))
         except VERDICTS as error:
             rows.append(ClaimResult(Claim(a, None, NAMED), error_as_verdict(error), model=name))
         else:
             rows += (replace(row, model=name, model_commit=one.commit) for row in one.rows)
             notes += (f"{name}: {note}" for note in one.notes)
     repo = base if isinstance(base, RepoRef) else None
-    return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, called="compare")
+    return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, command="compare")
 
 
 @takes_options
@@ -173,7 +173,7 @@ def extract(model: Model, options: Options | None = None) -> Signature:
     {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
     """
     options = options or Options()
-    return open_model(only(located(model_name(model), options)), options).signature()
+    return open_model(only(locate_model(model_name(model), options)), options).signature()
 
 
 @takes_options
@@ -204,7 +204,7 @@ def _claims(
         return declared, declared.claims
     for base in bases:
         unambiguous(base, options.local_hub)
-    own = attempt(lambda: declared_in(source, contents).claims, LineageError)
+    own = catch_as_verdict(lambda: declared_in(source, contents).claims, LineageError)
     return Claims(tuple(Claim(base, None, NAMED) for base in bases), ()), () if isinstance(own, Verdict) else own
 
 
@@ -228,7 +228,7 @@ def _report(
 
 def _with_unmet(verdict: Verdict, options: Options) -> Verdict:
     if options.run and verdict.is_related and verdict.executed is None:
-        verdict = replace(verdict, executed=Executed(seed=options.seed or 0, problem=NOT_RUN))
+        verdict = replace(verdict, executed=RunOutcome(seed=options.seed or 0, problem=NOT_RUN))
     if options.strict and verdict.strict is None:
         verdict = with_strict(verdict, Strict("", problem=NOT_READ))
     return verdict

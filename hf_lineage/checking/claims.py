@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.declared import names_in, relation_notes
-from hf_lineage.checking.relation import derived
-from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, ClaimResult, attempt, error_as_verdict
+from hf_lineage.checking.relation import measure_derivation
+from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
 from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
@@ -34,7 +34,7 @@ from hf_lineage.source.model import FromWeights, OpenedModel, open_candidate, op
 from hf_lineage.source.options import Options
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.report import Blended
+    from hf_lineage.checking.report import Combination
 
 
 FITTED = {
@@ -66,7 +66,7 @@ class Request:
     def base_of(self, claim: Claim) -> Source | Verdict:
         """Return the repository of a base, found once, or the verdict that says why there is none."""
         if claim not in self.bases:
-            self.bases[claim] = attempt(lambda: whole_base(claim, self.options.local_hub), *VERDICTS)
+            self.bases[claim] = catch_as_verdict(lambda: whole_base(claim, self.options.local_hub), *VERDICTS)
         return self.bases[claim]
 
 
@@ -76,7 +76,7 @@ class RepositoryResult:
 
     rows: tuple[ClaimResult, ...] = ()
     notes: tuple[str, ...] = ()
-    blended: Blended | None = None
+    blended: Combination | None = None
     """The model beside the bases that are claimed, if there are several whose weights are at hand."""
 
     def __add__(self, other: RepositoryResult) -> RepositoryResult:
@@ -129,7 +129,7 @@ def judge_claim(
     if isinstance(candidate, Verdict):
         return ClaimResult(claim, candidate, part=part)
     found = whole or request.base_of(claim)
-    source = found if isinstance(found, Verdict) else attempt(lambda: counterpart(found, part), *VERDICTS)
+    source = found if isinstance(found, Verdict) else catch_as_verdict(lambda: counterpart(found, part), *VERDICTS)
     if isinstance(source, Verdict):
         return ClaimResult(claim, source, part=part)
     model = _open_base(source, request.options)
@@ -137,9 +137,9 @@ def judge_claim(
         itself = Verdict(Code.NO_BASE, "the model declares itself, and a model cannot be its own base")
         return ClaimResult(claim, itself, source.commit, part=part)
     row = judge_pair(claim, model, candidate, request.options, part, source.commit)
-    if isinstance(source, Signature) or source.renamed is None:
+    if isinstance(source, Signature) or source.new_name is None:
         return row
-    old, new = printable(source.remote, 200), printable(source.renamed, 200)
+    old, new = printable(source.remote, 200), printable(source.new_name, 200)
     renamed = f"the Hub leads from {old} to {new}, and {new} was compared: name it in the card"
     return replace(row, notes=(*row.notes, renamed))
 
@@ -151,13 +151,13 @@ def _open_base(source: Source, options: Options) -> OpenedModel | Verdict:
     except (RepositoryError, CheckpointError) as error:
         return error_as_verdict(error)
     except NothingToCompare as error:
-        further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _declared(source)
+        further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _suggest_own_base(source)
         return Verdict(Code(error.code), f"{error}{further}")
 
 
-def _declared(source: RepoRef) -> str:
+def _suggest_own_base(source: RepoRef) -> str:
     """Return the remedy for a base that declares one base itself; empty for any other."""
-    claims = attempt(lambda: read_claims(replace(source, subfolder="")).claims, *VERDICTS)
+    claims = catch_as_verdict(lambda: read_claims(replace(source, subfolder="")).claims, *VERDICTS)
     if isinstance(claims, Verdict) or len(claims) != 1 or claims[0].problem:
         return ""
     return f"; name its base: --base {shlex.quote(printable(claims[0].base, 200))}"
@@ -209,18 +209,18 @@ def judge_pair(
         traffic={model.name: done for model in both if (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,
         model_origin=opened.origin if opened else None,
-        notes=(*unread, *_unsearched(claim, outcome, options)),
+        notes=(*unread, *_describe_search(claim, outcome, options)),
         part=part,
-        derivation=derived(base, candidate, outcome, options.seed or 0),
-        base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
+        derivation=measure_derivation(base, candidate, outcome, options.seed or 0),
+        base_folder=base.headers.model_config.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated_licence(opened_base.repo) if opened_base else "",
-        opened=opened_base,
+        base_model=opened_base,
     )
 
 
-def _unsearched(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:
+def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:
     """Yield a sentence about the search for a copy in another stream, where it was left out or all was searched."""
-    searched = outcome.framed.searched if outcome.code is Code.UNRELATED and outcome.framed else None
+    searched = outcome.unit_comparison.searched if outcome.code is Code.UNRELATED and outcome.unit_comparison else None
     if searched is False or (searched and options.budget == "full"):
         yield FITTED[searched].format(printable(claim.base, 200))
 

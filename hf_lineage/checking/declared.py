@@ -115,6 +115,9 @@ def _has_weights(repo: RepoRef) -> bool:
 
 
 def _is_whole(model: FromWeights) -> bool:
-    config, converted = model.opened.described.config, model.opened.described.foreign  # which the Hub calls quantized
-    types = {tensor.dtype for tensor in model.opened.checkpoint.stored.values()}
+    config, converted = (
+        model.headers.model_config.config,
+        model.headers.model_config.foreign,
+    )  # which the Hub calls quantized
+    types = {tensor.dtype for tensor in model.headers.checkpoint.stored.values()}
     return not converted and types <= WHOLE and not any(map(config.get, SETTINGS))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.evaluate import name_layers, with_run
-from hf_lineage.evidence.executed import Ablation, Executed, Loss
+from hf_lineage.evidence.executed import Ablation, Loss, RunOutcome
 from hf_lineage.evidence.inherited import have_counterparts
 from hf_lineage.evidence.measure import Pair
 from hf_lineage.evidence.verdict import Verdict
@@ -39,14 +39,14 @@ def judge_executed(
         return stored
     seed = options.seed or 0
     if not stored.is_related:
-        return replace(stored, executed=Executed(seed=seed))
+        return replace(stored, executed=RunOutcome(seed=seed))
     try:
         with run_model(candidate, base, options) as running:
             parts = _parts(base, candidate, stored, options)
-            ablation = _ablated(running, candidate, parts, seed) if parts else None
+            ablation = _ablate(running, candidate, parts, seed) if parts else None
     except NothingToCompare as error:
-        return with_run(stored, Executed(seed=seed, problem=str(error)))
-    return with_run(stored, Executed(running.ran, ablation, seed))
+        return with_run(stored, RunOutcome(seed=seed, problem=str(error)))
+    return with_run(stored, RunOutcome(running.ran, ablation, seed))
 
 
 @dataclass(frozen=True)
@@ -60,27 +60,27 @@ class _Parts:
     inherited: tuple[Flags, ...]
 
 
-def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int) -> Ablation | None:
+def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int) -> Ablation | None:
     """Return the candidate's loss without inherited parts, on the input where it is least; None if it has none."""
     if not any(map(np.any, parts.inherited)):
         return None
     layers = candidate.reopen().layout.sets(parts.path)  # type: ignore[misc]
 
-    def lost(flags: Sequence[Flags]) -> tuple[Values, dict[str, Loss]]:
-        held = dict[str, list[int]]()
+    def measure_loss(flags: Sequence[Flags]) -> tuple[Values, dict[str, Loss]]:
+        inputs = dict[str, list[int]]()
         chosen = [numbers[some] for numbers, some in zip(parts.numbers, flags, strict=True)]
         for layer, numbers in zip(parts.layers, chosen, strict=True):
-            held |= _by_set(parts.path, layer, layers[layer], numbers)
-        values, count = running.hold(held), sum(map(len, chosen))
+            inputs |= _by_set(parts.path, layer, layers[layer], numbers)
+        values, count = running.hold(inputs), sum(map(len, chosen))
         return values, {kind: Loss(np.array(each["lost"], np.float64), count) for kind, each in values.items()}
 
     others = [~flags for flags in parts.inherited]
-    values, everything = lost(parts.inherited)
+    values, everything = measure_loss(parts.inherited)
     equal, rest = dict[str, Loss](), dict[str, Loss]()
     if count := sum(map(np.count_nonzero, others)):
         fewer = count < sum(map(np.count_nonzero, parts.inherited))
-        equal = lost(_some(parts.inherited, count, seed))[1] if fewer else everything  # no pass twice
-        rest = lost(others)[1]
+        equal = measure_loss(_some(parts.inherited, count, seed))[1] if fewer else everything  # no pass twice
+        rest = measure_loss(others)[1]
     found = [
         Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], equal.get(kind), rest.get(kind))
         for kind, each in values.items()
@@ -107,13 +107,13 @@ def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
 
 def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: Options) -> _Parts | None:
     """Return which parts of the candidate are inherited; None where that is not known."""
-    if stored.by_units and stored.framed:
-        if stored.framed.kept < 1:
+    if stored.by_units and stored.unit_comparison:
+        if stored.unit_comparison.kept_share < 1:
             return None
-        drawn = stored.framed.inherited.drawn
+        drawn = stored.unit_comparison.inherited.drawn_units
         first = [np.unique(one.units, return_index=True) for one in drawn]
         flags = tuple(one.inherited[at] for one, (_, at) in zip(drawn, first, strict=True))
-        return _Parts("mlp", stored.framed.layers[1], tuple(units for units, _ in first), flags)
+        return _Parts("mlp", stored.unit_comparison.layers[1], tuple(units for units, _ in first), flags)
     path = next((path for path in ABLATED if path in stored.evidence), None)
     if path is None or stored.evidence[path].inherited is None:
         return None

@@ -19,7 +19,7 @@ from hf_lineage.evidence.comparison import assign
 from hf_lineage.signature.factors import matrix_products
 from hf_lineage.signature.matrix_product import MatrixProduct
 from hf_lineage.signature.recipe import RECIPES, Array, Vector
-from hf_lineage.source.headers import Opened
+from hf_lineage.source.headers import Headers
 
 PLAIN = RECIPES["paper"]
 ROOM = 2**29
@@ -78,14 +78,14 @@ class Inspection:
     unclaimed: tuple[str, ...]
 
 
-def inspect_model(model: Opened) -> Inspection:
+def inspect_model(model: Headers) -> Inspection:
     """Return the inspection of an opened model."""
-    repo, checkpoint, layout = model.described.repo, model.checkpoint, model.layout
+    repo, checkpoint, layout = model.model_config.repo, model.checkpoint, model.layout
     claimed = {name for matrices in layout.everything for name in matrices.tensors}
     return Inspection(
         model=repo.name,
         commit=repo.commit,
-        architecture=model.described.architecture,
+        architecture=model.model_config.architecture,
         factorization=layout.factorization.name,
         layers=layout.layers,
         width=layout.width,

@@ -18,13 +18,13 @@ from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checking.declared import is_named
-from hf_lineage.checking.report import Blended
+from hf_lineage.checking.report import Combination
 from hf_lineage.checking.result import MERGE, ClaimResult
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
 from hf_lineage.claims.merges import MergeRecipe
 from hf_lineage.claims.sources import merge_recipe
-from hf_lineage.evidence.blend import Blend, Made, blend_of
-from hf_lineage.evidence.merge import MOST_LEFT, Parent, Products, Share, Stored, inner_products
+from hf_lineage.evidence.blend import Blend, BlendPlace, blend_of
+from hf_lineage.evidence.merge import MOST_LEFT, Parent, Products, Share, StoredMatrix, inner_products
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.sample import Sample
@@ -52,13 +52,13 @@ def read_matrices(
 
 def _places(parent: FromWeights, model: FromWeights, layers: Sequence[int], sampled: bool) -> Mapping[int, int]:
     """Return for each layer of the model the layer of a parent that it is most like."""
-    count, places = parent.opened.layout.layers, dict[int, int]()
+    count, places = parent.headers.layout.layers, dict[int, int]()
     if sampled:
         return {layer: layer for layer in layers if layer < count}
-    seen = {number: rows for number in range(count) if (rows := _glance(parent, number)) is not None}
+    glances = {number: rows for number in range(count) if (rows := _glance(parent, number)) is not None}
     for layer in layers:
         own = _glance(model, layer)
-        cosines = {} if own is None else {number: _cosine(rows, own) for number, rows in seen.items()}
+        cosines = {} if own is None else {number: _cosine(rows, own) for number, rows in glances.items()}
         if cosines:
             nearest = max(cosines, key=lambda number: (cosines[number], number == layer))
             places[layer] = nearest if cosines[nearest] >= ALIKE else layer
@@ -67,7 +67,7 @@ def _places(parent: FromWeights, model: FromWeights, layers: Sequence[int], samp
 
 def _glance(model: FromWeights, layer: int) -> Matrix | None:
     """Return a few rows of the first matrix of a layer; None of one that has no branch."""
-    first = next((sets[layer][0] for sets in model.opened.layout.branches.values() if sets[layer]), None)
+    first = next((sets[layer][0] for sets in model.headers.layout.branches.values() if sets[layer]), None)
     return None if first is None else matrix(model, next(iter(first.slots.values())), (slice(0, GLANCE),))[:GLANCE]
 
 
@@ -79,15 +79,15 @@ def _layer(
     sample: Sample,
     sampled: bool,
 ) -> Iterator[Products]:
-    for branch, sets in model.opened.layout.branches.items():
+    for branch, sets in model.headers.layout.branches.items():
         if not sets[layer]:
             continue
         others = [_set(parent, branch, place.get(layer)) for parent, place in zip(parents, places, strict=True)]
-        seen = set[str]()
+        names = set[str]()
         for role, slot in sets[layer][0].slots.items():
-            if slot.tensor in seen or (sampled and role in UNSEEN) or not _readable(model, slot, sampled):
+            if slot.tensor in names or (sampled and role in UNSEEN) or not _readable(model, slot, sampled):
                 continue
-            seen.add(slot.tensor)
+            names.add(slot.tensor)
             rows = rows_of(model, role, sets[layer][0], layer, sample, sampled)
             numbers, alike = matrix(model, slot, rows), []
             for number, (parent, other) in enumerate(zip(parents, others, strict=True)):
@@ -97,33 +97,33 @@ def _layer(
                 if _readable(parent, same, sampled):
                     other_numbers = matrix(parent, same, rows)
                     if _cosine(other_numbers, numbers) >= ALIKE:
-                        alike.append((number, Stored(other_numbers)))
-            one = inner_products(layer, branch, alike, _stored(model, slot, numbers)) if alike else None
+                        alike.append((number, StoredMatrix(other_numbers)))
+            one = inner_products(layer, branch, alike, _read_stored(model, slot, numbers)) if alike else None
             if one is not None:
                 yield one
 
 
 def _set(parent: FromWeights, branch: str, layer: int | None) -> LayerSet | None:
-    layers = parent.opened.layout.branches.get(branch, ())
+    layers = parent.headers.layout.branches.get(branch, ())
     return layers[layer][0] if layer is not None and layer < len(layers) and layers[layer] else None
 
 
 def _shape(model: FromWeights, slot: Slot) -> tuple[int, ...]:
-    return model.opened.checkpoint.tensors[slot.tensor].shape
+    return model.headers.checkpoint.tensors[slot.tensor].shape
 
 
 def _readable(model: FromWeights, slot: Slot, sampled: bool) -> bool:
-    checkpoint = model.opened.checkpoint
+    checkpoint = model.headers.checkpoint
     return checkpoint.rows(slot.tensor) is not None if sampled else checkpoint.at_hand(slot.tensor)
 
 
-def _stored(model: FromWeights, slot: Slot, numbers: Matrix) -> Stored:
+def _read_stored(model: FromWeights, slot: Slot, numbers: Matrix) -> StoredMatrix:
     """Return a matrix of the model with the spacing of its format, and of the quantization on whose grid it lies."""
-    checkpoint = model.opened.checkpoint
-    decoded = slot.tensor in checkpoint.decoded
+    checkpoint = model.headers.checkpoint
+    decoded = slot.tensor in checkpoint.decoded_names
     digits = shortest(numbers, digits_of(checkpoint, slot.tensor))
     grid = find_grid(numbers, DIGITS["F32"] if decoded else digits)
-    return Stored(
+    return StoredMatrix(
         numbers,
         0 if decoded or grid else digits,
         None if decoded else spacing(numbers, digits),
@@ -142,7 +142,7 @@ MOST = 16
 """Parents of one model whose shares are measured: more of them cannot be told apart."""
 TOGETHER = 3
 """Models of an index that may be parents of one model together."""
-SHOWING = (Made.BLEND, Made.SHARED, Made.FROM_MODEL, Made.PIECES, Made.NEAR)
+SHOWING = (BlendPlace.BLEND, BlendPlace.SHARED, BlendPlace.FROM_MODEL, BlendPlace.PIECES, BlendPlace.NEAR)
 """Outcomes with which a parent that nothing declares is reported."""
 MOST_CACHED = 8
 """Layers of which rows are downloaded where signatures come from the cache."""
@@ -154,7 +154,7 @@ NOT_READ = (
 
 def with_shares(
     source: RepoRef, rows: Sequence[ClaimResult], model: OpenedModel | Verdict, names: Sequence[str], options: Options
-) -> tuple[tuple[ClaimResult, ...], Blended | None]:
+) -> tuple[tuple[ClaimResult, ...], Combination | None]:
     """Return the rows of a model, those of the parents of a merge with what each of them gave; and all of it together.
 
     `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
@@ -172,7 +172,7 @@ def with_shares(
     declared, blend = [place for place, row in enumerate(left) if is_named(rows[row].claim.base, names)], None
     if left:
         some = [rows[place] for place in left]
-        models = [model, *(row.opened for row in some)]
+        models = [model, *(row.base_model for row in some)]
         own, *parents = (one for each in models if (one := weights_of(each, options)))
         blend = blend_of(read_beside(own, parents, some, options, models), len(parents), own.layers, declared)
     if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
@@ -181,7 +181,7 @@ def with_shares(
         return tuple(rows), None
     bases = tuple(rows[place].claim.base for place in left)
     known = (*names, *(row.claim.base for row in rows if is_named(row.claim.base, names)))
-    return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, known) for base in bases))
+    return tuple(rows), Combination(bases, blend, tuple(not names or is_named(base, known) for base in bases))
 
 
 def _obstacle(row: ClaimResult, model: OpenedModel | Verdict, options: Options) -> str:
@@ -190,7 +190,7 @@ def _obstacle(row: ClaimResult, model: OpenedModel | Verdict, options: Options) 
         return f"it is {row.verdict.label}"
     if not row.verdict.evidence:
         return NOT_COMPARED
-    return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ
+    return "" if all(weights_of(one, options) for one in (row.base_model, model)) else NOT_READ
 
 
 def read_beside(
@@ -198,16 +198,16 @@ def read_beside(
     parents: Sequence[FromWeights],
     rows: Sequence[ClaimResult],
     options: Options,
-    judged: Sequence[OpenedModel | Verdict | None] = (None,),
+    models: Sequence[OpenedModel | Verdict | None] = (None,),
 ) -> list[Products]:
     """Return the matrices of a model beside those of its parents: of all layers or, from the Hub, of those in the rows.
 
-    `judged` are all of them as the rows were judged: unless that was by their weights, parts of a few layers are
+    `models` are all of them as the rows were judged: unless that was by their weights, parts of a few layers are
     downloaded.
     """
     evidence = [one for row in rows for one in row.verdict.evidence.values()]
-    cached = any(not isinstance(one, FromWeights) for one in judged)
-    remote = any(one.opened.checkpoint.remote for one in (model, *parents))
+    cached = any(not isinstance(one, FromWeights) for one in models)
+    remote = any(one.headers.checkpoint.remote for one in (model, *parents))
     layers = list(range(model.layers))
     if remote:
         layers = sorted(set.intersection({*layers}, *({*one.layers[1]} for one in evidence)))
@@ -239,9 +239,9 @@ def find_blend(
         parts: blend_of([one for whole in matrices if (one := whole.only(parts))], len(parts), model.layers)
         for parts in choices
     }
-    for showing in ((Made.BLEND,), SHOWING):
+    for showing in ((BlendPlace.BLEND,), SHOWING):
         for parts, blend in blends.items():
-            if all(how in showing for how in blend.made[len(bases) :]):
+            if all(how in showing for how in blend.places[len(bases) :]):
                 return parts, blend
     return None
 
@@ -258,7 +258,7 @@ def _as_merge(
     recipe, parents = merge_recipe(source), dict[int, Parent]()
     for place, row in enumerate(rows):
         if row.claim.relation == MERGE and not row.claim.problem:
-            parents[place] = _declared(row, recipe, model)
+            parents[place] = _read_declared(row, recipe, model)
     based = any(parent.is_base for parent in parents.values())
     for place, parent in parents.items():
         if place in reasons:
@@ -268,13 +268,13 @@ def _as_merge(
     return tuple(replace(row, parent=parents.get(place)) for place, row in enumerate(rows))
 
 
-def _declared(row: ClaimResult, recipe: MergeRecipe | None, model: OpenedModel | Verdict) -> Parent:
+def _read_declared(row: ClaimResult, recipe: MergeRecipe | None, model: OpenedModel | Verdict) -> Parent:
     """Return what a merge declares of one parent, by the first tensor of each path where the weights are at hand."""
     if recipe is None:
         return Parent()
     name, known = row.claim.base.casefold(), dict[str, float]()
     for path in row.verdict.evidence:
-        first = model.opened.layout.sets(path)[0][0] if isinstance(model, FromWeights) else None
+        first = model.headers.layout.sets(path)[0][0] if isinstance(model, FromWeights) else None
         weight = recipe.weight(name, first.slots[PATHS[path].reader].tensor if first else "")
         if weight is not None:
             known[path] = weight

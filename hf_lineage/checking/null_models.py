@@ -38,11 +38,11 @@ def empirical_nulls(
     for name in options.nulls:
         published = published_null(name)
         if published is not None:
-            by_model = _published(base, name, published, options)
+            by_model = _read_published(base, name, published, options)
             scores[published.path] |= by_model
             sources.append(published.source)
             continue
-        measured = _measured(name, (base, candidate), options, against)
+        measured = _measure_scores(name, (base, candidate), options, against)
         for other in next(iter(scores.values())):  # the scores of a copy are equal to the last bit
             if all(scores[path].get(other) == score for path, score in measured.items()):
                 raise OptionError(f"--null {name} has the same weights as --null {other}; name every model once")
@@ -53,7 +53,7 @@ def empirical_nulls(
     return {path: EmpiricalNull(each, source, len(options.paths)) for path, each in scores.items() if each}
 
 
-def _measured(
+def _measure_scores(
     name: str, pair: tuple[OpenedModel, OpenedModel], options: Options, against: Callable[[OpenedModel], Verdict]
 ) -> Scores:
     source = locate(name, options.local_hub)
@@ -67,7 +67,7 @@ def _measured(
         raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
     # At a p-value larger than the least, independent models would be refused by chance, and too few would remain.
     tests = [evidence.permutation for evidence in outcome.evidence.values()]
-    if outcome.is_related or any(test.unreached and test.effect >= MINIMUM_EFFECT for test in tests):
+    if outcome.is_related or any(test.is_unreached and test.effect >= MINIMUM_EFFECT for test in tests):
         raise OptionError(f"--null {name} is itself related to {pair[0].name}; a null model must be independent of it")
     return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 
@@ -76,13 +76,13 @@ def _refuse_named(
     name: str, source: RepoRef | Signature, other: OpenedModel, pair: tuple[OpenedModel, OpenedModel]
 ) -> None:
     """Raise OptionError for the base, the candidate, and a model that declares one of them as its base."""
-    named = {who: _names(model) for who, model in zip(("base", "candidate"), pair, strict=True)}
-    for who, names in named.items():
+    names_of = {who: _names(model) for who, model in zip(("base", "candidate"), pair, strict=True)}
+    for who, names in names_of.items():
         if names & _names(other):
             raise OptionError(f"--null {name} is the {who} itself; name models that are independent of both")
     declared = None if isinstance(source, Signature) else read_claims(source)
     for claim in (*declared.claims, *declared.besides) if declared else ():
-        for who, names in named.items():
+        for who, names in names_of.items():
             if plain_name(claim.base) in names:
                 raise OptionError(
                     f"--null {name} declares {printable(claim.base, 200)}, the {who}, as its base; "
@@ -94,7 +94,7 @@ def _names(model: OpenedModel) -> set[str]:
     return {plain_name(name) for name in (model.name, *(model.identity or ())[:1])}
 
 
-def _published(base: OpenedModel, name: str, published: PublishedNull, spec: Spec) -> Scores:
+def _read_published(base: OpenedModel, name: str, published: PublishedNull, spec: Spec) -> Scores:
     """Return the scores of a published null by model; OptionError if they are of another base, recipe or path."""
     plain = spec.recipe == replace(RECIPES[published.recipe], probes=spec.recipe.probes)
     if not plain or published.path not in spec.paths:

@@ -18,7 +18,7 @@ from hf_lineage.checking.claims import (
     opened_candidate,
 )
 from hf_lineage.checking.declared import notes_of_all
-from hf_lineage.checking.result import VERDICTS, ClaimResult, attempt
+from hf_lineage.checking.result import VERDICTS, ClaimResult, catch_as_verdict
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -57,11 +57,11 @@ def _judge(
     rows = [judge_claim(candidate, claim, request, model.file or model.subfolder) for model, candidate in candidates]
     base = None if claim.problem else request.base_of(claim)
     every = folders.models[0].each  # the user asks for each of these files
-    judged = [row for row in rows if every or not row.verdict.code.is_unjudged or _has(base, row.part)]
-    judged = judged if any(not row.verdict.code.is_unjudged for row in judged) else rows
-    left = (f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged))
+    usable = [row for row in rows if every or not row.verdict.code.is_unjudged or _has(base, row.part)]
+    usable = usable if any(not row.verdict.code.is_unjudged for row in usable) else rows
+    left = (f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in usable))
     notes = (*folders.notes, *left)
-    yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
+    yield from (replace(row, notes=(*row.notes, *notes)) for row in usable)
     if names := [f"{part} ({name})" for part, name in folders.others.items() if not _is_of(base, folders, part)]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
         yield ClaimResult(claim, Verdict(Code.UNSUPPORTED, reason))
@@ -102,7 +102,7 @@ def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
     """Return the part of a base that a part is compared with, or the verdict that says why there is none."""
     from hf_lineage.source.config import fitting_part
 
-    return base if isinstance(base, Verdict) else attempt(lambda: fitting_part(base, part), *VERDICTS)
+    return base if isinstance(base, Verdict) else catch_as_verdict(lambda: fitting_part(base, part), *VERDICTS)
 
 
 def _judge_part(part: RepoRef, claim: Claim, base: Source | Verdict, request: Request) -> ClaimResult:

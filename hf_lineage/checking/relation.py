@@ -17,7 +17,7 @@ from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import MLP_READERS
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare, measure_change
-from hf_lineage.evidence.relation import Aligned, Derivation, align
+from hf_lineage.evidence.relation import AlignedRows, Derivation, align
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.signature.factors import gain
 from hf_lineage.signature.sample import Sample
@@ -46,16 +46,16 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _MatrixPair:
     """One matrix of both models."""
 
     change: Change
-    aligned: Aligned
+    aligned: AlignedRows
     bits: float
     """Bits a weight with which the candidate stores it; 0 where it is stored as floating-point numbers."""
 
 
-def derived(
+def measure_derivation(
     base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, verdict: Verdict, seed: int
 ) -> Derivation | None:
     """Return how a candidate was made from the base it is related to; None where that was not measured.
@@ -72,9 +72,9 @@ def derived(
         return None
     measured = verdict.evidence[path]
     branches = [PATHS[path].branch]
-    local = not any(model.opened.checkpoint.remote for model in (base, candidate))
-    branches += [name for name in candidate.opened.layout.branches if name not in branches] if local else []
-    compared: list[_Compared] = []
+    local = not any(model.headers.checkpoint.remote for model in (base, candidate))
+    branches += [name for name in candidate.headers.layout.branches if name not in branches] if local else []
+    compared: list[_MatrixPair] = []
     for branch in branches:
         for pair in _pairs(base, candidate, branch, measured):
             compared += _compare(pair, Sample(seed))
@@ -82,9 +82,9 @@ def derived(
             break
     if not compared and verdict.equal is None:
         return None
-    part = measured.origins if 0 < len(measured.origins) < measured.read else None
-    beside = rows_beside(base, candidate, seed, part, fetch=local or all(one.change.equal for one in compared))
-    shares = (EqualShare.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in beside)
+    part = measured.origins if 0 < len(measured.origins) < measured.layers_read else None
+    pairs = rows_beside(base, candidate, seed, part, fetch=local or all(one.change.equal for one in compared))
+    shares = (EqualShare.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in pairs)
     return Derivation(
         tuple(one.change for one in compared),
         reordered=any(one.aligned.reordered for one in compared),
@@ -103,16 +103,16 @@ def _pairs(base: FromWeights, candidate: FromWeights, branch: str, measured: Evi
         row, partner = paired[at]
         numbers = measured.layers[0][partner], measured.layers[1][row]
         sets = [
-            model.opened.layout.branches[branch][number] if branch in model.opened.layout.branches else ()
+            model.headers.layout.branches[branch][number] if branch in model.headers.layout.branches else ()
             for model, number in zip((base, candidate), numbers, strict=True)
         ]
         if all(sets):
             yield _Pair(base, candidate, (sets[0][0], sets[1][0]), numbers[1], measured.sampled is not None)
 
 
-def _compare(pair: _Pair, sample: Sample) -> Iterator[_Compared]:
+def _compare(pair: _Pair, sample: Sample) -> Iterator[_MatrixPair]:
     """Yield what was done to each matrix of a set that both models store alike."""
-    base, candidate = pair.base.opened.checkpoint, pair.candidate.opened.checkpoint
+    base, candidate = pair.base.headers.checkpoint, pair.candidate.headers.checkpoint
     seen, moved = set[str](), False
     for role, slot in pair.sets[1].slots.items():
         other = pair.sets[0].slots.get(role)
@@ -121,8 +121,8 @@ def _compare(pair: _Pair, sample: Sample) -> Iterator[_Compared]:
         seen.add(slot.tensor)
         rows = rows_of(pair.base, role, pair.sets[0], pair.layer, sample, pair.sampled)
         base_rows, candidate_rows = matrix(pair.base, other, rows), matrix(pair.candidate, slot, rows)
-        folded = None if role in WRITERS else _folded(pair, base_rows, candidate_rows)
-        aligned = folded or (align(base_rows, candidate_rows) if role in MLP_READERS else Aligned(base_rows))
+        folded = None if role in WRITERS else _fold_gains(pair, base_rows, candidate_rows)
+        aligned = folded or (align(base_rows, candidate_rows) if role in MLP_READERS else AlignedRows(base_rows))
         if aligned is None and rows and not pair.sampled:
             aligned = align(matrix(pair.base, other, ()), candidate_rows)
         moved |= aligned is None or aligned.reordered or aligned.rescaled
@@ -131,12 +131,12 @@ def _compare(pair: _Pair, sample: Sample) -> Iterator[_Compared]:
         change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
         if aligned and change:
             change = replace(change, equal=change.equal or (aligned.folded and change.hidden))
-            yield _Compared(change, aligned, bits_of(candidate, slot.tensor))
+            yield _MatrixPair(change, aligned, bits_of(candidate, slot.tensor))
 
 
-def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
+def _fold_gains(pair: _Pair, base: Matrix, candidate: Matrix) -> AlignedRows | None:
     """Return the base's rows with the gains that the candidate took from its norm; None if it took none."""
-    models = [*zip((pair.base.opened, pair.candidate.opened), pair.sets, strict=True)]
+    models = [*zip((pair.base.headers, pair.candidate.headers), pair.sets, strict=True)]
     if not all(sets.norm and one.checkpoint.at_hand(sets.norm) for one, sets in models):
         return None
     before, after = (gain(one.layout, sets, str(sets.norm), one.checkpoint.read) for one, sets in models)
@@ -144,14 +144,14 @@ def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
         return None
     with np.errstate(all="ignore"):
         moved = base * np.float32(before / after)
-        return Aligned(moved, folded=True) if norm(candidate - moved) < NEARER * norm(candidate - base) else None
+        return AlignedRows(moved, folded=True) if norm(candidate - moved) < NEARER * norm(candidate - base) else None
 
 
 def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
     """Return whether both models store a matrix in one way, the base unquantized, and none has to be downloaded."""
-    base, candidate = pair.base.opened.checkpoint, pair.candidate.opened.checkpoint
-    if base_slot.roles != slot.roles or base_slot.tensor in base.decoded:
+    base, candidate = pair.base.headers.checkpoint, pair.candidate.headers.checkpoint
+    if base_slot.roles != slot.roles or base_slot.tensor in base.decoded_names:
         return False
     same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
-    seen = pair.sampled and role not in UNSEEN
-    return same and (seen or (base.at_hand(base_slot.tensor) and candidate.at_hand(slot.tensor)))
+    sampled = pair.sampled and role not in UNSEEN
+    return same and (sampled or (base.at_hand(base_slot.tensor) and candidate.at_hand(slot.tensor)))

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Blended:
+class Combination:
     """A model as a combination of several known parents."""
 
     parents: tuple[str, ...]
     """Their names."""
     blend: Blend
-    named: tuple[bool, ...]
+    is_declared: tuple[bool, ...]
     """Whether each of them is named as a base by the card of the model, or by another of its files."""
     by_model: bool = True
     """Whether the model names any base at all; otherwise whoever checks names them."""
@@ -45,10 +45,10 @@ class Blended:
     @property
     def undeclared(self) -> tuple[str, ...]:
         """The parents that gave a part and that nothing of the model names."""
-        from hf_lineage.evidence.blend import Made
+        from hf_lineage.evidence.blend import BlendPlace
 
-        made = zip(self.parents, self.blend.made, self.named, strict=True)
-        return tuple(parent for parent, how, named in made if how is Made.BLEND and not named)
+        made = zip(self.parents, self.blend.places, self.is_declared, strict=True)
+        return tuple(parent for parent, how, declared in made if how is BlendPlace.BLEND and not declared)
 
 
 FILE = "lineage.yaml"
@@ -84,7 +84,7 @@ class Report:
     """Sentences about what is declared: what does not count, and what the stored files contradict."""
     checked_at: datetime.datetime = field(default_factory=now)
     """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
-    called: str = "check"
+    command: str = "check"
     """The name of the command that makes the report."""
     declared: tuple[Claim, ...] = ()
     """The bases that the files of the model declare, even where the user names others."""
@@ -92,15 +92,15 @@ class Report:
     """The licence that the card of the model states; empty where it states none, or there is none."""
     relatives: tuple[Relative, ...] = ()
     """Models of an index between the model and a declared base, the nearest first; none where no index was asked."""
-    blended: Blended | None = None
+    blended: Combination | None = None
     """The model beside several known parents; None where fewer are known, or their weights are not at hand."""
     policy: Policy | None = None
     """The policy of whoever checks, which has been applied to the rows; None without one."""
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
+        rows = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
         more = len(self.rows) - MOST_SHOWN
-        return f"<Report on {printable(self.model, 200)}: {shown}{f' and {more} more' if more > 0 else ''}>"
+        return f"<Report on {printable(self.model, 200)}: {rows}{f' and {more} more' if more > 0 else ''}>"
 
     @property
     def code(self) -> Code:
@@ -122,10 +122,10 @@ class Report:
         return self._with_undeclared(worst(self.rows))
 
     @property
-    def unaccepted(self) -> ExitCode:
+    def policy_exit_code(self) -> ExitCode:
         """The same without the rows that the policy accepts."""
         code = worst(self.rows, accepted=True)
-        return self._with_undeclared(code) if self.counted else code
+        return self._with_undeclared(code) if self.has_undeclared else code
 
     @property
     def unmet(self) -> bool:
@@ -141,7 +141,9 @@ class Report:
         """Exit code of the command: that of the check, or what the policy makes of it."""
         if self.policy is None:
             return self.exit_code
-        return status_of_policy(self.unaccepted, self.unmet, self.policy.fail_on or "undecided", self.counted)
+        return status_of_policy(
+            self.policy_exit_code, self.unmet, self.policy.fail_on or "undecided", self.has_undeclared
+        )
 
     @property
     def parts(self) -> list[str]:
@@ -155,7 +157,7 @@ class Report:
         return self.blended.undeclared if self.blended else ()
 
     @property
-    def counted(self) -> bool:
+    def has_undeclared(self) -> bool:
         """Whether there are such parents, and the policy does not accept them."""
         accepts = self.policy is not None and self.policy.undeclared_parent == ACCEPTED
         return bool(self.undeclared) and not accepts
@@ -212,25 +214,25 @@ def find_policy(policy: str | None, fail_on: str | None, locate: Callable[[], Re
                 "so name a file of yours"
             )
         content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
-        chosen = None if content is None else _parsed(content, FILE)
+        chosen = None if content is None else _parse_policy(content, FILE)
     elif policy is not None:
-        chosen = read(Path(policy))
+        chosen = read_policy(Path(policy))
     return chosen if fail_on is None else replace(chosen or Policy(), fail_on=fail_on)
 
 
-def read(file: Path) -> Policy:
+def read_policy(file: Path) -> Policy:
     """Return the policy in a file; raise OptionError if there is none."""
     if not is_file(str(file)):
         instead = f"name one, or `{OWN}` for {FILE} of the folder"
         raise OptionError(f"--policy {printable(file, 200)} is not a file; {instead}")
     try:
         with open_regular(file) as stream:
-            return _parsed(stream.read(LARGEST + 1), str(file))
+            return _parse_policy(stream.read(LARGEST + 1), str(file))
     except OSError as error:
         raise OptionError(f"{file} cannot be read: {error.strerror or error}; check its permissions") from None
 
 
-def _parsed(content: bytes, source: str) -> Policy:
+def _parse_policy(content: bytes, source: str) -> Policy:
     if len(content) > LARGEST:
         raise OptionError(f"{source} is larger than {LARGEST >> 10} KiB; shorten it")
     try:
@@ -262,14 +264,14 @@ def apply_policy(report: Report, policy: Policy | None, today: datetime.date) ->
     counting = replace(policy, accepted=tuple(one for one in policy.accepted if one not in unnamed))
     model = on_hub or report.model
     notes += _idle(model, report.rows, counting, today)
-    rows = tuple(_governed(model, row, counting, today) for row in report.rows)
+    rows = tuple(_apply_to_row(model, row, counting, today) for row in report.rows)
     if policy.relations and not rows:
         wanted = " or ".join(policy.relations)
         notes.append(f"{policy.source} asks for the relation {wanted}, but the model declares no base")
     return replace(report, rows=rows, notes=tuple(notes), policy=policy)
 
 
-def _governed(model: str, row: ClaimResult, policy: Policy, today: datetime.date) -> ClaimResult:
+def _apply_to_row(model: str, row: ClaimResult, policy: Policy, today: datetime.date) -> ClaimResult:
     finding = model, row.claim.base, row.verdict.code, row.part
     if row.verdict.exit_code is not ExitCode.VERIFIED:
         waiver = policy.waiver(*finding, today)
@@ -302,7 +304,7 @@ def _idle(model: str, rows: Sequence[ClaimResult], policy: Policy, today: dateti
         if not waiver.concerns(model):
             continue
         matched = any(waiver.covers(row.claim.base, row.verdict.code, row.part) for row in rows)
-        if waiver.expired(today):
+        if waiver.is_expired(today):
             now = "this check found the same again" if matched else "this check did not find it"
             yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day has passed; {now}"
         elif not matched:

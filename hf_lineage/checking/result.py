@@ -80,9 +80,9 @@ class Finding:
     @property
     def statements(self) -> Iterator[str]:
         """The sentences, or the details where there are none, each with the name in front."""
-        return (self.named(sentence) for sentence in self.sentences or self.details)
+        return (self.prefix_about(sentence) for sentence in self.sentences or self.details)
 
-    def named(self, sentence: str) -> str:
+    def prefix_about(self, sentence: str) -> str:
         """Return a sentence with what it is about in front."""
         return f"{self.about}: {sentence}" if self.about else sentence
 
@@ -130,7 +130,7 @@ class ClaimResult:
     """Waiver that accepted it until a day that has passed."""
     unmet: tuple[str, ...] = ()
     """The requirements of that policy that the claim does not meet."""
-    opened: OpenedModel | None = field(default=None, compare=False)
+    base_model: OpenedModel | None = field(default=None, compare=False)
     """The base that was compared, of which more can be read; None where it could not be opened."""
     own_code: tuple[str, ...] = ()
     """A sentence about code that the model or the base brings, which was not run."""
@@ -160,7 +160,7 @@ def error_as_verdict(error: LineageError) -> Verdict:
     return Verdict(Code(error.code), str(error))
 
 
-def attempt(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdict:
+def catch_as_verdict(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdict:
     """Return the result of an action or, where it raises one of the expected errors, the verdict with its code."""
     try:
         return action()

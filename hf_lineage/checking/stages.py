@@ -90,7 +90,7 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
         return {}
     from hf_lineage.hub import client
 
-    checkpoint = model.opened.checkpoint
+    checkpoint = model.headers.checkpoint
     tensors = {
         name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
         for name, tensor in checkpoint.stored.items()
@@ -99,7 +99,7 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
 
 
 def _settings(model: OpenedModel) -> Mapping[str, Any]:
-    config = model.opened.described.config if isinstance(model, FromWeights) else {}
+    config = model.headers.model_config.config if isinstance(model, FromWeights) else {}
     return {key: value for key, value in config.items() if key not in SAVED}
 
 
@@ -107,7 +107,7 @@ def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool
     """Return whether the verdict stands, whatever the unread layers hold."""
     measured = outcome.evidence.values()
     if outcome.is_related:
-        return outcome.verified and min(_bound(one, read, layers) for one in measured) > criteria.min_share
+        return outcome.verified and min(_bound_share(one, read, layers) for one in measured) > criteria.min_share
     deciding = [one.decided_by for one in measured]
     if not any(deciding):
         return True
@@ -115,7 +115,7 @@ def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool
     return outcome.code is Code.UNRELATED and read >= enough(layers) and not doubtful
 
 
-def _bound(measured: Evidence, read: int, layers: int) -> float:
+def _bound_share(measured: Evidence, read: int, layers: int) -> float:
     """Return a lower bound on the inherited share of all layers, whatever the unread ones hold (one-sided, 99 %)."""
     inherited = measured.inherited
     if inherited is None or not inherited.layers:
@@ -176,8 +176,10 @@ def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, lambda _pair: 0)
 BY_PATHS = (
-    Stage("by a sample", lambda pair: bool(pair.sampled), _judge_sample, interim=True),
-    Stage("by all units on some coordinates", lambda pair: bool(pair.sampled), _judge_all_units, lambda _pair: 0),
+    Stage("by a sample", lambda pair: bool(pair.sampled_models), _judge_sample, interim=True),
+    Stage(
+        "by all units on some coordinates", lambda pair: bool(pair.sampled_models), _judge_all_units, lambda _pair: 0
+    ),
     Stage(
         "by the products of their paths",
         lambda pair: not pair.incompatible,
@@ -262,5 +264,5 @@ def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
     What was measured before is kept.
     """
     if after.code is Code.UNRELATED and by_units.is_faint(before, alpha):
-        return replace(before, framed=after.framed)
+        return replace(before, unit_comparison=after.unit_comparison)
     return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import MOST_CUT, MOST_LOOSE, Codes, all_near, cast, excess, idle, inflated, unreached
+from hf_lineage.checkpoint.codes import MOST_CUT, MOST_LOOSE, Codes, all_near, cast, count_big, excess, idle, miss_ends
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import OptionError, printable
@@ -24,7 +24,7 @@ from hf_lineage.evidence.executed import CASTS, Beyond, Strict
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub import client
 from hf_lineage.source.differences import Pairing, pair_tensors
-from hf_lineage.source.headers import Opened, opened
+from hf_lineage.source.headers import Headers, read_headers
 from hf_lineage.source.model import OpenedModel
 
 AT_ONCE = 2**22
@@ -33,7 +33,7 @@ Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedRows:
     """Some rows of a tensor in a quantized format, beside the base's."""
 
     info: TensorInfo
@@ -56,13 +56,13 @@ class Coded:
         steps: Array = np.sum([np.abs(one - other) for one, other in pairs], axis=0, dtype=np.float32)
         return steps
 
-    def inflated(self) -> int:
+    def count_big(self) -> int:
         """Return the number of groups in which a step of the scales is larger than quantizers make it."""
         low, high = self.ends(raw=True)
         count = 0
         for step in self.codes.steps:
             one, other = (single(self.codes.decode(fill(self.parts))) for fill in step.fills)
-            count += inflated(one - other, high - low, step.most, step.together) if math.isfinite(step.most) else 0
+            count += count_big(one - other, high - low, step.most, step.group_size) if math.isfinite(step.most) else 0
         return count
 
     @property
@@ -79,7 +79,7 @@ class Tally:
     numbers: int
     equal: bool = True
     beyond: int = 0
-    cut: int = 0
+    clipped: int = 0
     """Numbers that lie beyond their grid as a search for scales leaves some."""
     worst: tuple[float, tuple[int, ...]] = (0.0, ())
     worst_cut: tuple[float, tuple[int, ...]] = (0.0, ())
@@ -104,9 +104,9 @@ class Tally:
                 steps = np.abs(some[wrong].astype(np.float64) - rounded[wrong].astype(np.float64)) / gap
             left = np.zeros(wrong.shape)
             left[wrong] = np.where(np.isfinite(steps), steps, np.inf)
-            self._take(left, start + at)
+            self._add_steps(left, start + at)
 
-    def add_coded(self, some: Coded, first: float) -> None:
+    def add_coded(self, some: CodedRows, first: float) -> None:
         """Count numbers that are not the nearest of their grid to the base's, and blocks whose grid is too coarse."""
         ends = some.ends(raw=False)
         self._add_blocks(some, ends if some.as_decoded else some.ends(raw=True))
@@ -114,32 +114,32 @@ class Tally:
         height = max(1, AT_ONCE // max(1, some.numbers[0].size))
         for at in range(0, len(some.numbers), height):
             rows = slice(at, at + height)
-            held = some.base[rows], some.numbers[rows], (ends[0][rows], ends[1][rows])
-            if all_near(*held, some.codes):
+            arrays = some.base[rows], some.numbers[rows], (ends[0][rows], ends[1][rows])
+            if all_near(*arrays, some.codes):
                 continue
-            steps, cut = excess(*held, some.codes, first=first)
+            steps, cut = excess(*arrays, some.codes, first=first)
             if (steps > 0).any() and some.codes.steps:
                 if free is None:
-                    free, self.far = some.step(raw=False), self.far + some.inflated()
-                steps, cut = excess(*held, some.codes, free[rows], first)
-            self._take(steps, some.start + at, cut)
+                    free, self.far = some.step(raw=False), self.far + some.count_big()
+                steps, cut = excess(*arrays, some.codes, free[rows], first)
+            self._add_steps(steps, some.start + at, cut)
 
-    def _add_blocks(self, some: Coded, ends: tuple[Array, Array]) -> None:
+    def _add_blocks(self, some: CodedRows, ends: tuple[Array, Array]) -> None:
         numbers = some.numbers if some.as_decoded else single(some.codes.decode(some.parts))
-        short, far = unreached(numbers, ends, some.codes)
+        short, far = miss_ends(numbers, ends, some.codes)
         if short.any() and some.codes.steps:
-            self.far += some.inflated()
-            short, far = unreached(numbers, ends, some.codes, some.step(raw=True))
+            self.far += some.count_big()
+            short, far = miss_ends(numbers, ends, some.codes, some.step(raw=True))
         if short.any() and some.as_decoded:
             short &= ~idle(numbers, some.base, some.codes)
         self.blocks += short.size
         self.short += int(short.sum())
         self.far += int((short & far if some.codes.searched else short).sum())
 
-    def _take(self, steps: NDArray[Any], start: int, cut: NDArray[np.bool_] | None = None) -> None:
+    def _add_steps(self, steps: NDArray[Any], start: int, cut: NDArray[np.bool_] | None = None) -> None:
         beyond = steps > 0 if cut is None else (steps > 0) & ~cut
         self.beyond += int(beyond.sum())
-        self.cut += 0 if cut is None else int(cut.sum())
+        self.clipped += 0 if cut is None else int(cut.sum())
         if beyond.any():
             self.worst = max(self.worst, _largest(np.where(beyond, steps, 0), start))
         if cut is not None and cut.any():
@@ -148,8 +148,8 @@ class Tally:
     def result(self) -> Beyond | None:
         """Return the faults of the tensor; None if it has none."""
         beyond, worst, coarse = self.beyond, self.worst, self.far
-        if self.cut > max(1, MOST_CUT * self.numbers):
-            beyond, worst = beyond + self.cut, max(worst, self.worst_cut)
+        if self.clipped > max(1, MOST_CUT * self.numbers):
+            beyond, worst = beyond + self.clipped, max(worst, self.worst_cut)
         if self.short > max(1, MOST_LOOSE * self.blocks):
             coarse = self.short
         return Beyond(self.name, self.numbers, beyond, *worst, coarse) if beyond or coarse else None
@@ -177,23 +177,23 @@ def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, 
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return outcome
     first, second = (_weights(model) for model in (base, candidate))
-    named = f"{base.name} at commit {base.commit}" if base.commit else base.name
-    return with_strict(outcome, _compared(named, pair_tensors(first, second)))
+    name = f"{base.name} at commit {base.commit}" if base.commit else base.name
+    return with_strict(outcome, _compare_numbers(name, pair_tensors(first, second)))
 
 
-def _weights(model: OpenedModel) -> Opened:
+def _weights(model: OpenedModel) -> Headers:
     """Return the weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
 
     What was opened for the verdict may have ended its downloads.
     """
     headers = model.reopen() if model.reopen else None
     if headers is None:
-        shown = printable(model.name, 200)
-        raise OptionError(f"--strict reads every number, but {shown} is a stored signature; name the model instead")
-    return opened(headers.described) if headers.checkpoint.remote else headers
+        name = printable(model.name, 200)
+        raise OptionError(f"--strict reads every number, but {name} is a stored signature; name the model instead")
+    return read_headers(headers.model_config) if headers.checkpoint.remote else headers
 
 
-def _compared(named: str, pairing: Pairing) -> Strict:
+def _compare_numbers(base_name: str, pairing: Pairing) -> Strict:
     stored, beyond, unbound = Counter[str](), list[Beyond](), dict[str, str]()
     total = sum(pairing.candidate.tensors[name].numbers for name, _ in pairing.pairs)
     with client.progress()(total=total, desc="numbers", unit_scale=True, leave=False) as shown:
@@ -212,7 +212,7 @@ def _compared(named: str, pairing: Pairing) -> Strict:
             shown.update(pairing.candidate.tensors[name].numbers)
     beyond.sort(key=lambda one: -one.excess)
     of_one = pairing.added, pairing.lacking, pairing.copies
-    return Strict(named, stored, tuple(beyond), unbound, *of_one, settings=pairing.settings)
+    return Strict(base_name, stored, tuple(beyond), unbound, *of_one, settings=pairing.settings)
 
 
 class _Unbound(NamedTuple):
@@ -235,7 +235,7 @@ def _compare_storage(pairing: Pairing, name: str, other: str) -> Beyond | _Unbou
             continue
         tally.equal = False
         if isinstance(codes, Codes):
-            tally.add_coded(Coded(info, codes, parts, single(numbers), single(base), start), first)
+            tally.add_coded(CodedRows(info, codes, parts, single(numbers), single(base), start), first)
         else:
             tally.add_cast(numbers, base, start, UNDONE if info.itemsize else 0.0)
     if tally.equal:

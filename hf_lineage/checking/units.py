@@ -16,7 +16,15 @@ from hf_lineage.architecture.schema import as_names
 from hf_lineage.checkpoint.vocabulary import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.inherited import HALF, inherited_heads
-from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, UnitComparison, compare_units
+from hf_lineage.evidence.unit_comparison import (
+    PROCRUSTES,
+    RESIDUAL,
+    TOKEN,
+    Coordinates,
+    Test,
+    UnitComparison,
+    compare_units,
+)
 from hf_lineage.signature import fitted_coordinates as procrustes
 from hf_lineage.signature.devices import return_freed_memory
 from hf_lineage.signature.recipe import Array
@@ -32,7 +40,7 @@ from hf_lineage.signature.unit_rows import PATH, Layers, Numbers, OrderedUnits
 from hf_lineage.signature.units import (
     MOST_KEPT,
     MOST_OF_LAYER,
-    Known,
+    KnownWeights,
     View,
     head_products,
     heaviest,
@@ -40,66 +48,66 @@ from hf_lineage.signature.units import (
     obstacle,
     unit_rows,
 )
-from hf_lineage.source.headers import Opened
+from hf_lineage.source.headers import Headers
 
 
-def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
+def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Array, Array]]:
     """Return the frame of the tokens that both know, and what the units of each are multiplied with.
 
     Raise NothingToCompare where there is none.
     """
     names = _embedding(base), _embedding(candidate)
-    shared = _shared(base, candidate, names)
+    shared = _find_shared(base, candidate, names)
     widths = base.layout.width, candidate.layout.width
     chosen = drawn_tokens(len(shared.base), widths)
     numbers = shared.base[chosen], shared.candidate[chosen]
     order = 1 if widths[0] >= widths[1] else -1
     wide, narrow = list(zip((base, candidate), names, numbers, strict=True))[::order]
     with _name_in_errors(narrow[0]):
-        narrow_rows = _prepared(*narrow)
+        narrow_rows = _prepare_rows(*narrow)
         check_span(narrow_rows, min(widths))
     with _name_in_errors(wide[0]):
-        seen, through = fit_tokens(_prepared(*wide), narrow_rows)
-    return Frame(TOKEN, len(chosen), shared.by), (seen, through) if order == 1 else (through, seen)
+        seen, through = fit_tokens(_prepare_rows(*wide), narrow_rows)
+    return Coordinates(TOKEN, len(chosen), shared.by), (seen, through) if order == 1 else (through, seen)
 
 
-def _shared(base: Opened, candidate: Opened, names: tuple[str, str]) -> SharedTokens:
+def _find_shared(base: Headers, candidate: Headers, names: tuple[str, str]) -> SharedTokens:
     """Return the tokens that both know; `names` are the tensors with a row for each."""
     rows = base.checkpoint.tensors[names[0]].shape[0], candidate.checkpoint.tensors[names[1]].shape[0]
     try:
-        shared = shared_tokens(base.described.repo, candidate.described.repo, rows)
+        shared = shared_tokens(base.model_config.repo, candidate.model_config.repo, rows)
     except CheckpointError as error:  # a tokenizer that is damaged hides no weights
         raise NothingToCompare(str(error)) from None
     if len(shared.base) < min(base.layout.width, candidate.layout.width):
         raise NothingToCompare(
-            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than the "
-            "coordinates of their streams"
+            f"{base.model_config.repo} and {candidate.model_config.repo} share {len(shared.base)} tokens, fewer than "
+            "the coordinates of their streams"
         )
     return shared
 
 
-def _embedding(model: Opened) -> str:
+def _embedding(model: Headers) -> str:
     """Return the tensor with a row for each token; NothingToCompare if there is none that writes into the stream."""
     tensors, layout = model.checkpoint.tensors, model.layout
     names = (f"{name}.weight" for name in as_names(layout.factorization.embedding))
     name = next((name for name in names if name in tensors), None)
     if name is None or len(tensors[name].shape) != 2 or tensors[name].shape[1] != layout.width:
-        raise NothingToCompare(f"{model.described.repo} has no token rows of the same width as its stream")
+        raise NothingToCompare(f"{model.model_config.repo} has no token rows of the same width as its stream")
     return name
 
 
-def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
+def _prepare_rows(model: Headers, name: str, numbers: Numbers) -> Array:
     rows = read_token_rows(model.checkpoint, name, numbers)
     prepare_rows(rows)
     return rows
 
 
 @contextmanager
-def _name_in_errors(model: Opened) -> Iterator[None]:
+def _name_in_errors(model: Headers) -> Iterator[None]:
     try:
         yield
     except NothingToCompare as error:
-        raise NothingToCompare(f"{model.described.repo}: {error}") from None
+        raise NothingToCompare(f"{model.model_config.repo}: {error}") from None
 
 
 ENOUGH = 0.5
@@ -112,8 +120,8 @@ Analyses = Sequence[Collection[int]]
 
 
 def compare_by_units(
-    base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
-    known: tuple[Known, Known] = (Known(), Known()), heads: bool = True,
+    base: Headers, candidate: Headers, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
+    known: tuple[KnownWeights, KnownWeights] = (KnownWeights(), KnownWeights()), heads: bool = True,
 ) -> UnitComparison:  # fmt: skip
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
@@ -125,14 +133,14 @@ def compare_by_units(
     units = [_Units(model, analyses[-1], test.seed, own) for model, own in models]
     depth, few = len(candidate.layout.numbers(PATH)), replace(test, permuted=FEW_PERMUTED)
 
-    def seen(frame: Frame, through: tuple[Array, Array]) -> UnitComparison:
+    def compare_in(frame: Coordinates, through: tuple[Array, Array]) -> UnitComparison:
         for number, layers in enumerate(analyses, 1):
             return_freed_memory()
             coarse = number < len(analyses)
             summed = frame.name != RESIDUAL and max(one.width for one in units) > len(through[0])
             sums = COARSE if coarse and summed else None
             bases, others = (
-                one.seen(layers, matrix[:sums], frame, coarse) for one, matrix in zip(units, through, strict=True)
+                one.project(layers, matrix[:sums], frame, coarse) for one, matrix in zip(units, through, strict=True)
             )
             framed = compare_units(bases, others, depth, frame, few if coarse else test)
             if framed.at_chance:
@@ -141,19 +149,19 @@ def compare_by_units(
 
     def by_known_coordinates() -> UnitComparison:
         if at_first == TOKEN:
-            return seen(*by_tokens(base, candidate))
-        return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
+            return compare_in(*by_tokens(base, candidate))
+        return compare_in(Coordinates(RESIDUAL), (seen_through(base.layout.width),) * 2)
 
-    def fitted() -> UnitComparison:
+    def compare_fitted() -> UnitComparison:
         if min(one.width for one in units) > procrustes.DIRECTIONS:
             procrustes.screen(*(one.heaviest(analyses[0], procrustes.SCREENED) for one in units))
-        return seen(Frame(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
+        return compare_in(Coordinates(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
 
-    return _better(by_known_coordinates, fitted, fit or at_first != TOKEN)
+    return _better(by_known_coordinates, compare_fitted, fit or at_first != TOKEN)
 
 
 def _with_heads(
-    framed: UnitComparison, base: Opened, candidate: Opened, through: tuple[Array, Array]
+    framed: UnitComparison, base: Headers, candidate: Headers, through: tuple[Array, Array]
 ) -> UnitComparison:
     """Return the comparison with the share of heads, read one layer after the other."""
     both = (
@@ -163,8 +171,8 @@ def _with_heads(
         )
         for number, partner in zip(framed.layers[1], framed.partners, strict=True)
     )
-    found = [(mine, other) for mine, other in both if other is not None]
-    return replace(framed, heads=inherited_heads(found)) if found else framed
+    heads = [(mine, other) for mine, other in both if other is not None]
+    return replace(framed, heads=inherited_heads(heads)) if heads else framed
 
 
 def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitComparison], fit: bool) -> UnitComparison:
@@ -192,15 +200,15 @@ def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitCompar
 class _Units:
     """The hidden units of some layers of a model; their weights are measured only once."""
 
-    def __init__(self, model: Opened, layers: Collection[int], seed: int, known: Known) -> None:
+    def __init__(self, model: Headers, layers: Collection[int], seed: int, known: KnownWeights) -> None:
         if why := obstacle(model.layout):
-            raise NothingToCompare(f"{model.described.repo} {why}")
+            raise NothingToCompare(f"{model.model_config.repo} {why}")
         self._model, self._seed = model, seed
         self._most = min(MOST_KEPT // max(len(layers), 1), MOST_OF_LAYER)
         self._known = dict(known.weights) if known.exact else {}
         self._at_least_estimated = ChainMap(self._known, dict(known.weights))
 
-    def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
+    def project(self, layers: Collection[int], through: Array, frame: Coordinates, coarse: bool) -> Layers:
         """Return the units of some layers, seen through a matrix (s, d).
 
         If coarse, fewer units of many experts are enough, and no gates. Raise NothingToCompare where a number is not
@@ -219,7 +227,7 @@ class _Units:
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
         each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
         view = View(keep=heaviest(each), gates=False)
-        units = procrustes.pooled([self._read((number,), view, most is not None)[number] for number in numbers])
+        units = procrustes.pool_units([self._read((number,), view, most is not None)[number] for number in numbers])
         return_freed_memory()
         return units
 
@@ -234,5 +242,5 @@ class _Units:
         known = self._at_least_estimated if coarse else self._known
         rows = unit_rows(model.checkpoint, model.layout, layers, view, known)
         if not rows or not all(layer.finite for layer in rows.values()):
-            raise NothingToCompare(f"{model.described.repo} has no layers with finite hidden units")
+            raise NothingToCompare(f"{model.model_config.repo} has no layers with finite hidden units")
         return rows

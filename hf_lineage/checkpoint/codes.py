@@ -36,14 +36,14 @@ ONE = 1.05
 
 
 @dataclass(frozen=True)
-class Step:
+class ScaleStep:
     """One step of the scales of a tensor, where they are rounded to a grid of their own."""
 
     fills: tuple[Fill, Fill]
     """Two fills; a tensor decoded with the first differs from one decoded with the second by one step a number."""
     most: float = math.inf
     """The largest step, as a share of the widest grid among numbers whose scales share a scale of their own."""
-    together: int = 1
+    group_size: int = 1
     """The number of consecutive numbers whose scales share a scale of their own."""
 
 
@@ -70,13 +70,13 @@ class Codes:
     """Largest distance from its grid of a number beyond the end of the grid, in steps beyond half a step."""
     reach: float = ONE
     """Largest distance of the outermost number of a block from the end of its grid, in steps at that end."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScaleStep, ...] = ()
     """Steps of the scales; empty where scales are not rounded, or where `slack` covers their rounding."""
     early: bool = False
     """Whether codes are chosen before scales are rounded, so that these steps count for all numbers."""
     searched: bool = False
     """Whether scales are found by a search for a small error, which may cut some numbers off."""
-    moved: float = 0.0
+    more_slack: float = 0.0
     """Further steps by which some numbers may be off, where scales are fitted to others once codes are chosen."""
     zero: bool = False
     """Whether every grid reaches to 0, on whichever side of it its numbers lie."""
@@ -100,29 +100,29 @@ def table(values: Iterable[float]) -> Levels:
     return np.asarray(whole, np.float32)
 
 
-def _changed(place: int, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Fill:
+def _change_part(place: int, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Fill:
     """Return a function that changes one part."""
     return lambda parts: [*parts[:place], change(parts[place]), *parts[place + 1 :]]
 
 
-def filled(place: int, byte: int) -> Fill:
+def fill_part(place: int, byte: int) -> Fill:
     """Return a function that sets every byte of one part."""
-    return _changed(place, lambda part: np.full(part.nbytes, byte, np.uint8).view(part.dtype).reshape(part.shape))
+    return _change_part(place, lambda part: np.full(part.nbytes, byte, np.uint8).view(part.dtype).reshape(part.shape))
 
 
 def filled_ends(place: int, low: int, high: int) -> tuple[Fill, Fill]:
     """Return two functions that set one part to the bytes of the least code, and to those of the largest."""
-    return filled(place, low), filled(place, high)
+    return fill_part(place, low), fill_part(place, high)
 
 
-def stepped(place: int, step: int) -> Fill:
+def step_part(place: int, step: int) -> Fill:
     """Return a function that adds a step to every byte of one part, within 0 to 255."""
 
     def change(part: NDArray[Any]) -> NDArray[Any]:
         moved = np.clip(part.view(np.uint8).astype(np.int16) + step, 0, 255)
         return moved.astype(np.uint8).view(part.dtype)
 
-    return _changed(place, change)
+    return _change_part(place, change)
 
 
 def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
@@ -134,7 +134,7 @@ def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
             blocks[:, start : start + len(pattern)] = np.frombuffer(pattern, np.uint8)
         return blocks.reshape(stored.shape)
 
-    return _changed(0, change)
+    return _change_part(0, change)
 
 
 def least(levels: Levels, dtype: str) -> float:
@@ -223,7 +223,7 @@ def excess(
         size = width * gap
         steps = np.where(size > 0, left / size - 0.5, np.where(left > 0, np.inf, -0.5))
         steps -= np.where(beyond & (size > 0), codes.clip, codes.slack)
-        cut = (steps > 0) & (steps <= codes.moved)
+        cut = (steps > 0) & (steps <= codes.more_slack)
         if codes.searched:
             cut |= beyond & (steps > 0) & (left <= CUT * (width + free))
     steps[np.isnan(steps) | ~np.isfinite(base) | ~np.isfinite(numbers) | ~np.isfinite(width)] = np.inf
@@ -241,7 +241,7 @@ def _gaps(at: Array, own: Array, levels: Array) -> Array | np.float32:
     return rises[np.clip(place, 0, len(rises) - 1)]
 
 
-def unreached(
+def miss_ends(
     numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return for each block whether its numbers do not reach the ends of its grid, which is then too coarse for them.
@@ -269,7 +269,7 @@ def unreached(
     return any_or_all(*short) & wide, any_or_all(*far) & wide
 
 
-def inflated(step: Array, width: Array, most: float, together: int) -> int:
+def count_big(step: Array, width: Array, most: float, together: int) -> int:
     """Return in how many groups of numbers a step of the scales is larger, beside their grids, than it ever is."""
     # Scales that share one of their own use its whole range, so that a step is small beside the widest grid.
     starts = np.arange(0, step.size, together)
@@ -278,7 +278,7 @@ def inflated(step: Array, width: Array, most: float, together: int) -> int:
 
 
 def idle(numbers: Array, base: Array, codes: Codes) -> NDArray[np.bool_]:
-    """Return for each block, as `unreached` has them, whether all its numbers are 0, and the base's as well."""
+    """Return for each block, as `miss_ends` has them, whether all its numbers are 0, and the base's as well."""
     none: NDArray[np.bool_] = _extremes(np.maximum, np.maximum(np.abs(numbers), np.abs(base)), codes) == 0
     return none
 

@@ -46,17 +46,17 @@ class Layout:
 
 def unusual(repo: RepoRef) -> Layout | None:
     """Return the files that hold the model, None if there are none; raise where it is unclear which, or one is lost."""
-    held = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
-    files = [name for name in held if name.endswith(".safetensors")]
+    names = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
+    files = [name for name in names if name.endswith(".safetensors")]
     if not files and repo.allow_pickle:
-        files = [name for name in held if name.endswith(PICKLES)]
-    pickled = next((name for name in PICKLED if name in held), None)
+        files = [name for name in names if name.endswith(PICKLES)]
+    pickled = next((name for name in PICKLED if name in names), None)
     if not files or ADAPTER_CONFIG in repo.files():
         return None
     if pickled:
         raise NothingToCompare(
             f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
-            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
+            f"{_join(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
             "model.safetensors if it is the same model"
         )
     groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)  # by the model that they may be parts of
@@ -65,16 +65,16 @@ def unusual(repo: RepoRef) -> Layout | None:
         key = (f"{shard['start']}*{shard['rest']}", int(shard["count"])) if shard else (file, 0)
         groups[key][int(shard["number"]) if shard else 1] = file
     # Where transformers loads no file at all, people load the one of another library.
-    beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
-    if len(groups) > 1 or beside:
+    others = [name for name in names if name.endswith(WEIGHT_FILES) and name not in files]
+    if len(groups) > 1 or others:
         raise Ambiguous(
-            f"{repo}: it is not clear which file is the model: {_listed([*files, *beside])}; transformers loads none "
+            f"{repo}: it is not clear which file is the model: {_join([*files, *others])}; transformers loads none "
             f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
         )
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):
         raise CheckpointError(
-            f"{repo} has {len(group)} of {count} shards, {_listed(group.values())}; download the others"
+            f"{repo} has {len(group)} of {count} shards, {_join(group.values())}; download the others"
         )
     files, shown = list(group.values()), printable(next(iter(group.values())), 200)
     if len(files) > 1:
@@ -86,9 +86,9 @@ def unusual(repo: RepoRef) -> Layout | None:
     return Layout(tuple(files), note)
 
 
-def _listed(files: Collection[str]) -> str:
-    shown = ", ".join(printable(name, 100) for name in sorted(files)[:LISTED])
-    return shown + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")
+def _join(files: Collection[str]) -> str:
+    names = ", ".join(printable(name, 100) for name in sorted(files)[:LISTED])
+    return names + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")
 
 
 def without_wrapper(checkpoint: Checkpoint) -> Checkpoint:
@@ -177,10 +177,10 @@ def nameable(file: str) -> bool:
     return file.endswith(ENDS)
 
 
-def read_header(file: str, path: Path, shown: str) -> Iterable[tuple[str, StoredTensor]]:
-    """Yield the tensors that one file of transformers describes, by the form of its name; errors call it `shown`."""
+def read_header(file: str, path: Path, name: str) -> Iterable[tuple[str, StoredTensor]]:
+    """Yield the tensors that one file of transformers describes, by the form of its name; errors call it `name`."""
     if file.endswith(PICKLES):
         from hf_lineage.checkpoint.pickles.torch_file import torch_header
 
-        return torch_header(path, shown)
-    return header(path, shown)
+        return torch_header(path, name)
+    return header(path, name)

@@ -86,7 +86,7 @@ def list_files(repo: RepoRef, end: str) -> list[str]:
     """Return the names of all files of a repository that end so, also those one folder below its root."""
     folder, before = repo.folder / repo.subfolder, repo.within("")
     below = {path.relative_to(folder).as_posix() for path in folder.glob(f"*/*{end}") if path.is_file()}
-    published = {name.removeprefix(before) for name in repo.published if name.startswith(before)}
+    published = {name.removeprefix(before) for name in repo.published_files if name.startswith(before)}
     return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(end))
 
 
@@ -118,7 +118,7 @@ def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) ->
     if file not in repo.heads:
         repo.fetch(file)  # whole: what such a header consists of stands between the weights
         try:
-            with open_regular(repo.located(file)) as stream:
+            with open_regular(repo.locate(file)) as stream:
                 refuse_pointer(stream)
                 stamp = Stamp.take(stream)
                 repo.heads[file] = parse(stream, stamp.size), stamp

@@ -47,7 +47,7 @@ class Checkpoint:
         return {name: tensor.shape for name, tensor in self.tensors.items()}
 
     @property
-    def decoded(self) -> frozenset[str]:
+    def decoded_names(self) -> frozenset[str]:
         """The names of the tensors that are not read as they are stored, but decoded."""
         return frozenset(name for name, tensor in self.tensors.items() if tensor.itemsize)
 

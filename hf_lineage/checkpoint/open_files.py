@@ -19,7 +19,7 @@ from hf_lineage.files.safetensors import LARGEST_HEADER
 from hf_lineage.hub.repo import RepoRef
 
 if TYPE_CHECKING:
-    from hf_lineage.checkpoint.remote import Ranged
+    from hf_lineage.checkpoint.remote import RangedFiles
 
 
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
@@ -34,30 +34,30 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
         from hf_lineage.checkpoint.formats.table import with_file_beside
 
         config, note = with_file_beside(repo, config)
-    checkpoint = without_wrapper(_opened(repo, weights.files, config))
+    checkpoint = without_wrapper(_open_ranged(repo, weights.files, config))
     known = checkpoint.tensors
     renamed = {name if (new := older(name)) in known else new: known[name] for name in known}
     checkpoint = checkpoint.with_tensors(renamed)
     lost = sorted(set(weights.index) - set(checkpoint.stored))
     if lost:
-        shown = f"{printable(lost[0], 200)}{f' and {len(lost) - 1} more' * (len(lost) > 1)}"
-        checkpoint.notes += (f"the index names {shown}, which no shard holds; transformers loads the others",)
-    checkpoint.notes += (note,) if note and checkpoint.decoded else ()
+        text = f"{printable(lost[0], 200)}{f' and {len(lost) - 1} more' * (len(lost) > 1)}"
+        checkpoint.notes += (f"the index names {text}, which no shard holds; transformers loads the others",)
+    checkpoint.notes += (note,) if note and checkpoint.decoded_names else ()
     return checkpoint
 
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:
     """Return the tensors of one file of a repository; raise as `open_weights` does."""
-    return _opened(repo, [file], {})
+    return _open_ranged(repo, [file], {})
 
 
-def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
+def _open_ranged(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
     """Return the checkpoint in these files; files on this disk are read there, of the others ranges are downloaded."""
     if all(map(repo.has, files)):
-        return Checkpoint(*_tensors({file: (repo.located(file), str(repo.path(file))) for file in files}, repo, config))
-    from hf_lineage.checkpoint.remote import ranged
+        return Checkpoint(*_tensors({file: (repo.locate(file), str(repo.path(file))) for file in files}, repo, config))
+    from hf_lineage.checkpoint.remote import open_ranged
 
-    opened = ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
+    opened = open_ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
     paths = opened.paths(repo, files)
     places = {file: (path, str(opened.files.get(path, repo.path(file)))) for file, path in paths.items()}
     return opened.checkpoint(*_tensors(places, repo, config, lambda names, known: _fetch(names, known, opened)))
@@ -88,8 +88,8 @@ def _tensors(
             tensors = tensors_of(stored, config)
     except (CheckpointError, NothingToCompare) as error:
         raise type(error)(f"{repo}: {error}") from None
-    named = config.get("dtype")  # the model is loaded so, whatever its files hold
-    if (config.get("torch_dtype") if named is None else named) == "float16":
+    dtype = config.get("dtype")  # the model is loaded so, whatever its files hold
+    if (config.get("torch_dtype") if dtype is None else dtype) == "float16":
         plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
         stored |= {
             name: replace(stored[name], halved=True) for name in plain if DTYPES.get(stored[name].dtype) in WIDER
@@ -97,13 +97,13 @@ def _tensors(
     return stored, tensors
 
 
-def _fetch(names: Iterable[str], stored: dict[str, StoredTensor], opened: Ranged) -> None:
+def _fetch(names: Iterable[str], stored: dict[str, StoredTensor], opened: RangedFiles) -> None:
     """Download some small tensors of files on the Hub, which are written to from here on."""
     remote = {name: tensor for name in names if (tensor := stored[name]).file in opened.files}
     stored |= {name: replace(tensor, stamp=None) for name, tensor in remote.items()}
 
-    def fetched(tensor: StoredTensor) -> None:
+    def fetch_range(tensor: StoredTensor) -> None:
         file, stop = opened.files[tensor.file], tensor.start + tensor.size
         file.fetch(max(tensor.start, file.head), max(stop, file.head))
 
-    list(opened.pool.map(fetched, remote.values()))
+    list(opened.pool.map(fetch_range, remote.values()))

@@ -32,7 +32,7 @@ GAP = 2**18
 
 
 @dataclass(frozen=True)
-class Ranged:
+class RangedFiles:
     """Files of which only ranges are downloaded, and which are on this disk as far as they were fetched."""
 
     files: Mapping[Path, RangedFile]
@@ -41,14 +41,16 @@ class Ranged:
 
     def paths(self, repo: RepoRef, files: Iterable[str]) -> dict[str, Path]:
         """Return the paths of these files, whether they are ranged or were here before."""
-        return {file: repo.located(file) for file in files} | {one.file: path for path, one in self.files.items()}
+        return {file: repo.locate(file) for file in files} | {one.file: path for path, one in self.files.items()}
 
     def checkpoint(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> Checkpoint:
         """Return the checkpoint of these files and others that are on this disk."""
         return RemoteCheckpoint(stored, tensors, self) if self.files else Checkpoint(stored, tensors)
 
 
-def ranged(repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None) -> Ranged:
+def open_ranged(
+    repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None
+) -> RangedFiles:
     """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each.
 
     All others are on this disk afterwards. A system on which files must have a name fetches every file whole.
@@ -59,7 +61,7 @@ def ranged(repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], Non
         absent = []
     downloads, pool = Downloads(), ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranges")
 
-    def opened(file: str) -> RangedFile | None:
+    def open_remote(file: str) -> RangedFile | None:
         remote_file = RangedFile(repo, file, downloads)
         if repo.has_cached(remote_file.content):
             repo.fetch(file)
@@ -68,7 +70,7 @@ def ranged(repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], Non
         return remote_file
 
     try:
-        return Ranged({file.path: file for file in pool.map(opened, absent) if file}, pool, downloads)
+        return RangedFiles({file.path: file for file in pool.map(open_remote, absent) if file}, pool, downloads)
     except BaseException:
         downloads.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
@@ -84,7 +86,7 @@ class Range(NamedTuple):
     """Done when they are on this disk."""
 
 
-class Held(list[Range]):
+class RangeList(list[Range]):
     """The ranges of one file that were asked for, ascending; none of them meets another."""
 
     def among(self, start: int, stop: int) -> list[Range]:
@@ -115,7 +117,9 @@ class RemoteCheckpoint(Checkpoint):
     remote = True
     _downloads: Downloads
 
-    def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo], ranged: Ranged) -> None:
+    def __init__(
+        self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo], ranged: RangedFiles
+    ) -> None:
         # Ranges are written into these files while other tensors of them are read, so their stamps are not compared.
         super().__init__(
             {name: replace(one, stamp=None) if one.file in ranged.files else one for name, one in stored.items()},
@@ -123,7 +127,7 @@ class RemoteCheckpoint(Checkpoint):
         )
         self._files, self._pool, self._downloads = ranged.files, ranged.pool, ranged.downloads
         self._lock = threading.RLock()
-        self._held = {path: Held() for path in ranged.files}
+        self._held = {path: RangeList() for path in ranged.files}
 
     def content(self, file: Path) -> str:
         """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""
@@ -146,7 +150,7 @@ class RemoteCheckpoint(Checkpoint):
         """Return stored parts, or rows of some, once they have been downloaded; raise as `wait` does."""
         wanted = list(parts)
         self.prefetch_pieces(wanted)
-        self._arrived(wanted)
+        self._await_arrival(wanted)
         return super()._read(name, wanted, memory)
 
     def at_hand(self, name: str) -> bool:
@@ -156,7 +160,7 @@ class RemoteCheckpoint(Checkpoint):
     def wait(self, *names: str) -> None:
         """Return when these tensors have been downloaded; raise NetworkError if they cannot be."""
         self.prefetch(*names)
-        self._arrived(self.parts(names).values())
+        self._await_arrival(self.parts(names).values())
 
     def release(self) -> None:
         """Cancel the downloads that are still running; the checkpoint cannot be used after that."""
@@ -188,7 +192,7 @@ class RemoteCheckpoint(Checkpoint):
                         end = min(begin + LARGEST_RANGE, stop)
                         held.add(begin, end, self._pool.submit(fetch, begin, end))
 
-    def _arrived(self, tensors: Iterable[StoredTensor]) -> None:
+    def _await_arrival(self, tensors: Iterable[StoredTensor]) -> None:
         """Wait until stored tensors, or rows of some, have been downloaded."""
         with self._lock:
             ranges = [
@@ -201,7 +205,7 @@ class RemoteCheckpoint(Checkpoint):
             one.coming.result()
 
 
-def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> list[tuple[int, int]]:
+def _close(ranges: Iterable[tuple[int, int]], held: RangeList, gap: int) -> list[tuple[int, int]]:
     """Return ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
     runs: list[tuple[int, int]] = []
     for start, stop in ranges:

@@ -140,7 +140,7 @@ def shortest(matrix: Matrix, digits: int) -> int:
     """Return the binary digits of the shortest format that holds all numbers of a matrix stored with so many."""
     shorter = (short for short in sorted(STORED) if short < digits)
     parts = matrix[:1], matrix
-    return next((it for it in shorter if all(np.array_equal(rounded(one, it), one) for one in parts)), digits)
+    return next((it for it in shorter if all(np.array_equal(round_digits(one, it), one) for one in parts)), digits)
 
 
 def spacing(matrix: Matrix, digits: int) -> Matrix:
@@ -150,7 +150,7 @@ def spacing(matrix: Matrix, digits: int) -> Matrix:
     return units[(matrix.view(np.uint32) >> 23).astype(np.uint8)]
 
 
-def rounded(matrix: Matrix, digits: int) -> Matrix:
+def round_digits(matrix: Matrix, digits: int) -> Matrix:
     """Return numbers rounded to a format of so many binary digits; those of float32 stay as they are."""
     if digits not in STORED:
         return matrix

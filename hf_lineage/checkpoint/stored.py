@@ -26,7 +26,7 @@ ALIGNMENT = 64
 """Bytes: a cache line, and a multiple of the size of every number format."""
 
 
-def aligned(size: int) -> int:
+def align_size(size: int) -> int:
     """Return the size in bytes of a tensor, rounded up so that the next tensor is aligned."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -41,7 +41,7 @@ class Memory:
 
     def reuse(self, sizes: Iterable[int]) -> None:
         """Mark everything as free, and make room for tensors of these sizes, in bytes."""
-        self._taken, size = 0, sum(map(aligned, sizes))
+        self._taken, size = 0, sum(map(align_size, sizes))
         if size > len(self._bytes):
             self._bytes = np.empty(0, np.uint8)  # the old memory goes before the new one comes
             self._bytes = np.empty(size, np.uint8)
@@ -50,9 +50,9 @@ class Memory:
         """Return the next free bytes (size,), aligned; new memory where too few are left."""
         with self._lock:
             start = self._taken
-            if start + aligned(size) > len(self._bytes):
+            if start + align_size(size) > len(self._bytes):
                 return np.empty(size, np.uint8)
-            self._taken += aligned(size)
+            self._taken += align_size(size)
         return self._bytes[start : start + size]
 
 
@@ -138,8 +138,8 @@ class StoredRows:
         return self.read(slice(None), Memory()).astype(dtype or DTYPES[self.tensor.dtype], copy=False)
 
 
-def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `shown`.
+def header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
+    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `text`.
 
     safetensors itself refuses offsets that overlap, leave a gap or leave the file.
     """
@@ -153,19 +153,19 @@ def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
     except HeaderLengthError as error:
         if error.start == LFS_POINTER:
             raise CheckpointError(
-                f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
+                f"{text} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
             ) from None
         if error.length <= LARGEST_HEADER:
-            raise CheckpointError(f"{shown}: {error}; it is cut off, download it again") from None
+            raise CheckpointError(f"{text}: {error}; it is cut off, download it again") from None
         what = find_known("contents", [error.start.decode(errors="replace")]) or f"of no known form: {error}"
-        raise CheckpointError(f"{shown} is no safetensors file but {what}; put the weights there") from None
+        raise CheckpointError(f"{text} is no safetensors file but {what}; put the weights there") from None
     except OSError as error:
         raise CheckpointError(
-            f"{shown} cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
+            f"{text} cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
         ) from None
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
         what = "it is cut off, download it again" if _is_cut(file) else "have it saved again"
-        raise CheckpointError(f"{shown} is damaged: {error}; {what}") from None
+        raise CheckpointError(f"{text} is damaged: {error}; {what}") from None
 
 
 def _is_cut(file: Path) -> bool:

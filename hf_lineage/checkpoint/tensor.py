@@ -64,7 +64,7 @@ class _Small:
     """Integers of its size."""
     shift: int
     """Between the places of its bits and those of the same bits in a float32."""
-    kept: np.int32
+    mask: np.int32
     """The sign of a float32, and the places where the other bits lie after the shift."""
     scale: np.float32
     """A power of two, because the exponents of the two formats have different offsets."""
@@ -92,7 +92,7 @@ def widen(target: NDArray[np.float32], stored: NDArray[Any]) -> None:
         return
     bits = target.view(np.int32)
     np.left_shift(stored.view(small.signed), small.shift, out=bits, dtype=np.int32)
-    np.bitwise_and(bits, small.kept, out=bits)
+    np.bitwise_and(bits, small.mask, out=bits)
     np.multiply(target, small.scale, out=target)
     if target.size and (target.max() >= small.ends or target.min() <= -small.ends):
         target[...] = stored
@@ -150,7 +150,7 @@ class TensorInfo:
     codes: Codes | str = field(default="", compare=False)
     """The grid of its numbers, or a sentence why no bound holds for each number; empty where neither is known."""
 
-    def turned(self) -> TensorInfo:
+    def transpose(self) -> TensorInfo:
         """Return the transposed matrix."""
         return replace(self, shape=self.shape[::-1], decode=lambda parts: self.decode(parts).T)
 

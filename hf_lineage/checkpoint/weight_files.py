@@ -89,11 +89,11 @@ def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
     """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any."""
     if foreign:
         return WeightFiles(repo, (), foreign=foreign)
-    index, files, layout = _located(repo)
+    index, files, layout = _locate_files(repo)
     return WeightFiles(repo, tuple(files), index, layout=layout)
 
 
-def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
+def _locate_files(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
     """Return the map of the index, the files that are read, and the layout if it is not one that transformers loads."""
     ranks = next(filter(RANKS.fullmatch, repo.files()), None)
     if ranks:
@@ -110,7 +110,7 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
         if index is not None:
             return *_shards(repo, index, index_file), None
         return _without_safetensors(repo, f"{single} or {index_file}")
-    if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
+    if index is not None and set(_read_index(repo, index, index_file).values()) != {single}:
         raise Ambiguous(
             f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
             "loaders follow the index; keep one of them"
@@ -133,29 +133,29 @@ def _without_safetensors(repo: RepoRef, usual: str) -> tuple[dict[str, str], lis
     raise NoWeights(f"{repo} holds no weights ({usual})")
 
 
-def _files_of_index(repo: RepoRef, named: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
+def _files_of_index(repo: RepoRef, value: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the map of the index, and the files, where config.json names one; raise for one that is not loaded."""
-    shown = printable(str(named), 200)
-    if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
+    text = printable(str(value), 200)
+    if not isinstance(value, str) or not SHARD.fullmatch(value.removesuffix(".index.json")):
         raise NothingToCompare(
-            f"{repo}: config.json names the weights {shown} (`{NAMED}`), which is not a safetensors file of this "
+            f"{repo}: config.json names the weights {text} (`{NAMED}`), which is not a safetensors file of this "
             "folder; leave the key out"
         )
-    if other := next((name for name in usual if name != named and repo.offers(name)), None):
+    if other := next((name for name in usual if name != value and repo.offers(name)), None):
         raise Ambiguous(
-            f"{repo}: transformers loads {shown}, which config.json names (`{NAMED}`), and other loaders load {other}; "
+            f"{repo}: transformers loads {text}, which config.json names (`{NAMED}`), and other loaders load {other}; "
             "keep one of them"
         )
-    if not repo.offers(named):
-        raise CheckpointError(f"{repo}: config.json names the weights {shown}, which are missing")
-    if not named.endswith(".json"):
-        return {}, [named]
-    repo.fetch(named)
-    index = repo.read_json(named)
-    return ({}, [named]) if index is None else _shards(repo, index)
+    if not repo.offers(value):
+        raise CheckpointError(f"{repo}: config.json names the weights {text}, which are missing")
+    if not value.endswith(".json"):
+        return {}, [value]
+    repo.fetch(value)
+    index = repo.read_json(value)
+    return ({}, [value]) if index is None else _shards(repo, index)
 
 
-def _listed(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
+def _read_index(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
         raise CheckpointError(f"{repo}: {file} has no `weight_map` from tensor names to file names; save it again")
@@ -166,7 +166,7 @@ def _shards(
     repo: RepoRef, index: Mapping[str, object], file: str = INDEX, names: re.Pattern[str] = SHARD
 ) -> tuple[dict[str, str], list[str]]:
     """Return the map of the index, tensor -> shard, and the shards, all of which exist."""
-    weight_map = _listed(repo, index, file)
+    weight_map = _read_index(repo, index, file)
     shards = sorted(set(weight_map.values()))
     invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
     if invalid is not None:
@@ -186,7 +186,7 @@ def other_format(repo: RepoRef) -> str | None:
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         if "adapter_config.json" not in files:
             return f"{repo} holds an adapter without its adapter_config.json; save it with peft's `save_pretrained`"
-        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
+        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed_name}` checks it on its base"
     if place := find_known("places", repo.folders()):
         raise NoModelError(f"{repo}: {place}")
     if known := find_known("files", [*list_files(repo, ""), *repo.folders()]):

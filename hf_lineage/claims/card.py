@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hf_lineage.claims.sources import LINE, front_matter, parted
+from hf_lineage.claims.sources import LINE, front_matter, split_lines
 from hf_lineage.errors import CardError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _MARKER = re.compile(
 )
 
 
-def read(content: bytes | None) -> str:
+def read_text(content: bytes | None) -> str:
     """Return a card's bytes as text that `written` turns into the same bytes again; a missing card is empty text.
 
     Raise CardError if it is too large, or is not text in UTF-8.
@@ -54,7 +54,7 @@ def with_section(text: str, body: str) -> str:
     A new section comes before a code block or comment that never ends, which would hide it. Lines end as in the old
     section, or as most lines of the card. Raise CardError if the markers do not make one section.
     """
-    mark, lines = parted(text)
+    mark, lines = split_lines(text)
     section_range = _section(lines)
     if section_range:
         start, stop = section_range

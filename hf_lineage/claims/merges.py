@@ -76,10 +76,10 @@ def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
         if named != "model" or not (name := _name(entry.get(named))):
             continue
         parameters = (some for some in [entry.get("parameters"), *common] if isinstance(some, dict))
-        given = next((some[key] for some in parameters if key in some), None)
-        if given is not None:
+        value = next((some[key] for some in parameters if key in some), None)
+        if value is not None:
             # SLERP gives t to the second model, 1 - t to the base.
-            settings.setdefault(name, []).append({"less": given} if method == SLERP and name == base else given)
+            settings.setdefault(name, []).append({"less": value} if method == SLERP and name == base else value)
         layers[name] = layers.get(name, 0) + _length(entry.get("layer_range"))
     return MergeRecipe(method, base if method.startswith(FROM_BASE) else "", settings, layers)
 
@@ -165,8 +165,8 @@ def _entries(value: object) -> Iterator[dict[str, Any]]:
 
 def _name(value: object) -> str:
     """Return the model that a value names, in lower case; empty if it names none."""
-    named = next(_model_name(value), None)
-    return "" if named is None or named.problem else named.base.casefold()
+    name = next(_model_name(value), None)
+    return "" if name is None or name.problem else name.base.casefold()
 
 
 def _model_name(value: object) -> Iterator[Name]:

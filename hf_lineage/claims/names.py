@@ -69,19 +69,19 @@ def names_in(value: Any, relation: str | None = None) -> Iterator[Name]:
         if isinstance(entry, Mapping):
             yield from _in_mapping(entry, relation)
         elif isinstance(entry, str) and entry.strip() not in NO_VALUE:
-            yield understood(entry.strip(), relation)
+            yield parse_name(entry.strip(), relation)
         elif entry is not None and not isinstance(entry, str):
             yield _no_name(type(entry).__name__, relation)
 
 
-def understood(text: str, relation: str | None = None) -> Name:
+def parse_name(text: str, relation: str | None = None) -> Name:
     """Return the model of the Hub that a text means, with the relation that the text states, if any.
 
-    >>> understood("https://huggingface.co/org/name/tree/main").base
+    >>> parse_name("https://huggingface.co/org/name/tree/main").base
     'org/name'
-    >>> understood("base_model:merge:org/name")
+    >>> parse_name("base_model:merge:org/name")
     Name(base='org/name', relation='merge', problem='')
-    >>> understood("C:/models/llama").problem
+    >>> parse_name("C:/models/llama").problem
     'it is a path on the machine that trained the model, not a name on the Hub'
     """
     if not text.isprintable() or _NUMBER.fullmatch(text) or len(text) > LONGEST:
@@ -96,8 +96,8 @@ def understood(text: str, relation: str | None = None) -> Name:
 
 def bases_of_adapter(config: Mapping[str, Any]) -> Iterator[Name]:
     """Yield the base that the configuration of an adapter names, at the revision that it states."""
-    named, revision = config.get("base_model_name_or_path", config.get("model")), config.get("revision")
-    for base in names_in(named, "adapter"):
+    name, revision = config.get("base_model_name_or_path", config.get("model")), config.get("revision")
+    for base in names_in(name, "adapter"):
         exact = f"{base.base}@{revision}" if isinstance(revision, str) and revision not in {*NO_VALUE, "main"} else ""
         yield replace(base, base=exact) if exact and not base.problem and hub_name(exact) else base
 
@@ -122,7 +122,7 @@ def _meaning(text: str) -> tuple[str, str]:
         return _at_address(address["rest"] if address["rest"] is not None else address["file"])
     if cached := _CACHED.search(text):
         name = cached["name"].replace("--", "/", 1)
-        return _checked(f"{name}@{cached['commit']}" if cached["commit"] else name)
+        return _check_name(f"{name}@{cached['commit']}" if cached["commit"] else name)
     if (scheme := _SCHEME.match(text)) or _SITE.fullmatch(text):
         return "", PATH if scheme and scheme["scheme"].lower() == "file" else ELSEWHERE
     if re.match(r"datasets/[^/]+/[^/]+/?$", text):
@@ -131,7 +131,7 @@ def _meaning(text: str) -> tuple[str, str]:
         return "", PREFIXED
     if _PATH.match(text.rstrip("/") or "/"):
         return "", PATH
-    return _checked(text.rstrip("/"))
+    return _check_name(text.rstrip("/"))
 
 
 def _at_address(rest: str) -> tuple[str, str]:
@@ -146,10 +146,10 @@ def _at_address(rest: str) -> tuple[str, str]:
     name, page = "/".join(parts[:words]), parts[words:]
     revision = page[1] if len(page) > 1 and page[0] in {"tree", "blob", "raw", "resolve", "commit"} else "main"
     name = re.sub(r"\.git$|:[\w.-]+$", "", name)
-    return _checked(name if revision == "main" else f"{name}@{revision}")
+    return _check_name(name if revision == "main" else f"{name}@{revision}")
 
 
-def _checked(name: str) -> tuple[str, str]:
+def _check_name(name: str) -> tuple[str, str]:
     return (name, "") if hub_name(name) else ("", UNLIKE)
 
 
@@ -160,13 +160,13 @@ def _in_mapping(entry: Mapping[str, Any], relation: str | None) -> Iterator[Name
     models = entry.get("models")
     if isinstance(models, list) and not any(isinstance(entry.get(key), str) for key in KEYS):
         for model in models:
-            named = model.get("id") or model.get("name") if isinstance(model, Mapping) else model
-            yield from names_in(named if isinstance(named, str) else type(model).__name__, relation)
+            name = model.get("id") or model.get("name") if isinstance(model, Mapping) else model
+            yield from names_in(name if isinstance(name, str) else type(model).__name__, relation)
         return
-    named = next((entry[key] for key in KEYS if isinstance(entry.get(key), str)), None)
-    yield _no_name("a mapping without a name", relation) if named is None else understood(named.strip(), relation)
+    name = next((entry[key] for key in KEYS if isinstance(entry.get(key), str)), None)
+    yield _no_name("a mapping without a name", relation) if name is None else parse_name(name.strip(), relation)
 
 
 def _no_name(text: str, relation: str | None) -> Name:
-    shown = printable(text, 200)
-    return Name(shown, relation, f"base_model must be a model name such as org/model, not {shown}")
+    words = printable(text, 200)
+    return Name(words, relation, f"base_model must be a model name such as org/model, not {words}")

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, understood
+from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, parse_name
 from hf_lineage.errors import CheckpointError, LineageError, printable
 from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
@@ -103,10 +103,10 @@ def read_claims(repo: RepoRef) -> Claims:
             counting = source.rank
     if stated := next((names for source, names in declared.items() if source.file == ADAPTER_CONFIG), None):
         declared = {source: at_revisions(names, stated) for source, names in declared.items()}
-    return _weighed(repo, declared, counting, unread)
+    return _weigh(repo, declared, counting, unread)
 
 
-def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
+def _weigh(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
     """Return the claims of the rank that counts, with every file that agrees, and what else is declared."""
     meant = (source.rank for source, names in declared.items() if any(name.problem != WORD for name in names))
     rank = next(meant, None) if counting is None else counting
@@ -114,16 +114,16 @@ def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Se
     besides: dict[str, Claim] = {}
     notes = list(unread)
     for source, name in ((source, name) for source, names in declared.items() for name in names):
-        key, shown = name.base.casefold(), f"{source.file} declares {name.base}"
+        key, words = name.base.casefold(), f"{source.file} declares {name.base}"
         if name.problem and key not in claims and (source.rank != rank or name.problem == WORD or rank == LAST):
-            notes += [f"{shown}, which is left out: {name.problem}"] if source.rank < LAST or counting is None else []
+            notes += [f"{words}, which is left out: {name.problem}"] if source.rank < LAST or counting is None else []
             continue
         known = claims if source.rank == rank or key in claims else besides
         claim = known.get(key, Claim(name.base, None, (), name.problem))
         sources = tuple(dict.fromkeys((*claim.sources, source.file)))
         known[key] = replace(claim, relation=claim.relation or name.relation, sources=sources)
         if known is besides and source.rank == LAST:
-            notes.append(f"{shown} (`{ORIGIN}`), which does not count because other files declare a base")
+            notes.append(f"{words} (`{ORIGIN}`), which does not count because other files declare a base")
     if len(claims) > MOST_CLAIMS:
         raise CheckpointError(f"{repo} declares {len(claims)} bases; name those to check with --base")
     return Claims(tuple(claims.values()), _conflicts(declared, counting), tuple(notes), tuple(besides.values()))
@@ -155,11 +155,11 @@ def _in_card(repo: RepoRef, file: str) -> Iterable[Name]:
     metadata = _yaml(repo, file, front_matter)
     relation = metadata.get("base_model_relation")
     stated = printable(relation.strip(), 40) if isinstance(relation, str) and relation.strip() not in NO_VALUE else None
-    named = list(names_in(metadata.get("base_model"), stated))
+    names = list(names_in(metadata.get("base_model"), stated))
     # The tags are in the form in which the Hub itself writes them.
     tags = metadata.get("tags")
     tagged = [tag for tag in (tags if isinstance(tags, list) else []) if isinstance(tag, str)]
-    return named or [understood(tag) for tag in tagged if tag.startswith("base_model:")]
+    return names or [parse_name(tag) for tag in tagged if tag.startswith("base_model:")]
 
 
 def _in_merge(repo: RepoRef, file: str) -> Iterable[Name]:
@@ -181,8 +181,8 @@ def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
 
 def _in_config(repo: RepoRef, file: str) -> Iterable[Name]:
     """Return the model that the configuration says it was loaded from, unless that is this repository itself."""
-    named = names_in((repo.read_json(file, LARGEST_CONFIG) or {}).get(ORIGIN))
-    return [name for name in named if name.base.partition("@")[0].casefold() not in _own(repo)]
+    names = names_in((repo.read_json(file, LARGEST_CONFIG) or {}).get(ORIGIN))
+    return [name for name in names if name.base.partition("@")[0].casefold() not in _own(repo)]
 
 
 def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
@@ -202,7 +202,7 @@ def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
 
 def _own(repo: RepoRef) -> set[str]:
     """Return the names of a repository itself, in lower case."""
-    return {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.renamed) if name}
+    return {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.new_name) if name}
 
 
 SOURCES = [
@@ -237,7 +237,7 @@ def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAI
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-def parted(text: str) -> tuple[str, list[str]]:
+def split_lines(text: str) -> tuple[str, list[str]]:
     """Return the byte order mark of a text, if any, and its lines with their endings: LF, CRLF or CR."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     return mark, LINE.findall(text.removeprefix(mark))
@@ -253,7 +253,7 @@ def front_matter(lines: Sequence[str]) -> tuple[int, int | None]:
 
 def metadata_in(text: str) -> str | None:
     """Return the YAML at the top of a card, empty if there is none; None if it never ends."""
-    _, lines = parted(text)
+    _, lines = split_lines(text)
     start, end = front_matter(lines)
     return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
 
@@ -278,8 +278,8 @@ def stated_licence(source: object) -> str:
     except (LineageError, OSError, yaml.YAMLError):
         return ""
     licence, *more = (_text(metadata.get(key)) for key in LICENCE) if isinstance(metadata, Mapping) else ("",)
-    named = ", ".join(filter(None, more))
-    return " ".join(filter(None, (licence, f"({named})" if named else "")))
+    names = ", ".join(filter(None, more))
+    return " ".join(filter(None, (licence, f"({names})" if names else "")))
 
 
 def _text(value: object) -> str:

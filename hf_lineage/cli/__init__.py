@@ -58,8 +58,8 @@ def refuse_unusable_variables() -> None:
         address = urlsplit(value)
         if address.scheme in PROTOCOLS and address.hostname and address.port != 0:
             return
-    shown = printable(value.rpartition("@")[2], 100)
-    raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {shown!r}")
+    text = printable(value.rpartition("@")[2], 100)
+    raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {text!r}")
 
 
 def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -91,7 +91,7 @@ class Commands(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         if name not in MODULES:
             raise KeyError(name)
-        return _loaded(name)
+        return _load_command(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(MODULES)
@@ -101,7 +101,7 @@ class Commands(Mapping[str, click.Command]):
 
 
 @functools.cache
-def _loaded(name: str) -> click.Command:
+def _load_command(name: str) -> click.Command:
     """Return a command with the options that all have."""
     command: click.Command = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
     # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
@@ -143,12 +143,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if common.get("debug"):
             with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
-        return _failed(error, words)
+        return _print_error(error, words)
     finally:
         _flush()
 
 
-def _failed(error: BaseException, words: Sequence[str]) -> int:
+def _print_error(error: BaseException, words: Sequence[str]) -> int:
     """Print the error, as JSON as well where that format is wanted, and return the exit code."""
     if isinstance(error, SystemExit) and error.code == 0:  # so click leaves where a shell has asked for completions
         return 0

@@ -80,9 +80,9 @@ def _checked_out(file: Path) -> tuple[str, str]:
     """
     top, *_ = (folder for folder in file.parents if os.path.lexists(folder / ".git"))
     env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ} | ALONE
-    asked = ["rev-parse", "HEAD", f"HEAD:{file.relative_to(top).as_posix()}"]
+    arguments = ["rev-parse", "HEAD", f"HEAD:{file.relative_to(top).as_posix()}"]
     listing = subprocess.run(  # noqa: S603 - what is asked for is no option
-        [_git(), f"--git-dir={top / '.git'}", *asked], cwd=top, env=env | {"GIT_CONFIG_GLOBAL": os.devnull},
+        [_git(), f"--git-dir={top / '.git'}", *arguments], cwd=top, env=env | {"GIT_CONFIG_GLOBAL": os.devnull},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
     commit, blob = listing.stdout.split()
@@ -142,31 +142,31 @@ class Inputs:
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:
     """Return the inputs; raise OptionError for one that is wrong."""
-    given = {key.removeprefix(PREFIX): value.strip() for key, value in environ.items() if key.startswith(PREFIX)}
-    version = given.get("VERSION") or __version__
+    inputs = {key.removeprefix(PREFIX): value.strip() for key, value in environ.items() if key.startswith(PREFIX)}
+    version = inputs.get("VERSION") or __version__
     if version.removeprefix("v") != __version__:
         raise OptionError(
             f"this is hf-lineage {__version__}, not {version}: the action installs its own version only; for another "
             "version change the ref in `uses`"
         )
     return Inputs(
-        model=_model(given),
-        bases=tuple(_words(given.get("BASE", ""))),
-        formats=_formats(given.get("FORMATS", "")),
-        fail_on=_one_of(given["FAIL_ON"], "fail-on", FAIL_ON) if given.get("FAIL_ON") else "",
-        policy=_policy(given, environ),
-        card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
-        run=_one_of(given.get("RUN") or "no", "run", ("yes", "no")) == "yes",
-        token=given.get("TOKEN", ""),
+        model=_model(inputs),
+        bases=tuple(_words(inputs.get("BASE", ""))),
+        formats=_formats(inputs.get("FORMATS", "")),
+        fail_on=_one_of(inputs["FAIL_ON"], "fail-on", FAIL_ON) if inputs.get("FAIL_ON") else "",
+        policy=_policy(inputs, environ),
+        card=_one_of(inputs.get("ANNOTATE") or "never", "annotate", CARDS),
+        run=_one_of(inputs.get("RUN") or "no", "run", ("yes", "no")) == "yes",
+        token=inputs.get("TOKEN", ""),
         cache=Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "hf-lineage-signatures",
-        options=_options(given),
+        options=_options(inputs),
     )
 
 
-def _options(given: Mapping[str, str]) -> tuple[str, ...]:
+def _options(inputs: Mapping[str, str]) -> tuple[str, ...]:
     """Return the words of the input `options`; OptionError for one that the action sets itself."""
     try:
-        words = tuple(shlex.split(given.get("OPTIONS", "")))
+        words = tuple(shlex.split(inputs.get("OPTIONS", "")))
     except ValueError as error:
         raise OptionError(f"the input options cannot be split into words: {error}") from None
     if stray := next((word for word in words if word.partition("=")[0] in TAKEN), ""):
@@ -174,25 +174,25 @@ def _options(given: Mapping[str, str]) -> tuple[str, ...]:
     return words
 
 
-def _model(given: Mapping[str, str]) -> str:
-    name, revision, folder = (given.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
+def _model(inputs: Mapping[str, str]) -> str:
+    name, revision, folder = (inputs.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
     if bool(name) == bool(folder):
         raise OptionError("give either the input model or the input local-path")
     if revision and not name:
         raise OptionError("the input revision is for the input model; a folder has no revisions")
     model = f"{name}@{revision}" if revision else name
     if name and hub_name(model) is None:
-        shown = printable(model, 200)
-        raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
+        text = printable(model, 200)
+        raise OptionError(f"the input model must be a Hub name such as org/model, not {text}; see local-path")
     return model_name(Path(folder)) if folder else model
 
 
-def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
+def _policy(inputs: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return the policy: the one that the workflow names, else that of the folder where it is the repository's own."""
-    asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
-    if folder and asked in ("", OWN):
+    policy, folder = inputs.get("POLICY", ""), inputs.get("LOCAL_PATH", "")
+    if folder and policy in ("", OWN):
         return OWN if is_own(lambda: locate(model_name(Path(folder))), environ) else ""
-    return "" if asked == NO_POLICY else asked
+    return "" if policy == NO_POLICY else policy
 
 
 def _formats(text: str) -> tuple[str, ...]:

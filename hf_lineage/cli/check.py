@@ -38,7 +38,7 @@ BESIDE = AGAIN | {"verify", "outputs", "recompute"}
 """The parameters of check that may stand beside it: all that a report does not decide."""
 
 
-def verified(file: Path, models: Sequence[str], bases: Sequence[str], options: Options) -> tuple[str, int]:
+def verify_report(file: Path, models: Sequence[str], bases: Sequence[str], options: Options) -> tuple[str, int]:
     """Return what differs, a line each, and the exit code: 0 where nothing does, 1 where a word or code does."""
     from hf_lineage import stored
     from hf_lineage.evidence.verdict import ExitCode
@@ -50,7 +50,7 @@ def verified(file: Path, models: Sequence[str], bases: Sequence[str], options: O
             raise click.UsageError(f"--verify takes the settings of FILE; leave {option.opts[0]} out")
     if models[1:]:
         raise click.UsageError("--verify is about one model; name it, or none")
-    again, found = stored.verify(stored.read(file), next(iter(models), None), bases, options)
+    again, found = stored.verify(stored.read_report(file), next(iter(models), None), bases, options)
     lines, grave = [line for line, _ in found], any(wrong for _, wrong in found)
     code = ExitCode.UNRELATED if grave else ExitCode.UNDECIDED if found else ExitCode.VERIFIED
     return "\n".join([*lines, f"Checked {printable(again)}; differences: {len(found) or 'none'}."]) + "\n", int(code)
@@ -103,28 +103,28 @@ def check(
     """Verify what MODEL declares about its base: one row for each claim. Several models make one table."""
     from hf_lineage.checking.check import check as check_model
     from hf_lineage.checking.report import apply_policy, find_policy
-    from hf_lineage.source.locate import located
+    from hf_lineage.source.locate import locate_model
 
     delivery, options, search = Delivery.take(values), make_options(**values), None
     if verify is not None:
-        text, code = verified(verify, models, bases, options)
+        text, code = verify_report(verify, models, bases, options)
         write(text, delivery.output)
         return code
     if not models:
         raise click.UsageError("Missing argument 'MODEL...'.")
     if index is not None:
-        from hf_lineage.index.nearest import searched
+        from hf_lineage.index.nearest import search_index
 
-        search = searched(index)
+        search = search_index(index)
 
-    def governed(model: str) -> Report:
-        chosen = find_policy(policy, fail_on, lambda: located(model, options))
+    def check_one(model: str) -> Report:
+        chosen = find_policy(policy, fail_on, lambda: locate_model(model, options))
         report = check_model(model, bases, options)
         return apply_policy(search(report) if search else report, chosen, datetime.now(UTC).date())
 
     if models[1:]:
-        return delivery.check_several(models, governed)
-    return delivery.deliver(governed(models[0]))
+        return delivery.check_several(models, check_one)
+    return delivery.deliver(check_one(models[0]))
 
 
 @click.command(epilog=COMPARING)
@@ -230,12 +230,12 @@ def annotate(
     from hf_lineage.annotate import TARGETS
     from hf_lineage.annotate import annotate as annotate_model
     from hf_lineage.checking.report import apply_policy, find_policy
-    from hf_lineage.source.locate import located
+    from hf_lineage.source.locate import locate_model
 
     for form, _ in outputs:
         renderer(form)
     options = make_options(**values)
-    chosen = find_policy(policy, None, lambda: located(model, options))
+    chosen = find_policy(policy, None, lambda: locate_model(model, options))
     annotated = annotate_model(model, bases, options, target)
     write_reports(apply_policy(annotated.report, chosen, datetime.now(UTC).date()), outputs)
     done = TARGETS[target](annotated)

@@ -12,12 +12,12 @@ from typing import Any
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index.differences import SIBLINGS
-from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, Judged, Relative
+from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, Relative, TestedGroup
 from hf_lineage.index.shard import Entry
 from hf_lineage.report import wording
-from hf_lineage.report.json import indented
+from hf_lineage.report.json import indent_json
 from hf_lineage.report.merges import blend_values, describe_blend
-from hf_lineage.report.text import folded, table, wrapped
+from hf_lineage.report.text import fold_row, table, wrap
 
 Against = Callable[[str], str]
 """The command that tests what was asked about against a base."""
@@ -32,7 +32,7 @@ def entry_name(entry: Entry) -> str:
     return printable(entry.model, 200)
 
 
-def untested(group: Group) -> str:
+def describe_near(group: Group) -> str:
     """Return the sentence on the models that one of a group was tested for; empty where it stands for itself alone."""
     if not group.near:
         return ""
@@ -50,42 +50,42 @@ def bases_text(results: Sequence[AdapterBases], against: Against | None = None) 
         cells = []
         for one in result.tested:
             p_value = _p_value(result, one)
-            shown = "-" if p_value is None else f"{p_value:.3g}"
-            cells.append(folded((entry_name(one.group.entry), str(len(one.group.near)), shown, one.verdict.label)))
+            p_text = "-" if p_value is None else f"{p_value:.3g}"
+            cells.append(fold_row((entry_name(one.group.entry), str(len(one.group.near)), p_text, one.verdict.label)))
         if cells:
             lines.append(table(("Known model", "Near it", "p", "Verdict"), cells, numeric=(1, 2)))
-        lines += map(wrapped, _base_sentences(result, against))
+        lines += map(wrap, _base_sentences(result, against))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _p_value(result: AdapterBases, one: Judged) -> float | None:
+def _p_value(result: AdapterBases, one: TestedGroup) -> float | None:
     trace = one.verdict.trace
     return None if trace is None else min(1.0, trace.p_value * result.tests)
 
 
 def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
-    yield printable(result.described)
+    yield printable(result.description)
     if not result.width:
         yield "No known model was tested"
         return
     for one in result.tested:
         name = entry_name(one.group.entry)
         if one.verdict.verified:
-            near = untested(one.group)
+            near = describe_near(one.group)
             others = f"; {near}" if near else ""
             yield f"Made with {name} or with a near relative of it; the trace does not say which one{others}"
         elif one.verdict.reason:
             tests = f"; `{against(one.group.entry.model)}` tests it" if against and one.verdict.reason == FOLDER else ""
             yield f"{name}: {printable(one.verdict.reason)}{tests}"
     wide = " or ".join(map(str, result.width))
-    tested = sum(one.tested for one in result.tested)
-    left = result.untested + sum(one.left for one in result.tested)
+    tested = sum(one.is_tested for one in result.tested)
+    left = result.untested + sum(one.untested_count for one in result.tested)
     yield f"{result.fitting} of {result.of} models in the index have a stream {wide} wide, as the adapter needs"
     yield (
         f"Tested against their weights, each for those near it: {tested}; not tested: {left}"
         f"{' (--top)' if result.untested else ''}" + (f"; p is corrected for {result.tests}" if tested else "")
     )
-    if not any(one.related for one in result.tested):
+    if not any(one.is_related for one in result.tested):
         yield "No base was found: " + (
             "a model that was not tested may be it" if left else "a model that is not in the index cannot be found"
         )
@@ -98,10 +98,10 @@ def bases_json(results: Sequence[AdapterBases], _against: Against | None = None)
             "model": result.model,
             "commit": result.commit,
             "part": result.part,
-            "adapter": result.described,
+            "adapter": result.description,
             "width": result.width,
             "fitting": result.fitting,
-            "untested": result.untested + sum(one.left for one in result.tested),
+            "untested": result.untested + sum(one.untested_count for one in result.tested),
             "of": result.of,
             "tested": [
                 {
@@ -117,7 +117,7 @@ def bases_json(results: Sequence[AdapterBases], _against: Against | None = None)
         }
         for result in results
     ]
-    return indented({"schema_version": BASES_SCHEMA_VERSION, "adapters": adapters})
+    return indent_json({"schema_version": BASES_SCHEMA_VERSION, "adapters": adapters})
 
 
 def _name(entry: Entry) -> dict[str, str]:
@@ -136,8 +136,8 @@ def text(results: Sequence[Identification]) -> str:
     for result in results:
         lines.append(printable(result.model, 200))
         if tested := (*result.related, *result.others):
-            lines.append(table(COLUMNS, (folded(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
-        lines += map(wrapped, _sentences(result))
+            lines.append(table(COLUMNS, (fold_row(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
+        lines += map(wrap, _sentences(result))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -146,11 +146,11 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
     related = one in result.related
     along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
     distance = f"{one.distance:.3f}" if related else "-"
-    return entry_name(one.entry), distance, along, _inherited(result, one), f"{evidence.p_value:.3g}", one.verdict.label
+    return entry_name(one.entry), distance, along, _get_share(result, one), f"{evidence.p_value:.3g}", one.verdict.label
 
 
-def _inherited(result: Identification, one: Relative) -> str:
-    return wording.inherited(one.verdict.evidence[result.path])
+def _get_share(result: Identification, one: Relative) -> str:
+    return wording.print_share(one.verdict.evidence[result.path])
 
 
 def _sentences(result: Identification) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _describe_ancestor(result: Identification, ancestor: Relative) -> Iterator[s
     yield f"Nearest known relative: {entry_name(nearest.entry)} (distance {nearest.distance:.3f})"
     through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
     if ancestor.verdict.code is Code.PART:
-        gave = [f"{_inherited(result, one)} in {entry_name(one.entry)}" for one in (*through, ancestor)]
+        gave = [f"{_get_share(result, one)} in {entry_name(one.entry)}" for one in (*through, ancestor)]
         yield f"What its units write has counterparts: {' and '.join(gave)}, as where layers were copied"
     elif through:
         shares = " and ".join(f"{one.along**2:.0%} is also in {entry_name(one.entry)}" for one in through)
@@ -207,7 +207,7 @@ def json(results: Sequence[Identification]) -> str:
         }
         for result in results
     ]
-    return indented({"schema_version": SCHEMA_VERSION, "paths": paths})
+    return indent_json({"schema_version": SCHEMA_VERSION, "paths": paths})
 
 
 def _relative(result: Identification, one: Relative) -> dict[str, Any]:
@@ -230,12 +230,12 @@ def list_text(entries: Sequence[Entry]) -> str:
     """Return the models of an index as a table."""
     cells = [(entry_name(one), one.commit[:12] or "-", one.path, str(one.width), str(one.layers)) for one in entries]
     counted = len({(entry.model, entry.commit) for entry in entries})
-    shown = table(("Model", "Commit", "Path", "Width", "Layers"), cells, numeric=(3, 4), whole=(2,)) + "\n"
-    return (shown if entries else "") + f"{counted} models\n"
+    text = table(("Model", "Commit", "Path", "Width", "Layers"), cells, numeric=(3, 4), whole=(2,)) + "\n"
+    return (text if entries else "") + f"{counted} models\n"
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
 LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {
     "text": list_text,
-    "json": lambda some: indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in some]}),
+    "json": lambda some: indent_json({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in some]}),
 }

@@ -20,9 +20,9 @@ from hf_lineage.cli.options import (
     count_option,
     format_option,
     make_options,
+    refuse_link,
     remark,
     settings,
-    unlinked,
     with_examples,
     with_options,
     write,
@@ -66,7 +66,7 @@ FOLDER = click.option(
     "--index",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    callback=unlinked,
+    callback=refuse_link,
     metavar="DIR",
     help="The folder of the index; by default HF_LINEAGE_INDEX, or lineage/index in HF_HOME.",
 )
@@ -145,9 +145,9 @@ def remove(models: tuple[str, ...], folder: Path | None) -> int:
 def list_(index: str | None, form: str, output: Path | None) -> int:
     """List the models of the index."""
     from hf_lineage.cli.identified import LISTS
-    from hf_lineage.index.store import opened
+    from hf_lineage.index.store import open_catalogue
 
-    write(LISTS[form](sorted(set(opened(index).entries()))), output)
+    write(LISTS[form](sorted(set(open_catalogue(index).entries()))), output)
     return 0
 
 
@@ -158,12 +158,12 @@ def list_(index: str | None, form: str, output: Path | None) -> int:
 def identify(model: str, top: int, index: str | None, form: str, output: Path | None, **values: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.hub.repo import RepoRef
-    from hf_lineage.index.store import opened
+    from hf_lineage.index.store import open_catalogue
     from hf_lineage.source.contents import find_adapters
-    from hf_lineage.source.locate import located
+    from hf_lineage.source.locate import locate_model
 
     options = make_options(**values)
-    source, catalogue = located(model, options), opened(index)
+    source, catalogue = locate_model(model, options), open_catalogue(index)
     adapters = find_adapters(source) if isinstance(source, RepoRef) else None
     if isinstance(source, RepoRef) and adapters:
         formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
@@ -196,7 +196,7 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     signatures = [model.signature() for model in models]
     along = [(signature, path) for signature in signatures for path in signature.paths]
     results = [identify_model(signature, path, catalogue, criteria, top) for signature, path in along]
-    results = [nearest.weighed(results[0], models[0], options), *results[1:]]
+    results = [nearest.weigh_relatives(results[0], models[0], options), *results[1:]]
     return IDENTIFIED_FORMATS, (results,), any(result.related for result in results)
 
 
@@ -207,7 +207,7 @@ def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, optio
 
     results = identify_adapters(source, adapters, catalogue, options, top)
     against = partial(command_against, source, options)
-    return BASES_FORMATS, (results, against), any(one.related for result in results for one in result.tested)
+    return BASES_FORMATS, (results, against), any(one.is_related for result in results for one in result.tested)
 
 
 def progress(doing: str, models: Sequence[Item]) -> Iterable[Item]:
@@ -255,12 +255,12 @@ WORK = (
 @with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
 def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
     """Put the models of a list into the index, many at a time."""
-    from hf_lineage.index.build import LARGEST_LIST, listed
+    from hf_lineage.index.build import LARGEST_LIST, parse_list
     from hf_lineage.index.build import build as build_index
     from hf_lineage.index.engines import ENGINES, Work
     from hf_lineage.index.store import Catalogue, default_folder
 
-    names = listed(models.read(LARGEST_LIST + 1))
+    names = parse_list(models.read(LARGEST_LIST + 1))
     options, catalogue = make_options(**values), Catalogue(folder or default_folder())
     results = build_index(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
     counted = _print_outcomes(results, names, "Building")
@@ -285,8 +285,8 @@ def tree(
 ) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.cli.single import FORMATS as WRITERS
-    from hf_lineage.index.build import every, gather, indexed
-    from hf_lineage.index.store import opened
+    from hf_lineage.index.build import every, gather, read_members
+    from hf_lineage.index.store import open_catalogue
     from hf_lineage.index.tree import criteria as tree_criteria
     from hf_lineage.index.tree import grow
 
@@ -297,8 +297,8 @@ def tree(
     path = options.paths[0]
     members, problems = gather(everything, options, partial(progress, "Reading"))
     if index is not None:
-        catalogue, known = opened(index), {member.name for member in members}
-        members += [member for member in indexed(catalogue, path) if member.name not in known]
+        catalogue, known = open_catalogue(index), {member.name for member in members}
+        members += [member for member in read_members(catalogue, path) if member.name not in known]
         remark(catalogue.notes)
     for problem in problems:
         click.echo(printable(problem), err=True)

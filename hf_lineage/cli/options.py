@@ -60,11 +60,11 @@ def writable(context: click.Context, option: click.Parameter, file: Path | None)
         raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
     if file is not None and file.is_dir():
         raise click.BadParameter(f"{str(file)!r} is a folder; name a file in it")
-    unlinked(context, option, file and file.parent)
+    refuse_link(context, option, file and file.parent)
     return file
 
 
-def unlinked(_context: click.Context, _option: click.Parameter, folder: Path | None) -> Path | None:
+def refuse_link(_context: click.Context, _option: click.Parameter, folder: Path | None) -> Path | None:
     """Refuse a folder to which a link of a checkout leads: whoever wrote the checkout chose where."""
     if folder is not None and (link := link_on_the_way(folder)):
         raise click.BadParameter(f"{str(link)!r} is a link and is not followed; name the place that it leads to")
@@ -82,7 +82,7 @@ def write(text: str, output: Path | None, coloured: bool = False) -> None:
     click.echo(colour(text) if coloured else text, nl=False, color=False if os.environ.get("NO_COLOR") else None)
 
 
-def _silenced(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+def _silence(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     """Keep results, warnings and progress bars back until the command ends."""
     if wanted:
         from hf_lineage.hub.client import without_bars
@@ -104,7 +104,7 @@ QUIET = click.option(
     "--quiet",
     is_flag=True,
     expose_value=False,
-    callback=_silenced,
+    callback=_silence,
     help="Print only errors; the exit code shows the result. Files are written as usual.",
 )
 

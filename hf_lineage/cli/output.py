@@ -135,8 +135,8 @@ class Delivery:
         """
         from hf_lineage.evidence.verdict import SEVERITY, ExitCode
 
-        given = {"--explain": self.explain, "-o": self.reports, f"--format {self.form}": self.form not in SEVERAL}
-        if single := next((name for name, value in given.items() if value), ""):
+        refused = {"--explain": self.explain, "-o": self.reports, f"--format {self.form}": self.form not in SEVERAL}
+        if single := next((name for name, value in refused.items() if value), ""):
             raise OptionError(f"{single} is about one model; check each model by itself")
         codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
         for name, outcome in _each(models, check):
@@ -173,37 +173,37 @@ def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tup
             yield name, error
 
 
-def _rows(shown: str, outcome: Report | Exception) -> Iterator[tuple[str, ...]]:
+def _rows(model: str, outcome: Report | Exception) -> Iterator[tuple[str, ...]]:
     """Yield the cells of every claim of one model; one row where it declares nothing, or was not checked."""
     from hf_lineage.report.wording import line as result_line
 
     if isinstance(outcome, Exception):
-        yield shown, "-", "-", "-", "-", "ERROR"
+        yield model, "-", "-", "-", "-", "ERROR"
     elif not outcome.rows:
-        yield shown, "-", "-", "-", "-", outcome.code.label
+        yield model, "-", "-", "-", "-", outcome.code.label
     else:
-        yield from ((shown, *result_line(row)) for row in outcome.rows)
+        yield from ((model, *result_line(row)) for row in outcome.rows)
 
 
-def _remarks(shown: str, outcome: Report | Exception) -> Iterator[str]:
+def _remarks(model: str, outcome: Report | Exception) -> Iterator[str]:
     """Yield what decides the exit code of one model and is not in its rows: an error, a parent, or the policy."""
     from hf_lineage.report.findings import state_first, state_outcome
 
     if isinstance(outcome, Exception):
         why = format_error(outcome)
-        yield why if why.startswith((shown, shown.removeprefix("./"))) else f"{shown}: {why}"
+        yield why if why.startswith((model, model.removeprefix("./"))) else f"{model}: {why}"
         return
-    yield from (f"{shown}: {sentence}" for sentence in state_first(outcome))
-    judged = (row for row in outcome.rows if row.waiver or row.expired or row.unmet)
-    yield from (f"{shown}: {state_outcome(row)}" for row in judged)
+    yield from (f"{model}: {sentence}" for sentence in state_first(outcome))
+    rows = (row for row in outcome.rows if row.waiver or row.expired or row.unmet)
+    yield from (f"{model}: {state_outcome(row)}" for row in rows)
 
 
 def _text(rows: Sequence[tuple[str, ...]], remarks: Sequence[str]) -> str:
     """Return the table, the number of claims of every outcome, and remarks."""
-    from hf_lineage.report.text import table, wrapped
+    from hf_lineage.report.text import table, wrap
 
     outcomes = Counter(row[-1] for row in rows)
     counts = ", ".join(f"{count} {label}" for label, count in outcomes.most_common())
     names = ("Model", "Base", "Score", "Inherited", "p", "Verdict")
     sentences = [f"{counts}. Details: check one model with --explain.", *remarks]
-    return "\n".join([table(names, rows, (2, 3, 4), width=100).lstrip("\n"), *map(wrapped, sentences)]) + "\n"
+    return "\n".join([table(names, rows, (2, 3, 4), width=100).lstrip("\n"), *map(wrap, sentences)]) + "\n"

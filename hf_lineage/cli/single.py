@@ -28,13 +28,13 @@ from hf_lineage.report.family import (
     TreeRow,
     about,
     besides,
+    describe_test,
     picture,
     rows,
-    tested,
 )
-from hf_lineage.report.json import indented
+from hf_lineage.report.json import indent_json
 from hf_lineage.report.page import fill, identifier, word
-from hf_lineage.report.text import WIDTH, bar, table, wrapped
+from hf_lineage.report.text import WIDTH, bar, table, wrap
 
 
 def inspection_text(inspection: Inspection) -> str:
@@ -49,14 +49,14 @@ def inspection_text(inspection: Inspection) -> str:
     for path, result in inspection.pairings.items():
         if isinstance(result, str):
             rows.append((path, "-", "-", "-"))
-            below.append(wrapped(f"{path}: {printable(result)}"))
+            below.append(wrap(f"{path}: {printable(result)}"))
         else:
             rows.append((path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}"))
             below.append(f"{path}: trace concentration of the plain product, s = |tr M| / ‖M‖\n{_layers(result)}")
     columns = ("Path", "Pairing accuracy", "AUC", "Negative traces")
-    blocks = [wrapped(head), table(columns, rows, numeric=(1, 2, 3)), *below]
+    blocks = [wrap(head), table(columns, rows, numeric=(1, 2, 3)), *below]
     if inspection.unclaimed:
-        blocks.append(wrapped(f"Tensors of unknown purpose, not read: {printable(', '.join(inspection.unclaimed))}"))
+        blocks.append(wrap(f"Tensors of unknown purpose, not read: {printable(', '.join(inspection.unclaimed))}"))
     return "\n".join(blocks) + "\n"
 
 
@@ -72,7 +72,7 @@ def _layers(result: Pairing) -> str:
 def inspection_json(inspection: Inspection) -> str:
     """Return the same as JSON, with the whole matrix of scores."""
     pairings = {path: _pairing(result) for path, result in inspection.pairings.items()}
-    return indented(vars(inspection) | {"pairings": pairings})
+    return indent_json(vars(inspection) | {"pairings": pairings})
 
 
 def _pairing(result: Pairing | str) -> dict[str, Any]:
@@ -91,17 +91,15 @@ def _pairing(result: Pairing | str) -> dict[str, Any]:
 def registry_text(architecture: str | None) -> str:
     """Return the classes of every factorization, or how one class is read; RegistryError if it is not there."""
     if architecture is None:
-        lines = [wrapped(f"{chosen.name}: {', '.join(chosen.classes)}") for chosen in factorizations()]
+        lines = [wrap(f"{chosen.name}: {', '.join(chosen.classes)}") for chosen in factorizations()]
         return "\n".join(lines) + "\n"
-    return "\n".join(
-        f"{chosen.name}\n{msgspec.yaml.encode(_pruned(chosen)).decode()}" for chosen in _find(architecture)
-    )
+    return "\n".join(f"{chosen.name}\n{msgspec.yaml.encode(_prune(chosen)).decode()}" for chosen in _find(architecture))
 
 
 def registry_json(architecture: str | None) -> str:
     """Return the factorizations as JSON, all of them or those of one class."""
     matches = factorizations() if architecture is None else _find(architecture)
-    return indented([_pruned(factorization) for factorization in matches])
+    return indent_json([_prune(factorization) for factorization in matches])
 
 
 INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
@@ -117,23 +115,23 @@ def _find(architecture: str) -> list[Factorization]:
     return matches
 
 
-def _pruned(value: Any) -> Any:
+def _prune(value: Any) -> Any:
     """Return a factorization, or a value in it, as plain values, without what is left at its default."""
     plain = msgspec.to_builtins(value)
     if isinstance(plain, dict):
-        return {key: _pruned(item) for key, item in plain.items() if item not in (None, [], {}, ())}
-    return [_pruned(item) for item in plain] if isinstance(plain, list | tuple) else plain
+        return {key: _prune(item) for key, item in plain.items() if item not in (None, [], {}, ())}
+    return [_prune(item) for item in plain] if isinstance(plain, list | tuple) else plain
 
 
 def dot(tree: Tree) -> str:
     """Return the tree for Graphviz."""
-    lines = [f"  {_quoted(name)};" for name in _nodes(tree)]
+    lines = [f"  {_quote(name)};" for name in _nodes(tree)]
     for edge in tree.edges:
         values = {"label": edge.mark.value, "color": COLOURS[edge.mark]}
         values |= {} if edge.directed else {"dir": "none"}
         values |= {"style": "dashed", "constraint": "false"} if edge.mark in CLAIMS else {}
-        shown = ", ".join(f"{key}={_quoted(value)}" for key, value in values.items())
-        lines.append(f"  {_quoted(edge.parent)} -> {_quoted(edge.child)} [{shown}];")
+        attributes = ", ".join(f"{key}={_quote(value)}" for key, value in values.items())
+        lines.append(f"  {_quote(edge.parent)} -> {_quote(edge.child)} [{attributes}];")
     return "\n".join(["digraph lineage {", "  rankdir=LR;", "  node [shape=box];", *lines, "}"]) + "\n"
 
 
@@ -150,11 +148,11 @@ def mermaid(tree: Tree) -> str:
 
 
 def _nodes(tree: Tree) -> list[str]:
-    named = [name for family in tree.families for name in family]
-    return list(dict.fromkeys([*named, *(edge.parent for edge in tree.edges)]))
+    names = [name for family in tree.families for name in family]
+    return list(dict.fromkeys([*names, *(edge.parent for edge in tree.edges)]))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     safe = printable(name, 200).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{safe}"'
 
@@ -174,8 +172,8 @@ def _tree_rows(tree: Tree) -> Markup:
 
 def _node(row: TreeRow, tree: Tree) -> Node:
     edges = [row.edge] if row.edge else []
-    shown = {name for family in tree.families for name in family}
-    above = [edge for edge in row.further if edge.mark not in CLAIMS and edge.parent in shown]
+    names = {name for family in tree.families for name in family}
+    above = [edge for edge in row.further if edge.mark not in CLAIMS and edge.parent in names]
     several = f", from {1 + len(above)} models" if above else ""
     words = [f"{row.edge.mark.value}{several}"] if row.edge else []
     claims = [edge for edge in row.further if edge.mark in CLAIMS]
@@ -194,7 +192,7 @@ def html(tree: Tree) -> str:
         meaning_of_marks=MEANING,
         columns=("Model", "Comes from", "Shown by", "Declared", "Seen in the weights", "Length"),
         rows=map(_cells, tree.edges),
-        tested=f"{tested(tree).replace('<=', '≤')}.",
+        tested=f"{describe_test(tree).replace('<=', '≤')}.",
     )
 
 
@@ -202,7 +200,7 @@ def _cells(edge: Edge) -> tuple[str, ...]:
     direction = "" if edge.directed or edge.mark in CLAIMS else ", direction not known"
     length = "-" if edge.length is None else f"{edge.length:.4f}"
     mark = word(f"{edge.mark.value}{direction}", TONES[edge.mark])
-    return identifier(edge.child), identifier(edge.parent), mark, edge.relation or "-", edge.seen or "-", length
+    return identifier(edge.child), identifier(edge.parent), mark, edge.relation or "-", edge.way or "-", length
 
 
 DEEPEST = 10
@@ -220,7 +218,7 @@ def text(tree: Tree) -> str:
             lines += textwrap.wrap(
                 words, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
             )
-    return "\n".join([*lines, "", wrapped(tested(tree)), wrapped(MEANING)]) + "\n"
+    return "\n".join([*lines, "", wrap(describe_test(tree)), wrap(MEANING)]) + "\n"
 
 
 def json(tree: Tree) -> str:
@@ -234,7 +232,7 @@ def json(tree: Tree) -> str:
         "pairs": tree.pairs,
         "alpha": tree.alpha,
     }
-    return indented(document)
+    return indent_json(document)
 
 
 def _edge(edge: Edge) -> dict[str, Any]:
@@ -245,7 +243,7 @@ def _edge(edge: Edge) -> dict[str, Any]:
         "directed": edge.directed,
         "length": edge.length,
         "relation": printable(edge.relation, 40) or None,
-        "relation_seen": edge.seen or None,
+        "relation_seen": edge.way or None,
     }
 
 

@@ -16,7 +16,7 @@ from enum import Enum
 
 import numpy as np
 
-from hf_lineage.evidence.change import residual, solved, squared
+from hf_lineage.evidence.change import residual, solve, square_distance
 from hf_lineage.evidence.merge import DEPENDENT, LEAST, Products, Share, Shares, independent, shares_of
 from hf_lineage.signature.recipe import Vector
 
@@ -38,7 +38,7 @@ BACK, STRAIGHT = 0.8, 2.0
 line followed back from a parent leaves less. Checkpoints of a training that went nearly straight leave more."""
 
 
-class Made(Enum):
+class BlendPlace(Enum):
     """The place of a model beside one parent, as the matrices show it; the values are identifiers in reports."""
 
     BLEND = "blend"
@@ -70,7 +70,7 @@ class Blend:
     """The part of the squared distance from the nearest parent that the combination explains; rounding is left out."""
     remainder: float | None
     """The size of what is left, in multiples of what rounding leaves; None where the rounding is not known."""
-    made: tuple[Made, ...]
+    places: tuple[BlendPlace, ...]
     """The place of the model beside each parent, in the order of the parents."""
 
     @property
@@ -88,15 +88,15 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
         branch: shares_of([one for one in matrices if one.branch == branch], count, depth)
         for branch in sorted({one.branch for one in matrices})
     }
-    kept = independent(matrices, [*dict.fromkeys((*first, *range(count)))]) if matrices else range(count)
-    if len(kept) < count:
-        some = blend_of([one for whole in matrices if (one := whole.only(kept))], len(kept), depth)
-        parents, made = dict(zip(kept, some.shares.parents, strict=True)), dict(zip(kept, some.made, strict=True))
+    chosen = independent(matrices, [*dict.fromkeys((*first, *range(count)))]) if matrices else range(count)
+    if len(chosen) < count:
+        some = blend_of([one for whole in matrices if (one := whole.only(chosen))], len(chosen), depth)
+        parents, made = dict(zip(chosen, some.shares.parents, strict=True)), dict(zip(chosen, some.places, strict=True))
         shares = replace(some.shares, parents=tuple(parents.get(one, DEPENDENT) for one in range(count)))
-        every = tuple(made.get(one, Made.NONE) for one in range(count))
-        return replace(some, shares=shares, by_branch=branches, made=every)
+        every = tuple(made.get(one, BlendPlace.NONE) for one in range(count))
+        return replace(some, shares=shares, by_branch=branches, places=every)
     shares = next(iter(branches.values())) if len(branches) == 1 else shares_of(matrices, count, depth)
-    weighed = [(one, solved(one.gram)) for one in matrices]
+    weighed = [(one, solve(one.gram)) for one in matrices]
     remains = sum(residual(one.gram, weights) for one, weights in weighed)
     known = all(one.rounding is not None for one in matrices)
     rounding = sum(one.rounding or 0.0 for one in matrices)
@@ -115,44 +115,44 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
 def _from(matrices: Sequence[Products], parent: int) -> float:
     """Return the squared distance of the model from one parent; not finite unless all matrices are like it."""
     alike = [one for one in matrices if parent in one.active]
-    apart = sum(squared(one.gram, one.active.index(parent), len(one.active)) for one in alike)
+    apart = sum(square_distance(one.gram, one.active.index(parent), len(one.active)) for one in alike)
     return apart if len(alike) == len(matrices) else math.inf
 
 
 def _place_of_blend(
     weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share | str, pure: bool, known: bool
-) -> Made:
+) -> BlendPlace:
     """Return the place of the model beside one parent, from matrices with the weights of their parents.
 
     `pure` says that rounding may be all that is left, `known` that its size is known.
     """
     if isinstance(share, str) or not share.clear or share.low <= LEAST or share.high >= 1 - LEAST:
-        return Made.NONE
+        return BlendPlace.NONE
     pairs = [(one, some) for one, some in weighed if parent in one.active and len(one.active) > 1]
     if not pairs:
-        return Made.PIECES  # no matrix is like two parents
+        return BlendPlace.PIECES  # no matrix is like two parents
     ranks = frozenset[bool | None]().union(*(one.low_rank for one, _ in pairs))
     if pure and True in ranks and False not in ranks:
-        return Made.SHARED
+        return BlendPlace.SHARED
     lines = [_line(one.gram, some, one.active.index(parent), share.value) for one, some in pairs]
     aside, inner, even = (sum(numbers) for numbers in zip((0.0, 0.0, 0.0), *lines, strict=True))
     rounding = sum(one.rounding or 0.0 for one, _ in pairs) if known else 0.0
-    found = Counter(_placed(one, weights, one.active.index(parent)) for one, weights in pairs)
-    most = max((Made.FROM_MODEL, Made.BLEND), key=lambda place: found[place])
+    found = Counter(_place(one, weights, one.active.index(parent)) for one, weights in pairs)
+    most = max((BlendPlace.FROM_MODEL, BlendPlace.BLEND), key=lambda place: found[place])
     if found[most] >= max(FEWEST, FEW * len(pairs)):
         return most
     if inner < INNER * even:
-        return Made.PIECES if pure else Made.ASIDE
+        return BlendPlace.PIECES if pure else BlendPlace.ASIDE
     if max(0.0, aside - rounding) + UNSURE * rounding > ASIDE * inner:
-        return Made.HIDDEN if pure or not rounding else Made.ASIDE
-    return Made.NEAR
+        return BlendPlace.HIDDEN if pure or not rounding else BlendPlace.ASIDE
+    return BlendPlace.NEAR
 
 
-def _placed(one: Products, weights: Vector, at: int) -> Made | None:
+def _place(one: Products, weights: Vector, at: int) -> BlendPlace | None:
     own, remains = weights[at] / weights.sum(), residual(one.gram, weights)
     if not (one.digits and one.rounding and LEAST < own < 1 - LEAST and remains <= STRAIGHT * one.rounding):
         return None
-    return Made.FROM_MODEL if remains < BACK * one.rounding else Made.BLEND
+    return BlendPlace.FROM_MODEL if remains < BACK * one.rounding else BlendPlace.BLEND
 
 
 def _line(gram: Vector, weights: Vector, at: int, share: float) -> tuple[float, float, float]:

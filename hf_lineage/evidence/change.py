@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hf_lineage.checkpoint.rounding import DIGITS, STORED, Grid, Matrix, find_grid, rounded, shortest, spacing
+from hf_lineage.checkpoint.rounding import DIGITS, STORED, Grid, Matrix, find_grid, round_digits, shortest, spacing
 from hf_lineage.signature.recipe import Vector
 
 SINGULAR = 1e-9
@@ -28,11 +28,11 @@ NO_SIZE = 1e-6
 def distance(gram: Vector) -> float:
     """Return the mean squared distance of n parents from each other, given a Gram matrix (n + 1, n + 1); 0 for one."""
     count = len(gram) - 1
-    apart = [squared(gram, one, other) for one in range(count) for other in range(one)]
+    apart = [square_distance(gram, one, other) for one in range(count) for other in range(one)]
     return float(np.mean(apart)) if apart else 0.0
 
 
-def squared(gram: Vector, one: int, other: int) -> float:
+def square_distance(gram: Vector, one: int, other: int) -> float:
     """Return the squared distance of two of the parents, or of one from the model, whose number is n."""
     between = np.zeros(len(gram))
     between[one] += one > 0
@@ -40,7 +40,7 @@ def squared(gram: Vector, one: int, other: int) -> float:
     return max(0.0, float(between @ gram @ between))
 
 
-def rebased(grams: Vector, order: Sequence[int]) -> Vector:
+def reorder(grams: Vector, order: Sequence[int]) -> Vector:
     """Return the Gram matrices (..., m, m) of some of the models in another order, of which the last is combined.
 
     The models are the n parents by their numbers, and the one that they make up as n.
@@ -53,7 +53,7 @@ def rebased(grams: Vector, order: Sequence[int]) -> Vector:
     return np.asarray(change @ grams @ change.T)
 
 
-def solved(gram: Vector) -> Vector:
+def solve(gram: Vector) -> Vector:
     """Return the weights (n,) of n parents by least squares; they add up to 1 unless the model is scaled as a whole."""
     count = len(gram) - 1
     sizes = np.sqrt(np.maximum(gram.diagonal()[:-1], 0.0))
@@ -67,9 +67,9 @@ def solved(gram: Vector) -> Vector:
 
 def residual(gram: Vector, weights: Vector) -> float:
     """Return the squared size of what is left of the model without a combination of the parents (n,)."""
-    beside = np.append(-weights, 1.0)
-    beside[0] = 1 - weights.sum()
-    return max(0.0, float(beside @ gram @ beside))
+    extended = np.append(-weights, 1.0)
+    extended[0] = 1 - weights.sum()
+    return max(0.0, float(extended @ gram @ extended))
 
 
 def dependents(gram: Vector) -> list[int]:
@@ -155,7 +155,7 @@ class EqualShare(NamedTuple):
     @classmethod
     def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> EqualShare:
         """Return how some numbers compare, of a candidate that stores so many binary digits; zeros are none."""
-        forms = [rounded(base, short) for short in {*STORED, digits} if short <= digits]
+        forms = [round_digits(base, short) for short in {*STORED, digits} if short <= digits]
         whole = any(np.array_equal(form, candidate) for form in forms)
         shares = (float(np.mean((form == candidate) & (candidate != 0))) for form in forms)
         return cls(kind, numbers, 1.0 if whole else max(shares))
@@ -171,18 +171,20 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
         size, whole = float(np.linalg.norm(difference)), float(np.linalg.norm(base))
     if not np.isfinite(size) or not np.isfinite(whole) or whole == 0:
         return None
-    if any(np.array_equal(rounded(base, short), candidate) for short in {*COMPUTED, digits[1]} if short <= digits[1]):
+    if any(
+        np.array_equal(round_digits(base, short), candidate) for short in {*COMPUTED, digits[1]} if short <= digits[1]
+    ):
         return Change(size / whole, equal=True, rank=0)
     digits = shortest(base, digits[0]), shortest(candidate, digits[1])
-    stored = rounded(base, digits[1])
+    stored = round_digits(base, digits[1])
     grid = find_grid(candidate, digits[1])
     if grid and find_grid(stored, digits[1]):
         grid = None
     bits, name = (grid.levels.bits, grid.levels.name) if grid else (0, "")
     near = grid.step * np.float32(0.51) if grid and bits > 1 else np.float32(0)
     zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
-    kept = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
-    square, rounding = float((difference[kept].astype(np.float64) ** 2).sum()), float(variance[kept].sum())
+    mask = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
+    square, rounding = float((difference[mask].astype(np.float64) ** 2).sum()), float(variance[mask].sum())
     relative = float(np.sqrt(max(square - rounding, 0.0) if grid else square)) / whole
     if not zeros:
         change = replace(_of_rank(difference, variance, relative, bits), grid=name)
@@ -190,7 +192,7 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
         nearest = grid is not None and (change.rank is None or bits < FEW) and grid.rounds(base, candidate)
         return Change(0.0, bits=bits, grid=name, rank=0) if nearest else change
     explained = bits > 0 and square <= LEFT_OVER * rounding
-    equal = np.array_equal(stored[kept], candidate[kept])
+    equal = np.array_equal(stored[mask], candidate[mask])
     return Change(relative, equal, bits, name, zeros, rank=0 if explained else None)
 
 
@@ -248,5 +250,5 @@ def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> 
         along = [one + other * (2 + rank) for one, other in sums]
         edge, whole = MARGIN * float(sum(np.sqrt(one.max()) for one in along)), float(along[0].sum())
         rank = int(np.sum(values > edge))
-    beside, expected = float((values[rank:] ** 2).sum()), whole * (1 - rank / len(values))
-    return rank, edge, beside <= LEFT_OVER * expected
+    rest, expected = float((values[rank:] ** 2).sum()), whole * (1 - rank / len(values))
+    return rank, edge, rest <= LEFT_OVER * expected

@@ -61,7 +61,7 @@ def runs(origins: Mapping[int, int]) -> Iterator[str]:
         yield " from ".join(f"layer {a}" if a == b else f"layers {a}-{b}" for a, b in ends)
 
 
-def moved(origins: Mapping[int, int]) -> bool:
+def is_moved(origins: Mapping[int, int]) -> bool:
     """Return whether any layer comes from one of another number."""
     return any(number != origin for number, origin in origins.items())
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence.p_values import Draws, most
-from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, Tried, elements
+from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, TriedElements, elements
 from hf_lineage.signature.recipe import Array, Vector
 
 ROWS = 64
@@ -49,8 +49,8 @@ class EqualNumbers:
     """(L,): the share e of the candidate's energy that lies in equal numbers: small ones buy nothing."""
     chance: Vector
     """(L,): the energy that equals by chance, as elements of the group show it."""
-    permuted: Tried
-    flipped: Tried
+    permuted: TriedElements
+    flipped: TriedElements
     tests: int = 1
     """Tests of the same claim, for which p is corrected."""
 
@@ -81,8 +81,10 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
     if not tables or len(tables[0][1]) < FEWEST_COORDINATES:
         return None
     straight, turned, equal, energy = map(np.array, zip(*tables, strict=True))
-    permuted, flipped = (_tried(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES)
-    reached = _permuted(straight, np.concatenate([*elements("permutations", turned.shape[1], FIRST, seed)][1:]))
+    permuted, flipped = (
+        _try_elements(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES
+    )
+    reached = _permute(straight, np.concatenate([*elements("permutations", turned.shape[1], FIRST, seed)][1:]))
     chance = np.maximum(np.quantile(reached, RARE, axis=-1), turned.sum(axis=1))
     return EqualNumbers(tuple(layers), equal, energy, chance, permuted, flipped, tests)
 
@@ -94,12 +96,12 @@ coordinate beside itself with the other sign, (m,). Then the share of all number
 
 def _of_layer(matrices: Sequence[Rows]) -> Table:
     total = sum(one.numbers for one in matrices)
-    parts = zip(*([part * one.numbers / total for part in _compared(one)] for one in matrices), strict=True)
+    parts = zip(*([part * one.numbers / total for part in _tabulate(one)] for one in matrices), strict=True)
     straight, turned, equal, energy = (sum(part) for part in parts)
     return straight, turned, equal, energy
 
 
-def _compared(rows: Rows) -> Table:
+def _tabulate(rows: Rows) -> Table:
     """Return the table of one matrix; what depends on pairs of coordinates is of a few of its rows.
 
     A matrix whose energy is not finite has nothing in common with another.
@@ -114,18 +116,18 @@ def _compared(rows: Rows) -> Table:
     return straight.T, (weight * (base == -candidate)).sum(axis=0), same.mean(), energy[same].sum()
 
 
-def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -> Tried:
+def _try_elements(half: str, straight: Vector, turned: Vector, first: int, seed: int) -> TriedElements:
     """Return the energy that is equal as observed, and under elements of one half of the group."""
     fixed = straight.diagonal()
 
     def energies() -> Iterator[Vector]:
         for drawn in elements(half, len(fixed), most(first), seed):
-            moved = _permuted(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
+            moved = _permute(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
             yield np.array([round(energy, 12) for energy in moved.tolist()])  # sums in another order differ by less
 
-    return Tried.draw(Draws(energies()), first)
+    return TriedElements.draw(Draws(energies()), first)
 
 
-def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:
+def _permute(straight: Vector, orders: NDArray[np.int64]) -> Vector:
     """Return equal energies (..., n) by tables (..., m, m); coordinate k meets coordinate orders[:, k] of the base."""
     return np.asarray(straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
-from hf_lineage.evidence.executed import Executed
+from hf_lineage.evidence.executed import RunOutcome
 from hf_lineage.evidence.inherited import union_inherited
 from hf_lineage.evidence.measure import Pair, measure
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -46,7 +46,13 @@ def reserve(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     reasons = tuple(dict.fromkeys(reservations))
     if not reasons or not (outcome.is_related or outcome.code is Code.UNRELATED):
         return outcome
-    return Verdict(Code.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
+    return Verdict(
+        Code.INCONCLUSIVE,
+        "; ".join(reasons),
+        outcome.evidence,
+        outcome.by_path,
+        unit_comparison=outcome.unit_comparison,
+    )
 
 
 def mark_unlisted_class(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
@@ -69,7 +75,7 @@ def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
     return replace(lower(outcome), reason=reason, by_path=by_path)
 
 
-def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
+def describe_unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
     """Yield a sentence about stored tensors that are not their class's own, if there are any."""
     if names:
         yield (
@@ -81,7 +87,7 @@ def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
 def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
     """Return the verdict on two signatures of all layers, with what they leave open by how they were read."""
     outcome = reserve(evaluate(base, candidate, criteria), (*base.reservations, *candidate.reservations))
-    return mark_unlisted_class(outcome, (base.read_as, candidate.read_as), unaccounted(candidate.unaccounted))
+    return mark_unlisted_class(outcome, (base.read_as, candidate.read_as), describe_unaccounted(candidate.unaccounted))
 
 
 def with_strict(outcome: Verdict, strict: Strict) -> Verdict:
@@ -89,9 +95,9 @@ def with_strict(outcome: Verdict, strict: Strict) -> Verdict:
     return replace(outcome if strict.holds else downgrade(outcome, Code.CHANGED, [strict.problem]), strict=strict)
 
 
-def with_run(outcome: Verdict, executed: Executed) -> Verdict:
+def with_run(outcome: Verdict, executed: RunOutcome) -> Verdict:
     """Return a verdict with the run of the model, not verified where that failed, or uses nothing that is inherited."""
-    why = executed.problem or (executed.unused if outcome.verified else "")
+    why = executed.problem or (executed.unused_warning if outcome.verified else "")
     return replace(downgrade(outcome, Code.UNUSED, [why]) if why else outcome, executed=executed)
 
 
@@ -191,7 +197,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     """
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
-    counted = not any(verdict.code in DOWNGRADED or verdict.framed for verdict in related)
+    counted = not any(verdict.code in DOWNGRADED or verdict.unit_comparison for verdict in related)
     singly = [replace(verdict, code=Code.MERGE) if verdict.verified else verdict for verdict in verdicts]
     if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not all(paths) or not counted:
         return singly

@@ -211,7 +211,7 @@ def amount(unit: str, mean: float) -> str:
 
 
 @dataclass(frozen=True)
-class Executed:
+class RunOutcome:
     """The outcome of running the candidate of a claim."""
 
     ran: Ran | None = None
@@ -229,7 +229,7 @@ class Executed:
         return not self.problem and self.ablation is not None and self.ablation.is_used
 
     @property
-    def unused(self) -> str:
+    def unused_warning(self) -> str:
         """A sentence about a model that does not use what it inherits; empty for any other."""
         ablation = self.ablation
         if self.ran is None or ablation is None or ablation.is_used:

@@ -35,7 +35,7 @@ AT_A_TIME = 2**18
 """Pairs of units that are compared at a time, to bound the memory."""
 
 
-class Drawn(NamedTuple):
+class DrawnUnits(NamedTuple):
     """The units of one layer of the candidate that were looked up in a base; for every base they are the same."""
 
     units: NDArray[np.int64]
@@ -52,11 +52,11 @@ class Drawn(NamedTuple):
         return min(1.0, float(self.counts @ self.inherited))
 
 
-NOTHING = Drawn(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool))
+NOTHING = DrawnUnits(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool))
 
 
 @dataclass(frozen=True)
-class Inherited:
+class InheritedShare:
     """The share of what a candidate's hidden units, or heads, write that has a counterpart in the base."""
 
     by_layer: Vector
@@ -65,7 +65,7 @@ class Inherited:
     """(M,): the weight of each layer: the same for all layers that can be measured, whatever they write."""
     error: float
     """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
-    drawn: tuple[Drawn, ...] = ()
+    drawn_units: tuple[DrawnUnits, ...] = ()
     """The units that were looked up, for each layer of the candidate."""
     partners: tuple[int, ...] = ()
     """(M,): the row of the base's layer that each layer of the candidate is compared with."""
@@ -101,7 +101,7 @@ class Inherited:
 
 def inherited_units(
     base: PathSignature, candidate: PathSignature, comparison: Comparison, seed: int, fewer: bool = False
-) -> Inherited | None:
+) -> InheritedShare | None:
     """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
 
     With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation.
@@ -125,14 +125,14 @@ def inherited_units(
             return
         if len(one.weight):
             chosen, counts, errors[row] = draw(weight, count, random_stream(f"units {seed} {row}"))
-            drawn[row] = Drawn(chosen, counts, have_counterparts(one, other, chosen))
+            drawn[row] = DrawnUnits(chosen, counts, have_counterparts(one, other, chosen))
         errors[row] += _effective(weight) if candidate.by_number else 0.0
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(count_inherited, usable))
     weights = candidate.usable / max(int(candidate.usable.sum()), 1)
     shares = np.array([layer.share for layer in drawn])
-    return Inherited(shares, weights, _half_width(weights, errors), tuple(drawn), tuple(partners.tolist()))
+    return InheritedShare(shares, weights, _half_width(weights, errors), tuple(drawn), tuple(partners.tolist()))
 
 
 def _half_width(weights: Vector, errors: Vector) -> float:
@@ -149,20 +149,22 @@ def to_draw(layers: int) -> int:
     return min(MOST, max(FEWEST, DRAWN // max(layers, 1)))
 
 
-def union_inherited(several: Sequence[Inherited]) -> Inherited | None:
+def union_inherited(several: Sequence[InheritedShare]) -> InheritedShare | None:
     """Return what a candidate inherits from any of several bases; None if other layers or units were looked up in one.
 
     A unit that several bases have counts once, because bases may be copies of each other.
     """
     first, *others = several
-    drawn = first.drawn
+    drawn = first.drawn_units
     for other in others:
-        if len(other.drawn) != len(drawn) or not np.array_equal(first.weights, other.weights):
+        if len(other.drawn_units) != len(drawn) or not np.array_equal(first.weights, other.weights):
             return None
-        if not all(np.array_equal(a.units, b.units) for a, b in zip(drawn, other.drawn, strict=True)):
+        if not all(np.array_equal(a.units, b.units) for a, b in zip(drawn, other.drawn_units, strict=True)):
             return None
-        drawn = tuple(Drawn(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn, strict=True))
-    return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn=drawn) if drawn else None
+        drawn = tuple(
+            DrawnUnits(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn_units, strict=True)
+        )
+    return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn_units=drawn) if drawn else None
 
 
 def draw(weight: Vector, count: int, stream: np.random.Philox) -> tuple[NDArray[np.int64], Vector, float]:
@@ -191,7 +193,7 @@ def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.
     rows = max(1, AT_A_TIME // max(len(chosen), 1))
     for start in range(0, len(base.weight) if sides else 0, rows):
         missing = np.flatnonzero(~inherited)
-        inherited[missing[_matched(sides, missing, slice(start, start + rows))]] = True
+        inherited[missing[_find_matches(sides, missing, slice(start, start + rows))]] = True
     return inherited
 
 
@@ -200,7 +202,7 @@ Sides = Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64], Vector]]
 (words, q) and of the base's (words, u), and the cosine for each number of unlike signs."""
 
 
-def _matched(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
+def _find_matches(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
     """Return the places in `units` of those that have a counterpart among these units of the base."""
     (words, base_words, cosine), *others = sides
     least = ALIKE ** (max(len(sides), 2) / 2)
@@ -239,7 +241,7 @@ intervals are above one half by chance with a probability of 1 % together."""
 
 def inherited_share(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
-) -> Inherited:
+) -> InheritedShare:
     """Return the share by a few units, or by more if these do not decide whether it is more than one half."""
     count = to_draw(len(others))
     for purpose, number in ("units", count), ("more units", MORE * count):
@@ -249,25 +251,27 @@ def inherited_share(
         ]
         shares = np.array([remaining * drawn.share for drawn, remaining, _ in layers])
         error = _half_width(weights, np.array([error for _, _, error in layers]))
-        found = Inherited(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
+        found = InheritedShare(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
         if not found.interval[0] <= HALF < found.share:
             break
     return found
 
 
-def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> Inherited:
+def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> InheritedShare:
     """Return the share of what the heads of each layer write that a head of the base computes as well."""
     shares = []
     for base, candidate in layers:
         shares.append(0.0)
         total = candidate.weight.sum()
         if base is not None and total > 0:
-            found = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
-            shares[-1] = float(candidate.weight @ found / total)
-    return Inherited(np.array(shares), np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
+            hits = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
+            shares[-1] = float(candidate.weight @ hits / total)
+    return InheritedShare(np.array(shares), np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
 
 
-def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float, float]:
+def _layer(
+    base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox
+) -> tuple[DrawnUnits, float, float]:
     """Return the units of one layer that were looked up, what is left of them after others, and one over their number.
 
     The last is 0 if they are all units of the layer.
@@ -279,9 +283,9 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
     alike = likeness(candidate.select(chosen), base.select(live))
     inherited = alike.max(axis=1) > ALIKE
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
-    if candidate.kept < 1:  # they are a sample themselves
+    if candidate.kept_share < 1:  # they are a sample themselves
         error += _effective(candidate.weight)
-    return Drawn(chosen, counts, inherited), _remaining(base.select(partners), candidate), error
+    return DrawnUnits(chosen, counts, inherited), _remaining(base.select(partners), candidate), error
 
 
 def _remaining(partners: UnitRows, candidate: UnitRows) -> float:

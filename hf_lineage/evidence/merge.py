@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, spacing
-from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, rebased, residual, solved
+from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, reorder, residual, solve
 from hf_lineage.signature.recipe import Vector
 
 PARTS = 8
@@ -62,12 +62,12 @@ class Products:
         return replace(
             self,
             active=tuple(number for number, one in enumerate(parents) if one in self.active),
-            grams=rebased(self.grams, (*places, len(self.active))),
+            grams=reorder(self.grams, (*places, len(self.active))),
         )
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredMatrix:
     """A matrix with what is known of the format it is stored in."""
 
     numbers: Matrix
@@ -80,23 +80,25 @@ class Stored:
     """Distance of neighbouring values of a quantization; None where there is none, or its grid was not found."""
 
 
-def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]], model: Stored) -> Products | None:
+def inner_products(
+    layer: int, branch: str, parents: Sequence[tuple[int, StoredMatrix]], model: StoredMatrix
+) -> Products | None:
     """Return one matrix beside those of some parents, by their numbers; None where nothing can be told by it.
 
     That is so where a number is not finite, and where the parents differ by less than the format tells apart.
     """
     first, *others = (one.numbers for _, one in parents)
-    kept = np.ones(model.numbers.shape, bool)
+    mask = np.ones(model.numbers.shape, bool)
     if model.digits and others:
         apart = np.max([np.abs(other - first) for other in others], axis=0)
-        kept = apart >= FINE * spacing(first, model.digits)
-        if kept.sum() < FEWEST:
+        mask = apart >= FINE * spacing(first, model.digits)
+        if mask.sum() < FEWEST:
             return None
     if not all(np.isfinite(one).all() for one in (first, *others, model.numbers)):
         return None
     grams = []
     for some in np.array_split(np.arange(len(first)), PARTS):
-        chosen = kept[some]
+        chosen = mask[some]
         origin = first[some][chosen].astype(np.float64)
         apart = [one[some][chosen].astype(np.float64) - origin for one in (*others, model.numbers)]
         rows = np.stack([origin, *apart])
@@ -105,7 +107,7 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
         return None
     steps = [one for one in (model.spacing, model.step) if one is not None]
     step = np.max(steps, axis=0) if steps else None
-    rounding = None if step is None else float((np.where(kept, step, 0).astype(np.float64) ** 2).sum()) / 12
+    rounding = None if step is None else float((np.where(mask, step, 0).astype(np.float64) ** 2).sum()) / 12
     return Products(
         layer,
         branch,
@@ -181,14 +183,14 @@ def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
     """Return what each of so many parents gave to a model of so many layers."""
     if not matrices:
         return Shares((ALIKE,) * count, 0.0)
-    levelled = _levelled(matrices)
-    (value, noise), dependent, between = _estimated(levelled, count), _dependent(levelled), np.zeros(count)
+    levelled = _level(matrices)
+    (value, noise), dependent, between = _estimate_shares(levelled, count), _dependent(levelled), np.zeros(count)
     numbers = sorted({one.layer for one in levelled})
     if len(numbers) > 2:
-        others = [_fitted([one for one in levelled if one.layer != number], count) for number in numbers]
+        others = [_fit_shares([one for one in levelled if one.layer != number], count) for number in numbers]
         between = jackknife(others) * math.sqrt(max(0.0, 1 - len(numbers) / depth))
     errors = np.hypot(noise, between)
-    by_layer = {number: _estimated([one for one in levelled if one.layer == number], count) for number in numbers}
+    by_layer = {number: _estimate_shares([one for one in levelled if one.layer == number], count) for number in numbers}
 
     def estimate(parent: int) -> Share | str:
         if not any(parent in one.active for one in matrices):
@@ -209,15 +211,15 @@ def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
 
 def independent(matrices: Sequence[Products], order: Sequence[int]) -> list[int]:
     """Return the parents that equal no other one and no combination of others, of which the first count."""
-    kept = list[int]()
+    chosen = list[int]()
     for parent in order:
-        some = [one for whole in matrices if (one := whole.only((*kept, parent)))]
-        if len(kept) not in _dependent(_levelled(some)):
-            kept.append(parent)
-    return sorted(kept)
+        some = [one for whole in matrices if (one := whole.only((*chosen, parent)))]
+        if len(chosen) not in _dependent(_level(some)):
+            chosen.append(parent)
+    return sorted(chosen)
 
 
-def _levelled(matrices: Sequence[Products]) -> list[Products]:
+def _level(matrices: Sequence[Products]) -> list[Products]:
     """Return matrices that count alike: each over the distance between its parents, unless these hardly differ."""
     sizes = [float(one.gram[0, 0]) for one in matrices]
     distances = np.array([distance(one.gram) / size for one, size in zip(matrices, sizes, strict=True)])
@@ -226,11 +228,11 @@ def _levelled(matrices: Sequence[Products]) -> list[Products]:
     return [replace(one, grams=one.grams / scale) for one, scale in zip(matrices, scales, strict=True)]
 
 
-def _fitted(matrices: Sequence[Products], count: int) -> Vector:
+def _fit_shares(matrices: Sequence[Products], count: int) -> Vector:
     """Return the shares of all parents over matrices that count alike."""
     total = np.zeros(count)
     for active, (number, gram) in _by_parents(matrices).items():
-        weights = solved(gram)
+        weights = solve(gram)
         total[list(active)] += number * weights / weights.sum()
     return total / max(len(matrices), 1)
 
@@ -252,12 +254,12 @@ def _remainder(matrices: Sequence[Products]) -> float:
     """Return the size of what no combination of the parents of each layer explains, beside their mean distance."""
     remains, apart = 0.0, 0.0
     for gram in (one.gram for one in matrices if len(one.active) > 1):
-        remains += residual(gram, solved(gram))
+        remains += residual(gram, solve(gram))
         apart += distance(gram)
     return math.sqrt(remains / apart) if apart > 0 else 0.0
 
 
-def _estimated(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
+def _estimate_shares(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
     """Return the shares of all parents, and half the widths of intervals from the scatter between parts of the rows."""
     without = ([replace(one, grams=np.delete(one.grams, part, axis=0)) for one in matrices] for part in range(PARTS))
-    return _fitted(matrices, count), jackknife([_fitted(some, count) for some in without])
+    return _fit_shares(matrices, count), jackknife([_fit_shares(some, count) for some in without])

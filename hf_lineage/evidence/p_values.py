@@ -108,7 +108,7 @@ class Draws:
         values = next(pieces)
         self.observed, self._values, self._pieces = float(values[0]), values[1:], pieces
 
-    def known(self, count: int) -> Vector:
+    def compute_values(self, count: int) -> Vector:
         """Return all statistics under permutations that are computed, so many at least if there are as many."""
         while len(self._values) < count and (piece := next(self._pieces, None)) is not None:
             self._values = np.append(self._values, piece)
@@ -116,13 +116,13 @@ class Draws:
 
     def after(self, start: int) -> Iterator[Vector]:
         """Yield the statistics from this number on, in pieces."""
-        while len(piece := self.known(start + 1)[start:]):
+        while len(piece := self.compute_values(start + 1)[start:]):
             yield piece
             start += len(piece)
 
     def standardise(self, values: Statistics) -> Statistics:
         """Return statistics less the mean of the first permutations, over their deviation."""
-        return standardise(values, self.known(SCALE)[:SCALE])
+        return standardise(values, self.compute_values(SCALE)[:SCALE])
 
 
 def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: int) -> dict[str, float]:
@@ -146,8 +146,8 @@ def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: 
 def _largest(paths: Sequence[Draws]) -> Iterator[Vector]:
     """Yield the largest statistic of some paths under each of the later permutations; infinity where one is NaN."""
     start = SCALE
-    while (stop := min(len(path.known(start + 1)) for path in paths)) > start:
-        largest = np.max([path.standardise(path.known(stop)[start:stop]) for path in paths], axis=0)
+    while (stop := min(len(path.compute_values(start + 1)) for path in paths)) > start:
+        largest = np.max([path.standardise(path.compute_values(stop)[start:stop]) for path in paths], axis=0)
         yield np.where(np.isnan(largest), math.inf, largest)
         start = stop
 

@@ -37,7 +37,7 @@ FEWEST_COORDINATES = 8
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedElements:
     """The score on the test coordinates, as observed and under elements of one half of the group."""
 
     observed: float
@@ -47,12 +47,12 @@ class Tried:
     """The number drawn at first by the rule in `p_values`; None if a fixed number was drawn."""
 
     @classmethod
-    def draw(cls, draws: Draws, first: int) -> Tried:
+    def draw(cls, draws: Draws, first: int) -> TriedElements:
         """Return as many scores as the rule of `p_values` asks for."""
         return cls(draws.observed, sequence(draws.observed, draws.after(0), first), first)
 
     @property
-    def reached(self) -> int:
+    def reach_count(self) -> int:
         """The number of elements with at least the observed score."""
         return not_below(self.observed, self.scores)
 
@@ -60,16 +60,16 @@ class Tried:
     def p_value(self) -> float:
         """(1 + reached) / (n + 1), or that of `p_values`: exact whatever the distribution of the scores."""
         if self.first is None:
-            return (1 + self.reached) / (len(self.scores) + 1)
-        return p_value_of_draws(len(self.scores), self.reached, self.first)
+            return (1 + self.reach_count) / (len(self.scores) + 1)
+        return p_value_of_draws(len(self.scores), self.reach_count, self.first)
 
 
 @dataclass(frozen=True)
 class PermutationNull:
     """The score on the test coordinates beside those that independent models reach."""
 
-    permuted: Tried
-    flipped: Tried
+    permuted: TriedElements
+    flipped: TriedElements
     seed: int
     coordinates: int
     """m, the number of residual coordinates that were permuted and flipped."""
@@ -125,9 +125,9 @@ class PermutationNull:
         return max(self.permuted.p_value, self.flipped.p_value)
 
     @property
-    def unreached(self) -> bool:
+    def is_unreached(self) -> bool:
         """Whether no permutation and no flip reached the observed score: p is the least that is possible."""
-        return not (self.permuted.reached or self.flipped.reached)
+        return not (self.permuted.reach_count or self.flipped.reach_count)
 
     @property
     def z(self) -> float:
@@ -178,7 +178,7 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
     enough for BLAS to stay on the calling thread. Each is summed in the same order whatever else is in the batch:
     a permutation that changes nothing gives the observed score to the last bit.
     """
-    size, both = own.shape[1], (own, _normalised(fixed))
+    size, both = own.shape[1], (own, _normalise(fixed))
     # Zeros fill rows up to whole 16 bytes, four numbers, which NumPy gathers several times faster.
     ours, theirs = (np.pad(one, ((0, -len(one) % 4), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
     by_place, rows = ours.T.copy(), theirs.T.copy()
@@ -187,13 +187,13 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
     def cosines(orders: NDArray[np.int64]) -> Array:
         places = (orders[:, :, None] * size + orders[:, None, :]).reshape(len(orders), -1)
         scratch = np.empty(len(orders) * step * len(theirs), np.float32)
-        found = np.zeros((len(orders), *([] if by_number else [len(ours)]), len(theirs)), np.float32)
+        result = np.zeros((len(orders), *([] if by_number else [len(ours)]), len(theirs)), np.float32)
         for start in range(0, size**2, step):
             some, part = places[:, start : start + step], slice(start, start + step)
             out = scratch[: some.size * len(theirs)].reshape(*some.shape, -1)
             blocks = rows.take(some, axis=0, out=out, mode="clip")  # unlike other modes this one writes in place
-            found += np.einsum("nkl,kl->nl", blocks, by_place[part]) if by_number else ours[:, part] @ blocks
-        return found[:, : len(own)] if by_number else found[:, : len(own), : len(fixed)]
+            result += np.einsum("nkl,kl->nl", blocks, by_place[part]) if by_number else ours[:, part] @ blocks
+        return result[:, : len(own)] if by_number else result[:, : len(own), : len(fixed)]
 
     return cosines
 
@@ -238,7 +238,7 @@ From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Iterator[Vector]:
     """Yield the observed score, and then, in pieces, that under each element of one half in the order of drawing."""
-    cosines, tile = HALVES[half](_normalised(a.corner), b.corner, a.by_number), TILES[half]
+    cosines, tile = HALVES[half](_normalise(a.corner), b.corner, a.by_number), TILES[half]
     gates, alike = gate(a, b), a.alike(b)
 
     def of_tile(drawn: NDArray[np.int64]) -> Vector:
@@ -258,7 +258,7 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
                 yield np.concatenate([*pool.map(of_tile, tiles)])
 
 
-def _normalised(blocks: Array) -> Array:
+def _normalise(blocks: Array) -> Array:
     """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0."""
     centred = blocks - blocks.mean(axis=1, keepdims=True)
     centred -= centred.mean(axis=2, keepdims=True)
@@ -266,9 +266,9 @@ def _normalised(blocks: Array) -> Array:
     share = np.einsum("lii->l", centred) / max(size - 1, 1)
     centred -= share[:, None, None] * (np.eye(size, dtype=np.float32) - np.float32(1 / size))
     squares, left = (np.einsum("lij,lij->l", one, one) for one in (blocks, centred))
-    kept = np.where((left > EPSILON * squares)[:, None, None], centred, np.float32(0))  # else it is rounding
-    norms = np.linalg.norm(kept, axis=(1, 2), keepdims=True)
-    return np.asarray(np.divide(kept, norms, out=np.zeros_like(kept), where=norms > 0))
+    safe = np.where((left > EPSILON * squares)[:, None, None], centred, np.float32(0))  # else it is rounding
+    norms = np.linalg.norm(safe, axis=(1, 2), keepdims=True)
+    return np.asarray(np.divide(safe, norms, out=np.zeros_like(safe), where=norms > 0))
 
 
 def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -297,7 +297,7 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
     The gate stays as it is: trace and norm do not change under a permutation or a flip.
     """
     drawn = (np.concatenate([*scores(half, a, b, permutations, seed)]) for half in HALVES)
-    permuted, flipped = (Tried(float(values[0]), values[1:]) for values in drawn)
+    permuted, flipped = (TriedElements(float(values[0]), values[1:]) for values in drawn)
     return PermutationNull(permuted, flipped, seed, a.corner.shape[1])
 
 
@@ -310,11 +310,11 @@ def sequential_nulls(
     All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
     it would have alone, and `by_maximum` in addition.
     """
-    several, tried, corrected = len(pairs) > 1, list[dict[str, Tried]](), list[dict[str, float]]()
+    several, tried, corrected = len(pairs) > 1, list[dict[str, TriedElements]](), list[dict[str, float]]()
     for half in HALVES:
         count = (at_most or most(first)) + several * SCALE
         draws = {path: Draws(scores(half, a, b, count, seed)) for path, (a, b) in pairs.items()}
-        tried.append({path: Tried.draw(drawn, first) for path, drawn in draws.items()})
+        tried.append({path: TriedElements.draw(drawn, first) for path, drawn in draws.items()})
         alone = {path: one.p_value for path, one in tried[-1].items()}
         corrected.append(step_down(draws, alone, first) if several else alone)
     return {

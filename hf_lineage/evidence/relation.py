@@ -41,7 +41,7 @@ class Means(Enum):
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AlignedRows:
     """Rows of a base's matrix, each beside the candidate's row that came of it."""
 
     base: Matrix
@@ -68,38 +68,38 @@ class Derivation:
     """Whether gains of norms were moved into the matrices that read their outputs."""
 
     @property
-    def changed(self) -> tuple[Change, ...]:
+    def changed_matrices(self) -> tuple[Change, ...]:
         """The changes of the matrices that are not those of the base."""
         return tuple(change for change in self.changes if not change.equal or change.zeros)
 
     @property
     def bits(self) -> int:
         """Bits of the quantization that most of the changed matrices show; 0 if there is none."""
-        bits = [change.bits for change in self.changed]
+        bits = [change.bits for change in self.changed_matrices]
         return max(bits) if 2 * sum(map(bool, bits)) > len(bits) else 0
 
     @property
     def zeros(self) -> float:
         """The share of weights that were set to zero; 0 if most matrices have none."""
-        shares = [change.zeros for change in self.changed]
+        shares = [change.zeros for change in self.changed_matrices]
         return float(np.mean(shares)) if 2 * sum(map(bool, shares)) > len(shares) else 0.0
 
     @property
     def rank(self) -> int | None:
         """The rank of the change beside rounding; None if it is not low in every matrix, or there is none."""
-        ranks = [change.rank for change in self.changed]
+        ranks = [change.rank for change in self.changed_matrices]
         known = [rank for rank in ranks if rank is not None]
         return max(known) if known and len(known) == len(ranks) and max(known) > 0 else None
 
     @property
     def certain(self) -> bool:
         """Whether the rank is known, and not only a bound from below."""
-        return all(change.certain for change in self.changed if change.rank == self.rank)
+        return all(change.certain for change in self.changed_matrices if change.rank == self.rank)
 
     @property
     def size(self) -> float:
         """The size of the change relative to the weights, in the median of the changed matrices."""
-        return float(np.median([change.size for change in self.changed])) if self.changed else 0.0
+        return float(np.median([change.size for change in self.changed_matrices])) if self.changed_matrices else 0.0
 
     @property
     def means(self) -> tuple[Means, ...]:
@@ -126,7 +126,7 @@ class Derivation:
         clear = [one for one in before if one[0] is not Means.UNCLEAR]
         if quantized:
             stored = f"(stored with {self.stored_bits:.2g} bits a weight)"
-            names = {f" ({change.grid})" for change in self.changed if change.grid}
+            names = {f" ({change.grid})" for change in self.changed_matrices if change.grid}
             form = stored if self.stored_bits else f"to {self.bits} bits{''.join(names) if len(names) == 1 else ''}"
             yield from clear
             yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
@@ -138,34 +138,34 @@ class Derivation:
         if meanings & {Means.DENSE, Means.SPARSE}:
             if frozen and not quantized:
                 yield Means.FROZEN, f"the {' and '.join(frozen)} are the base's, unchanged"
-        elif self.changed and others and Means.UNCLEAR not in meanings:
+        elif self.changed_matrices and others and Means.UNCLEAR not in meanings:
             yield Means.OTHERS, f"the {' and '.join(others)} changed as well"
 
     def _remainder(self) -> Iterator[tuple[Means, str]]:
         """Yield the changes beside quantization and pruning."""
         explained = bool(self.bits or self.stored_bits or self.zeros)
         others = self._kinds(False)
-        clear = (self.bits or not self.stored_bits) and all(change.certain for change in self.changed)
+        clear = (self.bits or not self.stored_bits) and all(change.certain for change in self.changed_matrices)
         if self.sparse and not explained and self.rank is None:
             yield (
                 Means.SPARSE,
                 f"{self.sparse:.0%} of the numbers are the base's, unchanged, the others are not, as DARE, a sparse "
                 "update or short training leaves them",
             )
-        elif not self.changed:
+        elif not self.changed_matrices:
             words = f"all but the {' and '.join(others)} are the base's, unchanged" if others else "weights unchanged"
             yield from () if explained else ((Means.FROZEN if others else Means.UNCHANGED, words),)
         elif self.rank is not None:
             exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
             least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
-        elif all(change.rank is None and not change.equal for change in self.changed) and clear:
+        elif all(change.rank is None and not change.equal for change in self.changed_matrices) and clear:
             about = "about " if self.bits else ""
             yield (
                 Means.DENSE,
                 f"{self._some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
             )
-        elif not explained or not all(change.equal or change.rank == 0 for change in self.changed):
+        elif not explained or not all(change.equal or change.rank == 0 for change in self.changed_matrices):
             yield Means.UNCLEAR, f"{self._some} changed in a way that is unclear"
 
     @property
@@ -178,21 +178,21 @@ class Derivation:
         """Return the kinds of tensors that are all the base's, or else those that are not and nothing else names."""
         moved = {MLPS} if self.reordered or self.rescaled else set()
         moved |= {NORMS, MLPS, ATTENTION} if self.folded else set()
-        moved |= {MLPS, ATTENTION} if self.changed and not equal else set()
+        moved |= {MLPS, ATTENTION} if self.changed_matrices and not equal else set()
         differing = {one.kind for one in self.equal_shares if one.equal < 1}
         kinds = dict.fromkeys(one.kind for one in self.equal_shares)
         return [kind for kind in kinds if (kind in differing) is not equal and kind not in moved]
 
     @property
     def _some(self) -> str:
-        return f"{len(self.changed)} of {len(self.changes)} matrices"
+        return f"{len(self.changed_matrices)} of {len(self.changes)} matrices"
 
 
 def _equal(shares: Sequence[EqualShare]) -> float:
     return sum(one.numbers * one.equal for one in shares) / max(1, sum(one.numbers for one in shares))
 
 
-def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> Aligned | None:
+def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> AlignedRows | None:
     """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if there are none.
 
     `places` are the rows of the base in the same places as those of the candidate.
@@ -200,23 +200,23 @@ def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice
     here = base[places]
     units, base_units = _units(candidate), _units(base)
     if float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE:
-        return _rescaled(here, candidate, reordered=False)
+        return _rescale(here, candidate, reordered=False)
     cosines = units @ base_units.T
     best = cosines.argmax(axis=1)
     if float(np.median(cosines.max(axis=1))) < MATCHED or len(np.unique(best)) < len(best) / 2:
         return None
-    return _rescaled(base[best], candidate, reordered=True)
+    return _rescale(base[best], candidate, reordered=True)
 
 
-def _rescaled(base: Matrix, candidate: Matrix, reordered: bool) -> Aligned:
+def _rescale(base: Matrix, candidate: Matrix, reordered: bool) -> AlignedRows:
     """Return the rows of a base, as long as those of the candidate where these are multiples of them."""
     squares = (base.astype(np.float64) ** 2).sum(axis=1)
     factors = np.divide((base * candidate).sum(axis=1), squares, out=np.ones(len(base)), where=squares > 0)
     multiples = (base * factors[:, None]).astype(np.float32)
     beside = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
     if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(beside))):
-        return Aligned(base, reordered)
-    return Aligned(multiples, reordered, rescaled=True)
+        return AlignedRows(base, reordered)
+    return AlignedRows(multiples, reordered, rescaled=True)
 
 
 def _units(rows: Matrix) -> Matrix:

@@ -21,8 +21,8 @@ from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.comparison import assign, in_order
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import CHANCE, as_related, name_layers
-from hf_lineage.evidence.inherited import HALF, Inherited, inherited_share
-from hf_lineage.evidence.unit_order import MOST_UNITS, Matched, UnitOrder, by_expert, copies, order_test
+from hf_lineage.evidence.inherited import HALF, InheritedShare, inherited_share
+from hf_lineage.evidence.unit_order import MOST_UNITS, MatchedUnits, UnitOrder, by_expert, copies, order_test
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.unit_rows import Layers, UnitRows, likeness
 
@@ -43,7 +43,7 @@ CANCELLED = 0.5
 
 
 @dataclass(frozen=True)
-class Frame:
+class Coordinates:
     """The coordinates in which two models are seen unit by unit."""
 
     name: str
@@ -58,20 +58,20 @@ class Frame:
 class UnitComparison:
     """Two models compared unit by unit."""
 
-    frame: Frame
+    coordinates: Coordinates
     layers: tuple[tuple[int, ...], tuple[int, ...]]
     """The numbers of the layers that were read, of the base and of the candidate."""
     depth: int
     """Number of the candidate's layers that have hidden units."""
     partners: tuple[int, ...]
     """For each of the candidate's layers the number of the base's layer that it was compared with."""
-    inherited: Inherited
+    inherited: InheritedShare
     """The share of hidden units that are inherited."""
     order: UnitOrder | None
     """None where there is nothing to permute."""
     tests: int = 1
     """Number of tests of the same claim for which p is corrected (Bonferroni)."""
-    kept: float = 1.0
+    kept_share: float = 1.0
     """The least share of the units of a layer that was looked at; less than 1 only where it has very many experts."""
     remains: float = 1.0
     """Size of what the candidate's units write together, as a share of its size if they had nothing in common.
@@ -79,7 +79,7 @@ class UnitComparison:
     Near one for models that were trained; near zero where most units stand beside others that undo them."""
     searched: bool | None = True
     """Whether all coordinates were tried: False where a fit was left out, None where one was not possible."""
-    heads: Inherited | None = None
+    heads: InheritedShare | None = None
     """The same of heads; None where too few units are inherited to ask, and where no heads are compared."""
 
     @property
@@ -91,7 +91,7 @@ class UnitComparison:
     def at_chance(self) -> bool:
         """Whether nothing points to a relation: no more units than independent models have in common, in any order."""
         ordered = self.order is not None and self.order.p_value <= IN_ORDER
-        return self.inherited.share <= LITTLE * self.kept and not ordered and self.remains >= CANCELLED
+        return self.inherited.share <= LITTLE * self.kept_share and not ordered and self.remains >= CANCELLED
 
     @property
     def least(self) -> float:
@@ -101,7 +101,7 @@ class UnitComparison:
         """
         return min(self._least(each) for each in (self.inherited, self.heads) if each is not None)
 
-    def _least(self, inherited: Inherited) -> float:
+    def _least(self, inherited: InheritedShare) -> float:
         read = len(inherited.by_layer)
         depth = read + self.depth - len(self.layers[1])
         if read == depth:
@@ -125,7 +125,7 @@ class Test:
     """Units of a layer that are permuted at most."""
 
 
-def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, test: Test) -> UnitComparison:
+def compare_units(base: Layers, candidate: Layers, depth: int, frame: Coordinates, test: Test) -> UnitComparison:
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
@@ -137,7 +137,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     rows, columns = assign(alike)
     partners, groups = in_order(alike).tolist(), copies(others)
     weights = np.full(len(others), 1 / max(len(others), 1))
-    experts: list[Matched] = []
+    experts: list[MatchedUnits] = []
     for column, row in sorted(zip(columns.tolist(), rows.tolist(), strict=True)):
         weight = float(weights[column])
         experts += by_expert(bases[row], others[column], groups[column], weight, test.seed, test.permuted)
@@ -149,7 +149,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
         inherited_share(bases, others, partners, weights, test.seed),
         order_test(experts, test.first, test.seed),
         test.tests,
-        min(layer.kept for layer in (*bases, *others)),
+        min(layer.kept_share for layer in (*bases, *others)),
         _remains(others),
     )
 
@@ -193,20 +193,20 @@ def judge_units(framed: UnitComparison, criteria: Criteria) -> Verdict:
     """Return the verdict on what two models show unit by unit."""
     significant = framed.p_value is not None and framed.p_value <= criteria.alpha
     code, reason = _exact(framed, criteria) if significant else _by_share(framed, criteria)
-    return replace(as_related(code, reason, criteria), framed=framed)
+    return replace(as_related(code, reason, criteria), unit_comparison=framed)
 
 
 def _by_share(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     """Return the verdict where the order of the units is not significant, by how many of them are inherited."""
     share = framed.inherited.share
-    if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
+    if framed.coordinates.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
         return Code.CALIBRATED, (
             f"{share:.0%} of what its units write is inherited, but in another order than in the base: {UNDONE}, and "
             f"units were moved; none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}"
         )
-    if share > CALIBRATED * framed.kept:
+    if share > CALIBRATED * framed.kept_share:
         few = _few_heads(framed, criteria)
-        part = "" if framed.kept == 1 else f" ({framed.kept:.0%} of the units were compared)"
+        part = "" if framed.kept_share == 1 else f" ({framed.kept_share:.0%} of the units were compared)"
         return Code.INCONCLUSIVE, (
             f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
             f"independent models have in common, but {few or 'too little to call it related'}"
@@ -222,7 +222,7 @@ def _by_share(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
 def _exact(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
-    undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
+    undone = f"{UNDONE}: " if framed.coordinates.name != RESIDUAL else ""
     ordered = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
     if framed.least > criteria.min_share:
         return Code.INHERITED, ordered
@@ -244,4 +244,4 @@ def _few_heads(framed: UnitComparison, criteria: Criteria) -> str:
 
 def through(framed: UnitComparison) -> str:
     """Return how the units were compared, as a phrase."""
-    return THROUGH[framed.frame.name].format(framed.frame)
+    return THROUGH[framed.coordinates.name].format(framed.coordinates)

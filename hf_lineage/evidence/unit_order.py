@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence.p_values import Draws, step_down
-from hf_lineage.evidence.permutation import Tried
+from hf_lineage.evidence.permutation import TriedElements
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.unit_rows import UnitRows, cosines
 
@@ -91,7 +91,7 @@ BATCH = 64
 
 
 @dataclass(frozen=True)
-class Matched:
+class MatchedUnits:
     """The units of one layer of the candidate, matched with those of its partner to test their order."""
 
     group: int
@@ -112,7 +112,7 @@ class Matched:
     """(2, q): how much the units read and write, over their mean."""
 
 
-def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:
+def match_order(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> MatchedUnits:
     """Return what two layers say about the order of their units, given those that are permuted."""
     chosen = candidate.select(units)
     product = cosines(chosen, base)
@@ -122,7 +122,7 @@ def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, wei
     alike = product[:, units] * np.outer(*(root.astype(np.float32)[units] for root in roots)) if same else None
     means = candidate.sizes.mean(axis=1, keepdims=True)
     sizes = candidate.sizes[:, units] / np.where(means > 0, means, 1.0)
-    return Matched(group, weight, units, alike, places, partners, strength, sizes)
+    return MatchedUnits(group, weight, units, alike, places, partners, strength, sizes)
 
 
 def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:
@@ -168,11 +168,11 @@ class UnitOrder:
     """Statistic -> deviations by which it lies above what permutations give; a picture, not a test."""
     p_value: float
     """p-value of the largest statistic, not corrected for other tests of the same claim."""
-    drawn: int
+    draws: int
     """Number of permutations that were drawn."""
 
 
-def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | None:
+def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrder | None:
     """Return the test of the order of the units in some layers; None where there is nothing to permute."""
     names = [PLACES] if any(layer.alike is not None for layer in layers) else []
     names += [RANKS] if any(len(layer.places) >= FEWEST_MATCHES for layer in layers) else []
@@ -180,19 +180,19 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
         return None
     shared = itertools.tee(_replicates(layers, seed), len(names))
     draws = {name: Draws(map(operator.itemgetter(name), pieces)) for name, pieces in zip(names, shared, strict=True)}
-    alone = {name: Tried.draw(drawn, first).p_value for name, drawn in draws.items()}
+    alone = {name: TriedElements.draw(drawn, first).p_value for name, drawn in draws.items()}
     p_values = step_down(draws, alone, first) if len(draws) > 1 else alone
     return UnitOrder(
         {name: drawn.observed for name, drawn in draws.items()},
         {name: float(drawn.standardise(drawn.observed)) for name, drawn in draws.items()},
         min(p_values.values()),
-        max(len(drawn.known(0)) for drawn in draws.values()),
+        max(len(drawn.compute_values(0)) for drawn in draws.values()),
     )
 
 
-def _replicates(layers: Sequence[Matched], seed: int) -> Iterator[Mapping[str, Vector]]:
+def _replicates(layers: Sequence[MatchedUnits], seed: int) -> Iterator[Mapping[str, Vector]]:
     """Yield both statistics as observed, and then under permutations, some at a time and without end."""
-    alike: dict[tuple[int, int], list[Matched]] = {}
+    alike: dict[tuple[int, int], list[MatchedUnits]] = {}
     for one in layers:
         alike.setdefault((one.group, len(one.units)), []).append(one)
     strata = {key: strata_of(np.sum([one.sizes for one in some], axis=0)) for key, some in alike.items()}
@@ -212,7 +212,7 @@ def _replicates(layers: Sequence[Matched], seed: int) -> Iterator[Mapping[str, V
         orders = {key: orders_within(strata[key], BATCH, stream) for key, stream in streams.items()}
 
 
-def _within(layer: Matched, sets: Sequence[Numbers]) -> tuple[Vector, Vector]:
+def _within(layer: MatchedUnits, sets: Sequence[Numbers]) -> tuple[Vector, Vector]:
     """Return the ranks (q,) of units and of their matches among those of a stratum, the latter times their weights.
 
     Ranks among all would say nothing of sorted units, and there a few wrong matches would drown what right ones say.
@@ -246,7 +246,7 @@ MATCHED, FEWEST = 4096, 64
 
 def by_expert(
     base: UnitRows, candidate: UnitRows, group: int, weight: float, seed: int, most: int = MOST_UNITS
-) -> Iterator[Matched]:
+) -> Iterator[MatchedUnits]:
     """Yield what the experts of a layer and those of the base that they are most alike say about the order of units.
 
     A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
@@ -262,7 +262,7 @@ def by_expert(
             if len(units) > most:
                 words = random_stream(f"permuted units {seed} {group}").random_raw(len(units))
                 units = np.sort(np.argsort(words, kind="stable")[:most])
-            yield matched(base.select(_nearest(base, expert)), expert, units, group, weight * share)
+            yield match_order(base.select(_nearest(base, expert)), expert, units, group, weight * share)
 
 
 def _nearest(base: UnitRows, expert: UnitRows) -> slice:

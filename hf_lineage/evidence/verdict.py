@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import Comparison
-from hf_lineage.evidence.executed import Executed
-from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.executed import RunOutcome
+from hf_lineage.evidence.inherited import InheritedShare
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.permutation import Null, PermutationNull
-from hf_lineage.signature.values import Sampled
+from hf_lineage.signature.values import SampleSize
 
 if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
@@ -54,15 +54,15 @@ class Evidence:
     """The number of interim analyses, the last one, of all layers, included; p is corrected for it (Bonferroni)."""
     further: int = 0
     """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
-    inherited: Inherited | None = None
+    inherited: InheritedShare | None = None
     """Inheritance of the candidate's units; None where weights are not finite, or a signature holds no units."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
-    sampled: Sampled | None = None
+    sampled: SampleSize | None = None
     """Share of each of these layers that was read; None where that is the whole layer."""
 
     def __repr__(self) -> str:
-        return f"<Evidence: score {self.comparison.score:.3f}, p {self.p_value:.3g}, {self.read} layers>"
+        return f"<Evidence: score {self.comparison.score:.3f}, p {self.p_value:.3g}, {self.layers_read} layers>"
 
     @property
     def decided_by(self) -> Null | None:
@@ -97,7 +97,7 @@ class Evidence:
         return {candidate[row]: base[self.inherited.partners[row]] for row in rows if self.inherited}
 
     @property
-    def read(self) -> int:
+    def layers_read(self) -> int:
         """Number of layers of the candidate that were read."""
         return len(self.layers[1])
 
@@ -187,13 +187,13 @@ class Verdict:
     """The verdict of each path by itself."""
     trace: gradient_alignment.Trace | None = None
     """Measurements of an adapter that was not merged; `evidence` and `by_path` are empty then."""
-    framed: unit_comparison.UnitComparison | None = None
+    unit_comparison: unit_comparison.UnitComparison | None = None
     """Comparison unit by unit, where the paths do not decide; None if it was not made."""
     equal: EqualNumbers | None = None
     """Numbers that are the base's, bit for bit; None where they were not compared, or show nothing."""
     accepted: bool = False
     """Whether the user accepts this code although it does not verify the claim."""
-    executed: Executed | None = None
+    executed: RunOutcome | None = None
     """Observations of the running model; None where nobody asked for it."""
     strict: Strict | None = None
     """Comparison of every number with the base's; None where nobody asked for it."""
@@ -224,7 +224,7 @@ class Verdict:
     @property
     def by_units(self) -> bool:
         """Whether the verdict rests on the hidden units alone, and not on the products of the paths."""
-        return self.framed is not None and not (self.evidence and self.code is Code.UNRELATED)
+        return self.unit_comparison is not None and not (self.evidence and self.code is Code.UNRELATED)
 
     @property
     def decisive(self) -> str | None:

@@ -67,10 +67,10 @@ def is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - see above
 
 
-def typed(path: str | os.PathLike[str]) -> str:
+def spell_path(path: str | os.PathLike[str]) -> str:
     """Return a path as it is typed, so that it can be no name on the Hub.
 
-    >>> typed("base"), typed("../base"), typed("/home/me/base")
+    >>> spell_path("base"), spell_path("../base"), spell_path("/home/me/base")
     ('./base', '../base', '/home/me/base')
     """
     text = os.fspath(path)

@@ -53,7 +53,7 @@ class HeaderLengthError(ValueError):
         self.start, self.length, self.size = start, length, size
 
 
-class Changed(OSError):  # noqa: N818 - names the event
+class FileChangedError(OSError):
     """A file has changed since its header was read."""
 
     def __init__(self) -> None:
@@ -75,13 +75,13 @@ def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[A
             raise HeaderLengthError(start, length, stamp.size)
         content = start + stream.read(length)
         if len(content) != 8 + length:
-            raise Changed
-    with _copied(content, stamp.size, file) as copy, safetensors.safe_open(copy, framework="numpy") as opened:
+            raise FileChangedError
+    with _copy_header(content, stamp.size, file) as copy, safetensors.safe_open(copy, framework="numpy") as opened:
         yield opened, 8 + length, stamp
 
 
 @contextlib.contextmanager
-def _copied(header: bytes, size: int, file: Path) -> Iterator[Path]:
+def _copy_header(header: bytes, size: int, file: Path) -> Iterator[Path]:
     """Yield the path of a copy of the header, of the file's full size, which takes no space and nobody else can change.
 
     On a system without such files it is the path of the file itself, which is mapped while its header is parsed.
@@ -118,7 +118,7 @@ def _open_once(file: Path, stamp: Stamp | None) -> _OpenFile:
     if stamp is None:
         return _OpenFile(file)
     if Stamp.take(file) != stamp:
-        raise Changed
+        raise FileChangedError
     with _LOCK:
         opened = _OPEN.get(stamp)
         if opened is None:
@@ -126,7 +126,7 @@ def _open_once(file: Path, stamp: Stamp | None) -> _OpenFile:
                 _OPEN.clear()
             opened = _OpenFile(file)
             if Stamp.take(opened.descriptor) != stamp:
-                raise Changed
+                raise FileChangedError
             _OPEN[stamp] = opened
     return opened
 
@@ -148,10 +148,10 @@ def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None
     while buffer:
         count = _read_at(opened, start, buffer)
         if not count:
-            raise Changed
+            raise FileChangedError
         start, buffer = start + count, buffer[count:]
     if expected is not None and Stamp.take(opened.descriptor) != expected:
-        raise Changed
+        raise FileChangedError
 
 
 def _read_at(opened: _OpenFile, start: int, buffer: memoryview) -> int:

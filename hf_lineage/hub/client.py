@@ -78,7 +78,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 """The name of the content of a large file."""
 
 
-class Unfinished(OSError):  # noqa: N818 - not an error before it has happened often enough
+class UnfinishedError(OSError):
     """An answer that was postponed or broke off, so that the request may be repeated."""
 
     def __init__(self, why: str, pause: float | None = None) -> None:
@@ -170,7 +170,7 @@ def current_name(name: str, commit: str) -> str:
     return ask(name, lambda: text(HfApi().model_info(name, revision=commit).id))
 
 
-def renamed(name: str, commit: str) -> str | None:
+def find_new_name(name: str, commit: str) -> str | None:
     """Return the current name of a repository if it is another one; None as well if the Hub does not say."""
     with contextlib.suppress(RepositoryError, NetworkError):
         current = current_name(name, commit)
@@ -202,9 +202,9 @@ def ask(
     Raise RepositoryError if the Hub refuses this repository, NetworkError if it fails, cannot be reached, or gives an
     answer of another form than the Hub's.
     """
-    from hf_lineage.hub.errors import translated
+    from hf_lineage.hub.errors import translate_errors
 
-    with translated(name, request), translated_messages():
+    with translate_errors(name, request), translated_messages():
         for wait in () if request == "writing" else WAITS:
             try:
                 return question()
@@ -246,7 +246,7 @@ def _pause(error: Exception, usual: float) -> float | None:
     from hf_lineage.hub import errors
 
     cause = errors.cause(error)
-    if isinstance(cause, Unfinished):
+    if isinstance(cause, UnfinishedError):
         return usual if cause.pause is None else cause.pause
     if isinstance(cause, httpx.TimeoutException | httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError):
         return usual

@@ -42,11 +42,11 @@ def tree(name: str, commit: str, folder: str | None = None, kind: str | None = N
     """
     from huggingface_hub import HfApi, RepoFile
 
-    def listed() -> dict[str, Entry]:
+    def list_entries() -> dict[str, Entry]:
         entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True, repo_type=kind)
         return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
 
-    return client.ask(name, listed)
+    return client.ask(name, list_entries)
 
 
 def _entry(file: Any) -> tuple[str, Entry]:
@@ -60,7 +60,7 @@ def head(name: str, branch: str = "main", kind: str | None = None) -> str:
     return client.ask(name, lambda: client.text(HfApi().repo_info(name, revision=branch, repo_type=kind).sha))
 
 
-def fetched(name: str, commit: str, file: str, kind: str | None = None, largest: int | None = None) -> Path:
+def fetch_file(name: str, commit: str, file: str, kind: str | None = None, largest: int | None = None) -> Path:
     """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet.
 
     Raise RepositoryError for one of more than `largest` bytes, before it is downloaded.
@@ -86,7 +86,7 @@ MOST_LISTED = 50_000
 """Models of one author: fifty pages of the Hub."""
 
 
-def published(author: str) -> list[str]:
+def list_models(author: str) -> list[str]:
     """Return the models of an author, each as org/name@commit, the latest change first.
 
     What is listed and cannot be a model is left out. Raise RepositoryError if the author has no models or too many, and
@@ -100,8 +100,8 @@ def published(author: str) -> list[str]:
     for seen, info in enumerate(_latest(author), 1):
         if seen > MOST_LISTED:
             raise RepositoryError(f"{author} has more than {MOST_LISTED} models; name those to read")
-        named = isinstance(info.id, str) and info.id.isascii() and "/" in info.id and hub_name(info.id) == info.id
-        if named and isinstance(info.sha, str) and client.COMMIT.fullmatch(info.sha):
+        is_name = isinstance(info.id, str) and info.id.isascii() and "/" in info.id and hub_name(info.id) == info.id
+        if is_name and isinstance(info.sha, str) and client.COMMIT.fullmatch(info.sha):
             models.append(f"{info.id}@{info.sha}")
     if not seen:
         raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")

@@ -32,7 +32,7 @@ OFFLINE: dict[Request, str] = {
 
 
 @contextlib.contextmanager
-def translated(name: str, request: Request) -> Iterator[None]:
+def translate_errors(name: str, request: Request) -> Iterator[None]:
     """Raise, in place of an error of the client in a request about a repository, the error that stands for it."""
     try:
         yield
@@ -43,8 +43,8 @@ def translated(name: str, request: Request) -> Iterator[None]:
         meant = cause(error)
         if isinstance(meant, errors.OfflineModeIsEnabled):
             raise RepositoryError(f"{name}{OFFLINE[request]}") from None
-        if (found := of_request(name, meant)) is not None:
-            raise found from None
+        if (own_error := of_request(name, meant)) is not None:
+            raise own_error from None
         raise
 
 
@@ -89,8 +89,8 @@ def _of_writing(name: str, error: Exception) -> LineageError | None:
     if isinstance(error, ValueError) and isinstance(error.__cause__, errors.BadRequestError):
         details = " ".join(str(error).split())
         return RepositoryError(f"{name}: the Hub refuses README.md: {details}; correct it and run again")
-    if (found := _of_either(name, error)) is not None:
-        return found
+    if (meaning := _of_either(name, error)) is not None:
+        return meaning
     match error:
         case RuntimeError():  # the client raises this for every upload that fails
             return NetworkError(f"{name}: the upload failed ({first_line(error.__cause__ or error)}); run again")

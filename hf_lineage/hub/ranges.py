@@ -102,7 +102,7 @@ class RangedFile:
                 self._write(chunk[: stop - position], position)
                 position = min(position + len(chunk), stop)
             if position < stop:
-                raise client.Unfinished(f"{self.file} ended at byte {position}")
+                raise client.UnfinishedError(f"{self.file} ended at byte {position}")
 
         if start < stop:
             client.ask(str(self.repo), rest, self._downloads.stopped)
@@ -127,7 +127,7 @@ class RangedFile:
                         raise CancelledError
                     yield chunk
         except httpx.TransportError as error:
-            raise client.Unfinished(f"{self.file}: {error or type(error).__name__}") from None
+            raise client.UnfinishedError(f"{self.file}: {error or type(error).__name__}") from None
 
     def _check(self, response: Any, address: str, start: int, stop: int) -> None:
         """Raise unless an answer is the range that was asked for, uncompressed, of the file that was opened."""
@@ -137,25 +137,25 @@ class RangedFile:
                 if self._metadata.location == address:  # else another thread has asked for the address again
                     metadata = self._locate()
                     if (metadata.etag, metadata.size) != (self._metadata.etag, self._metadata.size):
-                        raise self._changed()
+                        raise self._change_error()
                     self._metadata = metadata
-            raise client.Unfinished(f"{self.file}: {status}, although its address is new", 0)
+            raise client.UnfinishedError(f"{self.file}: {status}, although its address is new", 0)
         if status in client.TEMPORARY:
-            raise client.Unfinished(f"{self.file}: {status} {response.reason_phrase}", client.retry_after(headers))
+            raise client.UnfinishedError(f"{self.file}: {status} {response.reason_phrase}", client.retry_after(headers))
         if status == 200:
-            raise client.Unfinished(
+            raise client.UnfinishedError(
                 f"{self.file}: the server sent the whole file instead of a part; `hf download {self.repo.remote}` "
                 "downloads the whole model"
             )
         part = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         if status != 206 or part is None or headers.get("Content-Encoding", "identity") != "identity":
-            raise client.Unfinished(f"{self.file}: {status} instead of the part that was requested")
+            raise client.UnfinishedError(f"{self.file}: {status} instead of the part that was requested")
         with self._lock:
             self._tag = self._tag or headers.get("ETag")
         if int(part[3]) != self.size or headers.get("ETag") != self._tag:
-            raise self._changed()
+            raise self._change_error()
         if (int(part[1]), int(part[2])) != (start, stop - 1):
-            raise client.Unfinished(f"{self.file}: the server sent another part than the one requested")
+            raise client.UnfinishedError(f"{self.file}: the server sent another part than the one requested")
 
     def _locate(self) -> HfFileMetadata:
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
@@ -164,7 +164,7 @@ class RangedFile:
         name, file, commit = self.repo.remote or self.repo.name, self.repo.within(self.file), self.repo.commit or "main"
         metadata = client.ask(name, lambda: get_hf_file_metadata(hf_hub_url(name, file, revision=commit)))
         if metadata.commit_hash != self.repo.commit:
-            raise self._changed()
+            raise self._change_error()
         if not metadata.size:
             raise NetworkError(f"{self}: the Hub does not give its size; try again later")
         return metadata
@@ -178,7 +178,7 @@ class RangedFile:
                 raise self._disk_error(error) from None
             rest, position = rest[written:], position + written
 
-    def _changed(self) -> CheckpointError:
+    def _change_error(self) -> CheckpointError:
         return CheckpointError(f"{self} changed after it was opened, because the branch moved; run again")
 
     def _disk_error(self, error: OSError) -> NetworkError:

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
-from hf_lineage.files.paths import inside, is_file, is_folder, open_regular, refuse_within, sha256, typed
+from hf_lineage.files.paths import inside, is_file, is_folder, open_regular, refuse_within, sha256, spell_path
 
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
@@ -28,8 +28,8 @@ HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0
 
 def hub_name(model: str) -> str | None:
     """Return `org/name` of a name that may be `org/name@revision`; None if it cannot be a name on the Hub."""
-    named = HUB_NAME.fullmatch(model)
-    return named and named["name"]
+    match = HUB_NAME.fullmatch(model)
+    return match and match["name"]
 
 
 def files_at(name: str | None, commit: str | None) -> str | None:
@@ -46,7 +46,7 @@ def files_at(name: str | None, commit: str | None) -> str | None:
     return f"{HUB}/{quote(plain)}/tree/{commit}"
 
 
-def spelled(local_hub: Path, name: str) -> str | None:
+def spell_name(local_hub: Path, name: str) -> str | None:
     """Return a name as the local hub spells it; None if there is no such folder, or more than one."""
     if is_folder(str(local_hub / name)):
         return name
@@ -89,7 +89,7 @@ class RepoRef:
     commit: str | None = None
     remote: str | None = None
     """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
-    renamed: str | None = None
+    new_name: str | None = None
     """Its current name on the Hub, where that is another one."""
     subfolder: str = ""
     """The folder of the repository that is meant; empty for the repository itself."""
@@ -109,18 +109,18 @@ class RepoRef:
     @property
     def identity(self) -> tuple[str, ...]:
         """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
-        place = (self.renamed or self.remote, self.commit or "") if self.remote else (str(self.folder.resolve()),)
+        place = (self.new_name or self.remote, self.commit or "") if self.remote else (str(self.folder.resolve()),)
         return *place, *filter(None, (self.subfolder, self.file, self.part))
 
     @property
-    def typed(self) -> str:
+    def typed_name(self) -> str:
         """The words that name it in a shell command: its name, with the local hub that has it, or its folder."""
         if self.remote is not None:
             return shlex.quote(self.name)
         place = self.folder / self.subfolder / self.part
         if str(place).casefold().endswith(f"{os.sep}{self.name}".casefold()):
             return shlex.join([self.name, "--local-hub", str(place.parents[self.name.count("/")])])
-        return shlex.quote(typed(place))
+        return shlex.quote(spell_path(place))
 
     def within(self, file: str) -> str:
         """Return the name of a file as seen from the repository itself, of which this may be a folder."""
@@ -130,7 +130,7 @@ class RepoRef:
         """Return the path that a file of the repository has, or would have."""
         return self.folder / self.within(file)
 
-    def located(self, file: str) -> Path:
+    def locate(self, file: str) -> Path:
         """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own."""
         path = self.path(file)
         # Links of a snapshot are followed wherever they lead: the client of the Hub made them.
@@ -150,10 +150,10 @@ class RepoRef:
         if os.path.lexists(path) and not is_file(path):
             what = "not a readable file but a folder, a pipe or a broken link"
             raise CheckpointError(f"{self}: {file} is {what}; put a file there")
-        return is_file(path) and self.located(file) is not None
+        return is_file(path) and self.locate(file) is not None
 
     @functools.cached_property
-    def published(self) -> frozenset[str]:
+    def published_files(self) -> frozenset[str]:
         """The names of the files on the Hub; none of a folder, or offline."""
         if self.remote is not None:
             from hf_lineage.hub.client import listing
@@ -176,12 +176,12 @@ class RepoRef:
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
         before = self.within("")
-        published = (name.removeprefix(before) for name in self.published if name.startswith(before))
+        published = (name.removeprefix(before) for name in self.published_files if name.startswith(before))
         return sorted(self._list(self.folder / self.subfolder)[0] | {name for name in published if "/" not in name})
 
     def folders(self) -> list[str]:
         """Return the names of the folders at the root of the repository, sorted."""
-        published = {name.partition("/")[0] for name in self.published if "/" in name}
+        published = {name.partition("/")[0] for name in self.published_files if "/" in name}
         return sorted(self._list(self.folder)[1] | published)
 
     def _list(self, folder: Path) -> tuple[frozenset[str], frozenset[str]]:
@@ -194,7 +194,7 @@ class RepoRef:
 
     def offers(self, file: str) -> bool:
         """Return whether the repository has this file, here or on the Hub."""
-        return self.has(file) or self.within(file) in self.published
+        return self.has(file) or self.within(file) in self.published_files
 
     def has_cached(self, content: str) -> bool:
         """Return whether the cache holds a complete file with this content, under this commit or another one."""
@@ -220,7 +220,7 @@ class RepoRef:
         if not self.has(file) and self.within(file) in self._digests:
             return self._digests[self.within(file)]
         self.fetch(file)
-        with self._opened(file) as stream:
+        with self._open(file) as stream:
             return sha256(stream)
 
     def read_text(self, file: str, largest: int = LARGEST_SMALL_FILE) -> str | None:
@@ -253,16 +253,16 @@ class RepoRef:
     def _read(self, file: str, size: int) -> bytes | None:
         if not self.has(file):
             return None
-        with self._opened(file) as stream:
+        with self._open(file) as stream:
             # Reading allocates the size that is asked for, even if the file is shorter.
             return stream.read(min(size, os.fstat(stream.fileno()).st_size + 1))
 
     @contextlib.contextmanager
-    def _opened(self, file: str) -> Iterator[BufferedReader]:
+    def _open(self, file: str) -> Iterator[BufferedReader]:
         try:
             with open_regular(self.path(file)) as stream:
                 # The link may have changed in the meantime, so the opened file itself is compared.
-                if not os.path.samestat(os.fstat(stream.fileno()), self.located(file).stat()):
+                if not os.path.samestat(os.fstat(stream.fileno()), self.locate(file).stat()):
                     raise CheckpointError(f"{self}: {file} changed while it was opened; run again")
                 yield stream
         except OSError as error:
@@ -307,7 +307,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
         if not is_folder(str(local_hub)):
             raise RepositoryError(f"{local_hub} is not a folder, so it cannot be a local hub; check --local-hub")
         refuse_within(local_hub)
-        here = name and spelled(local_hub, name)
+        here = name and spell_name(local_hub, name)
         if here and revision:
             raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
         if here and inside(local_hub / here, local_hub) is None:
@@ -326,4 +326,4 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     from hf_lineage.hub import client
 
     downloaded, commit = client.snapshot(name, revision, SMALL_FILES)
-    return RepoRef(model, downloaded, commit, remote=name, renamed=client.renamed(name, commit))
+    return RepoRef(model, downloaded, commit, remote=name, new_name=client.find_new_name(name, commit))

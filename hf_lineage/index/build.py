@@ -15,8 +15,8 @@ from pathlib import Path
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import LineageError, OptionError, format_error, printable
 from hf_lineage.files.atomic import remove_file
-from hf_lineage.files.paths import is_folder, typed
-from hf_lineage.hub.commits import published
+from hf_lineage.files.paths import is_folder, spell_path
+from hf_lineage.hub.commits import list_models
 from hf_lineage.index import store
 from hf_lineage.index.engines import Work, local
 from hf_lineage.index.relatives import Member
@@ -25,7 +25,7 @@ from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.config import parts_of_model
 from hf_lineage.source.contents import only
-from hf_lineage.source.locate import is_path, located
+from hf_lineage.source.locate import is_path, locate_model
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 
@@ -61,11 +61,11 @@ Engine = Callable[..., Iterator[Outcome]]
 
 
 def every(models: Sequence[str], authors: Sequence[str]) -> list[str]:
-    """Return these models, and then all that these authors have on the Hub; raise as `listing.published` does."""
-    return [*models, *(model for author in authors for model in published(author))]
+    """Return these models, and then all that these authors have on the Hub; raise as `listing.list_models` does."""
+    return [*models, *(model for author in authors for model in list_models(author))]
 
 
-def listed(text: str) -> list[str]:
+def parse_list(text: str) -> list[str]:
     """Return the models of a list, one a line, each once; empty lines and remarks (#) are left out."""
     if len(text) > LARGEST_LIST:
         raise OptionError(f"the list of models is longer than {LARGEST_LIST >> 20} MiB; split it")
@@ -95,7 +95,7 @@ def build(
             yield Outcome(model)
         else:
             todo.append(Job(model, options, commits))
-    for outcome in engine(read, todo, work, lambda job: Outcome(job.model, problem=f"{job.model}: {LOST}")):
+    for outcome in engine(read_model, todo, work, lambda job: Outcome(job.model, problem=f"{job.model}: {LOST}")):
         for record in outcome.records:
             catalogue.put(record)
         yield outcome
@@ -103,7 +103,7 @@ def build(
         catalogue.compact()
 
 
-def read(job: Job) -> Outcome:
+def read_model(job: Job) -> Outcome:
     """Return what an index keeps of a model, or why it cannot be read; this is what an engine runs."""
     try:
         records = [record for signature in _signatures(job) for record in store.records_of(signature)]
@@ -114,7 +114,7 @@ def read(job: Job) -> Outcome:
 
 def _signatures(job: Job) -> Iterator[Signature]:
     """Yield the signature of a model and those of its parts; nothing if it is known at this commit."""
-    source = located(job.model, job.options)
+    source = locate_model(job.model, job.options)
     if isinstance(source, Signature):
         yield source
     elif (source := only(source)).commit not in job.commits:
@@ -137,7 +137,7 @@ def remove(models: Sequence[str], catalogue: Catalogue) -> None:
     for model in models:
         meant = [entry for _, own in shards for entry in own if _is_meant(model, entry)]
         if not meant:
-            shows = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
+            shows = shlex.join(["hf-lineage", "index", "list", "--index", spell_path(catalogue.folder)])
             why = f"is not in the index, so nothing was removed; `{shows}` shows what is"
             raise OptionError(f"{printable(model, 200)} {why}")
         gone.update(meant)
@@ -165,7 +165,7 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter) -
     members, problems = dict[str, Member](), list[str]()
     for model in progress(models):
         try:
-            source = located(model, options)
+            source = locate_model(model, options)
             if isinstance(source, Signature):
                 member = Member(source.model, source)
             else:
@@ -180,11 +180,11 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter) -
     return list(members.values()), problems
 
 
-def indexed(catalogue: Catalogue, path: str) -> list[Member]:
+def read_members(catalogue: Catalogue, path: str) -> list[Member]:
     """Return the models of an index along one path; it holds signatures, and nothing that they declare.
 
     Those whose signatures cannot be read are passed over.
     """
     entries = {entry.model: entry for entry in sorted(catalogue.entries()) if entry.path == path}
-    read = ((name, catalogue.tested(entry)) for name, entry in entries.items())
+    read = ((name, catalogue.find_signature(entry)) for name, entry in entries.items())
     return [Member(name, signature) for name, signature in read if signature is not None]

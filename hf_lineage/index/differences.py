@@ -27,7 +27,7 @@ TWIN = 0.9
 """The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
 
 
-def scaled(sketch: Array) -> Array:
+def normalise(sketch: Array) -> Array:
     """Return a sketch (L, d, k) with every layer of norm 1; zero where a layer is zero."""
     result = np.zeros_like(sketch)
     for layer, out in zip(sketch, result, strict=True):
@@ -41,7 +41,7 @@ def _scale(layer: Array, out: Array) -> None:
         np.divide(layer, np.float32(size), out=out)
 
 
-def aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
+def align_sketches(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
     """Return the sketches of a relative's layers in the order of a model's, each of norm 1; zero where none is paired.
 
     `pairs` are rows of the relative and of the model, which has so many `layers`.
@@ -148,7 +148,7 @@ COINCIDES = 0.4
 on the same data reach .3; three that are equally far from an unknown ancestor have .5."""
 
 
-def joined(distances: Vector) -> Links:
+def join_neighbours(distances: Vector) -> Links:
     """Return the tree by neighbour joining of a matrix of distances (n, n); lengths below 0 are 0."""
     size = len(distances)
     links: Links = {node: {} for node in range(size)}
@@ -172,7 +172,7 @@ def joined(distances: Vector) -> Links:
     return links
 
 
-def simplified(links: Links, models: int, preferred: Sequence[int], barred: Sequence[bool]) -> Links:
+def simplify_tree(links: Links, models: int, preferred: Sequence[int], barred: Sequence[bool]) -> Links:
     """Return the tree without the inner nodes that nothing supports, and with those that are a model as that model.
 
     Several nodes may take the place of an inner one: first the model that most others come from by their own claims,
@@ -180,7 +180,7 @@ def simplified(links: Links, models: int, preferred: Sequence[int], barred: Sequ
     declared base that is not in the tree: such a model is not put in the place of it.
     """
     links = {node: dict(there) for node, there in links.items()}
-    while candidates := list(_unsupported(links, models, barred)):
+    while candidates := list(_find_unsupported(links, models, barred)):
         _, node, inner = min(
             candidates,
             key=lambda one: (-preferred[one[1]], -len(links[one[1]]), one[0]) if one[1] < models else (0, 0, one[0]),
@@ -193,7 +193,7 @@ def simplified(links: Links, models: int, preferred: Sequence[int], barred: Sequ
     return links
 
 
-def _unsupported(links: Links, models: int, barred: Sequence[bool]) -> Iterator[tuple[float, int, int]]:
+def _find_unsupported(links: Links, models: int, barred: Sequence[bool]) -> Iterator[tuple[float, int, int]]:
     """Yield inner nodes whose branches share no more than siblings do, as seen from the node in front."""
     for node, there in links.items():
         if node < models and barred[node]:

@@ -45,12 +45,12 @@ def limit(a_minute: float | None) -> None:
         if delay:
             time.sleep(delay)
 
-    def paced() -> Any:
+    def make_client() -> Any:
         client = default_client_factory()
         client.event_hooks["request"].append(wait)
         return client
 
-    set_client_factory(paced)
+    set_client_factory(make_client)
 
 
 Job = TypeVar("Job")
@@ -77,13 +77,13 @@ class Work:
 def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
     """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough."""
     if work.workers == 1:
-        yield from (_prepared(work.own_rate, task, job) for job in jobs)
+        yield from (_run_limited(work.own_rate, task, job) for job in jobs)
         return
     idle, processes = list[Connection](), list[BaseProcess]()
 
     def submit(job: Job) -> Connection:
         if not idle:
-            pipe, process = _started(work.own_rate)
+            pipe, process = _start_process(work.own_rate)
             idle.append(pipe)
             processes.append(process)
         pipe = idle.pop()
@@ -91,7 +91,7 @@ def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[
             pipe.send((task, job))
         return pipe
 
-    def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
+    def await_outcomes(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
         for pipe in cast("list[Connection]", connection.wait(list(waiting))):
             try:
                 outcome = pipe.recv()
@@ -101,13 +101,13 @@ def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[
             yield pipe, outcome
 
     try:
-        yield from _as_done(jobs, work.workers, submit, finished)
+        yield from _as_done(jobs, work.workers, submit, await_outcomes)
     finally:
         for process in processes:
             process.kill()
 
 
-def _started(rate: float | None) -> tuple[Connection, BaseProcess]:
+def _start_process(rate: float | None) -> tuple[Connection, BaseProcess]:
     """Return a process that runs one task after the other, and the pipe to it; it ends with the one that starts it.
 
     A terminal sends SIGINT to all of them at once. It is for that process to end the others, which would print
@@ -140,7 +140,7 @@ def _serve(pipe: Connection, rate: float | None) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
     while True:
         task, job = pipe.recv()
-        pipe.send(_prepared(rate, task, job))
+        pipe.send(_run_limited(rate, task, job))
 
 
 def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
@@ -152,9 +152,9 @@ def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Jo
         raise OptionError(f"--engine ray needs Ray; {installation('ray')}") from None
     cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
     library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
-    remote: Any = library.remote(num_cpus=1, max_retries=0)(_prepared)
+    remote: Any = library.remote(num_cpus=1, max_retries=0)(_run_limited)
 
-    def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
+    def await_outcomes(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
         for done in library.wait(list(waiting))[0]:
             try:
                 outcome = library.get(done)
@@ -163,7 +163,7 @@ def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Jo
             yield done, outcome
 
     try:
-        yield from _as_done(jobs, work.workers, lambda job: remote.remote(work.own_rate, task, job), finished)
+        yield from _as_done(jobs, work.workers, lambda job: remote.remote(work.own_rate, task, job), await_outcomes)
     finally:
         library.shutdown()
 
@@ -190,7 +190,7 @@ def _as_done(
             yield outcome
 
 
-def _prepared(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
+def _run_limited(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
     """Return the outcome of a job in a process whose requests are bounded."""
     limit(rate)
     return task(job)

@@ -17,15 +17,15 @@ import numpy as np
 
 from hf_lineage.checking.adapters import Adapter, judge_on, open_place
 from hf_lineage.checking.declared import plain_name
-from hf_lineage.checking.report import Blended
-from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, attempt
+from hf_lineage.checking.report import Combination
+from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, catch_as_verdict
 from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge_signatures
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.hub.repo import RepoRef, hub_name, resolve, spelled
-from hf_lineage.index.differences import SIBLINGS, aligned, along, apart, products, scaled
+from hf_lineage.hub.repo import RepoRef, hub_name, resolve, spell_name
+from hf_lineage.index.differences import SIBLINGS, align_sketches, along, apart, normalise, products
 from hf_lineage.index.shard import BITS, SIZE, Entry, Shard, entries_at, for_testing, key_of, similarities
 from hf_lineage.index.store import Catalogue, entry_of
 from hf_lineage.signature.recipe import Array
@@ -76,7 +76,7 @@ class Identification:
     """Width of the model's stream."""
     otherwise: int = 0
     """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
-    blended: Blended | None = None
+    blended: Combination | None = None
     """The relatives that together make up the model, by their weights; None where it is no blend of them, or the
     weights are not at hand."""
 
@@ -88,21 +88,21 @@ def identify(
 
     The model itself, at the same commit, is left out; what cannot be read of the index is passed over.
     """
-    known, asked = catalogue.shards(), entry_of(signature, path)
-    alike = [shard for shard in known if shard.group == asked.group]
+    known, own = catalogue.shards(), entry_of(signature, path)
+    alike = [shard for shard in known if shard.group == own.group]
     key = key_of(signature.paths[path])
     cosines = np.concatenate([np.zeros(0), *(similarities(key, keys) for shard in alike for keys in shard.pieces())])
     # Twice as many, because the model itself may be among them, and others twice.
     order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
     rows = zip(order[::-1], entries_at(alike, order)[::-1], strict=True)
-    itself = (asked.model, asked.commit)
+    itself = (own.model, own.commit)
     candidates = {entry: row for row, entry in rows if (entry.model, entry.commit) != itself}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
     tests = max(1, min(most, len(chosen)))
     criteria = replace(criteria, analyses=tests, paths=(path,))
-    kin, others, sketches = list[Relative](), list[Relative](), [scaled(np.asarray(signature.paths[path].sketch))]
+    kin, others, sketches = list[Relative](), list[Relative](), [normalise(np.asarray(signature.paths[path].sketch))]
     for entry in chosen:
-        other = catalogue.tested(entry) if len(kin) + len(others) < most else None
+        other = catalogue.find_signature(entry) if len(kin) + len(others) < most else None
         if other is None:
             continue
         verdict = judge_signatures(for_testing(other, path), for_testing(signature, path), criteria)
@@ -110,19 +110,19 @@ def identify(
         if verdict.is_related:
             kin.append(relative)
             pairs = verdict.evidence[path].comparison.pairs
-            sketches.append(aligned(other.paths[path], pairs, len(signature.paths[path].trace)))
+            sketches.append(align_sketches(other.paths[path], pairs, len(signature.paths[path].trace)))
         else:
             others.append(relative)
-    related, ancestor = _ranked(sketches, kin)
+    related, ancestor = _rank(sketches, kin)
     along = sum(shard.rows for shard in known if shard.group.path == path)
     return Identification(
         *(signature.model, signature.commit, path, len(cosines), along, related, ancestor, tuple(others)),
-        width=asked.width,
+        width=own.width,
         otherwise=along - len(cosines),
     )
 
 
-def _ranked(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
+def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
     """Return the relatives in order, and the ancestor: the one with the least sum of distances from all others.
 
     The first sketch is the model's own, then follow those of the relatives. Of models that gave a part alone it is the
@@ -156,7 +156,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Judged:
+class TestedGroup:
     """A group, and the verdict on a model or an adapter and the member of the group that was read."""
 
     group: Group
@@ -169,17 +169,17 @@ class Judged:
         return self.row.verdict
 
     @property
-    def tested(self) -> bool:
+    def is_tested(self) -> bool:
         """Whether the weights of the two were compared."""
         return not (self.verdict.code.is_unjudged or self.verdict.code is Code.DAMAGED)
 
     @property
-    def left(self) -> int:
+    def untested_count(self) -> int:
         """Number of models of the group of which nothing is known after the test."""
-        return 0 if self.tested else 1 + len(self.group.near)
+        return 0 if self.is_tested else 1 + len(self.group.near)
 
     @property
-    def related(self) -> bool:
+    def is_related(self) -> bool:
         """Whether the two share ancestry."""
         return self.verdict.is_related
 
@@ -191,11 +191,11 @@ class AdapterBases:
     model: str
     commit: str | None
     part: str
-    described: str
+    description: str
     """The adapter in a sentence, or why it cannot be tested."""
     width: tuple[int, ...] = ()
     """Widths of a stream that its matrices fit."""
-    tested: tuple[Judged, ...] = ()
+    tested: tuple[TestedGroup, ...] = ()
     tests: int = 1
     """Number of models that were tested in all, for which p is corrected (Bonferroni)."""
     fitting: int = 0
@@ -229,15 +229,15 @@ def identify_adapters(
             # The side that all its matrices have in common; every side where there is none, as of square ones alone.
             widths = (set.intersection(*sides) or set.union(*sides)) if sides else set()
             wide = [shard for shard in known if shard.group.path == options.paths[0] and shard.group.width in widths]
-            groups, fitting, left = grouped(wide, most, declared)
-            tested = tuple(_tested(one, group, len(groups), options) for group in groups)
+            groups, fitting, left = group_models(wide, most, declared)
+            tested = tuple(_test_group(one, group, len(groups), options) for group in groups)
             counts = {"tests": len(groups), "fitting": fitting, "untested": left, "of": of}
             stream = tuple(sorted(widths))
-            results.append(AdapterBases(source.name, source.commit, part, one.described, stream, tested, **counts))
+            results.append(AdapterBases(source.name, source.commit, part, one.description, stream, tested, **counts))
     return results
 
 
-def grouped(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
+def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
     """Return groups of the models in some shards, how many such models there are, and how many are in no group.
 
     Models of the names in `first`, without their commits, stand for a group before all others, and folders after them.
@@ -263,21 +263,23 @@ def grouped(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> t
     return groups, len(order), len(left)
 
 
-def _tested(adapter: Adapter, group: Group, tests: int, options: Options) -> Judged:
+def _test_group(adapter: Adapter, group: Group, tests: int, options: Options) -> TestedGroup:
     """Return the verdict on one group, by criteria for so many tests."""
     claim = Claim(group.entry.model, None, NAMED)
     stricter = replace(options, alpha=options.alpha / tests)
-    outcome = attempt(lambda: judge_on(adapter, claim, located(group.entry, options.local_hub), stricter), *VERDICTS)
-    return Judged(group, outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome))
+    outcome = catch_as_verdict(
+        lambda: judge_on(adapter, claim, locate_entry(group.entry, options.local_hub), stricter), *VERDICTS
+    )
+    return TestedGroup(group, outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome))
 
 
-def located(entry: Entry, local_hub: Path | None) -> RepoRef:
+def locate_entry(entry: Entry, local_hub: Path | None) -> RepoRef:
     """Return the repository of a model of an index; RepositoryError if there is none.
 
     The name is one on the Hub, as every name that the user did not type: an index may come from somebody else. Without
     a commit it was a folder, which only the local hub may have.
     """
     name = entry.model.partition("@")[0]
-    if not entry.commit and not (local_hub and hub_name(name) and spelled(local_hub, name)):
+    if not entry.commit and not (local_hub and hub_name(name) and spell_name(local_hub, name)):
         raise RepositoryError(FOLDER)
     return resolve(f"{name}@{entry.commit}" if entry.commit else name, local_hub, folders=False)

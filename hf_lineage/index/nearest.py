@@ -8,7 +8,7 @@ from dataclasses import replace
 from hf_lineage.checking.claims import whole_base
 from hf_lineage.checking.declared import is_named, names_in, plain_name
 from hf_lineage.checking.merge import find_blend
-from hf_lineage.checking.report import Blended, Relative, Report
+from hf_lineage.checking.report import Combination, Relative, Report
 from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.comparison import compare_paths
@@ -16,16 +16,16 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.index import store
-from hf_lineage.index.differences import SIBLINGS, aligned, along, distances, products
+from hf_lineage.index.differences import SIBLINGS, align_sketches, along, distances, products
 from hf_lineage.index.identify import Identification, identify
-from hf_lineage.index.identify import located as located_entry
+from hf_lineage.index.identify import locate_entry as located_entry
 from hf_lineage.index.relatives import FAMILY, SELF
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.recipe import Vector
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import counterpart
-from hf_lineage.source.locate import located
+from hf_lineage.source.locate import locate_model
 from hf_lineage.source.model import FromWeights, OpenedModel, open_model
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import weights_of
@@ -43,13 +43,13 @@ def _with_parents(report: Report, entries: Sequence[Entry]) -> Report:
     What cannot be read of one of them becomes a note.
     """
     rows = [row for row in report.rows if row.verdict.verified and not row.part]
-    bases = [one for row in rows if (one := weights_of(row.opened, report.options))]
-    others, notes = _opened(list(dict.fromkeys(entries))[:MOST], report.options)
+    bases = [one for row in rows if (one := weights_of(row.base_model, report.options))]
+    others, notes = _open_models(list(dict.fromkeys(entries))[:MOST], report.options)
     report = replace(report, notes=(*report.notes, *notes))
     if not others or not bases or len(bases) < len(rows):
         return report
     try:
-        source = report.source or located(report.model, report.options)
+        source = report.source or locate_model(report.model, report.options)
         model = open_model(source, replace(report.options, recompute=True))
         own = model if isinstance(model, FromWeights) else None
         choice = find_blend(own, bases, list(others.values()), rows, report.options) if own else None
@@ -63,18 +63,18 @@ def _with_parents(report: Report, entries: Sequence[Entry]) -> Report:
     # Whoever asks for a base names it where the model names none.
     asked = () if named else declared
     known = tuple(name in asked or is_named(name, named) for name in names)
-    blended = Blended(names, choice[1], known, by_model=bool(named))
+    blended = Combination(names, choice[1], known, by_model=bool(named))
     return replace(report, blended=blended)
 
 
-def weighed(result: Identification, model: OpenedModel, options: Options) -> Identification:
+def weigh_relatives(result: Identification, model: OpenedModel, options: Options) -> Identification:
     """Return what an index knows of a model, with the relatives that make it up, where all weights can be read."""
     near = [one.entry for one in result.related if one is not result.ancestor and one.along >= PART][:MOST]
     if result.ancestor is None or not near:
         return result
     try:
         own = weights_of(model, options)
-        opened, _ = _opened([result.ancestor.entry, *near], options) if own else ({}, [])
+        opened, _ = _open_models([result.ancestor.entry, *near], options) if own else ({}, [])
         base = opened.pop(result.ancestor.entry.model, None)
         choice = find_blend(own, [base], list(opened.values()), (), options) if own and base and opened else None
     except LineageError:
@@ -82,10 +82,10 @@ def weighed(result: Identification, model: OpenedModel, options: Options) -> Ide
     if choice is None:
         return result
     names = tuple((result.ancestor.entry.model, *opened)[number] for number in choice[0])
-    return replace(result, blended=Blended(names, choice[1], (True,) * len(names)))
+    return replace(result, blended=Combination(names, choice[1], (True,) * len(names)))
 
 
-def _opened(entries: Sequence[Entry], options: Options) -> tuple[dict[str, FromWeights], list[str]]:
+def _open_models(entries: Sequence[Entry], options: Options) -> tuple[dict[str, FromWeights], list[str]]:
     """Return models of the index whose weights can be read, by name, and a sentence for every other."""
     others, notes = dict[str, FromWeights](), []
     for entry in entries:
@@ -117,7 +117,7 @@ def relatives(
             continue
         others = [part.paths[path] for part in (base, catalogue.signature(relative.entry))]
         layers = len(model.trace)
-        sketches = [aligned(other, compare_paths(other, model).pairs, layers) for other in (model, *others)]
+        sketches = [align_sketches(other, compare_paths(other, model).pairs, layers) for other in (model, *others)]
         near_models.append((relative.entry, products(sketches)))
     return sorted(near_models, key=lambda one: -float(along(one[1], 1)[0, 2]))
 
@@ -140,14 +140,14 @@ def between(gram: Vector) -> float | None:
     return cosine if not copies and cosine >= SIBLINGS and apart[0, 2] < apart[0, 1] else None
 
 
-def searched(index: str | None) -> Callable[[Report], Report]:
-    """Return what notes in a report the models of an index, a folder or one on the Hub, as `noted` does.
+def search_index(index: str | None) -> Callable[[Report], Report]:
+    """Return what notes in a report the models of an index, a folder or one on the Hub, as `note_nearer` does.
 
     Raise OptionError for a folder that is not there. What else cannot be read becomes a note: no verdict is lost to it.
     """
     try:
-        catalogue = store.opened(index)
-        return lambda report: noted(report, catalogue)
+        catalogue = store.open_catalogue(index)
+        return lambda report: note_nearer(report, catalogue)
     except OptionError:
         raise
     except LineageError as error:
@@ -155,7 +155,7 @@ def searched(index: str | None) -> Callable[[Report], Report]:
         return lambda report: replace(report, notes=(*report.notes, note))
 
 
-def noted(report: Report, catalogue: Catalogue) -> Report:
+def note_nearer(report: Report, catalogue: Catalogue) -> Report:
     """Return a report with a sentence for every model of an index that is nearer than a base, or gave more of it.
 
     Verdicts stay, and so does the exit code unless a model of the index shows as a parent that is not declared. What
@@ -180,15 +180,15 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
             more[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
     report = _with_parents(report, entries)
     known = {*map(plain_name, report.undeclared)}
-    shown = (note for one, note in near.items() if plain_name(one.model) not in known)
-    notes = (*report.notes, *shown, *more, *catalogue.notes)
+    sentences = (note for one, note in near.items() if plain_name(one.model) not in known)
+    notes = (*report.notes, *sentences, *more, *catalogue.notes)
     return replace(report, notes=notes, relatives=tuple(near))
 
 
 def _relatives(report: Report, row: ClaimResult, path: str, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
     options = report.options
     base = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
-    model = open_model(report.source or located(report.model, options), options).signature()
+    model = open_model(report.source or locate_model(report.model, options), options).signature()
     if base.width != model.width:
         return []
     return relatives(model, base, path, catalogue, Criteria(alpha=options.alpha))
@@ -196,7 +196,7 @@ def _relatives(report: Report, row: ClaimResult, path: str, catalogue: Catalogue
 
 def _gave_more(report: Report, evidence: Evidence, path: str, base: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield a sentence for every model of an index that gave more than a base which gave a part alone."""
-    own, source = evidence.inherited, report.source or located(report.model, report.options)
+    own, source = evidence.inherited, report.source or locate_model(report.model, report.options)
     if own is None:
         return
     model = open_model(source, report.options).signature()

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.merge import read_beside
-from hf_lineage.checking.relation import derived
+from hf_lineage.checking.relation import measure_derivation
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import LineageError, printable
-from hf_lineage.evidence.blend import Blend, Made, blend_of
+from hf_lineage.evidence.blend import Blend, BlendPlace, blend_of
 from hf_lineage.evidence.comparison import scores
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
 from hf_lineage.evidence.evaluate import judge_signatures
@@ -46,12 +46,12 @@ class Member:
     claims: tuple[Claim, ...] = ()
     folder: str = ""
     """Its real path on this machine; empty for what is not a folder of the user's own."""
-    opened: OpenedModel | None = None
+    model: OpenedModel | None = None
     """The model itself; None where nothing but its signature is known."""
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """One claim, with the place of its base among the models; None if it is none of them."""
 
     child: int
@@ -63,17 +63,17 @@ Arc = tuple[int, int]
 """A node from which another comes, and that other."""
 
 
-def declarations(members: Sequence[Member]) -> Iterator[Declared]:
+def declarations(members: Sequence[Member]) -> Iterator[Declaration]:
     """Yield every claim of some models, but for those on themselves."""
     places = {plain_name(member.name): at for at, member in enumerate(members)}
     for child, member in enumerate(members):
         for claim in member.claims:
             base = places.get(plain_name(claim.base))
             if base != child:
-                yield Declared(child, base, claim)
+                yield Declaration(child, base, claim)
 
 
-def in_folders(tests: PairTests, declared: Sequence[Declared]) -> Iterator[Declared]:
+def in_folders(tests: PairTests, declared: Sequence[Declaration]) -> Iterator[Declaration]:
     """Yield the same claims; one that names no model is joined to the folder at that path, if the weights agree.
 
     A declared name means no folder of this machine, so that such a folder bears a claim out and contradicts none.
@@ -92,28 +92,28 @@ class PairTests:
     members: Sequence[Member]
     path: str
     criteria: Criteria
-    done: dict[tuple[int, int], Verdict] = field(default_factory=dict)
+    verdicts: dict[tuple[int, int], Verdict] = field(default_factory=dict)
 
     def verdict(self, base: int, candidate: int) -> Verdict | None:
         """Return the verdict on two models; None where they cannot be compared."""
         if not self.comparable(base, candidate):
             return None
-        if (base, candidate) not in self.done:
+        if (base, candidate) not in self.verdicts:
             one, other = (self.members[at].signature for at in (base, candidate))
-            self.done[base, candidate] = judge_signatures(one, other, self.criteria)
-        return self.done[base, candidate]
+            self.verdicts[base, candidate] = judge_signatures(one, other, self.criteria)
+        return self.verdicts[base, candidate]
 
     def derivation(self, base: int, candidate: int) -> Derivation | None:
         """Return how one model was made from another that it is related to; None where that cannot be measured."""
-        one, other = self.members[base].opened, self.members[candidate].opened
+        one, other = self.members[base].model, self.members[candidate].model
         if one is None or other is None:
             return None
         verdict = self.verdict(base, candidate)
-        return derived(one, other, verdict, 0) if verdict else None
+        return measure_derivation(one, other, verdict, 0) if verdict else None
 
     def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
         """Return a model as a combination of several others; None where the weights of one cannot be read."""
-        options, everyone = Options(seed=0), [self.members[at].opened for at in (model, *parents)]
+        options, everyone = Options(seed=0), [self.members[at].model for at in (model, *parents)]
         with contextlib.suppress(LineageError):
             opened = [weights for one in everyone if (weights := weights_of(one, options))]
             if len(opened) > len(parents):
@@ -126,7 +126,7 @@ class PairTests:
         If `exactly`, only what was put together from them has shares.
         """
         blend = self.blend(model, parents)
-        if blend is None or (exactly and Made.BLEND not in blend.made):
+        if blend is None or (exactly and BlendPlace.BLEND not in blend.places):
             return [""] * len(parents)
         return [f"{share.value:.0%}" if isinstance(share, Share) else "" for share in blend.shares.parents]
 
@@ -149,7 +149,7 @@ class PairTests:
         return sorted(alike, reverse=True)
 
 
-def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
+def families_of(tests: PairTests, declared: Sequence[Declaration]) -> list[int]:
     """Return the number of each model's family: claims are tested first, then what is alike."""
     home = list(range(len(tests.members)))
     pairs = [(one.base, one.child) for one in declared if one.base is not None]
@@ -160,7 +160,7 @@ def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
     return home
 
 
-def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequence[int]) -> list[bool]:
+def find_barred(members: Sequence[Member], declared: Sequence[Declaration], places: Sequence[int]) -> list[bool]:
     """Return whether each model in some places shares with others a declared base that is none of the models."""
     absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
     return [any(absent.count(plain_name(claim.base)) > 1 for claim in members[at].claims) for at in places]
@@ -170,11 +170,11 @@ def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[t
     """Yield what each of two neighbours gave to the model between them, where it was put together from both."""
     lines = ((one, [*there]) for one, there in links.items() if len(there) == 2 and max(one, *there) < len(places))
     for one, ends in lines:
-        given = tests.shares(places[one], [places[other] for other in ends], exactly=True)
+        shares = tests.shares(places[one], [places[other] for other in ends], exactly=True)
         name = printable(tests.members[places[one]].name, 200)
-        words = [f"{share} of {name}, which is a blend" for share in given if share]
-        for other, told in zip(ends, words, strict=len(words) > 0):
-            yield from (((one, other), told), ((other, one), told))
+        words = [f"{share} of {name}, which is a blend" for share in shares if share]
+        for other, words_of in zip(ends, words, strict=len(words) > 0):
+            yield from (((one, other), words_of), ((other, one), words_of))
 
 
 def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
@@ -187,15 +187,15 @@ def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
     return max(links, key=rank)
 
 
-def oriented(links: Links, root: int, parent: int | None = None) -> Iterator[Arc]:
+def orient(links: Links, root: int, parent: int | None = None) -> Iterator[Arc]:
     """Yield every edge from the root on but that to its parent, children of one node by their distance."""
     for child in sorted(links[root], key=lambda other: (links[root][other], other)):
         if child != parent:
             yield root, child
-            yield from oriented(links, child, root)
+            yield from orient(links, child, root)
 
 
-def crossed(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
+def is_along(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
     """Return whether an arc leads along an edge in its direction, and none against it."""
     steps = [set(pairwise(_path(links, *arc))) for arc in arcs]
     return any(edge in some for some in steps) and not any(edge[::-1] in some for some in steps)

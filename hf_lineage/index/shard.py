@@ -134,8 +134,8 @@ class Entry:
     @property
     def identity(self) -> str:
         """The name of its files: equal for one commit, path and recipe."""
-        named = "\n".join((self.model, self.commit, self.path, self.recipe))
-        return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        text = "\n".join((self.model, self.commit, self.path, self.recipe))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -208,19 +208,19 @@ class Shard:
 
     def entries(self, rows: Sequence[int] | None = None) -> list[Entry]:
         """Return the models in some rows, or in all; raise as `open` does."""
-        wanted, found = range(self.rows) if rows is None else set(rows), dict[int, Entry]()
+        wanted, by_row = range(self.rows) if rows is None else set(rows), dict[int, Entry]()
         with _reading(self.models), open_regular(self.models) as stream:
             for row in range(self.rows):
                 line = stream.readline(LONGEST_LINE)
                 if not line.endswith(b"\n"):
                     raise ValueError(f"it ends before line {row + 1} of {self.rows}, or that is too long")
                 if row in wanted:
-                    found[row] = self._entry(line)
+                    by_row[row] = self._entry(line)
             if stream.read(1):
                 raise ValueError(f"it has more lines than there are keys, {self.rows}")
-            if rows is None and len({(one.model, one.commit) for one in found.values()}) < self.rows:
+            if rows is None and len({(one.model, one.commit) for one in by_row.values()}) < self.rows:
                 raise ValueError("a model is in it twice")
-        return [found[row] for row in (wanted if rows is None else rows)]
+        return [by_row[row] for row in (wanted if rows is None else rows)]
 
     def _entry(self, line: bytes) -> Entry:
         read, group = msgspec.json.decode(line, type=_Line), self.group
@@ -247,7 +247,7 @@ def write(folder: Path, name: str, entries: Sequence[Entry], keys: NDArray[np.ui
     return file
 
 
-def joined(shards: Iterable[Shard]) -> tuple[list[Shard], list[Entry], NDArray[np.uint8]]:
+def join_shards(shards: Iterable[Shard]) -> tuple[list[Shard], list[Entry], NDArray[np.uint8]]:
     """Return shards of one group that can still be read, and their models in order, each once, with their keys."""
     read, entries, keys = list[Shard](), list[Entry](), [np.zeros((0, SIZE), np.uint8)]
     for shard in shards:
@@ -262,13 +262,13 @@ def joined(shards: Iterable[Shard]) -> tuple[list[Shard], list[Entry], NDArray[n
 
 def entries_at(shards: Sequence[Shard], rows: Sequence[int]) -> list[Entry]:
     """Return the models in some rows of several shards, counted on from each to the next."""
-    found, before = dict[int, Entry](), 0
+    entries, before = dict[int, Entry](), 0
     for shard in shards:
         own = [row for row in rows if before <= row < before + shard.rows]
         if own:
-            found |= zip(own, shard.entries([row - before for row in own]), strict=True)
+            entries |= zip(own, shard.entries([row - before for row in own]), strict=True)
         before += shard.rows
-    return [found[row] for row in rows]
+    return [entries[row] for row in rows]
 
 
 def why_unnameable(model: str) -> str:

@@ -18,7 +18,7 @@ from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.paths import INDEX, is_folder, outside_checkouts
 from hf_lineage.hub import client
 from hf_lineage.hub.commits import DATASET, head, tree
-from hf_lineage.hub.commits import fetched as fetch_files
+from hf_lineage.hub.commits import fetch_file as fetch_files
 from hf_lineage.hub.repo import hub_name
 from hf_lineage.index import shard as shard_file
 from hf_lineage.index.shard import Entry, Group, Key, Shard, ShardGoneError, key_of
@@ -71,14 +71,14 @@ class Catalogue:
                 if keys.stat().st_size < SMALL:
                     small.append(keys)
         if len(small) > MANY:
-            self._join(self._opened(small))
+            self._join(self._open_shards(small))
         return record.entry
 
     def shards(self) -> list[Shard]:
         """Return all shards; raise SignatureError for a file that is none, and for an index of an earlier form."""
         if old := next((self.folder / KEYS).glob("*.parquet"), None):
             raise SignatureError(f"{old} is of an earlier hf-lineage; remove it and add the models of the index again")
-        return list(self._opened(self.files()))
+        return list(self._open_shards(self.files()))
 
     def entries(self) -> list[Entry]:
         """Return all models; raise as `shards` does."""
@@ -97,7 +97,7 @@ class Catalogue:
                 by_model[model] = by_model.get(model, frozenset()) | {commit}
         return by_model
 
-    def tested(self, entry: Entry) -> Signature | None:
+    def find_signature(self, entry: Entry) -> Signature | None:
         """Return the signature of a model of the index; None where it cannot be had, which is noted.
 
         Raise NetworkError where the Hub cannot be asked for it: another time it may be there.
@@ -144,7 +144,7 @@ class Catalogue:
         """Return the files of keys."""
         return sorted((self.folder / KEYS).glob(f"*{shard_file.KEYS}"))
 
-    def _opened(self, files: Iterable[Path]) -> Iterator[Shard]:
+    def _open_shards(self, files: Iterable[Path]) -> Iterator[Shard]:
         for file in files:
             with contextlib.suppress(ShardGoneError):  # joined to others
                 yield Shard.open(file)
@@ -155,7 +155,7 @@ class Catalogue:
             groups.setdefault(one.group, []).append(one)
         for several in groups.values():
             if len(several) > 1:
-                self.replace(*shard_file.joined(several))
+                self.replace(*shard_file.join_shards(several))
 
     def replace(self, old: Sequence[Shard], entries: Sequence[Entry], keys: Key) -> None:
         """Write models with their keys in place of some shards: as one, or as none where there are no models."""
@@ -207,7 +207,7 @@ LARGEST_INDEX = 2**31
 """Bytes of all of them together."""
 
 
-def opened(index: str | None) -> Catalogue:
+def open_catalogue(index: str | None) -> Catalogue:
     """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
 
     Raise OptionError for a folder that is not there, RepositoryError for a repository without an index.
@@ -222,11 +222,11 @@ def opened(index: str | None) -> Catalogue:
             f"{printable(index, 200)} does not exist, and no index on the Hub has this name; add models to it first"
         )
     commit = revision if client.COMMIT.fullmatch(revision) else head(name, revision or "main", DATASET)
-    return fetched(name, commit)
+    return fetch_catalogue(name, commit)
 
 
-def fetched(name: str, commit: str) -> Catalogue:
-    """Return an index on the Hub at a commit, its shards in the Hub's cache; raise as `opened` does."""
+def fetch_catalogue(name: str, commit: str) -> Catalogue:
+    """Return an index on the Hub at a commit, its shards in the Hub's cache; raise as `open_catalogue` does."""
     try:
         listed = tree(name, commit, KEYS, DATASET)
     except RepositoryError:

@@ -12,7 +12,7 @@ from hf_lineage.evidence.evaluate import name_layers
 from hf_lineage.evidence.relation import Derivation, Means
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index import differences, relatives
-from hf_lineage.index.relatives import FAMILY, SELF, Arc, Declared, Member, PairTests
+from hf_lineage.index.relatives import FAMILY, SELF, Arc, Declaration, Member, PairTests
 from hf_lineage.signature.recipe import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
@@ -51,7 +51,7 @@ class Edge:
     """Whether something tells which of the two came first."""
     relation: str = ""
     """The relation that the child declares."""
-    seen: str = ""
+    way: str = ""
     """The way in which the child was made from the parent, as the weights show it, in words."""
 
 
@@ -95,49 +95,49 @@ def grow(members: Sequence[Member], path: str, criteria: Criteria) -> Tree:
 
 
 def _family(
-    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], before: int
+    tests: PairTests, own: Sequence[int], declared: Sequence[Declaration], before: int
 ) -> tuple[tuple[str, ...], list[Edge]]:
     """Return the nodes of one family, its root first, and edges; `before` counts unknown nodes of other families."""
     gram = differences.products(_sketches(tests, own))
     claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
     aside = _merges(gram, claims)
-    kept = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
-    arcs = [(kept.index(base), kept.index(child)) for base, child in claims if base in kept and child in kept]
-    places = [own[at] for at in kept]
-    preferred = [sum(base == at for base, _ in claims) for at in kept]
-    distance = differences.distances(gram)[:, kept][kept]
-    barred = relatives.barred(tests.members, declared, places)
-    links = differences.simplified(differences.joined(distance), len(kept), preferred, barred)
+    rest = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
+    arcs = [(rest.index(base), rest.index(child)) for base, child in claims if base in rest and child in rest]
+    places = [own[at] for at in rest]
+    preferred = [sum(base == at for base, _ in claims) for at in rest]
+    distance = differences.distances(gram)[:, rest][rest]
+    barred = relatives.find_barred(tests.members, declared, places)
+    links = differences.simplify_tree(differences.join_neighbours(distance), len(rest), preferred, barred)
     neighbours = [(one, other) for one in links for other in links[one] if one < len(places) > other]
     derivations = ((arc, tests.derivation(places[arc[0]], places[arc[1]])) for arc in neighbours)
     relations = {arc: how for arc, how in derivations if how}
     arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
     within = dict(relatives.between(tests, places, links))
-    unknown = enumerate((node for node in links if node >= len(kept)), before + 1)
+    unknown = enumerate((node for node in links if node >= len(rest)), before + 1)
     names = {at: tests.members[place].name for at, place in enumerate(places)}
     names |= {node: f"{UNKNOWN} {number}" if number > 1 else UNKNOWN for number, node in unknown}
-    root = relatives.root_of(links, arcs, len(kept))
+    root = relatives.root_of(links, arcs, len(rest))
     nodes, edges = [names[root]], []
-    for arc in relatives.oriented(links, root):
+    for arc in relatives.orient(links, root):
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
-        length, told = links[arc[0]][arc[1]], relations.get(arc)
-        made = within.get(arc, _describe_change(tests, places[arc[0]], places[arc[1]], told) if told else "")
+        length, words = links[arc[0]][arc[1]], relations.get(arc)
+        made = within.get(arc, _describe_change(tests, places[arc[0]], places[arc[1]], words) if words else "")
         edges.append(
-            replace(edge, length=length * (length >= SELF), directed=relatives.crossed(links, arcs, arc), seen=made)
+            replace(edge, length=length * (length >= SELF), directed=relatives.is_along(links, arcs, arc), way=made)
         )
-    edges += _merged(tests, own, aside, gram, declared)
+    edges += _merge(tests, own, aside, gram, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
 
 def _describe_change(tests: PairTests, parent: int, child: int, how: Derivation) -> str:
     """Return how a model was made from another in words, with the layers that this holds for unless they are all."""
-    evidence = tests.done[parent, child].evidence[tests.path]
-    some = sorted(evidence.origins) if len(evidence.origins) < evidence.read else ()
+    evidence = tests.verdicts[parent, child].evidence[tests.path]
+    some = sorted(evidence.origins) if len(evidence.origins) < evidence.layers_read else ()
     return f"in {name_layers(some)}, {how.words}" if some else how.words
 
 
-def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, child: str) -> Edge:
+def _declared_edge(tests: PairTests, declared: Sequence[Declaration], parent: str, child: str) -> Edge:
     """Return the edge between two models of a family, by what the child declares."""
     names = [member.name for member in tests.members]
     for one in declared:
@@ -153,7 +153,7 @@ def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
     paths = [tests.members[at].signature.paths[tests.path] for at in own]
     middle = max(range(len(paths)), key=lambda at: sum(scores(paths[at], paths)))
     layers = len(paths[middle].trace)
-    return [differences.aligned(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths]
+    return [differences.align_sketches(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths]
 
 
 def _merges(gram: Vector, claims: Sequence[Arc]) -> list[differences.Merge]:
@@ -174,8 +174,12 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[differences.Merge]:
         aside.append(differences.Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
 
 
-def _merged(
-    tests: PairTests, own: Sequence[int], aside: Sequence[differences.Merge], gram: Vector, declared: Sequence[Declared]
+def _merge(
+    tests: PairTests,
+    own: Sequence[int],
+    aside: Sequence[differences.Merge],
+    gram: Vector,
+    declared: Sequence[Declaration],
 ) -> Iterator[Edge]:
     """Yield an edge to each parent of a merge, with what this one gave."""
     names, apart = [tests.members[at].name for at in own], differences.distances(gram)
@@ -185,10 +189,10 @@ def _merged(
         for parent, share in zip(merge.parents, gave, strict=False):
             edge = _declared_edge(tests, declared, names[parent], names[merge.model])
             seen = f"a contribution{share and f' of {share}'} to a merge" if several else ""
-            yield replace(edge, length=float(apart[parent, merge.model]), seen=seen)
+            yield replace(edge, length=float(apart[parent, merge.model]), way=seen)
 
 
-def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]) -> Iterator[Edge]:
+def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declaration]) -> Iterator[Edge]:
     """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to.
 
     A model that is alone in its family is the child; of others nothing tells which came first.
@@ -207,7 +211,7 @@ def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]
                 yield replace(edge, mark=Mark.IN_PART)
 
 
-def _besides(tests: PairTests, declared: Sequence[Declared], edges: Sequence[Edge]) -> Iterator[Edge]:
+def _besides(tests: PairTests, declared: Sequence[Declaration], edges: Sequence[Edge]) -> Iterator[Edge]:
     """Yield claims that no weights bear out, and those that nothing was measured of."""
     drawn = {(edge.parent, edge.child) for edge in edges}
     for one in declared:

@@ -45,16 +45,16 @@ def read_pairs(checkpoint: Checkpoint, form: Settings) -> tuple[Checkpoint, dict
         if match and len(info.shape) == 2 and info.numbers and not info.refusal:
             pairs[match["module"]][match["which"].upper()] = name
     turned = [name for pair in pairs.values() for name in pair.values()] if form["turned"] else []
-    own = {name: checkpoint.tensors[name].turned() for name in turned}
+    own = {name: checkpoint.tensors[name].transpose() for name in turned}
     return checkpoint.with_tensors({**checkpoint.tensors, **own}), pairs
 
 
 def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
     """Yield the contents that a file has in place of pairs of factors, as phrases that follow its name."""
     # Patterns are looked for in so many characters, which bounds their time.
-    shown = [f"{name} {info.shape}"[-300:] for name, info in tensors.items()] or [""]
+    texts = [f"{name} {info.shape}"[-300:] for name, info in tensors.items()] or [""]
     for names, reason in forms()["instead"].items():
-        if match := next(filter(None, map(re.compile(names).search, shown)), None):
+        if match := next(filter(None, map(re.compile(names).search, texts)), None):
             yield reason.format(**match.groupdict())
 
 
@@ -95,7 +95,7 @@ class Lora:
     """Name of the adapted module, as peft gives it without `base_model.model` -> its factors."""
     kind: str
     """LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one."""
-    beside: int
+    others: int
     """Number of tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
     order_matters: str = ""
     """The initialisation, if it depends on the order of the base's rows; else empty."""
@@ -158,7 +158,7 @@ def open_lora(repo: RepoRef) -> Lora:
         checkpoint,
         modules,
         _kind(config, start) + (f" ({form['name']})" if whole else ""),
-        beside=len(checkpoint.tensors) - 2 * len(modules),
+        others=len(checkpoint.tensors) - 2 * len(modules),
         calibrated=begins != "matrices",
         order_matters=str(start) if begins == "order" else "",
         stacked=stacked,
@@ -259,8 +259,8 @@ def fit_factors(
     (rank, columns), (rows, inner) = (checkpoint.tensors[pair[which]].shape for which in "AB")
     each = max((one for one in ranks or [rank] if one == rank or (stacked and rank % one == 0)), default=0)
     if rank != inner or 0 in (each, rows, columns):
-        given = ", ".join(map(str, sorted(ranks)[:5]))
-        known = f" of a rank that {ADAPTER_CONFIG} gives ({given})" if ranks else ""
+        numbers = ", ".join(map(str, sorted(ranks)[:5]))
+        known = f" of a rank that {ADAPTER_CONFIG} gives ({numbers})" if ranks else ""
         raise CheckpointError(
             f"{where}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
             f"{(rows, inner)} do not multiply to a matrix{known}; save the adapter again"

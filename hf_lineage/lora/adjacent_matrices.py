@@ -28,12 +28,12 @@ from hf_lineage.lora.placement import (
     flips,
     unembedding,
 )
-from hf_lineage.signature.factors import Read, gain, oriented, reader, unpacked, writer
+from hf_lineage.signature.factors import Read, gain, orient_matrix, reader, unpack_heads, writer
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.recipe import signs as random_signs
 
 if TYPE_CHECKING:
-    from hf_lineage.source.headers import Opened
+    from hf_lineage.source.headers import Headers
 
 
 DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
@@ -57,7 +57,7 @@ class Block:
     layer: int
     permuted: str
     """Kind of its rows; rows of the same kind and number get the same permutation in all blocks."""
-    written: Array
+    rows: Array
     """(g, n, q): the rows of U Σ^½ in their g exchangeable groups."""
     through: Array
     """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
@@ -67,20 +67,20 @@ class Block:
     """Whether a row may change its sign, together with what reads it."""
 
     @property
-    def centred(self) -> Array:
+    def centred_rows(self) -> Array:
         """(g, n, q): the rows, each column's mean in a group removed."""
-        return np.asarray(self.written - self.written.mean(axis=1, keepdims=True))
+        return np.asarray(self.rows - self.rows.mean(axis=1, keepdims=True))
 
     @property
     def energies(self) -> Vector:
         """(n,): how much is added to each row, in all groups together, over their mean."""
-        energies = np.square(self.written, dtype=np.float64).sum(axis=(0, 2))
+        energies = np.square(self.rows, dtype=np.float64).sum(axis=(0, 2))
         return np.asarray(energies / (energies.mean() or 1.0))
 
     @property
     def directions(self) -> float:
         """The effective number of directions, 1 / Σ p² with p the part of each in the sum of singular values."""
-        parts = np.sum(np.square(self.centred, dtype=np.float64), axis=(0, 1))
+        parts = np.sum(np.square(self.centred_rows, dtype=np.float64), axis=(0, 1))
         return float(parts.sum() ** 2 / np.square(parts).sum()) if parts.any() else 0.0
 
 
@@ -106,7 +106,7 @@ def _root(gram: Vector) -> Vector:
     return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :])
 
 
-def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
+def compress(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
     """Return (g, k, n) with the Gram matrices of some parts (g, rows, n), each times its weight, one above the other.
 
     They are exact for up to EXACT columns; otherwise they come from random sums of the rows, chosen by the purpose.
@@ -165,7 +165,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
     return added
 
 
-def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator[Block]:
+def blocks(base: Headers, added: Products, places: Collection[Place]) -> Iterator[Block]:
     """Yield what is tested of each of these places; a product that is zero is left out.
 
     Raise CheckpointError for a base whose weights are not finite.
@@ -183,14 +183,14 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
             partners[key] = _partner(base, place, read)
         seen, usual = partners[key]
         relative = size / usual if usual > 0 else np.inf
-        written = _grouped(rows, place)
+        written = _group_rows(rows, place)
         if kind == COORDINATES and base.layout.factorization.normalization == "layer_norm":
             # LayerNorm took a mean from the gradient, which flipped rows would lose again: the median tells it.
             written = written - np.median(written, axis=1, keepdims=True)
         yield block(place.role, place.layer, kind, written, seen, relative, flips(place))
 
 
-def _grouped(rows: Array, place: Place) -> Array:
+def _group_rows(rows: Array, place: Place) -> Array:
     """Return the rows of one role in their exchangeable groups (g, n, q)."""
     kind = ROWS[place.role]
     if kind == COORDINATES:
@@ -200,11 +200,11 @@ def _grouped(rows: Array, place: Place) -> Array:
     apart = place.expert is not None and len(place.slot.roles) == 1
     if apart:  # one after the other in memory, and by themselves on disk
         return rows.reshape(-1, place.layer_set.units, rows.shape[1])[[IN_TURN.index(place.role)]]
-    mine = unpacked(rows, place.layer_set, place.slot)
+    mine = unpack_heads(rows, place.layer_set, place.slot)
     return mine.reshape(1, -1, rows.shape[1]) if kind == UNITS else mine
 
 
-def _partner(base: Opened, place: Place, read: Read) -> tuple[Array, float]:
+def _partner(base: Headers, place: Place, read: Read) -> tuple[Array, float]:
     """Return the matrices that a gradient passed through as the test uses them, (g, k, n), and their usual number.
 
     The latter is a root mean square. One of them is in memory at a time.
@@ -213,23 +213,23 @@ def _partner(base: Opened, place: Place, read: Read) -> tuple[Array, float]:
 
     def parts() -> Iterator[tuple[Array, float]]:
         nonlocal usual
-        for part in _needed(base, place, read):
+        for part in _read_inputs(base, place, read):
             norm = float(np.linalg.norm(part))
             if not math.isfinite(norm):
-                raise CheckpointError(f"weights in layer {place.layer} of {base.described.repo} are not finite")
+                raise CheckpointError(f"weights in layer {place.layer} of {base.model_config.repo} are not finite")
             usual = max(usual, norm / math.sqrt(part.size))
             yield _by_group(part, place), 1 / norm if norm > 0 else 0.0
 
-    return compressed(parts(), place.role), usual
+    return compress(parts(), place.role), usual
 
 
-def _needed(base: Opened, place: Place, read: Read) -> Iterator[Array]:
+def _read_inputs(base: Headers, place: Place, read: Read) -> Iterator[Array]:
     """Yield the matrices that the gradient of the rows of a place passed through, (rows, n)."""
     layer_set = place.layer_set
     if ROWS[place.role] == COORDINATES:
         yield from _of_stream(base, place, read)
     elif place.role == LATENT:
-        rows = single(oriented(base.layout, place.slot, read))
+        rows = single(orient_matrix(base.layout, place.slot, read))
         yield rows * gain(base.layout, layer_set, place.slot.latent[1], read)
     elif ROWS[place.role] == SCORED:
         yield single(np.asarray(reader(base.layout, layer_set, NEEDS[place.role], read, gains=True))).T
@@ -240,7 +240,7 @@ def _needed(base: Opened, place: Place, read: Read) -> Iterator[Array]:
         yield out
 
 
-def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:
+def _of_stream(base: Headers, place: Place, read: Read) -> Iterator[Array]:
     """Yield the matrices that read the stream next after a place, the gains of norms folded in, (rows, width).
 
     The unembedding is used only after the last layer; with the next layer it would only weaken the trace.

@@ -104,7 +104,7 @@ class Trace:
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
-        return NormalDist().cdf(self.predicted - self.critical(alpha)) if self.calibrated else 0.0
+        return NormalDist().cdf(self.predicted_effect - self.critical(alpha)) if self.calibrated else 0.0
 
     def effect_of(self, alpha: float, power: float) -> float:
         """Return the effect with which a test has this probability of p <= alpha."""
@@ -116,11 +116,11 @@ class Trace:
         return -NormalDist().inv_cdf(alpha / (len(self.by_role) + several) / self.analyses)
 
     @functools.cached_property
-    def predicted(self) -> float:
+    def predicted_effect(self) -> float:
         """The least effect of an adapter of this rank and size in these matrices, trained on this base."""
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
-        shown = self.directions * left**2
-        reached = np.array([LEAST[one] * np.sqrt(shown[np.array(self.roles) == one].sum()) for one in self.by_role])
+        energy = self.directions * left**2
+        reached = np.array([LEAST[one] * np.sqrt(energy[np.array(self.roles) == one].sum()) for one in self.by_role])
         return float(max(reached.max(), reached.sum() / np.sqrt(len(reached))))
 
     @functools.cached_property
@@ -188,17 +188,17 @@ def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int =
     permuted, flipped = np.empty((2, permutations + 1, len(blocks)))
     kinds: dict[tuple[str, int], list[int]] = {}
     for column, one in enumerate(blocks):
-        kinds.setdefault((one.permuted, one.written.shape[1]), []).append(column)
+        kinds.setdefault((one.permuted, one.rows.shape[1]), []).append(column)
     for (kind, rows), columns in kinds.items():
         sizes = np.sqrt(np.sum([blocks[column].energies for column in columns], axis=0))
         free = all(blocks[column].flips for column in columns)
         sets = [np.arange(rows)] if free else strata_of(sizes[None])
         for part, orders, signs in _elements(f"{kind} {rows}", sets, permutations, seed):
-            kept = np.arange(rows)[None] if free else orders
+            orders_used = np.arange(rows)[None] if free else orders
             for column in columns:
                 permuted[part, column] = flipped[part, column] = _ratios(blocks[column], orders)
                 if rows >= FLIPPED and blocks[column].flips:
-                    flipped[part, column] = _ratios(blocks[column], kept, signs)
+                    flipped[part, column] = _ratios(blocks[column], orders_used, signs)
     return Trace(
         tuple(one.role for one in blocks),
         tuple(one.layer for one in blocks),
@@ -229,10 +229,10 @@ def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
     """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant.
 
     Means over rows are removed from `through`. Permutations leave them as they are, so that they are removed from
-    `written` too; signs do not, so that they have to be multiplied before.
+    `rows` too; signs do not, so that they have to be multiplied before.
     """
-    groups, n, _ = one.written.shape
-    written = one.centred if signs is None else one.written
+    groups, n, _ = one.rows.shape
+    written = one.centred_rows if signs is None else one.rows
     squares = [np.sum(np.square(side, dtype=np.float64), axis=axis) for side, axis in ((written, 2), (one.through, 1))]
     expected = float(np.multiply(*(side.sum(axis=1) for side in squares)).sum()) / n
     sums = np.zeros(len(orders if signs is None else signs))
@@ -275,7 +275,7 @@ def least_effect(measured: Trace, alpha: float) -> float:
 
     With few directions, or a large size, the formula predicts almost nothing; the author of an adapter chooses both.
     """
-    return max(measured.predicted, measured.effect_of(level(alpha), POWER))
+    return max(measured.predicted_effect, measured.effect_of(level(alpha), POWER))
 
 
 def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Verdict:
@@ -287,13 +287,13 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
             "permutation null does not hold"
         )
     elif trace.p_value <= criteria.alpha:
-        code, reason = _related(trace, criteria.alpha)
+        code, reason = _judge_related(trace, criteria.alpha)
     else:
         code, reason = _not_related(trace, trace.power(criteria.alpha))
     return replace(as_related(code, reason, criteria), trace=trace)
 
 
-def _related(trace: Trace, alpha: float) -> tuple[Code, str]:
+def _judge_related(trace: Trace, alpha: float) -> tuple[Code, str]:
     highest, least, doubts = level(alpha), least_effect(trace, alpha), list[str]()
     if trace.p_value > highest:
         doubts.append(f"p is {trace.p_value:.2g}, and at most {highest:g} verifies")

@@ -22,7 +22,7 @@ from hf_lineage.lora.adapter import Factors, Lora
 from hf_lineage.lora.targets import LAYERED, ModuleNames
 
 if TYPE_CHECKING:
-    from hf_lineage.source.headers import Opened
+    from hf_lineage.source.headers import Headers
 
 
 MOST_COUNTS = 64
@@ -31,7 +31,7 @@ MATRIX = 2
 """Dimensions of a linear matrix."""
 
 
-def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
+def list_pairs(base: Headers) -> Iterator[tuple[int, LayerSet]]:
     """Yield the pairs that are in the layers of a base, each with the number of its layer."""
     lora = base.layout.factorization.lora
     for layer, reader, writer, rows, width in _pairs(base, lora.values):
@@ -43,7 +43,7 @@ def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
         yield layer, _set({"up": reader, "down": writer}, {"up": Heads(rows, 1)}, width)
 
 
-def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, str, int, int]]:
+def _pairs(base: Headers, names: Mapping[str, str]) -> Iterator[tuple[int, str, str, int, int]]:
     """Yield layer, names, rows and width of each complete pair, whose rows and columns belong together."""
     layers = _layers(base) if names else {}
     for reader, writer in names.items():
@@ -57,7 +57,7 @@ def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, s
                 yield layers[prefix], name, other, read[0], written[0]
 
 
-def _layers(base: Opened) -> Mapping[str, int]:
+def _layers(base: Headers) -> Mapping[str, int]:
     """Return the number of a layer by every beginning of the names of its tensors that no other layer's names have."""
     numbers: dict[str, set[int]] = {}
     for sets in base.layout.branches.values():
@@ -69,9 +69,9 @@ def _layers(base: Opened) -> Mapping[str, int]:
     return {prefix: next(iter(layers)) for prefix, layers in numbers.items() if len(layers) == 1}
 
 
-def _part_of_heads(base: Opened, key: str, rows: int) -> int:
+def _part_of_heads(base: Headers, key: str, rows: int) -> int:
     """Return the largest number of rows that divides a head, whatever the number of heads; 1 if that is not known."""
-    counted = setting(base.described.config, key)
+    counted = setting(base.model_config.config, key)
     counts = counted if isinstance(counted, list) else [counted]
     if len(counts) > MOST_COUNTS or any(type(count) is not int or count < 1 for count in counts):
         return 1
@@ -140,10 +140,10 @@ class Places:
     """Modules whose factors peft passes over: the configuration does not name them, or no module has their name."""
 
 
-def find_places(base: Opened, lora: Lora) -> Places:
+def find_places(base: Headers, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
-    named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
-    names, slots, stacks = ModuleNames(named), _slots(base), _stacks(base, named, lora.on_head)
+    names_there = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    names, slots, stacks = ModuleNames(names_there), _slots(base), _stacks(base, names_there, lora.on_head)
     places, unfit = list[Place](), list[str]()
     absent, ambiguous, idle = list[str](), list[str](), list[str]()
     for module, factors in lora.modules.items():
@@ -151,8 +151,8 @@ def find_places(base: Opened, lora: Lora) -> Places:
         if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
             idle.append(module)
             continue
-        found = names.flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
-        meant = {named[name] for name in found}
+        found = names.find_flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
+        meant = {names_there[name] for name in found}
         if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
             (ambiguous if meant else absent).extend([] if stacked else [module])
@@ -167,7 +167,7 @@ def find_places(base: Opened, lora: Lora) -> Places:
     return Places(tuple(places), tuple(absent), tuple(unfit), tuple(ambiguous), tuple(idle))
 
 
-def _stacks(base: Opened, named: Collection[str], on_head: bool) -> set[tuple[str, ...]]:
+def _stacks(base: Headers, named: Collection[str], on_head: bool) -> set[tuple[str, ...]]:
     """Return how the names of layers may begin, words in any order: as the base's, or as the class's by the registry.
 
     With a head the name of the whole model stands before them: a shorter beginning than the base has is not loaded.
@@ -200,10 +200,10 @@ def in_memory(tensors: Collection[str], lora: LoraNames) -> Mapping[str, str]:
     return {known.sub(lambda match: parts[match[0]], name): name for name in tensors} | on_disk
 
 
-def _slots(base: Opened) -> dict[str, list[Place]]:
+def _slots(base: Headers) -> dict[str, list[Place]]:
     """Return for each tensor the places of everything that it holds, not yet with a module."""
     slots: dict[str, list[Place]] = {}
-    for layer, layer_set in (*_sets(base.layout), *outside(base)):
+    for layer, layer_set in (*_sets(base.layout), *list_pairs(base)):
         for slot in layer_set.slots.values():
             slots.setdefault(slot.tensor, []).append(Place("", layer, layer_set, slot, slot.role))
             for tensor in slot.latent[:1]:
@@ -249,12 +249,12 @@ def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: boo
     return f"is {factors.rows} x {factors.columns}, not {' x '.join(map(str, expected))}"
 
 
-def testable(places: Places, base: Opened) -> tuple[Place, ...]:
+def testable(places: Places, base: Headers) -> tuple[Place, ...]:
     """Return the places whose rows may be permuted if the base is independent of the adapter."""
     return tuple(place for place in places.everything if _exchangeable(base, place))
 
 
-def _exchangeable(base: Opened, place: Place) -> bool:
+def _exchangeable(base: Headers, place: Place) -> bool:
     layer_set, rows = place.layer_set, ROWS.get(place.role)
     if rows is None or (layer_set.stacked and place.expert is None):
         return False
@@ -271,13 +271,13 @@ def flips(place: Place) -> bool:
     return ROWS[place.role] != UNITS or (place.role == "up" and "gate" in place.layer_set.slots)
 
 
-def is_rotary(base: Opened) -> bool:
+def is_rotary(base: Headers) -> bool:
     """Return whether queries and keys of a base are turned by their position, or may be."""
     rotary = base.layout.factorization.lora.rotary
-    return rotary if isinstance(rotary, bool) else rotary in base.described.config
+    return rotary if isinstance(rotary, bool) else rotary in base.model_config.config
 
 
-def unembedding(base: Opened) -> str | None:
+def unembedding(base: Headers) -> str | None:
     """Return the tensor that makes logits of the last stream; None if none is known, or it has another width."""
     tensors = base.checkpoint.tensors
     names = (f"{name}.weight" for name in as_names(base.layout.factorization.lora.unembedding))

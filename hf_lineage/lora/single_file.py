@@ -36,13 +36,13 @@ class _Model:
     pairs: dict[str, dict[str, str]] = field(default_factory=dict)
     alphas: dict[str, str] = field(default_factory=dict)
     magnitudes: bool = False
-    beside: int = 0
+    others: int = 0
 
 
 def is_lora_file(checkpoint: Checkpoint) -> bool:
     """Return whether a file holds factors, or products of other forms, by the names of its tensors."""
-    held = checkpoint.tensors
-    return bool(held) and (any(map(_factor, held)) or any(True for _ in instead(held)))
+    tensors = checkpoint.tensors
+    return bool(tensors) and (any(map(_factor, tensors)) or any(True for _ in instead(tensors)))
 
 
 def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
@@ -52,15 +52,15 @@ def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
     """
     checkpoint = _with_numbers(open_file(repo, file))
     where = f"{repo}: {printable(file, 200)}"
-    held = _models(checkpoint, where)
+    models = _models(checkpoint, where)
     loras = {}
-    for folder, one in held.items():
+    for folder, one in models.items():
         modules = {module: fit_factors(where, checkpoint, pair) for module, pair in one.pairs.items()}
         for module in one.alphas.keys() & modules:
             modules[module] = replace(modules[module], scale=1 / modules[module].rank, alpha=one.alphas[module])
         if modules:
             kind = "DoRA" if one.magnitudes else "LoRA"
-            loras[folder] = Lora(checkpoint, modules, kind, beside=one.beside, flattened=one.flattened)
+            loras[folder] = Lora(checkpoint, modules, kind, others=one.others, flattened=one.flattened)
     refuse_many(repo, [module for lora in loras.values() for module in lora.modules])
     if loras:
         return loras
@@ -83,10 +83,10 @@ def _with_numbers(checkpoint: Checkpoint) -> Checkpoint:
 
 def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
     """Return the tensors of a file by the folder of the model that they are for."""
-    held: dict[str, _Model] = {}
+    models: dict[str, _Model] = {}
     for name, info in checkpoint.tensors.items():
         folder, flattened, rest = _component(name)
-        mine = held.setdefault(folder, _Model(flattened))
+        mine = models.setdefault(folder, _Model(flattened))
         match = _factor(rest)
         if mine.flattened != flattened:
             raise Ambiguous(f"{where} names the matrices of one model in two ways; publish them separately")
@@ -97,9 +97,9 @@ def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
         elif rest.endswith(ALPHA) and info.numbers == 1 and not info.refusal:
             mine.alphas[_module(rest.removesuffix(ALPHA))] = name
         else:
-            mine.beside += 1
+            mine.others += 1
             mine.magnitudes |= any(part in rest for part in forms()["magnitudes"])
-    return held
+    return models
 
 
 def _component(name: str) -> tuple[str, bool, str]:

@@ -102,10 +102,10 @@ class ModuleNames:
         """
         inner = module.partition(".")[2]
         exact = [name for name in (f"{module}{WEIGHT_ENDING}", f"{inner}{WEIGHT_ENDING}") if name in self._exact]
-        named = exact[:1] or self._rest.get(f"{module}{WEIGHT_ENDING}", []) or self._parts.get(_parts(module), [])
-        return named[0] if len(named) == 1 else None
+        matches = exact[:1] or self._rest.get(f"{module}{WEIGHT_ENDING}", []) or self._parts.get(_parts(module), [])
+        return matches[0] if len(matches) == 1 else None
 
-    def flattened(self, module: str) -> list[str]:
+    def find_flattened(self, module: str) -> list[str]:
         """Return the tensors of a module in whose name every point was made an underscore, of which several may be."""
         return self._flat.get(module, [])
 

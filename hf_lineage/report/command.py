@@ -40,11 +40,11 @@ _PARTS = {"ClaimResult", "Claim", "Verdict", "Relative", "Blended", "Executed", 
 
 def public(report: Report) -> Report:
     """Return a report without paths of this machine in any text."""
-    private = {name: short for name in _typed_names(report) if (short := shortened(name)) != name}
+    private = {name: short for name in _typed_names(report) if (short := shorten_path(name)) != name}
     texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
 
     def rename(text: str) -> str:
-        return renamed(text, texts)
+        return hide_names(text, texts)
 
     model = private.get(report.model, rename(report.model))
     return replace(report, model=model, **{name: _each(getattr(report, name), rename) for name in _WITH_TEXTS})
@@ -62,7 +62,7 @@ def publish(report: Report, document: Any) -> Any:
             return {rename(name): rename(item, name) for name, item in value.items()}
         if isinstance(value, list | tuple):
             return [rename(item, key) for item in value]
-        return value if key == "command" or not isinstance(value, str) else exact.get(value) or renamed(value, texts)
+        return value if key == "command" or not isinstance(value, str) else exact.get(value) or hide_names(value, texts)
 
     return rename(document)
 
@@ -84,10 +84,10 @@ def _typed_names(report: Report) -> list[str]:
     return typed + [str(folder) for folder in folders if folder is not None]
 
 
-def shortened(name: str) -> str:
+def shorten_path(name: str) -> str:
     """Return a name as it may be shown: of a path that leads out of the working directory the last part alone.
 
-    >>> shortened("org/name"), shortened("./folder"), shortened("/home/me/folder"), shortened("../folder")
+    >>> shorten_path("org/name"), shorten_path("./folder"), shorten_path("/home/me/folder"), shorten_path("../folder")
     ('org/name', './folder', './folder', './folder')
     """
     path = PurePath(name)
@@ -115,7 +115,7 @@ def spell_name(name: str, start: Path | None) -> str:
     return f"{TO_FILL_IN}/{Path(name).absolute().name or Path(name).resolve().name}"
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def hide_names(text: str, names: Mapping[str, str]) -> str:
     """Return text in which no private name stands, wherever it is a word of its own or begins a longer path."""
     private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda match: names[match[0]], text) if names else text
@@ -154,7 +154,7 @@ Write = Callable[[str], str]
 def against(model: RepoRef, options: Options, base: str) -> str:
     """Return the command that checks a model against a base, both as they are named."""
     words = ["--base", base, *_options(replace(options, subfolder=""), str)]
-    return printable(f"hf-lineage check {model.typed} {shlex.join(words)}")
+    return printable(f"hf-lineage check {model.typed_name} {shlex.join(words)}")
 
 
 def of_claim(report: Report, row: ClaimResult, write: Write | None = None) -> str:
@@ -163,21 +163,21 @@ def of_claim(report: Report, row: ClaimResult, write: Write | None = None) -> st
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
     words = ["hf-lineage", "check", _model(write(model), commit, report.options)]
     if not row.claim.problem:
-        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
-    return _typed([*words, *_options(report.options, write)], report.options)
+        words += ["--base", _pin(write(row.claim.base), row.base_commit)]
+    return _type_words([*words, *_options(report.options, write)], report.options)
 
 
 def of_report(report: Report, *further: str, write: Write | None = None) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
     write = write or _here
     model = _model(write(report.model), report.commit, report.options)
-    models = dict.fromkeys(_pinned(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
+    models = dict.fromkeys(_pin(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
     typed = [row for row in report.rows if row.claim.sources == NAMED]
-    bases = dict.fromkeys(_pinned(write(row.claim.base), row.base_commit) for row in typed)
-    compared = report.called == "compare"
+    bases = dict.fromkeys(_pin(write(row.claim.base), row.base_commit) for row in typed)
+    compared = report.command == "compare"
     words = [*bases, *models] if compared else [model, *(word for base in bases for word in ("--base", base))]
     options = _options(report.options, write)
-    return _typed(["hf-lineage", report.called, *words, *options, *further], report.options)
+    return _type_words(["hf-lineage", report.command, *words, *options, *further], report.options)
 
 
 def spelling_in_folder(report: Report) -> Write:
@@ -216,23 +216,23 @@ def _words(flag: str, value: Any, write: Write) -> list[str]:
     return [flag, str(value)]
 
 
-def _typed(words: Sequence[str], options: Options) -> str:
+def _type_words(words: Sequence[str], options: Options) -> str:
     """Return the words as they are typed, with a comment on options that the command line does not have."""
     usual = Options()
     names = [name for name in _OF_PYTHON if getattr(options, name) != getattr(usual, name)]
     recipe = options.recipe
     values = {"recipe": recipe.option if RECIPES.get(recipe.option) == recipe else recipe}
-    given = ", ".join(f"{name}={values.get(name, getattr(options, name))!r}" for name in names)
-    return printable(shlex.join(words) + (f"  # with Options({given}) in Python" if given else ""))
+    settings = ", ".join(f"{name}={values.get(name, getattr(options, name))!r}" for name in names)
+    return printable(shlex.join(words) + (f"  # with Options({settings}) in Python" if settings else ""))
 
 
 def _model(model: str, commit: str | None, options: Options) -> str:
     """Return a model at its commit, with the folder of its repository that was asked for."""
     name, at, revision = model.partition("@")
     inside = options.subfolder.rstrip("/")
-    named = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"
-    return _pinned(f"{named}{at}{revision}", commit)
+    full = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"
+    return _pin(f"{full}{at}{revision}", commit)
 
 
-def _pinned(model: str, commit: str | None) -> str:
+def _pin(model: str, commit: str | None) -> str:
     return model if commit is None else f"{model.partition('@')[0]}@{commit}"

@@ -54,8 +54,8 @@ def _model(report: Report) -> Component:
     verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
     # What may be none of the Hub is called by its folder.
-    shown = report.source.folder.resolve().name if report.source and not remote else report.model
-    component = _component(hub_name(report.model) or shown, remote, report.commit, "model")
+    name = report.source.folder.resolve().name if report.source and not remote else report.model
+    component = _component(hub_name(report.model) or name, remote, report.commit, "model")
     component.licenses.update(_licences(report.licence))
     component.properties.update(_properties(report))
     if verified:
@@ -71,9 +71,9 @@ def _model(report: Report) -> Component:
 
 def _ancestor(row: ClaimResult, part: str = "") -> Component:
     """Return a base, identified by the weights at the level at which the test rejects independence."""
-    named = hub_name(row.claim.base)
-    shown = named or PurePath(row.claim.base).name or row.claim.base
-    component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row, part))
+    hub = hub_name(row.claim.base)
+    name = hub or PurePath(row.claim.base).name or row.claim.base
+    component = _component(name, hub if row.base_commit else None, row.base_commit, _about(row, part))
     component.licenses.update(_licences(row.licence))
     component.components.update(_files(f"{_about(row, part)} ", digests(row.base_folder)))
     if (level := confidence(row)) is not None:
@@ -91,9 +91,9 @@ def _reference(ref: str) -> str:
     return str(uuid.uuid5(NAMESPACE, printable(ref, 1000)))
 
 
-def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Component:
+def _component(text: str, name: str | None, commit: str | None, ref: str) -> Component:
     """Return a model, with a package URL of type `huggingface` where it has a name on the Hub."""
-    group, _, short = printable(name or shown, 200).rpartition("/")
+    group, _, short = printable(name or text, 200).rpartition("/")
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         bom_ref=_reference(ref),
@@ -122,7 +122,7 @@ def _properties(report: Report) -> Iterator[Property]:
         if statements := "; ".join(finding.statements):
             yield Property(name=f"hf-lineage:{maker.name}", value=statements)
     for number, row in enumerate(report.rows):
-        best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.framed
+        best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.unit_comparison
         facts = {
             "base": printable(row.claim.base, 200),
             "base-commit": row.base_commit,
@@ -136,7 +136,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "strict": "true" if row.verdict.is_strict else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
-            "inherited": wording.share(best) if best else framed and wording.inherited(framed),
+            "inherited": wording.share(best) if best else framed and wording.print_share(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
             **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
         }

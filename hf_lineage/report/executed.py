@@ -10,7 +10,7 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import ClaimResult, Finding, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence.equal_numbers import EqualNumbers
-from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, Executed, Strict, amount
+from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, RunOutcome, Strict, amount
 from hf_lineage.evidence.relation import Means
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.policy import Policy, Waiver
@@ -31,7 +31,7 @@ def describe_equal(equal: EqualNumbers, row: ClaimResult, _report: Report) -> Fi
 UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
-def describe_executed(executed: Executed, row: ClaimResult, _report: Report) -> Finding:
+def describe_executed(executed: RunOutcome, row: ClaimResult, _report: Report) -> Finding:
     """Return what was seen when the model ran."""
     sentences, ablation, ran = tuple(_run_sentences(row, executed)), executed.ablation, executed.ran
     values = {
@@ -60,7 +60,7 @@ def describe_executed(executed: Executed, row: ClaimResult, _report: Report) -> 
     )
 
 
-def _run_sentences(row: ClaimResult, executed: Executed) -> Iterator[str]:
+def _run_sentences(row: ClaimResult, executed: RunOutcome) -> Iterator[str]:
     if executed.problem:
         yield f"not verified by running: {executed.problem}"
         return
@@ -75,7 +75,7 @@ def _run_sentences(row: ClaimResult, executed: Executed) -> Iterator[str]:
         yield "not verified by running: what is common could not be taken out part by part"
 
 
-def _run_details(executed: Executed) -> Iterator[str]:
+def _run_details(executed: RunOutcome) -> Iterator[str]:
     if ran := executed.ran:
         inputs = (f"{INPUTS[kind]} ({' x '.join(map(str, shape))})" for kind, shape in ran.inputs.items())
         yield f"it read {' and '.join(inputs)} in {TOKENS[ran.tokens_of]}; the smaller loss counts"
@@ -85,14 +85,14 @@ def _run_details(executed: Executed) -> Iterator[str]:
 
 
 def _table(ablation: Ablation) -> Table:
-    named = {
+    losses = {
         "all that is inherited": ablation.inherited,
         "as much of it as others": ablation.equal,
         "all others": ablation.others,
     }
     rows = tuple(
         (name, f"{loss.parts:,}", f"{loss.mean:.3g}", *(f"{end:.3g}" for end in loss.interval))
-        for name, loss in named.items()
+        for name, loss in losses.items()
         if loss
     )
     title = f"What the model loses ({UNITS[ablation.unit]}, 99 % intervals)"
@@ -153,10 +153,10 @@ def _strict_sentences(strict: Strict, row: ClaimResult) -> Iterator[str]:
     yield from _beyond(strict, row)
     for reason in dict.fromkeys(strict.unbound.values()):
         names = [name for name, why in strict.unbound.items() if why == reason]
-        yield f"{_listed(names)} cannot be told number by number: {printable(reason, 300)}"
+        yield f"{_list_names(names)} cannot be told number by number: {printable(reason, 300)}"
     for several, where in ((strict.added, "not in the base"), (strict.lacking, "only in the base")):
         if several:
-            yield f"{_listed(several)} {'is' if len(several) == 1 else 'are'} {where}"
+            yield f"{_list_names(several)} {'is' if len(several) == 1 else 'are'} {where}"
     if strict.settings:
         yield f"config.json says something else than the base's: {'; '.join(strict.settings[:NAMED])}"
 
@@ -186,9 +186,9 @@ def _beyond(strict: Strict, row: ClaimResult) -> Iterator[str]:
         yield differ + f", {made.words if made else guess}" * row.verdict.is_related
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(printable(name, 200) for name in names[:NAMED])
-    return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown
+def _list_names(names: Sequence[str]) -> str:
+    text = ", ".join(printable(name, 200) for name in names[:NAMED])
+    return f"{text} and {len(names) - NAMED:,} more" if len(names) > NAMED else text
 
 
 def _how(stored: str) -> str:

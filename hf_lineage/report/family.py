@@ -80,8 +80,8 @@ def about(edge: Edge) -> str:
         parts.append("direction not known")
     if edge.relation:
         parts.append(f"declared: {printable(edge.relation, 40)}")
-    if edge.seen:
-        parts.append(f"seen: {edge.seen}")
+    if edge.way:
+        parts.append(f"seen: {edge.way}")
     if edge.length is not None:
         parts.append(f"length {edge.length:.4f}")
     return ", ".join(parts)
@@ -93,7 +93,7 @@ def besides(edge: Edge) -> str:
     return f"declares {base}: {edge.mark.value}" if edge.mark in CLAIMS else f"also from {base}: {about(edge)}"
 
 
-def tested(tree: Tree) -> str:
+def describe_test(tree: Tree) -> str:
     """Return what p means, given how many pairs there are."""
     return (
         f"{len(tree.models)} models, {tree.pairs} pairs, path {tree.path}: two are of one family at p <= "
@@ -168,10 +168,10 @@ def _bypass(start: tuple[int, int], end: tuple[int, int]) -> str:
     return f"M{x} {top}Q{lane} {top} {lane} {top + bend}V{y - bend}Q{lane} {y} {right} {y}"
 
 
-def shortened(words: str, room: int) -> str:
+def shorten(words: str, room: int) -> str:
     """Return words in so many letters.
 
-    >>> shortened("org/model", 9), shortened("org/models", 9)
+    >>> shorten("org/model", 9), shorten("org/models", 9)
     ('org/model', 'org/mode…')
     """
     line = printable(words, 200)
@@ -182,7 +182,7 @@ def _node_to_draw(node: Node, x: int, y: int) -> dict[str, object]:
     """Return a node as it is drawn: names are cut to the room that is left."""
     room = LETTERS - 2 * min(node.depth, DEEPEST)
     whole = ": ".join(filter(None, (printable(node.name, 200), printable(node.words, 200))))
-    name, words = shortened(node.name, room - 2 * node.strong), node.words and shortened(node.words, room + 7)
+    name, words = shorten(node.name, room - 2 * node.strong), node.words and shorten(node.words, room + 7)
     return {"x": x, "y": y, "strong": node.strong, "whole": whole, "name": name, "words": words, "tone": node.tone}
 
 
@@ -238,14 +238,12 @@ def family_of(report: Report) -> Family:
     by_weight = sorted(rows, key=lambda row: FIRST.index(mark_of(row)))
     bases = list(dict.fromkeys(row.claim.base.casefold() for row in by_weight))[:MOST]
     edges = [
-        Edge(
-            row.claim.base, subjects[row.part], mark_of(row), relation=row.claim.relation or "", seen=_main_figure(row)
-        )
+        Edge(row.claim.base, subjects[row.part], mark_of(row), relation=row.claim.relation or "", way=_main_figure(row))
         for row in rows
         if row.claim.base.casefold() in bases
     ]
     edges += [
-        Edge(one.model, report.model, Mark.MEASURED, directed=False, seen=f"nearer than {one.base}")
+        Edge(one.model, report.model, Mark.MEASURED, directed=False, way=f"nearer than {one.base}")
         for one in report.relatives[: max(MOST - len(bases), 1)]
     ]
     left_out = len({row.claim.base.casefold() for row in report.rows}) - len(bases) + len(parts) - len(subjects)
@@ -296,13 +294,13 @@ def _node(name: str, depth: int, edges: Sequence[Edge], into: tuple[Edge, ...]) 
 
 
 def _short(edge: Edge) -> str:
-    return ", ".join(filter(None, (edge.mark.value, edge.seen)))
+    return ", ".join(filter(None, (edge.mark.value, edge.way)))
 
 
 def _sentence(edge: Edge) -> str:
     relation = f"declared: {printable(edge.relation, 40)}" if edge.relation else ""
     direction = "" if edge.directed or edge.mark in CLAIMS else "direction not known"
-    parts = filter(None, (edge.mark.value, printable(edge.seen, 300), direction, relation))
+    parts = filter(None, (edge.mark.value, printable(edge.way, 300), direction, relation))
     return f"{printable(edge.child, 200)} from {printable(edge.parent, 200)}: {', '.join(parts)}"
 
 

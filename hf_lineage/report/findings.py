@@ -24,12 +24,12 @@ from hf_lineage.report.wording import whole
 
 def describe_descent(_related: bool, row: ClaimResult, _report: Report) -> Finding | None:
     """Return which layers come from the base that was compared; None if nobody knows."""
-    evidence, framed = wording.best(row), row.verdict.framed
+    evidence, framed = wording.best(row), row.verdict.unit_comparison
     if evidence is None and framed:
-        details = [_counted(framed.layers[1], framed.inherited.layers, framed.depth)]
+        details = [_count_layers(framed.layers[1], framed.inherited.layers, framed.depth)]
     elif evidence and evidence.inherited:
-        depth = row.layers if evidence.analyses > 1 and row.layers else evidence.read
-        details = [_counted(evidence.layers[1], evidence.inherited.layers, depth)]
+        depth = row.layers if evidence.analyses > 1 and row.layers else evidence.layers_read
+        details = [_count_layers(evidence.layers[1], evidence.inherited.layers, depth)]
         details += [f"Counted in the model, then in the base: {layers}" for layers in wording.came_from(evidence)]
     else:
         return None
@@ -53,7 +53,7 @@ def list_layers(layers: Sequence[int]) -> str:
     return f"layer{'' if len(layers) == 1 else 's'} {before}{last}"
 
 
-def _counted(layers: Sequence[int], rows: Sequence[int], depth: int) -> str:
+def _count_layers(layers: Sequence[int], rows: Sequence[int], depth: int) -> str:
     """Return how many layers of those that were read come from the base by more than half, and which."""
     inherited = sorted(layers[row] for row in rows)
     read, count = len(layers), len(inherited)
@@ -73,10 +73,12 @@ def _counted(layers: Sequence[int], rows: Sequence[int], depth: int) -> str:
 def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report) -> Finding:
     """Return how a model was made from its base."""
     evidence = wording.best(row)
-    where = "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.read else ""
+    where = (
+        "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.layers_read else ""
+    )
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
     made = f"{where}{derivation.words}"
-    seen, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
+    sentence, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
     values = {
         "means": [means.value for means in derivation.means],
         "words": derivation.words,
@@ -84,9 +86,9 @@ def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report)
         "zeros": derivation.zeros or None,
         "rank": derivation.rank,
         "matrices": len(derivation.changes),
-        "changed": len(derivation.changed),
+        "changed": len(derivation.changed_matrices),
     }
-    return Finding("Relation", wording.about(row), (seen,), values=values, brief=brief)
+    return Finding("Relation", wording.about(row), (sentence,), values=values, brief=brief)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Maker:
     """A function that describes one kind of finding, of a claim or of a report as a whole."""
 
     name: str
-    measured: Callable[[Any], Any]
+    measure: Callable[[Any], Any]
     """Returns what it describes, of a row or of a report; nothing where there is no finding."""
     describe: Callable[..., Finding | None]
     """Takes what was measured and what it was measured of."""
@@ -114,7 +116,7 @@ OF_CLAIM = (
     Maker("descent", lambda row: row.verdict.is_related and not row.verdict.trace, describe_descent),
     Maker("adapter", lambda row: row.verdict.trace, _late("units", "describe_adapter"), "adapter"),
     Maker("merge", lambda row: row.parent, _late("merges", "describe_parent"), "parent"),
-    Maker("units", lambda row: row.verdict.framed, _late("units", "describe_units"), "units"),
+    Maker("units", lambda row: row.verdict.unit_comparison, _late("units", "describe_units"), "units"),
     Maker("equal", lambda row: row.verdict.equal, _late("executed", "describe_equal")),
     Maker("executed", lambda row: row.verdict.executed, _late("executed", "describe_executed"), "executed"),
     Maker("relation", lambda row: row.derivation, describe_relation, "relation_seen"),
@@ -132,21 +134,21 @@ OF_REPORT = (
 
 def describe_claim(report: Report, row: ClaimResult) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of one claim of a report, with what made it."""
-    return _described(OF_CLAIM, row, report)
+    return _describe_all(OF_CLAIM, row, report)
 
 
 def describe_report(report: Report) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of a report that concerns no single claim, with what made it."""
-    return _described(OF_REPORT, report)
+    return _describe_all(OF_REPORT, report)
 
 
-def _described(makers: Sequence[Maker], *about: Any) -> Iterator[tuple[Maker, Finding]]:
+def _describe_all(makers: Sequence[Maker], *about: Any) -> Iterator[tuple[Maker, Finding]]:
     for maker in makers:
-        if (measured := maker.measured(about[0])) and (finding := maker.describe(measured, *about)):
+        if (measured := maker.measure(about[0])) and (finding := maker.describe(measured, *about)):
             yield maker, finding
 
 
-def accepted(row: ClaimResult) -> Iterator[str]:
+def describe_waiver(row: ClaimResult) -> Iterator[str]:
     """Yield until which day a policy accepts a verdict, or accepted it."""
     if row.waiver:
         yield f"accepted until {row.waiver.expires}: {row.waiver.reason}"
@@ -156,12 +158,12 @@ def accepted(row: ClaimResult) -> Iterator[str]:
 
 def state_outcome(row: ClaimResult) -> str:
     """Return what became of one claim in one sentence on one line."""
-    evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.framed
+    evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.unit_comparison
     measured = f" ({wording.figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
     if framed and row.verdict.by_units:
-        measured = f" ({wording.inherited(framed)} of its units inherited, p = {wording.order_p(framed)})"
+        measured = f" ({wording.print_share(framed)} of its units inherited, p = {wording.order_p(framed)})"
     why = f": {wording.reason(row)}" if row.verdict.reason else ""
-    besides = "".join(f"; {part}" for part in (*accepted(row), *row.unmet))
+    besides = "".join(f"; {part}" for part in (*describe_waiver(row), *row.unmet))
     return f"{wording.about(row)} is {row.verdict.label}{measured}{why}{besides}"
 
 
@@ -178,23 +180,23 @@ def reasons(report: Report) -> Iterator[str]:
             bases = (wording.about(other) for other in report.rows if wording.reason(other) == reason)
             yield f"{', '.join(bases)}: {reason}"
         stated.add(reason)
-        yield from (*wording.corrected(row), *wording.measured(row))
+        yield from (*wording.describe_correction(row), *wording.describe_measures(row))
         for _, finding in describe_claim(report, row):
-            yield from map(finding.named, finding.sentences)
+            yield from map(finding.prefix_about, finding.sentences)
         yield from (printable(note) for note in row.notes if note not in noted)
         noted |= {*row.notes}
         yield from (*wording.origins(row), *wording.reading(row))
     if not report.rows:
         yield wording.NOTHING_DECLARED
     for _, finding in describe_report(report):
-        yield from () if finding.first else map(finding.named, finding.sentences)
+        yield from () if finding.first else map(finding.prefix_about, finding.sentences)
     yield from wording.remarks(report)
 
 
 def state_first(report: Report) -> Iterator[str]:
     """Yield what every report says before everything else."""
     for _, finding in describe_report(report):
-        yield from map(finding.named, finding.sentences) if finding.first else ()
+        yield from map(finding.prefix_about, finding.sentences) if finding.first else ()
 
 
 def state_all(report: Report) -> Iterator[str]:
@@ -207,12 +209,12 @@ def state_all(report: Report) -> Iterator[str]:
         yield from () if finding.first else finding.statements
 
 
-def explained(report: Report) -> Iterator[tuple[str, Finding | Evidence]]:
+def explain_findings(report: Report) -> Iterator[tuple[str, Finding | Evidence]]:
     """Yield what `--explain` adds for people, with its title: findings with more than sentences, and every path."""
     for row in (*report.rows, None):
         for _, finding in describe_claim(report, row) if row else describe_report(report):
             if finding.tables or finding.details or finding.picture:
-                yield finding.named(finding.title), finding
+                yield finding.prefix_about(finding.title), finding
         if row:
             yield from ((f"{wording.about(row)}, {path}", evidence) for path, evidence in row.verdict.evidence.items())
 
@@ -261,6 +263,6 @@ def _doubts(report: Report, row: ClaimResult) -> Iterator[str]:
     """Yield the reason of a verdict, the part of a policy that is not met, and files that were not looked at."""
     if (reason := wording.reason(row)) and not row.verdict.verified:
         yield reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason
-    yield from (*row.unmet, *accepted(row))
+    yield from (*row.unmet, *describe_waiver(row))
     notes = (*row.own_code, *row.notes) if row.verdict.verified else row.notes  # otherwise the reason says it
     yield from (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in notes)

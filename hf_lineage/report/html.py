@@ -80,7 +80,7 @@ def _share_means(report: Report, evidence: Evidence) -> str:
 
 def _unread(evidence: Evidence, layers: int | None) -> bool:
     """Return whether more layers could have been read."""
-    return evidence.analyses > 1 and layers is not None and evidence.read < layers
+    return evidence.analyses > 1 and layers is not None and evidence.layers_read < layers
 
 
 def figures(row: ClaimResult) -> tuple[str, str, str]:
@@ -113,12 +113,12 @@ def is_shown_apart(finding: Finding) -> bool:
     return bool(finding.tables or finding.picture or (finding.details and not finding.in_verdict))
 
 
-def show(finding: Finding, named: str = "", explain: bool = False) -> Markup:
-    """Return what is below the title of a finding; `named` stands before the names of its tables, `explain` unfolds."""
+def show(finding: Finding, name: str = "", explain: bool = False) -> Markup:
+    """Return what is below the title of a finding; `name` stands before the names of its tables, `explain` unfolds."""
     return page.fill(
         "finding.html.j2",
         finding=finding,
-        named=named,
+        named=name,
         explain=explain,
         bars=list(_labelled_bars(finding.picture)) if finding.picture else (),
         sentences=[without_hint(one) for one in (*finding.sentences, *finding.details)],
@@ -263,7 +263,7 @@ def render(report: Report, explain: bool = False) -> str:
     repeat, time = of_report(report, "--format", "html"), moment(report.checked_at)
     report = replace(public(report), checked_at=time)
     rows, several = report.rows, len(report.rows) > 1
-    measured = any(row.verdict.evidence or row.verdict.framed or row.verdict.trace for row in rows)
+    measured = any(row.verdict.evidence or row.verdict.unit_comparison or row.verdict.trace for row in rows)
     bases = {row.claim.base: row for row in reversed(rows)}
     findings = [one for _, one in describe_report(report)]
     apart = [one for one in findings if is_shown_apart(one) and not one.first]

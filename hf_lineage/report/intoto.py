@@ -13,7 +13,7 @@ from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_all
-from hf_lineage.report.json import encode, published
+from hf_lineage.report.json import encode, publish_report
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v5"
@@ -28,7 +28,7 @@ def render(report: Report, _explain: bool = False) -> str:
         "_type": STATEMENT_TYPE,
         "subject": subjects(report),
         "predicateType": PREDICATE_TYPE,
-        "predicate": published(report),
+        "predicate": publish_report(report),
     }
     return encode(statement)
 
@@ -43,7 +43,7 @@ def subjects(report: Report) -> list[dict[str, Any]]:
 def render_predicate(report: Report, _explain: bool = False) -> str:
     """Return the statement without its subjects, which `actions/attest` takes as predicate."""
     _repository(report)
-    return encode(published(report))
+    return encode(publish_report(report))
 
 
 def checksums(report: Report, _explain: bool = False) -> str:
@@ -52,7 +52,9 @@ def checksums(report: Report, _explain: bool = False) -> str:
     The findings stand in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
     `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
     """
-    comments = (f"# {printable(told)}.".replace(" ", "\N{NO-BREAK SPACE}") for told in state_all(public(report)))
+    comments = (
+        f"# {printable(statement)}.".replace(" ", "\N{NO-BREAK SPACE}") for statement in state_all(public(report))
+    )
     return "".join(f"{comment}\n" for comment in comments) + "".join(
         f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report)
     )

@@ -20,7 +20,7 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import ClaimResult, Finding
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.inherited import InheritedShare
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
@@ -55,7 +55,7 @@ def encode(document: Any) -> str:
     return dumps(document, indent=2, allow_nan=False).translate(_MARKUP) + "\n"
 
 
-def indented(document: Any) -> str:
+def indent_json(document: Any) -> str:
     """Return structs or plain values as indented JSON, letters as they are: names in it must be printable already."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
@@ -65,18 +65,18 @@ def render(report: Report, _explain: bool = False) -> str:
     return encode(document(report))
 
 
-def published(report: Report) -> dict[str, Any]:
+def publish_report(report: Report) -> dict[str, Any]:
     """Return the report as it is stored beside a card or signed: the same for equal checks, without private paths.
 
     Bases that are folders are pinned by the digests of their files. Commands are those of the folder of the model.
     """
-    rows = tuple(_pinned(row) if row.base_folder else row for row in report.rows)
+    rows = tuple(_pin_base(row) if row.base_folder else row for row in report.rows)
     there = replace(report, rows=rows, options=replace(report.options, local_hub=None))
-    shown: dict[str, Any] = publish(report, _of_no_run(document(there, spelling_in_folder(report))))
-    return shown
+    content: dict[str, Any] = publish(report, _of_no_run(document(there, spelling_in_folder(report))))
+    return content
 
 
-def _pinned(row: ClaimResult) -> ClaimResult:
+def _pin_base(row: ClaimResult) -> ClaimResult:
     return replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
 
 
@@ -96,8 +96,8 @@ def digests(repo: RepoRef | None) -> dict[str, str]:
 def _of_no_run(value: Any) -> Any:
     """Return plain values without those of one run; numbers from the cache count as those of the weights."""
     if isinstance(value, dict):
-        kept = {key: OF_THIS_RUN.get(key, _of_no_run(item)) for key, item in value.items()}
-        return kept | {"kind": "weights"} if kept.get("kind") == "cache" else kept
+        values = {key: OF_THIS_RUN.get(key, _of_no_run(item)) for key, item in value.items()}
+        return values | {"kind": "weights"} if values.get("kind") == "cache" else values
     return [_of_no_run(item) for item in value] if isinstance(value, list) else value
 
 
@@ -110,7 +110,7 @@ def document(report: Report, write: Write | None = None) -> dict[str, Any]:
         "tool": {"name": "hf-lineage", "version": __version__},
         "checked_at": stamp(moment(report.checked_at)),
         "command": command.of_report(report, write=write),
-        "compared": report.called == "compare",
+        "compared": report.command == "compare",
         "model": report.model,
         "commit": report.commit,
         "declared": [
@@ -124,12 +124,12 @@ def document(report: Report, write: Write | None = None) -> dict[str, Any]:
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
         "license": report.licence or None,
-        **_placed(OF_REPORT, describe_report(report)),
+        **_place_findings(OF_REPORT, describe_report(report)),
         "claims": [_claim(report, row) | {"command": command.of_claim(report, row, write)} for row in report.rows],
     }
 
 
-def _placed(makers: Sequence[Maker], described: Iterator[tuple[Maker, Finding]]) -> dict[str, Any]:
+def _place_findings(makers: Sequence[Maker], described: Iterator[tuple[Maker, Finding]]) -> dict[str, Any]:
     """Return the values of findings that have keys of their own, and all that the others tell under one key."""
     own, others = {maker.key: maker.absent for maker in makers if maker.key}, dict[str, Any]()
     for maker, finding in described:
@@ -138,8 +138,8 @@ def _placed(makers: Sequence[Maker], described: Iterator[tuple[Maker, Finding]])
         else:
             plain = loads(dumps(asdict(finding), allow_nan=False))
             sentences = plain["sentences"] + plain["details"]
-            shown = {key: plain[key] for key in ("tables", "picture", "values")}
-            others[maker.name] = {"title": finding.title, "sentences": sentences, **shown}
+            rest = {key: plain[key] for key in ("tables", "picture", "values")}
+            others[maker.name] = {"title": finding.title, "sentences": sentences, **rest}
     return own | {"findings": others}
 
 
@@ -169,11 +169,11 @@ def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
-        **_placed(OF_CLAIM, describe_claim(report, row)),
+        **_place_findings(OF_CLAIM, describe_claim(report, row)),
     }
 
 
-def _interval(inherited: Inherited) -> dict[str, Any]:
+def _interval(inherited: InheritedShare) -> dict[str, Any]:
     low, high = inherited.interval
     return {"share": inherited.share, "low": low, "high": high}
 
@@ -189,7 +189,7 @@ def _next(report: Report) -> Sequence[str]:
     return advise(report, row) if row and row.verdict.code is report.code else texts()[report.code].next
 
 
-def _inherited(evidence: Evidence) -> dict[str, Any] | None:
+def _encode_share(evidence: Evidence) -> dict[str, Any] | None:
     inherited = evidence.inherited
     if inherited is None:
         return None
@@ -213,8 +213,8 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
         "corrections": {"paths": evidence.first.correction, "interim_analyses": "Bonferroni"},
         "analyses": evidence.analyses,
         "further_tests": evidence.further,
-        "inherited": _inherited(evidence),
-        "layers_read": evidence.read,
+        "inherited": _encode_share(evidence),
+        "layers_read": evidence.layers_read,
         "sampled": evidence.sampled and asdict(evidence.sampled),
         "permutation_null": _permutation(permutation),
         "empirical_null": empirical and _empirical(empirical, evidence),

@@ -13,7 +13,7 @@ from hf_lineage.evidence.verdict import Evidence, Word
 from hf_lineage.options import in_words, moment
 from hf_lineage.report import verdicts, wording
 from hf_lineage.report.command import of_report, public
-from hf_lineage.report.findings import explained, reasons, state_first, state_outcome, summarize
+from hf_lineage.report.findings import explain_findings, reasons, state_first, state_outcome, summarize
 from hf_lineage.report.json import encode
 from hf_lineage.report.wording import bar_cells, columns
 
@@ -22,17 +22,17 @@ def render(report: Report, explain: bool = False) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     repeat, report = of_report(report, "--format", "markdown"), public(report)
     headline = "Compared with" if any(row.model for row in report.rows) else "Lineage of"
-    blocks = [f"### {headline} {escaped(report.model)}"]
+    blocks = [f"### {headline} {escape_line(report.model)}"]
     if report.commit:
-        blocks.append(f"At commit {escaped(report.commit)}.")
+        blocks.append(f"At commit {escape_line(report.commit)}.")
     if report.rows:
         blocks.append(table(columns(report, explain), wording.rows(report, explain)))
     blocks += [paragraph(sentence) for sentence in (reasons(report) if explain else summarize(report))]
     if explain:
-        for title, shown in explained(report):
-            blocks += [f"#### {escaped(title)}", *_blocks(shown)]
+        for title, block in explain_findings(report):
+            blocks += [f"#### {escape_line(title)}", *_blocks(block)]
         blocks += ["\n".join(f"- {limit}" for limit in limits)] if (limits := verdicts.describe_limits(report)) else []
-    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_provenance(report, repeat)}</sub>")
+    blocks.append(f"<sub>{escape_line(wording.settings(report))} {wording.MEANING} {_provenance(report, repeat)}</sub>")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -40,30 +40,30 @@ def _provenance(report: Report, repeat: str) -> str:
     """Return when and by what the report was made, of which commits, and what makes it again."""
     bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
     bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
-    commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
+    commits = "".join(f"; {escape_line(base)} at commit {escape_line(commit)}" for base, commit in bases.items())
     when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
-    return f"{when} Again: <code>{escaped(repeat)}</code>"
+    return f"{when} Again: <code>{escape_line(repeat)}</code>"
 
 
-def _blocks(shown: Finding | Evidence) -> Iterator[str]:
+def _blocks(block: Finding | Evidence) -> Iterator[str]:
     """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
-    if isinstance(shown, Evidence):
-        yield table(verdicts.LAYER_COLUMNS, map(verdicts.layer_cells, verdicts.layer_rows(shown)))
-        yield from map(paragraph, verdicts.null_sentences(shown))
+    if isinstance(block, Evidence):
+        yield table(verdicts.LAYER_COLUMNS, map(verdicts.layer_cells, verdicts.layer_rows(block)))
+        yield from map(paragraph, verdicts.null_sentences(block))
         return
-    yield from (table(one.columns, one.rows) for one in shown.tables)
-    if shown.picture:
-        yield table(("", "Share", "From", "To"), map(bar_cells, shown.picture.bars))
-    yield from (paragraph(f"{detail}.") for detail in shown.details)
+    yield from (table(one.columns, one.rows) for one in block.tables)
+    if block.picture:
+        yield table(("", "Share", "From", "To"), map(bar_cells, block.picture.bars))
+    yield from (paragraph(f"{detail}.") for detail in block.details)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table, every cell escaped."""
-    lines = [columns, ["---"] * len(columns), *([escaped(cell) for cell in row] for row in rows)]
+    lines = [columns, ["---"] * len(columns), *([escape_line(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def escaped(text: str) -> str:
+def escape_line(text: str) -> str:
     """Return text within a line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
     plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
@@ -72,19 +72,19 @@ def escaped(text: str) -> str:
 
 def paragraph(text: str) -> str:
     """Return text escaped as a block of its own or the beginning of one: no list, heading, rule or indented code."""
-    return re.sub(r"^(\d{1,9}(?=\.( |$))|(?=[-=:]))", r"\1\\", escaped(text.strip(" ")))
+    return re.sub(r"^(\d{1,9}(?=\.( |$))|(?=[-=:]))", r"\1\\", escape_line(text.strip(" ")))
 
 
 def render_github(report: Report, _explain: bool = False) -> str:
     """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
-    told = (*state_first(report), *map(state_outcome, report.rows))
-    message = "; ".join(told) or wording.NOTHING_DECLARED
+    sentences = (*state_first(report), *map(state_outcome, report.rows))
+    message = "; ".join(sentences) or wording.NOTHING_DECLARED
     return encode(
         {
             "exit_code": int(report.exit_code),
-            "unaccepted": int(report.unaccepted),
+            "unaccepted": int(report.policy_exit_code),
             "unmet": report.unmet,
-            "undeclared_parent": report.counted,
+            "undeclared_parent": report.has_undeclared,
             "fail_on": report.policy and report.policy.fail_on,
             "title": f"Lineage of {printable(report.model, 200)}",
             "message": printable(message),

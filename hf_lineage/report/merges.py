@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hf_lineage.checking.report import Blended, Report
+from hf_lineage.checking.report import Combination, Report
 from hf_lineage.checking.result import Bar, Bars, ClaimResult, Finding, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence import merge
-from hf_lineage.evidence.blend import Blend, Made
+from hf_lineage.evidence.blend import Blend, BlendPlace
 from hf_lineage.evidence.evaluate import spans
 from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.report.verdicts import sentences
@@ -42,7 +42,7 @@ def describe_merge(rows: Sequence[ClaimResult], _report: Report) -> Finding:
     )
     return Finding(
         "Merge contributions",
-        sentences=(NO_PROBABILITY, *_unexplained([parent for _, parent in parents])),
+        sentences=(NO_PROBABILITY, *_describe_rest([parent for _, parent in parents])),
         tables=(Table("merge contributions", ("Parent", "Path", "Share", "Recipe"), lines),),
         picture=Bars(tuple(bars), CAPTION),
     )
@@ -64,8 +64,8 @@ def figure(value: float) -> str:
     >>> figure(0.4999), figure(-0.001)
     ('0.50', '0.00')
     """
-    shown = f"{value:.2f}"
-    return shown.removeprefix("-") if float(shown) == 0 else shown
+    text = f"{value:.2f}"
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def _sentences(parent: Parent) -> Iterator[str]:
@@ -73,10 +73,10 @@ def _sentences(parent: Parent) -> Iterator[str]:
         yield f"its merge contribution is not known: {printable(parent.reason, 500)}"
     for path, share in parent.shares.items():
         gave = describe_share(parent.is_base, share)
-        yield f"gave {gave} of the merge along {path}{_declared(parent, path)}{_by_layer(share)}"
+        yield f"gave {gave} of the merge along {path}{_describe_declared(parent, path)}{_by_layer(share)}"
 
 
-def _unexplained(parents: Sequence[Parent]) -> Iterator[str]:
+def _describe_rest(parents: Sequence[Parent]) -> Iterator[str]:
     """Yield what none of the parents explains, where that is much."""
     left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
     if far := {path: remainder for path, remainder in left.items() if remainder > merge.MOST_LEFT}:
@@ -88,7 +88,7 @@ def _unexplained(parents: Sequence[Parent]) -> Iterator[str]:
         )
 
 
-def _declared(parent: Parent, path: str) -> str:
+def _describe_declared(parent: Parent, path: str) -> str:
     """Return what the recipe says of a parent, as words that follow its share; empty if there is none."""
     if parent.is_base:
         return f"; the recipe ({parent.method}) takes differences from it"
@@ -136,7 +136,7 @@ def _values(parent: Parent) -> dict[str, Any]:
     }
 
 
-def describe_shares(blended: Blended, report: Report) -> Finding | None:
+def describe_shares(blended: Combination, report: Report) -> Finding | None:
     """Return what the known parents of a model make up of it; None where no share shows."""
     if not any(isinstance(share, Share) for share in blended.blend.shares.parents):
         return None
@@ -146,12 +146,12 @@ def describe_shares(blended: Blended, report: Report) -> Finding | None:
     return Finding(title, sentences=sentences, values=blend_values(blended), first=undeclared)
 
 
-def describe_blend(blended: Blended) -> tuple[str, ...]:
+def describe_blend(blended: Combination) -> tuple[str, ...]:
     """Return in sentences what the parents make up of a model, and what shows of each."""
     return (*_whole(blended), *_each(blended))
 
 
-def describe_sum(blended: Blended) -> str:
+def describe_sum(blended: Combination) -> str:
     """Return in words what the parents make up of the model.
 
     It is as `57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model`.
@@ -167,12 +167,12 @@ def describe_sum(blended: Blended) -> str:
     ]
     verb = "explain" if len(parts) > 1 else "explains"
     explained = min(0.999, int(1000 * blended.blend.explained) / 1000)  # all of it is never printed as explained
-    return f"{_listed(parts)} {verb} {explained:.1%} of the model"
+    return f"{_list_words(parts)} {verb} {explained:.1%} of the model"
 
 
 def describe_rest(blend: Blend) -> str:
     """Return in words what is left of a model that its parents do not explain."""
-    before = "that" if Made.PIECES in blend.made and Made.BLEND not in blend.made else "the blend"
+    before = "that" if BlendPlace.PIECES in blend.places and BlendPlace.BLEND not in blend.places else "the blend"
     if blend.remainder is None:
         return f"what was trained after {before} does not show beside its quantization"
     if blend.pure:
@@ -180,44 +180,48 @@ def describe_rest(blend: Blend) -> str:
     return f"what is left is {blend.remainder:.2g} times what rounding leaves, as after further training"
 
 
-def _whole(blended: Blended) -> Iterator[str]:
+def _whole(blended: Combination) -> Iterator[str]:
     """Yield what concerns all parents, with those that are not named."""
-    undeclared, shown = blended.undeclared, describe_sum(blended)
+    undeclared, total = blended.undeclared, describe_sum(blended)
     if not undeclared:
-        showing = any(how in (Made.BLEND, Made.PIECES) for how in blended.blend.made)
-        yield f"{shown}; {describe_rest(blended.blend)}" if showing else shown
+        showing = any(how in (BlendPlace.BLEND, BlendPlace.PIECES) for how in blended.blend.places)
+        yield f"{total}; {describe_rest(blended.blend)}" if showing else total
         return
-    named = [printable(name, 200) for name, is_named in zip(blended.parents, blended.named, strict=True) if is_named]
+    by_card = [
+        printable(name, 200) for name, is_named in zip(blended.parents, blended.is_declared, strict=True) if is_named
+    ]
     who = "the model" if blended.by_model else "the check"
-    names = f"{who} names {_listed(named)} alone" if named else f"{who} names none of them"
+    names = f"{who} names {_list_words(by_card)} alone" if by_card else f"{who} names none of them"
     parents = "shows as an undeclared parent" if len(undeclared) == 1 else "show as undeclared parents"
     yield (
-        f"{_listed([printable(name, 200) for name in undeclared])} {parents}: {shown}; "
+        f"{_list_words([printable(name, 200) for name in undeclared])} {parents}: {total}; "
         f"{describe_rest(blended.blend)}; {names}"
     )
 
 
-def _each(blended: Blended) -> Iterator[str]:
+def _each(blended: Combination) -> Iterator[str]:
     """Yield what the matrices show of the parents that are not named, or of all but the first where all are."""
-    parents = [*zip(blended.parents, blended.blend.made, blended.named, strict=True)]
+    parents = [*zip(blended.parents, blended.blend.places, blended.is_declared, strict=True)]
     told = [one for one in parents if not one[2]] or parents[1:]
     for how, words in sentences("blend").items():
-        some = (name for name, made, is_named in told if made.value == how and not (is_named and made is Made.BLEND))
+        some = (
+            name for name, made, is_named in told if made.value == how and not (is_named and made is BlendPlace.BLEND)
+        )
         if names := [printable(name, 200) for name in some]:
-            yield words.format(_listed(names))
+            yield words.format(_list_words(names))
     for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):
         if isinstance(share, str):
             yield f"what {printable(name, 200)} gave cannot be told: {share}"
 
 
-def _listed(words: list[str]) -> str:
+def _list_words(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def blend_values(blended: Blended) -> dict[str, Any]:
+def blend_values(blended: Combination) -> dict[str, Any]:
     """Return what the parents make up of a model, for machines."""
     blend = blended.blend
-    parents = zip(blended.parents, blend.shares.parents, blend.made, blended.named, strict=True)
+    parents = zip(blended.parents, blend.shares.parents, blend.places, blended.is_declared, strict=True)
     return {
         "parents": [
             {

@@ -88,7 +88,7 @@ def _environment() -> Environment:
 def escape_value(value: object) -> object:
     r"""Return a value as it is shown: markup as it is, of all else the text, with control characters escaped.
 
-    >>> escape_value(1 / 3), escape_value(chr(0x202E)), escaped("<a>")
+    >>> escape_value(1 / 3), escape_value(chr(0x202E)), escape_markup("<a>")
     ('0.333333', '\\u202e', Markup('&lt;a&gt;'))
     """
     if isinstance(value, Markup):
@@ -97,7 +97,7 @@ def escape_value(value: object) -> object:
     return printable(text, LONGEST_ESCAPE * len(text))
 
 
-def escaped(value: object) -> Markup:
+def escape_markup(value: object) -> Markup:
     """Return a value as text that cannot leave its place."""
     return escape(escape_value(value))
 
@@ -109,7 +109,7 @@ def identifier(name: str) -> Markup:
 
 def word(words: str, tone: str) -> Markup:
     """Return the words of a verdict in the colour of its tone."""
-    return Markup('<span class="word {}">{}</span>').format(tone, escaped(words))
+    return Markup('<span class="word {}">{}</span>').format(tone, escape_markup(words))
 
 
 def draw(macro: str, **values: object) -> Markup:

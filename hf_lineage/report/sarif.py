@@ -19,7 +19,7 @@ import yaml
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, ClaimResult
-from hf_lineage.claims.names import understood
+from hf_lineage.claims.names import parse_name
 from hf_lineage.claims.sources import CARD, CONFIG, ORIGIN
 from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence.verdict import Code, ExitCode
@@ -167,7 +167,7 @@ def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
             if not isinstance(token, yaml.ScalarToken):
                 continue
             if key is None:
-                lines.setdefault(understood(token.value.strip().split("+", 1)[0]).base, token.start_mark.line + 1)
+                lines.setdefault(parse_name(token.value.strip().split("+", 1)[0]).base, token.start_mark.line + 1)
             elif token.value == key:
                 key = None
     return lines

@@ -19,7 +19,7 @@ from hf_lineage.checking.result import Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Word
 from hf_lineage.report import verdicts, wording
-from hf_lineage.report.findings import DETAILS, explained, reasons, summarize
+from hf_lineage.report.findings import DETAILS, explain_findings, reasons, summarize
 from hf_lineage.report.wording import bar_cells, columns
 
 WIDTH = 80
@@ -39,12 +39,12 @@ def render(report: Report, explain: bool = False) -> str:
         lines.append(claims(report, explain))
     paragraphs = list(reasons(report) if explain else summarize(report))
     if explain:
-        for title, shown in explained(report):
-            lines += [f"\n{wrapped(title)}", *_blocks(shown)]
+        for title, block in explain_findings(report):
+            lines += [f"\n{wrap(title)}", *_blocks(block)]
         paragraphs += [wording.settings(report), wording.MEANING, *verdicts.describe_limits(report)]
     elif report.rows:
         paragraphs[-1] = f"{wording.whole(paragraphs[-1])} {DETAILS}"
-    return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
+    return "\n".join(lines + [wrap(paragraph) for paragraph in paragraphs]) + "\n"
 
 
 def claims(report: Report, explain: bool = False) -> str:
@@ -52,7 +52,7 @@ def claims(report: Report, explain: bool = False) -> str:
     names = columns(report, explain)
     numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
     paths = [number for number, name in enumerate(names) if name == "Path"]
-    return table(names, map(folded, wording.rows(report, explain)), numeric, paths)
+    return table(names, map(fold_row, wording.rows(report, explain)), numeric, paths)
 
 
 def table(
@@ -91,13 +91,13 @@ def _broken(name: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def folded(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:
+def fold_row(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:
     """Return the cells of a row with the verdict, the last of them, in as many lines as it needs."""
     *cells, verdict = line
     return *cells, "\n".join(textwrap.wrap(verdict, longest))
 
 
-def wrapped(paragraph: str) -> str:
+def wrap(paragraph: str) -> str:
     """Return a paragraph in lines of at most 80 columns; a command in backticks is on one line, to be copied."""
     whole = COMMAND.sub(lambda command: command[0].replace(" ", UNBROKEN), paragraph)
     fits = max(map(len, COMMAND.findall(whole)), default=0) < WIDTH
@@ -116,16 +116,16 @@ def bar(value: float, top: float) -> str:
     return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
 
 
-def _blocks(shown: Finding | Evidence) -> Iterator[str]:
+def _blocks(block: Finding | Evidence) -> Iterator[str]:
     """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
-    if isinstance(shown, Evidence):
-        rows = [(*verdicts.layer_cells(line), bar(line[2], 1.0)) for line in verdicts.layer_rows(shown)]
+    if isinstance(block, Evidence):
+        rows = [(*verdicts.layer_cells(line), bar(line[2], 1.0)) for line in verdicts.layer_rows(block)]
         columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
         yield table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))
-        yield "\n".join(map(wrapped, verdicts.null_sentences(shown))) + "\n"
+        yield "\n".join(map(wrap, verdicts.null_sentences(block))) + "\n"
         return
-    yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in shown.tables)
-    if shown.picture:
-        bars = [(*bar_cells(one), bar(one.value, 1.0) if one.clear else "") for one in shown.picture.bars]
+    yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in block.tables)
+    if block.picture:
+        bars = [(*bar_cells(one), bar(one.value, 1.0) if one.clear else "") for one in block.picture.bars]
         yield f"{table(('', 'Share', 'From', 'To', ''), bars, numeric=(1, 2, 3))}\n"
-    yield from (wrapped(f"{detail}.") for detail in shown.details)
+    yield from (wrap(f"{detail}.") for detail in block.details)

@@ -40,9 +40,9 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 
 def describe_units(framed: UnitComparison, row: ClaimResult, _report: Report) -> Finding:
     """Return what was seen unit by unit."""
-    seen = SEEN[framed.frame.name].format(framed.frame)
+    how = SEEN[framed.coordinates.name].format(framed.coordinates)
     order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
-    summary = f"units seen {seen}: {wording.inherited(framed)} inherited{order}"
+    summary = f"units seen {how}: {wording.print_share(framed)} inherited{order}"
     return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_unit_values(framed))
 
 
@@ -56,7 +56,7 @@ def _details(framed: UnitComparison) -> Iterator[str]:
     else:
         by = "; ".join(f"{STATISTICS[name]}, z {z:.1f}" for name, z in framed.order.z.items())
         tests = f", corrected for {framed.tests} tests of the claim (Bonferroni)" if framed.tests > 1 else ""
-        drawn = f"{framed.order.drawn:,} permutations among units of a layer that read and write as much"
+        drawn = f"{framed.order.draws:,} permutations among units of a layer that read and write as much"
         yield f"order of units: {by}; p = {framed.p_value:.3g} from {drawn}{tests}"
 
 
@@ -66,14 +66,14 @@ def _unit_values(framed: UnitComparison) -> dict[str, Any]:
     order = framed.order
     shares = zip(framed.layers[1], framed.partners, framed.inherited.by_layer, strict=True)
     return {
-        "frame": framed.frame.name,
-        "tokens": framed.frame.tokens or None,
-        "tokens_by": framed.frame.by or None,
+        "frame": framed.coordinates.name,
+        "tokens": framed.coordinates.tokens or None,
+        "tokens_by": framed.coordinates.by or None,
         "p_value": None if order is None else order.p_value,
         "p_value_adjusted": framed.p_value,
         "tests": framed.tests,
         "z": {} if order is None else {name: z for name, z in order.z.items() if math.isfinite(z)},
-        "permutations": 0 if order is None else order.drawn,
+        "permutations": 0 if order is None else order.draws,
         "inherited": {"share": framed.inherited.share, "low": low, "high": high, "at_least": framed.least},
         "layers_read": len(framed.layers[1]),
         "layers": [
@@ -98,8 +98,8 @@ def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
         if measured:
             label = f"{part or ITSELF}: {base}"
             bars.append(Bar(label, measured.share, *measured.interval, pale=not verdict.is_related))
-        judged = {"verdict": verdict.word, "code": verdict.code, "verified": verdict.verified}
-        values.append({"part": part, "base": base, **judged, "inherited": share})
+        outcome = {"verdict": verdict.word, "code": verdict.code, "verified": verdict.verified}
+        values.append({"part": part, "base": base, **outcome, "inherited": share})
     return Finding(
         "The parts side by side",
         details=("Nothing about one part follows from another: each is compared with its own counterpart.",),

@@ -77,14 +77,14 @@ def advise(report: Report, row: ClaimResult) -> tuple[str, ...]:
     advice, unmet, verified = texts_of(row.verdict).next, tuple(map(whole, row.unmet)), row.verdict.verified
     if unmet:
         return ("Do what the policy asks, or change the policy.", *unmet, *advice[1:]) if verified else advice + unmet
-    if verified and report.counted:
+    if verified and report.has_undeclared:
         return ("Declare the other parent in the card, or ask the publisher about it.", *advice[1:])
     return advice
 
 
 def describe_limits(report: Report) -> tuple[str, ...]:
     """Return what the verdicts do not say; nothing where nothing was measured."""
-    measured = [row.verdict for row in report.rows if row.verdict.evidence or row.verdict.framed]
+    measured = [row.verdict for row in report.rows if row.verdict.evidence or row.verdict.unit_comparison]
     ran = all(verdict.executed and not verdict.executed.problem for verdict in measured)
     of_models = (*sentences("limits").values(), sentences("weights")["run" if ran else "stored"])
     of_adapters = sentences("adapters").values() if any(row.verdict.trace for row in report.rows) else ()
@@ -149,5 +149,5 @@ def layer_rows(evidence: Evidence) -> Iterator[tuple[int, int, float, float | No
 def layer_cells(line: tuple[int, int, float, float | None, float, float]) -> tuple[str, ...]:
     """Return the cells of one row of `layer_rows` as they are printed."""
     layer, partner, cosine, inherited, of_base, of_candidate = line
-    shown = "-" if inherited is None else f"{inherited:.0%}"
-    return str(layer), str(partner), f"{cosine:.3f}", shown, f"{of_base:.2f}", f"{of_candidate:.2f}"
+    share = "-" if inherited is None else f"{inherited:.0%}"
+    return str(layer), str(partner), f"{cosine:.3f}", share, f"{of_base:.2f}", f"{of_candidate:.2f}"

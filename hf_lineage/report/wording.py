@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, Bar, ClaimResult
 from hf_lineage.errors import printable
-from hf_lineage.evidence.comparison import moved, runs
+from hf_lineage.evidence.comparison import is_moved, runs
 from hf_lineage.evidence.evaluate import spans
-from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.inherited import InheritedShare
 from hf_lineage.evidence.measure import graft
 from hf_lineage.evidence.verdict import Code, Evidence
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def came_from(evidence: Evidence) -> Iterator[str]:
     """Yield which layers come from which of the base, unless each comes from the layer of its number."""
-    if moved(evidence.origins):
+    if is_moved(evidence.origins):
         yield ", ".join(map(str, runs(evidence.origins)))
 
 
@@ -33,8 +33,8 @@ FIGURES = ("Score", "Inherited", "p")
 
 def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
     """Return the head of the table of claims; `explain` adds relation and path. Bases of the user are not declared."""
-    named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
-    first = "Model" if any(row.model for row in report.rows) else "Base" if named else COLUMNS[0]
+    by_user = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
+    first = "Model" if any(row.model for row in report.rows) else "Base" if by_user else COLUMNS[0]
     return (first, *(name for name in COLUMNS[1:] if explain or name not in EXPLAINED))
 
 
@@ -69,19 +69,19 @@ def rows(report: Report, explain: bool = False) -> list[tuple[str, ...]]:
 def cells(row: ClaimResult) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim with relation and path: a line for each path, or one where nothing was measured."""
     base, declared = about(row), printable(row.claim.relation or "-", 40)
-    if not row.verdict.evidence and not row.verdict.framed:
+    if not row.verdict.evidence and not row.verdict.unit_comparison:
         trace = row.verdict.trace
         path, p = ("-", "-") if trace is None else ("adapter", f"{trace.p_value:.3g}")
         yield base, declared, path, "-", "-", p, row.verdict.label
     for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
         words = row.verdict.by_path[path].label
         first = (base, declared) if number == 0 else ("", "")
-        yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
+        yield *first, path, score(evidence), print_share(evidence), f"{evidence.p_value:.3g}", words
     if equal := row.verdict.equal:
         yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.label
-    if framed := row.verdict.framed:
+    if framed := row.verdict.unit_comparison:
         first = ("", "") if row.verdict.evidence else (base, declared)
-        yield *first, "units", "-", inherited(framed), order_p(framed), row.verdict.label
+        yield *first, "units", "-", print_share(framed), order_p(framed), row.verdict.label
 
 
 def bar_cells(bar: Bar) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def score(evidence: Evidence) -> str:
     return f"{evidence.comparison.score:.3f}"
 
 
-def inherited(measured: Evidence | unit_comparison.UnitComparison) -> str:
+def print_share(measured: Evidence | unit_comparison.UnitComparison) -> str:
     """Return the share of what the model's units write that is inherited, as it is printed."""
     return "-" if measured.inherited is None else f"{measured.inherited.share:.0%}"
 
@@ -109,7 +109,7 @@ def share(measured: Evidence | unit_comparison.UnitComparison) -> str:
     if measured.inherited is None:
         return ""
     low, high = (f"{end:.0%}" for end in measured.inherited.interval)
-    return inherited(measured) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+    return print_share(measured) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
 
 
 def order_p(framed: unit_comparison.UnitComparison) -> str:
@@ -122,8 +122,8 @@ def p_value(row: ClaimResult) -> float | None:
     verdict, evidence = row.verdict, best(row)
     if verdict.trace:
         return verdict.trace.p_value
-    if verdict.framed and verdict.by_units:
-        return verdict.framed.p_value
+    if verdict.unit_comparison and verdict.by_units:
+        return verdict.unit_comparison.p_value
     by_path = any(single.code is verdict.code for single in verdict.by_path.values())
     if verdict.equal and not (evidence and by_path):
         return verdict.equal.p_value
@@ -138,9 +138,9 @@ def best(row: ClaimResult) -> Evidence | None:
     return None if path is None else row.verdict.evidence[path]
 
 
-def measured_share(row: ClaimResult) -> Inherited | None:
+def measured_share(row: ClaimResult) -> InheritedShare | None:
     """Return what decided on the share of the model's units that is inherited; None where it was not measured."""
-    measured = row.verdict.framed if row.verdict.by_units else best(row)
+    measured = row.verdict.unit_comparison if row.verdict.by_units else best(row)
     return measured.inherited if measured else None
 
 
@@ -152,8 +152,8 @@ def inherited_share(row: ClaimResult) -> float | None:
 
 def figures(evidence: Evidence) -> str:
     """Return score, share and p-value of one path."""
-    shown = share(evidence)
-    return f"score {score(evidence)}, {f'{shown} inherited, ' if shown else ''}p = {evidence.p_value:.3g}"
+    share_text = share(evidence)
+    return f"score {score(evidence)}, {f'{share_text} inherited, ' if share_text else ''}p = {evidence.p_value:.3g}"
 
 
 def remarks(report: Report) -> Iterator[str]:
@@ -163,7 +163,7 @@ def remarks(report: Report) -> Iterator[str]:
     yield from map(printable, report.notes)
 
 
-def corrected(row: ClaimResult) -> Iterator[str]:
+def describe_correction(row: ClaimResult) -> Iterator[str]:
     """Yield what several paths say together, and how their p-values were corrected; nothing for a single path."""
     if len(row.verdict.evidence) > 1:
         several = row.verdict.evidence.values()
@@ -172,7 +172,7 @@ def corrected(row: ClaimResult) -> Iterator[str]:
         yield f"{about(row)}: {verdict}, p-values corrected for all of them ({by})"
 
 
-def measured(row: ClaimResult) -> Iterator[str]:
+def describe_measures(row: ClaimResult) -> Iterator[str]:
     """Yield how much is inherited, and what the score would be without any ancestry, along the path that decided."""
     evidence = best(row)
     if evidence is None or any(evidence.not_finite):
@@ -206,7 +206,7 @@ def reading(row: ClaimResult) -> Iterator[str]:
                 f"{depths[1]}; the score counts the {min(depths)} layers that are paired"
             )
     early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
-    if row.layers is not None and 0 < max((evidence.read for evidence in early), default=0) < row.layers:
+    if row.layers is not None and 0 < max((evidence.layers_read for evidence in early), default=0) < row.layers:
         yield f"{about(row)}: {_decided_early(row, row.layers, early)}; --budget full reads all layers"
     for name, traffic in row.traffic.items():
         yield (
@@ -218,7 +218,7 @@ def reading(row: ClaimResult) -> Iterator[str]:
 def _decided_early(row: ClaimResult, depth: int, paths: Sequence[Evidence]) -> str:
     """Return after which layers a verdict was clear, how much of them was read, and what an UNRELATED leaves open."""
     numbers = spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
-    read, part = max(evidence.read for evidence in paths), paths[0].sampled
+    read, part = max(evidence.layers_read for evidence in paths), paths[0].sampled
     each, when = "", f"at one of {paths[0].analyses} interim analyses"
     if part is not None:
         each = (

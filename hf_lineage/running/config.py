@@ -26,11 +26,11 @@ def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
         return None
-    given = json.loads(json.dumps(config), object_hook=_endless)
+    values = json.loads(json.dumps(config), object_hook=_endless)
     level = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # it speaks of settings that are odd
     try:
-        settings = json.loads(json.dumps(CONFIG_MAPPING[kind](**given).to_dict(), default=str))
+        settings = json.loads(json.dumps(CONFIG_MAPPING[kind](**values).to_dict(), default=str))
     except Exception:  # each class raises what it likes where values are wrong
         return None
     finally:

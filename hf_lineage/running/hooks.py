@@ -27,7 +27,7 @@ import torch
 from tokenizers import Tokenizer
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.running.load import STACK, CannotRunError, Loaded, Place
+from hf_lineage.running.load import STACK, CannotRunError, LoadedModel, Place
 from hf_lineage.running.process import LONG, SHORT
 
 TEXT = Path(__file__).with_name("text.txt")
@@ -46,8 +46,8 @@ class Input:
     """One kind of input."""
 
     kind: str
-    given: dict[str, Any]
-    counted: int
+    arguments: dict[str, Any]
+    counted_tokens: int
     """Tokens at the end of each sequence that count."""
 
 
@@ -69,9 +69,9 @@ def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
     inputs = []
     for kind, rows, skipped in batches:
         around = (torch.tensor([each], dtype=torch.long).expand(len(rows), -1) for each in (before, after))
-        given = _given(model, torch.cat([next(around), rows, next(around)], dim=1), kind)
-        counted = given["input_ids"].shape[1] - max(1, len(before) + skipped)
-        inputs.append(Input(kind, given, min(counted, given.get(KEPT, counted))))
+        arguments = _make_arguments(model, torch.cat([next(around), rows, next(around)], dim=1), kind)
+        counted = arguments["input_ids"].shape[1] - max(1, len(before) + skipped)
+        inputs.append(Input(kind, arguments, min(counted, arguments.get(KEPT, counted))))
     return inputs
 
 
@@ -94,20 +94,20 @@ def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
     return before, ids, after[::-1]
 
 
-def _given(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
+def _make_arguments(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
     """Return the arguments with which a model reads these tokens; an encoder-decoder model writes them as well."""
     accepted = inspect.signature(model.forward).parameters
-    given: dict[str, Any] = {"input_ids": ids}
+    arguments: dict[str, Any] = {"input_ids": ids}
     if "use_cache" in accepted:
-        given["use_cache"] = False  # keys and values of tokens that nothing follows
+        arguments["use_cache"] = False  # keys and values of tokens that nothing follows
     if "attention_mask" in accepted:
-        given["attention_mask"] = torch.ones_like(ids)
+        arguments["attention_mask"] = torch.ones_like(ids)
     if "decoder_input_ids" in accepted and model.config.is_encoder_decoder:
         start = torch.full_like(ids[:, :1], getattr(model.config, "decoder_start_token_id", None) or 0)
-        given["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], dim=1)
+        arguments["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], dim=1)
     elif KEPT in accepted and kind == LONG:
-        given[KEPT] = LAST  # rows of all tokens may take more memory than all else
-    return given
+        arguments[KEPT] = LAST  # rows of all tokens may take more memory than all else
+    return arguments
 
 
 def _longest(model: Any, config: Any) -> int:
@@ -144,7 +144,7 @@ class _Products(TorchFunctionMode):
         into, matrix = MULTIPLIES.get(name, (0, 0))
         if matrix and len(args) > matrix and isinstance(args[matrix], torch.Tensor):
             if self._run.inside:
-                args = (*args[:into], self._run.multiplied(args[into], args[matrix]), *args[into + 1 :])
+                args = (*args[:into], self._run.replace_input(args[into], args[matrix]), *args[into + 1 :])
             if not kwargs and args[into].is_cpu and is_slow(args[into].dtype):
                 return in_float32(function, name, args)
         return function(*args, **(kwargs or {}))
@@ -175,19 +175,19 @@ def in_float32(function: Any, name: str, args: tuple[Any, ...]) -> torch.Tensor:
 class Running:
     """Runs a model on one input: first recorded, and then with some inputs of its matrices held at their medians."""
 
-    def __init__(self, loaded: Loaded, counted: int) -> None:
+    def __init__(self, loaded: LoadedModel, counted: int) -> None:
         self._model, self._counted = loaded.model, counted
         self._held: Mapping[At, torch.Tensor] | None = None
         self.medians, self.inside = dict[At, torch.Tensor](), list[torch.nn.Module]()
         self._places = {place.module: place for place in reversed(loaded.places)}
 
     @torch.no_grad()
-    def go(self, given: Mapping[str, Any], held: Mapping[At, torch.Tensor] | None = None) -> Any:
+    def go(self, arguments: Mapping[str, Any], inputs: Mapping[At, torch.Tensor] | None = None) -> Any:
         """Run the model once, on the device of the first weights that are in memory, and return what it gives out."""
-        self._held = held
+        self._held = inputs
         devices = (each.device for each in self._model.parameters() if not each.is_meta)
         device = next(devices, torch.device("cpu"))
-        there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
+        there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in arguments.items()}
         with ExitStack() as stack:
             for hook in self._hooks():
                 stack.callback(hook.remove)
@@ -198,17 +198,17 @@ class Running:
         for module, place in self._places.items():
             if is_stack(place):
                 yield module.register_forward_pre_hook(lambda module, _: self.inside.append(module))
-                yield module.register_forward_hook(self._left)
+                yield module.register_forward_hook(self._leave_stack)
             else:
-                yield module.register_forward_pre_hook(self._given)
+                yield module.register_forward_pre_hook(self._change_first)
 
-    def _left(self, *_: Any) -> None:
+    def _leave_stack(self, *_: Any) -> None:
         self.inside.pop()
 
-    def _given(self, module: Any, args: Any) -> Any:
-        return (self._seen((self._places[module].owner, None), args[0]), *args[1:])
+    def _change_first(self, module: Any, args: Any) -> Any:
+        return (self._record_or_hold((self._places[module].owner, None), args[0]), *args[1:])
 
-    def multiplied(self, into: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    def replace_input(self, into: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
         """Return what a matrix is to be given instead, if it is of the stack of experts that runs."""
         module = self.inside[-1]
         place = self._places[module]
@@ -216,20 +216,20 @@ class Running:
         if matrix.untyped_storage().data_ptr() != stack.untyped_storage().data_ptr():
             return into
         if matrix.ndim == STACK:
-            return torch.stack([self._seen((place.owner, expert), each) for expert, each in enumerate(into)])
+            return torch.stack([self._record_or_hold((place.owner, expert), each) for expert, each in enumerate(into)])
         expert = (matrix.storage_offset() - stack.storage_offset()) // stack.stride(0)
-        return self._seen((place.owner, expert), into)
+        return self._record_or_hold((place.owner, expert), into)
 
-    def _seen(self, at: At, given: torch.Tensor) -> torch.Tensor:
+    def _record_or_hold(self, at: At, tensor: torch.Tensor) -> torch.Tensor:
         if self._held is None:
-            rows = given[:, -self._counted :] if given.ndim == SEQUENCES else given
+            rows = tensor[:, -self._counted :] if tensor.ndim == SEQUENCES else tensor
             if rows.numel():
                 self.medians[at] = rows.reshape(-1, rows.shape[-1]).float().median(dim=0).values.cpu()
-            return given
+            return tensor
         if at not in self._held or at not in self.medians:
-            return given
-        changed, inputs = given.clone(), self._held[at]
-        changed[..., inputs.to(given.device)] = self.medians[at][inputs].to(given)
+            return tensor
+        changed, inputs = tensor.clone(), self._held[at]
+        changed[..., inputs.to(tensor.device)] = self.medians[at][inputs].to(tensor)
         return changed
 
 
@@ -242,7 +242,7 @@ NATS, CHANGE = "nats", "change"
 """Units of a divergence: nats a token or, without a head that predicts tokens, a share of the last state."""
 
 
-def held_inputs(loaded: Loaded, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:
+def held_inputs(loaded: LoadedModel, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:
     """Return which inputs of which matrices hold their median, given parts by the key of their writer."""
     chosen: dict[At, list[int]] = {}
     for place in loaded.places:
@@ -269,9 +269,9 @@ def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tenso
     return CHANGE, ((old - new).norm(dim=-1) / sizes).mean(dim=1), float(says)
 
 
-def _rows(given: torch.Tensor, counted: int) -> torch.Tensor:
+def _rows(tensor: torch.Tensor, counted: int) -> torch.Tensor:
     """Return (sequences, tokens, width): what a model gives out for each token that counts, or for all together."""
-    return (given[:, -counted:] if given.ndim == STACK else given[:, None]).cpu().double()
+    return (tensor[:, -counted:] if tensor.ndim == STACK else tensor[:, None]).cpu().double()
 
 
 def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:

@@ -66,7 +66,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModel:
     """A model in memory."""
 
     model: Any
@@ -80,26 +80,26 @@ class Loaded:
         return sum(each.numel() * each.element_size() for each in self.model.parameters() if each.is_meta)
 
 
-def load(asked: Load, folder: Path) -> Loaded:
+def load(spec: Load, folder: Path) -> LoadedModel:
     """Return a model that a class of its type has filled; raise CannotRunError where it is not the judged model.
 
     The class that predicts tokens is tried first and, where the file does not fill it, the class without a head. The
     class that `config.json` names is tried where neither is filled: nothing else can load such a file.
     """
     problems = []
-    for build in _classes(asked):
+    for build in _classes(spec):
         try:
-            return _filled(build, asked, folder)
+            return _fill(build, spec, folder)
         except CannotRunError as problem:
             problems.append(problem.with_traceback(None))  # which would keep the model in memory
     raise problems[-1]
 
 
-def _classes(asked: Load) -> list[Any]:
+def _classes(spec: Load) -> list[Any]:
     """Return the classes to be tried, in their order, all of which read text alone."""
-    declared = getattr(transformers, asked.architecture, None)
+    declared = getattr(transformers, spec.architecture, None)
     usual = getattr(getattr(declared, "config_class", None), "model_type", "")
-    kind = json.loads(Path(asked.folder, "config.json").read_text("utf-8")).get("model_type") or usual
+    kind = json.loads(Path(spec.folder, "config.json").read_text("utf-8")).get("model_type") or usual
     base = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     names = [next((each[kind] for each in HEADS if kind in each), ""), base[0] if isinstance(base, tuple) else base]
     classes = [getattr(transformers, name, None) for name in names if name] + [declared]
@@ -107,17 +107,17 @@ def _classes(asked: Load) -> list[Any]:
         each for each in classes if isinstance(each, type) and issubclass(each, transformers.PreTrainedModel)
     ]
     if not found:
-        raise CannotRunError(f"transformers {transformers.__version__} has no class {asked.architecture}")
+        raise CannotRunError(f"transformers {transformers.__version__} has no class {spec.architecture}")
     for each in found:
         if "input_ids" not in inspect.signature(each.forward).parameters or hasattr(each, "get_text_features"):
             raise CannotRunError(f"it is run on text alone, and {each.__name__} reads something else")
     return list(dict.fromkeys(found))
 
 
-def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
+def _fill(build: Any, spec: Load, folder: Path) -> LoadedModel:
     """Return the model that a class makes of the files."""
     model, info = build.from_pretrained(
-        asked.folder,
+        spec.folder,
         local_files_only=True,
         trust_remote_code=False,
         use_safetensors=True,
@@ -125,9 +125,9 @@ def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
         ignore_mismatched_sizes=True,  # else the loader raises an error that names none
         attn_implementation="eager",
         experts_implementation="eager",
-        dtype=getattr(torch, asked.dtype),
-        key_mapping=_mapping(asked),
-        **_devices(build, asked, folder),
+        dtype=getattr(torch, spec.dtype),
+        key_mapping=_mapping(spec),
+        **_devices(build, spec, folder),
     )
     unlike = [name for name, *_shapes in info["mismatched_keys"]]
     for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", unlike)):
@@ -137,61 +137,61 @@ def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
                 f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
                 "them, so that the loader makes them up at random"
             )
-    names = {disk: name for disk, (name, _) in _renamed(model, asked).items()}
+    names = {disk: name for disk, (name, _) in _map_names(model, spec).items()}
     state = dict(model.named_parameters())
-    places = tuple(_place(model, state, names, writer) for writer in asked.writers)
-    _same_values(model, asked, places)
+    places = tuple(_place(model, state, names, writer) for writer in spec.writers)
+    _same_values(model, spec, places)
     left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
-    own = sorted(disk.removeprefix(asked.prefix) for disk in left_out if disk.startswith(asked.prefix))
-    return Loaded(model.eval(), places, tuple(own))
+    own = sorted(disk.removeprefix(spec.prefix) for disk in left_out if disk.startswith(spec.prefix))
+    return LoadedModel(model.eval(), places, tuple(own))
 
 
-def _mapping(asked: Load) -> dict[str, str] | None:
+def _mapping(spec: Load) -> dict[str, str] | None:
     """Return the renaming by which the loader reads a part as a whole model and ignores all other tensors."""
-    prefix = re.escape(asked.prefix)
+    prefix = re.escape(spec.prefix)
     return {f"^(?!{prefix})": OTHERS, f"^{prefix}": ""} if prefix else None
 
 
-def _devices(build: Any, asked: Load, folder: Path) -> dict[str, Any]:
+def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
     """Return the loader's arguments on where layers go; raise CannotRunError where they would take too much disk.
 
     Weights stay in their files, but weights that the class holds in another shape are written anew.
     """
-    memory = {int(device) if device.isdigit() else device: size for device, size in asked.memory.items()}
+    memory = {int(device) if device.isdigit() else device: size for device, size in spec.memory.items()}
     if torch.backends.mps.is_available():
         memory = {"mps": sum(memory.values())}
-    if set(memory) == {"cpu"} and not asked.offload:
+    if set(memory) == {"cpu"} and not spec.offload:
         return {}
     with torch.device("meta"):
-        empty = build(build.config_class.from_pretrained(asked.folder))
-    numbers = dict(_stored(asked))
-    converted = sum(numbers[disk] for disk, (_, is_converted) in _renamed(empty, asked).items() if is_converted)
-    written = converted * getattr(torch, asked.dtype).itemsize
-    if written > asked.disk:
+        empty = build(build.config_class.from_pretrained(spec.folder))
+    numbers = dict(_count_stored(spec))
+    converted = sum(numbers[disk] for disk, (_, is_converted) in _map_names(empty, spec).items() if is_converted)
+    written = converted * getattr(torch, spec.dtype).itemsize
+    if written > spec.disk:
         raise CannotRunError(
-            f"layers that do not fit into memory may take {written >> 20} MiB of the disk, and {asked.disk >> 20} MiB "
+            f"layers that do not fit into memory may take {written >> 20} MiB of the disk, and {spec.disk >> 20} MiB "
             "are free for them"
         )
     return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / OFFLOADED)}
 
 
-def _renamed(model: Any, asked: Load) -> dict[str, tuple[str, bool]]:
+def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:
     """Return the name in memory of every stored tensor, and whether the loader makes something else of it."""
-    transforms = get_model_conversion_mapping(model, _mapping(asked))
+    transforms = get_model_conversion_mapping(model, _mapping(spec))
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
     meta = model.state_dict()
     renamed = {
         disk: rename_source_key(disk, renamings, converters, model.base_model_prefix, meta)
-        for disk, _ in _stored(asked)
+        for disk, _ in _count_stored(spec)
     }
     return {disk: (name, pattern is not None) for disk, (name, pattern) in renamed.items()}
 
 
-def _stored(asked: Load) -> Iterator[tuple[str, int]]:
+def _count_stored(spec: Load) -> Iterator[tuple[str, int]]:
     """Yield every stored tensor, and how many numbers it holds."""
-    for file in asked.files:
-        with safe_open(Path(asked.folder, file), "pt") as stored:
+    for file in spec.files:
+        with safe_open(Path(spec.folder, file), "pt") as stored:
             for name in stored.keys():  # noqa: SIM118 - it is no mapping
                 yield name, math.prod(stored.get_slice(name).get_shape())
 
@@ -205,12 +205,12 @@ def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Wri
     return Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None)
 
 
-def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
+def _same_values(model: Any, spec: Load, places: tuple[Place, ...]) -> None:
     """Raise CannotRunError unless the first rows of every matrix in memory are those on disk."""
     wanted = {place.writer.tensor: place for place in places}
     read = functools.lru_cache(1)(functools.partial(_weight, model))  # once for all experts of a stack
-    for file in asked.files:
-        with safe_open(Path(asked.folder, file), "pt") as stored:
+    for file in spec.files:
+        with safe_open(Path(spec.folder, file), "pt") as stored:
             for tensor in sorted(wanted.keys() & set(stored.keys()), key=lambda name: wanted[name].name):
                 place = wanted[tensor]
                 memory = read(place.name)

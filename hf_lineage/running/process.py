@@ -141,13 +141,15 @@ class Process:
                 stream.flush()
             line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
         if not line.endswith(b"\n"):
-            raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())
+            raise NothingToCompare(
+                f"it took more than {self._seconds:.0f} s" if late.is_set() else self._describe_end()
+            )
         answer = json.loads(line)
         if "problem" in answer:
             raise NothingToCompare(printable(str(answer["problem"]), 500))
         return cast(Values, answer["values"])
 
-    def _ended(self) -> str:
+    def _describe_end(self) -> str:
         """Return a sentence on how the process ended, or that its answer is too long where it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(timeout=PATIENCE)

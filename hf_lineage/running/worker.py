@@ -35,7 +35,7 @@ def without_network() -> None:
     socket.create_connection = socket.getaddrinfo = refuse
 
 
-def bounded(limit: int) -> None:
+def limit_memory(limit: int) -> None:
     """Take no more memory than this, where the system can hold a process to it."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
@@ -59,12 +59,12 @@ class Server:
         actions: dict[str, Callable[..., dict[str, Any]]] = {"load": self._load, "run": self._run, "hold": self._hold}
         return actions[request["action"]](**request["given"])
 
-    def _load(self, writers: list[dict[str, Any]], **given: Any) -> dict[str, Any]:
-        asked = Load(writers=[Writer(**each) for each in writers], **given)
-        bounded(asked.limit)
+    def _load(self, writers: list[dict[str, Any]], **settings: Any) -> dict[str, Any]:
+        spec = Load(writers=[Writer(**each) for each in writers], **settings)
+        limit_memory(spec.limit)
         from hf_lineage.running.load import load
 
-        self._loaded, self._tokenizer = load(asked, self._folder), Path(asked.folder, TOKENIZER)
+        self._loaded, self._tokenizer = load(spec, self._folder), Path(spec.folder, TOKENIZER)
         numbers = sum(each.numel() for each in self._loaded.model.parameters())
         unexpected = list(self._loaded.unexpected)
         return {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}
@@ -75,12 +75,12 @@ class Server:
         from hf_lineage.running.load import CannotRunError
 
         for each in draw(self._loaded.model, self._tokenizer, seed):
-            run = Running(self._loaded, each.counted)
-            output = run.go(each.given)
+            run = Running(self._loaded, each.counted_tokens)
+            output = run.go(each.arguments)
             if not output[0].isfinite().all():
                 raise CannotRunError("what it says is not finite")
             self._ran.append((each, run, output))
-        return {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}
+        return {each.kind: list(each.arguments["input_ids"].shape) for each, _, _ in self._ran}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
         """Return how far the output moves when parts of these writers are held, by kind of input and sequence."""
@@ -88,8 +88,8 @@ class Server:
 
         values = {}
         for each, run, output in self._ran:
-            after = run.go(each.given, held_inputs(self._loaded, parts))
-            unit, moved, says = divergences(output, after, each.counted)
+            after = run.go(each.arguments, held_inputs(self._loaded, parts))
+            unit, moved, says = divergences(output, after, each.counted_tokens)
             values[each.kind] = {"unit": unit, "says": says, "lost": moved.tolist()}
         return values
 

@@ -67,8 +67,8 @@ class WhiteningMatrix:
 def compute_whitening(square: Matrix, least: float) -> WhiteningMatrix:
     """Return G^(-1/2) of a positive G (d, d); directions whose root is below `least` of the largest are left out."""
     squares, directions = np.linalg.eigh(square)
-    kept = squares > max(least**2 * squares[-1], 0.0)
-    return WhiteningMatrix(directions[:, kept], 1 / np.sqrt(squares[kept]))
+    mask = squares > max(least**2 * squares[-1], 0.0)
+    return WhiteningMatrix(directions[:, mask], 1 / np.sqrt(squares[mask]))
 
 
 Tensor: TypeAlias = Any
@@ -169,12 +169,12 @@ class Scratch:
 
     def rows(self, matrix: Tensor | StoredRows, chosen: slice) -> Tensor:
         """Return some rows of a matrix as float32."""
-        return self.widened(matrix.read(chosen, self._read) if isinstance(matrix, StoredRows) else matrix[chosen])
+        return self.widen(matrix.read(chosen, self._read) if isinstance(matrix, StoredRows) else matrix[chosen])
 
-    def widened(self, stored: Tensor) -> Tensor:
+    def widen(self, stored: Tensor) -> Tensor:
         """Return a piece (r, c) as float32, in the order in which it is stored: transposing it would cost far more."""
         if by_columns(stored):
-            return self.widened(stored.mT).mT
+            return self.widen(stored.mT).mT
         rows, width = stored.shape
         wide = self._memory[: rows * width].reshape(rows, width)
         fill(wide, stored)

@@ -18,7 +18,7 @@ from hf_lineage.errors import LineageError, SignatureError
 from hf_lineage.files import atomic, paths
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.recipe import Recipe, Spec
-from hf_lineage.signature.values import Signature, by_path, together
+from hf_lineage.signature.values import Signature, by_path, join_paths
 
 LARGEST = 2**30
 """Bytes of a file at most; a signature with thousands of probes is not cached."""
@@ -54,7 +54,7 @@ def find(repo: RepoRef, architecture: str, factorization: schema.Factorization, 
     except (OSError, LineageError):
         return None
     alike = len({(signature.width, signature.layers) for signature in signatures}) == 1
-    return replace(together(signatures), model=repo.name, made_from={}) if alike else None
+    return replace(join_paths(signatures), model=repo.name, made_from={}) if alike else None
 
 
 def write(repo: RepoRef, factorization: schema.Factorization, whole: Signature) -> None:

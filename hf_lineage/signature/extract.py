@@ -67,20 +67,20 @@ class Extraction:
             results[path] = empty(len(widths), (self.layout.width, count), size, unlike)
         units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
         probes = functools.cache(functools.partial(Probes.draw, self.recipe, columns=columns))
-        shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
+        progress = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
 
         def fill(layers: Iterator[int], share: Share) -> None:
-            for layer, branches in self._loaded(layers, placed, share):
+            for layer, branches in self._load_layers(layers, placed, share):
                 for path, branch in branches.items():
                     row, most = self.layout.numbers(path).index(layer), results[path].corner.shape[1]
                     through = probes(self.layout.widths[layer], placed[layer], most=most)
                     block = summarise(branch, through, self.recipe, share)
-                    put(results[path], row, block)
+                    put_block(results[path], row, block)
                     units[path][row] = block.units
-                shown.update()
+                progress.update()
 
         try:
-            with shown, workers() as share:
+            with progress, workers() as share:
                 if set(placed) == {devices.CPU} and max(needed) <= SMALL:
                     share(functools.partial(fill, share=alone), range(len(placed)))
                 else:
@@ -111,17 +111,17 @@ class Extraction:
         made = {path: numbers_made(self.layout, path, layer) for path in self.paths}
         stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
-        seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
+        projections = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
         names = self._names(layer, self.paths)
         decoded = sum(tensors[name].itemsize * tensors[name].numbers for name in names)
         read = sum(part.size for part in self.checkpoint.parts(names).values())
-        return COPIES * (read + decoded) + 4 * (seen + max(made.values()))
+        return COPIES * (read + decoded) + 4 * (projections + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
         """Return the tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
         return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
-    def _loaded(
+    def _load_layers(
         self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
     ) -> Iterator[tuple[int, Mapping[str, Iterable[MatrixProduct]]]]:
         """Yield some layers, each with its terms by path on its device; meanwhile the layer after it is fetched."""
@@ -208,7 +208,7 @@ def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...
     )
 
 
-def put(signature: PathSignature, layer: int, block: Block) -> None:
+def put_block(signature: PathSignature, layer: int, block: Block) -> None:
     """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
     rows, columns = block.sketch.shape
     signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]

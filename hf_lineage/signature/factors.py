@@ -36,7 +36,7 @@ EPSILON = 1e-5
 
 def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
     """Return the writer factor (width, units), stacked experts side by side."""
-    matrix = oriented(layout, layer_set.slots[role], read)
+    matrix = orient_matrix(layout, layer_set.slots[role], read)
     return matrix if matrix.ndim == 2 else matrix.swapaxes(0, 1).reshape(matrix.shape[-2], -1)
 
 
@@ -48,7 +48,7 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
     slot, heads = layer_set.slots[role], layer_set.heads[role]
     if isinstance(rows := read(slot.tensor), StoredRows):
         return rows
-    matrix = unpacked(oriented(layout, slot, read), layer_set, slot)
+    matrix = unpack_heads(orient_matrix(layout, slot, read), layer_set, slot)
     if slot.latent:
         matrix = _through(layout, layer_set, slot, matrix, read, gains)
     if role in ("key", "value"):
@@ -74,14 +74,14 @@ def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> Array:
     return stored + 1 if layout.factorization.gain == "one_plus" else stored
 
 
-def oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:
+def orient_matrix(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:
     """Return a slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
     stored: NDArray[Any] = read(name or slot.tensor)
     stored = single(stored).sum(axis=(2, 3)) if stored.ndim == KERNEL else stored
     return stored.mT if is_transposed(layout.factorization, slot) else stored
 
 
-def unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
+def unpack_heads(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
     """Return the heads of one role, (..., heads, size, columns), out of a matrix that may hold several."""
     packed = [layer_set.heads[role] for role in slot.roles]
     blocks = min(heads.count for heads in packed) if slot.interleaved else slot.blocks
@@ -101,7 +101,7 @@ def _through(
     Rows beyond the latent are a part of the key common to all heads; they follow each head's rows. In float32.
     """
     name, norm = slot.latent
-    down = single(oriented(layout, slot, read, name))
+    down = single(orient_matrix(layout, slot, read, name))
     latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
     heads = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
     if slot.role != "key" or not len(shared):
@@ -148,11 +148,11 @@ def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read:
     def reads(role: str) -> Matrix:
         return reader(layout, layer_set, role, read, recipe.gains)
 
-    def folded(norm: str | None) -> Array | None:
+    def fold_gain(norm: str | None) -> Array | None:
         return gain(layout, layer_set, norm, read) if recipe.gains and norm else None
 
     if path.bilinear:  # both matrices read the stream
-        norm, size = folded(layer_set.norm), layer_set.heads[path.writer].size
+        norm, size = fold_gain(layer_set.norm), layer_set.heads[path.writer].size
         out, inn = (np.asarray(reads(role)) for role in (path.writer, path.reader))
         return MatrixProduct(out.mT, inn, size, norm, norm, centred=centred)
     other = OTHER_READER.get(path.reader, "")
@@ -161,11 +161,11 @@ def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read:
         writer(layout, layer_set, path.writer, read),
         reads(path.reader),
         layer_set.heads[path.reader].size,
-        writer_gain=folded(layer_set.output_norm),
-        reader_gain=folded(layer_set.norm),
-        unit_gain=folded(layer_set.inner_norm),
+        writer_gain=fold_gain(layer_set.output_norm),
+        reader_gain=fold_gain(layer_set.norm),
+        unit_gain=fold_gain(layer_set.inner_norm),
         centred=centred,
-        gate=Rows(reads(other), folded(layer_set.norm), centred) if gated else None,
+        gate=Rows(reads(other), fold_gain(layer_set.norm), centred) if gated else None,
     )
 
 

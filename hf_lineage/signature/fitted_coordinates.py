@@ -36,7 +36,7 @@ from hf_lineage.signature.unit_rows import (
     UnitRows,
     distinct,
     heavier,
-    matched,
+    match_units,
 )
 
 MOST_UNITS, MOST_WIDE = 2**14, 2**13
@@ -64,7 +64,7 @@ def most_of_a_layer(width: int, layers: int) -> int:
     return -(-(MOST_WIDE if width > DIRECTIONS else MOST_UNITS) // max(layers, 1))
 
 
-def pooled(layers: Sequence[UnitRows]) -> OrderedUnits:
+def pool_units(layers: Sequence[UnitRows]) -> OrderedUnits:
     """Return the units of some layers as one; those that write next to nothing are left out."""
     added = [layer.weight / max(float(layer.weight.sum()), 1e-300) for layer in layers]
     roots = [np.sqrt(layer / max(float(sum(map(np.sum, added))), 1e-300)) for layer in added]
@@ -89,17 +89,17 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
         raise NothingToCompare(f"too few hidden units to match {coordinates} coordinates of a stream")
     main = _directions(base, DIRECTIONS), _directions(candidate, DIRECTIONS)
     own, others = map(_within, main)
-    narrow = _narrowed(base, own), _narrowed(candidate, others)
+    narrow = _narrow(base, own), _narrow(candidate, others)
     if min(map(distinct, narrow)) < OVER * coordinates:
         raise NothingToCompare(f"too few different hidden units to fit {coordinates} coordinates of a stream")
-    last = matched(*narrow)
+    last = match_units(*narrow)
     if len(last.first) < coordinates:
         raise NothingToCompare(
             f"only {len(last.first)} hidden units have a counterpart, to fit {coordinates} coordinates"
         )
     if beyond(base, candidate, (own, others), last) < AGREED:
         raise NothingToCompare("hidden units have counterparts in the strongest directions of their stream alone")
-    seen = _levelled(seen_through(own.shape[1]) @ own.T, main[0])
+    seen = _level_directions(seen_through(own.shape[1]) @ own.T, main[0])
     turned = (seen @ own) @ last.best_rotation(*narrow)
     return seen, (turned @ others.T).astype(np.float32, copy=False)
 
@@ -116,7 +116,7 @@ def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Arr
     signs_of = np.sign(pairs.weights[alike])[:, None]
     worst = 1.0
     for side, other in zip(base.rows(pairs.first[alike]), candidate.rows(pairs.second[alike]), strict=True):
-        left, left_of_other = _left(side, within[0]), _left(other, within[1]) * signs_of
+        left, left_of_other = _remove_span(side, within[0]), _remove_span(other, within[1]) * signs_of
         if len(alike) < MUTUAL or max(float((rows**2).sum(axis=1).mean()) for rows in (left, left_of_other)) < LITTLE:
             continue
         squares = [rows @ rows.T for rows in (left, left_of_other)]
@@ -127,7 +127,7 @@ def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Arr
     return worst
 
 
-def _left(rows: Array, directions: Array) -> Array:
+def _remove_span(rows: Array, directions: Array) -> Array:
     """Return the remainder of rows (u, d) without some orthonormal directions (d, n)."""
     single = rows.astype(np.float32)
     return (single - (single @ directions) @ directions.T).astype(np.float32, copy=False)
@@ -144,10 +144,10 @@ def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
 
     This ends a search without hope after about a tenth of its time.
     """
-    matched(*(_narrowed(units, _within(_directions(units, SCREENED_DIRECTIONS))) for units in (base, candidate)))
+    match_units(*(_narrow(units, _within(_directions(units, SCREENED_DIRECTIONS))) for units in (base, candidate)))
 
 
-def _levelled(through: Array, main: tuple[Vector, Array]) -> Array:
+def _level_directions(through: Array, main: tuple[Vector, Array]) -> Array:
     """Return a matrix (s, d) that limits every direction in which units were matched to the mean size of all of them.
 
     When that mean is taken, larger directions count as the mean. In some models, such as some of GPT-2's architecture,
@@ -160,12 +160,12 @@ def _levelled(through: Array, main: tuple[Vector, Array]) -> Array:
     return np.asarray(through + ((through @ directions) * (capped - 1)) @ directions.T, np.float32)
 
 
-def _narrowed(units: OrderedUnits, directions: Array) -> OrderedUnits:
+def _narrow(units: OrderedUnits, directions: Array) -> OrderedUnits:
     """Return the units of a wide stream in its strongest directions (d, n), scaled to length 1 there."""
     if len(directions) == directions.shape[1]:
         return units
-    seen = [np.concatenate([some @ directions for some in _blocks(rows)]) for rows in (units.inner, units.outer)]
-    inner, outer = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30) for rows in seen)
+    sides = [np.concatenate([some @ directions for some in _blocks(rows)]) for rows in (units.inner, units.outer)]
+    inner, outer = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30) for rows in sides)
     return OrderedUnits(inner, outer, units.weight, units.layers, wide=True)
 
 

@@ -62,7 +62,7 @@ class Rows:
     gain: Tensor | None = None
     centred: bool = False
 
-    def prepared(self, units: slice, scratch: Scratch) -> tuple[Tensor, Tensor]:
+    def prepare(self, units: slice, scratch: Scratch) -> tuple[Tensor, Tensor]:
         """Return some rows (t, width), the gain folded in and the mean removed, and that mean (t,)."""
         rows = scratch.rows(self.stored, units)
         if self.gain is not None:
@@ -125,17 +125,17 @@ class MatrixProduct:
         inns = Rows(self.reader, self.reader_gain, self.centred)
         for start in self.starts if starts is None else starts:
             units = slice(start, start + size)
-            out, out_mean = outs.prepared(units, writers)
-            inn, inn_mean = inns.prepared(units, readers)
-            gate = self.gate.prepared(units, gates)[0] if self.gate else None
+            out, out_mean = outs.prepare(units, writers)
+            inn, inn_mean = inns.prepare(units, readers)
+            gate = self.gate.prepare(units, gates)[0] if self.gate else None
             if self.unit_gain is not None:
                 inn *= self.unit_gain[units, None]
                 inn_mean = inn_mean * self.unit_gain[units]
             yield Tile(units, out, inn, (out_mean, inn_mean), gate)
 
-    def written(self, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
+    def prepare_writer(self, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
         """Return some rows of some units of the prepared writer (r, t), given the mean of each of these units (t,)."""
-        wide = scratch.widened(self.writer[rows, units])
+        wide = scratch.widen(self.writer[rows, units])
         if self.writer_gain is not None:
             wide *= self.writer_gain[rows, None]
         if self.centred:
@@ -204,11 +204,11 @@ class Probes:
         return self.width, self.matrix.shape[1]
 
     @property
-    def sketched(self) -> int:
+    def sketch_size(self) -> int:
         """K where Z is made of random signs, 0 where it is a part of the identity."""
         return 0 if isinstance(self.matrix, slice) else self.matrix.shape[1]
 
-    def seen(self, rows: Tensor) -> Tensor:
+    def project(self, rows: Tensor) -> Tensor:
         """Return rows (t, width) @ Z, (t, k)."""
         return rows[:, self.matrix] if isinstance(self.matrix, slice) else rows @ self.matrix
 

@@ -42,7 +42,7 @@ class UnitStatistics:
     Tensors that are multiplied later stay on the device of the term; all others are arrays of NumPy.
     """
 
-    seen: Tensor
+    projection: Tensor
     """(h, k): inn Z."""
     corner: Tensor
     """(h, m): inn[:, S], its mean not removed."""
@@ -69,7 +69,7 @@ class UnitStatistics:
         size = len(probes.coordinates)
         inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
         return cls(
-            seen=empty((hidden, columns), term.writer),
+            projection=empty((hidden, columns), term.writer),
             corner=empty((hidden, size), term.writer),
             mean=empty((hidden,), term.writer),
             trace=np.empty(hidden, np.float32),
@@ -87,7 +87,7 @@ class UnitStatistics:
         """
         per_unit = np.repeat(factors.astype(np.float32), len(self.trace) // len(factors))
         closed = np.flatnonzero(per_unit == 0).tolist()
-        for value in (self.seen, self.corner):
+        for value in (self.projection, self.corner):
             value *= as_kind_of(per_unit[:, None], value)
             value[closed] = 0
         for share in (self.trace, self.total):
@@ -103,7 +103,7 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
     def note(starts: Iterator[int]) -> None:
         for tile in term.tiles(starts):
             chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
-            units.seen[chosen] = probes.seen(tile.inn)
+            units.projection[chosen] = probes.project(tile.inn)
             units.corner[chosen] = columns(tile.inn, probes.coordinates) + tile.means[1][:, None]
             units.mean[chosen] = tile.means[0]
             units.trace[chosen] = unit_dots(tile.out, tile.inn)
@@ -119,7 +119,7 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
         """Record the signs of random sums of the writers of some hidden units, from a few rows of the writer."""
         scratch = Scratch(len(probes.coordinates) * min(len(term.reader), UNITS), term.writer)
         for some in chosen:
-            written = term.written(probes.coordinates, some, units.mean[some], scratch)
+            written = term.prepare_writer(probes.coordinates, some, units.mean[some], scratch)
             units.outer[some] = on_host(written.mT @ probes.signs > 0)
 
     share(note, term.starts)
@@ -132,8 +132,8 @@ def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> 
     """Record the signs of a tile's parts: of random sums of their readers or, for heads, of products' entries."""
     coordinates = probes.coordinates
     if units.outer.shape[1]:
-        sketched = min(probes.sketched, UNIT_SIGNS // 2)
-        units.inner[parts, :sketched] = on_host(units.seen[parts, :sketched] > 0)
+        sketched = min(probes.sketch_size, UNIT_SIGNS // 2)
+        units.inner[parts, :sketched] = on_host(units.projection[parts, :sketched] > 0)
         units.inner[parts, sketched:] = on_host(columns(tile.inn, coordinates) @ probes.signs[:, sketched:] > 0)
         return
     few = min(len(coordinates), HEAD_COORDINATES)
@@ -225,9 +225,9 @@ def multiply(
     chosen = probes.coordinates
     product = zeros(probes.shape, chosen)
     corner = zeros((len(chosen), len(chosen)), chosen)
-    seen = [units.seen for _, units in branch]
+    projections = [units.projection for _, units in branch]
     targets: list[Target] = [(chosen, [units.corner for _, units in branch], corner, False)]
-    targets += [(rows, seen, product[rows], True) for rows in pieces(probes.width, ROWS)]
+    targets += [(rows, projections, product[rows], True) for rows in pieces(probes.width, ROWS)]
 
     def write(targets: Iterator[Target]) -> None:
         scratch = Scratch(max(ROWS, len(chosen)) * UNITS, product)
@@ -235,7 +235,7 @@ def multiply(
             for (term, units), through in zip(branch, factors, strict=True):
                 for some in pieces(len(through), UNITS):
                     mean = units.mean[some] if centred else units.mean[some] * 0
-                    total += term.written(rows, some, mean, scratch) @ through[some]
+                    total += term.prepare_writer(rows, some, mean, scratch) @ through[some]
 
     share(write, targets)
     return on_host(product), on_host(corner)
@@ -263,11 +263,11 @@ def unit_codes(branch: Sequence[UnitStatistics]) -> UnitCodes:
     weights = np.concatenate([units.norm for units in branch])
     total = weights.sum()
     shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
-    rows = (_packed([getattr(units, row) for units in branch]) for row in UNIT_ROWS)
+    rows = (_pack_signs([getattr(units, row) for units in branch]) for row in UNIT_ROWS)
     return UnitCodes(shares.astype(np.float32), *rows)
 
 
-def _packed(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
+def _pack_signs(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
     """Return signs (u, n) as bytes; an incomplete last byte is left out: its padding would agree in any two units."""
     rows = np.concatenate(signs)
     return np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1)

@@ -28,12 +28,12 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.signature.devices import alone, workers
-from hf_lineage.signature.extract import empty, put
+from hf_lineage.signature.extract import empty, put_block
 from hf_lineage.signature.factors import by_rows, matrix_products
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes, Rows
 from hf_lineage.signature.recipe import Recipe, random_stream
 from hf_lineage.signature.residual import summarise
-from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
+from hf_lineage.signature.values import PathSignature, SampleSize, UnitCodes
 
 UNITS, RUN = 1024, 64
 """Hidden units of a layer that are read, and how many of them stand side by side: one request or one read each."""
@@ -139,7 +139,7 @@ class _View:
         return self.layer_set.heads[PATHS[self.path].reader].size
 
     @property
-    def served(self) -> int:
+    def queries_per_value(self) -> int:
         """The number of query heads that a head of values serves; 1 for hidden units."""
         heads = self.layer_set.heads
         return heads["query"].count // heads["value"].count if "value" in heads else 1
@@ -156,7 +156,8 @@ class _View:
         """Return the term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
         count = len(indices(self.units))
         heads = {
-            role: Heads(count * (self.served if role == "query" else 1), self.part) for role in self.layer_set.heads
+            role: Heads(count * (self.queries_per_value if role == "query" else 1), self.part)
+            for role in self.layer_set.heads
         }
         width = len(indices(self.coordinates)) if self.sample.all_units else self.layer_set.width
         branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads, width=width),),)}
@@ -180,7 +181,7 @@ class _View:
         Where all units are read, only the coordinates that are read count, as if the stream had no others.
         """
         layer_set, matrices = self.layer_set, self.matrices
-        units = indices(_times(self.units, self.part * self.served))
+        units = indices(_times(self.units, self.part * self.queries_per_value))
         if name in matrices:
             writes = matrices[name] == PATHS[self.path].writer
             if self.sample.all_units and not writes:  # a piece at a time, or whole matrices would be in memory
@@ -199,9 +200,9 @@ class _View:
         return few
 
 
-def _among(rows: Rows, seen: NDArray[np.int64]) -> Rows:
+def _among(rows: Rows, places: NDArray[np.int64]) -> Rows:
     """Return some columns of rows, without what a norm adds to their products."""
-    return Rows(np.asarray(rows.stored)[:, seen], None if rows.gain is None else rows.gain[seen], rows.centred)
+    return Rows(np.asarray(rows.stored)[:, places], None if rows.gain is None else rows.gain[places], rows.centred)
 
 
 def _times(runs: Runs, factor: int) -> Runs:
@@ -214,7 +215,7 @@ def indices(runs: Runs) -> NDArray[np.int64]:
     return np.concatenate([np.arange(run.start, run.stop) for run in runs])
 
 
-def sampled(
+def sample_path(
     checkpoint: Checkpoint, layout: Layout, recipe: Recipe, path: str, layers: Collection[int], sample: Sample
 ) -> PathSignature:
     """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
@@ -233,7 +234,7 @@ def sampled(
     def fill(rows: Iterator[int]) -> None:
         for row in rows:
             block = summarise([views[row].term()], probes, exact, alone)
-            put(result, row, block)
+            put_block(result, row, block)
             units[row] = block.units
 
     try:
@@ -242,6 +243,6 @@ def sampled(
             share(fill, range(len(views)))
     finally:
         checkpoint.release()
-    count = len(indices(first.units)) * first.part * first.served
-    read = Sampled(count, first.layer_set.units, size, layout.width)
+    count = len(indices(first.units)) * first.part * first.queries_per_value
+    read = SampleSize(count, first.layer_set.units, size, layout.width)
     return replace(result, units=tuple(units[row] for row in sorted(units)), sampled=read)

@@ -132,11 +132,11 @@ def _fits(model: str, name: str, array: StoredArray | None, dtype: str, shape: t
         stored = f"stored as {array.dtype}" if array else "missing"
         raise ValueError(f"{name} is {stored}, not stored as {dtype}")
     if shape is not None and array.shape != shape:
-        shown = printable(model, 200)
-        raise SignatureError(f"{shown}: {name} has shape {array.shape}, but its recipe needs {shape}")
+        text = printable(model, 200)
+        raise SignatureError(f"{text}: {name} has shape {array.shape}, but its recipe needs {shape}")
 
 
-def read(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any, Any]:
+def read_array(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any, Any]:
     """Return one array; raise OSError if the file is no longer what it was when its header was read."""
     array: np.ndarray[Any, Any] = np.empty(stored.shape, dtype=NUMPY[stored.dtype])
     read_into(file, stored.start, memoryview(array.reshape(-1).view(np.uint8).data), stamp)
@@ -187,7 +187,7 @@ def load_signature(file: str | PathLike[str]) -> Signature:
             places = stored_arrays(opened, begin)
         check_bounds(metadata, places)
         arrays = {
-            path: {part: read(file, places[f"{path}.{part}"], stamp) for part in STORED | UNITS}
+            path: {part: read_array(file, places[f"{path}.{part}"], stamp) for part in STORED | UNITS}
             for path in metadata.paths
         }
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
@@ -196,7 +196,7 @@ def load_signature(file: str | PathLike[str]) -> Signature:
     if not all(map(_usable, arrays.values())):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     fields = {name: getattr(metadata, name) for name in Signature.__dataclass_fields__ if name != "paths"}
-    paths = {path: _path(file, path, held, metadata.widths.get(path, ())) for path, held in arrays.items()}
+    paths = {path: _path(file, path, array, metadata.widths.get(path, ())) for path, array in arrays.items()}
     return Signature(**fields, paths=paths)
 
 

@@ -62,9 +62,9 @@ def check_span(rows: Array, narrower: int) -> None:
     """
     wanted = SPANNED * narrower
     few = round(ASKED_FIRST * wanted)
-    if few < min(rows.shape) and Ridges(rows[:: len(rows) // few][:few].T).spanned >= wanted:
+    if few < min(rows.shape) and Ridges(rows[:: len(rows) // few][:few].T).span >= wanted:
         return
-    _enough(Ridges(rows).spanned, rows, narrower)
+    _enough(Ridges(rows).span, rows, narrower)
 
 
 def _enough(spanned: float, rows: Array, narrower: int) -> None:
@@ -107,7 +107,7 @@ class Ridges:
         return width - self._ridge * float((drawn * self.solve(drawn)).sum()) / ASKED
 
     @property
-    def spanned(self) -> float:
+    def span(self) -> float:
         """The number of directions, about, in which the rows lie."""
         if not self.differ:
             return 0.0
@@ -132,7 +132,7 @@ def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
     sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
     columns = np.hstack((seen.T, wide.T @ sums))
 
-    def fitted(ridge: float) -> tuple[float, Array]:
+    def fit_ridge(ridge: float) -> tuple[float, Array]:
         ridges.factor(ridge)
         freedom = ridges.freedom
         if ridge == RIDGES[0]:
@@ -140,7 +140,7 @@ def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
         solved, given = np.hsplit(ridges.solve(columns), (len(seen),))
         return measure_error(sums - wide @ given, freedom), solved
 
-    _, solved = min(map(fitted, RIDGES), key=itemgetter(0))
+    _, solved = min(map(fit_ridge, RIDGES), key=itemgetter(0))
     return seen, ((wide @ solved).T @ narrow).astype(np.float32, copy=False)
 
 

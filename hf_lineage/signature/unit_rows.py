@@ -48,7 +48,7 @@ class UnitRows:
     """(2, u): the norms of the readers and of the writers of the units."""
     experts: tuple[int, ...] = ()
     """The number of units of each expert, one after the other; empty where there are no experts."""
-    kept: float = 1.0
+    kept_share: float = 1.0
     """These units as a share of the layer's units."""
 
     def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
@@ -140,15 +140,15 @@ def distinct(units: OrderedUnits) -> float:
     If there are many units, copies are counted for some of them.
     """
     count = len(units.weight)
-    asked = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
-    inner, outer = units.rows(asked)
+    probes = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
+    inner, outer = units.rows(probes)
     least = COPIES * np.vecdot(inner, inner) * np.vecdot(outer, outer)
-    tiles = [slice(start, start + TILE) for start in range(0, len(asked), TILE)]
+    tiles = [slice(start, start + TILE) for start in range(0, len(probes), TILE)]
     copies = np.concatenate([(_cosines(units, inner, outer, tile) >= least[tile]).sum(axis=0) for tile in tiles])
     return count * float(np.mean(1 / np.maximum(copies, 1)))
 
 
-def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
+def match_units(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
     """Return the units that pair up, after the last round of matching.
 
     Raise NothingToCompare if so few pair up in a wide stream that matching the others is not worth while.
@@ -164,9 +164,9 @@ def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
 def heavier(units: OrderedUnits, most: int) -> OrderedUnits:
     """Return at most so many units: of each layer those that write most."""
     each = most // len(units.layers)
-    kept = [np.argsort(-units.weight[layer], kind="stable")[:each] + layer.start for layer in units.layers]
-    chosen = np.sort(np.concatenate(kept))
-    ends = np.cumsum([0, *map(len, kept)]).tolist()
+    rows = [np.argsort(-units.weight[layer], kind="stable")[:each] + layer.start for layer in units.layers]
+    chosen = np.sort(np.concatenate(rows))
+    ends = np.cumsum([0, *map(len, rows)]).tolist()
     return replace(
         units, inner=units.inner[chosen], outer=units.outer[chosen], weight=units.weight[chosen],
         layers=tuple(slice(start, stop) for start, stop in pairwise(ends)),
@@ -189,13 +189,14 @@ def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, 
 def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candidate: slice) -> tuple[Numbers, Numbers]:
     """Return the units that are nearest to each other by their descriptions."""
     one, other = (
-        described(*units.rows(part), units.weight[part]) for units, part in ((base, of_base), (candidate, of_candidate))
+        describe_units(*units.rows(part), units.weight[part])
+        for units, part in ((base, of_base), (candidate, of_candidate))
     )
     halves = [(numbers**2).sum(axis=1) / 2 for numbers in (one, other)]
     return _Best(lambda tile: one @ other[tile].T - halves[0][:, None] - halves[1][tile], len(one), len(other)).mutual
 
 
-def described(inner: Array, outer: Array, weight: Array) -> Array:
+def describe_units(inner: Array, outer: Array, weight: Array) -> Array:
     """Return numbers (u, f) that describe each unit in any coordinates and in any order of the units.
 
     If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of all

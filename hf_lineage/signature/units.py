@@ -55,11 +55,11 @@ def in_the_same_places(most: int, seed: int) -> Keep:
         total = sum(map(len, experts))
         if len(experts) == 1 or total <= most:
             return everything(experts)
-        kept = []
+        places = []
         for size in map(len, experts):
             words = random_stream(f"units of experts {seed} {size}").random_raw(size)
-            kept.append(np.sort(np.argsort(words, kind="stable")[: max(size * most // total, 1)]))
-        return kept
+            places.append(np.sort(np.argsort(words, kind="stable")[: max(size * most // total, 1)]))
+        return places
 
     return keep
 
@@ -106,7 +106,7 @@ Weights = tuple[Vector, ...]
 """The weights of the units of each expert of a layer, at most the median of the layer; a dense layer is one expert."""
 
 
-class Known(NamedTuple):
+class KnownWeights(NamedTuple):
     """The weights of the units of some layers, by the number of the layer."""
 
     weights: Mapping[int, Weights] = MappingProxyType({})
@@ -114,14 +114,16 @@ class Known(NamedTuple):
     """Whether all coordinates of the units were read, and not some of them."""
 
 
-def known_weights(signature: Signature | None, layout: Layout) -> Known:
+def known_weights(signature: Signature | None, layout: Layout) -> KnownWeights:
     """Return the weights of the hidden units of a signature's layers, if it has the usual recipe; else none."""
     recipe = signature and replace(RECIPE, probes=signature.recipe.probes, coordinates=signature.recipe.coordinates)
     if signature is None or PATH not in signature.paths or signature.recipe != recipe:
-        return Known()
+        return KnownWeights()
     path, numbers = signature.paths[PATH], signature.numbers(PATH)
     weights = zip(numbers, path.units, strict=False)
-    return Known({number: _by_expert(units.weight, layout, number) for number, units in weights}, path.sampled is None)
+    return KnownWeights(
+        {number: _by_expert(units.weight, layout, number) for number, units in weights}, path.sampled is None
+    )
 
 
 def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> Weights:
@@ -151,8 +153,8 @@ class View:
 
     def rows(self, rows: Array, norms: Vector) -> Array | Vector:
         """Return rows (u, d) of these norms (u,) in the coordinates and the scaling of the view."""
-        seen: Array | Vector = (rows if self.through is None else rows @ self.through.T) * _over(norms)
-        return seen * _over(np.sqrt(np.vecdot(seen, seen))) if self.of_length_one else seen
+        projected: Array | Vector = (rows if self.through is None else rows @ self.through.T) * _over(norms)
+        return projected * _over(np.sqrt(np.vecdot(projected, projected))) if self.of_length_one else projected
 
 
 def _over(norms: Vector) -> Vector:
@@ -179,10 +181,10 @@ def unit_rows(
             recipe = replace(RECIPE, gates=view.gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
 
-            def opened(names: tuple[str, ...]) -> Read:
+            def open_reader(names: tuple[str, ...]) -> Read:
                 return open_tensors(checkpoint, names, (), memory, share).__getitem__
 
-            terms = functools.partial(terms_by_expert, layout, PATH, number, recipe, opened)
+            terms = functools.partial(terms_by_expert, layout, PATH, number, recipe, open_reader)
             if number not in known:
                 surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in terms()]
                 cap(surveys)

@@ -75,7 +75,7 @@ class UnitCodes:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampleSize:
     """The numbers of units and coordinates that were read of every layer, of all that it has."""
 
     units: int
@@ -107,7 +107,7 @@ class PathSignature:
     """The units of each layer; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
     """The width of each layer's stream, where widths differ."""
-    sampled: Sampled | None = None
+    sampled: SampleSize | None = None
     """The sample of every layer that it is made of; None where that is the whole layer."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
@@ -197,7 +197,7 @@ class Signature:
                 raise SignatureError(f"{self.model}: {path} has units of {len(parts.units)} layers, not of {layers}")
 
 
-def joined(one: Signature, other: Signature) -> Signature:
+def join_layers(one: Signature, other: Signature) -> Signature:
     """Return one signature with the rows of two, which hold different layers of one model by one recipe."""
     paths, numbers = {}, {}
     for path, first in one.paths.items():
@@ -232,7 +232,7 @@ def by_path(signature: Signature) -> dict[str, Signature]:
     return {path: replace(signature, paths={path: one}, without=absent[path]) for path, one in signature.paths.items()}
 
 
-def together(single: Sequence[Signature]) -> Signature:
+def join_paths(single: Sequence[Signature]) -> Signature:
     """Return signatures of one model along different paths as one."""
     paths = {path: path_signature for signature in single for path, path_signature in signature.paths.items()}
     without = {path: absent for signature in single for path, absent in signature.without.items()}

@@ -62,7 +62,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Described:
+class ModelConfig:
     """The content of `config.json` about a model, read once."""
 
     repo: RepoRef
@@ -87,16 +87,16 @@ def holds_others(config: Mapping[str, Any]) -> bool:
 
 def named_class(config: Mapping[str, Any]) -> str | None:
     """Return the first class that `config.json` names; None if it names none."""
-    named = config.get("architectures")
-    return next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
+    classes = config.get("architectures")
+    return next((name for name in classes if isinstance(name, str)), None) if isinstance(classes, list) else None
 
 
-def whole_config(model: Described) -> Mapping[str, Any]:
+def whole_config(model: ModelConfig) -> Mapping[str, Any]:
     """Return the whole of `config.json`, of which a model may have only a part."""
     return model.repo.config() if model.within else model.config
 
 
-def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
+def read_config(repo: RepoRef, choice: Choice = LISTED) -> ModelConfig:
     """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class.
 
     A class that is not listed, and whose tensors are those of one listed class, is read as that.
@@ -111,7 +111,7 @@ def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
             parts = {} if foreign or not holds_others(config) else parts_of_class(config)
             main = next((parts[name] for name in MAIN if name in parts), None)
             return inside(repo, config, main) if main else _alike(repo, config, foreign, error)
-        model = Described(repo, config, chosen.architecture, chosen.factorization, foreign, chosen.notes)
+        model = ModelConfig(repo, config, chosen.architecture, chosen.factorization, foreign, chosen.notes)
         if not foreign and not repo.config().get("architectures") and "model_type" in repo.config():
             by_type = f"by its model_type it was read as {model.architecture}, as transformers does"
             model = replace(model, notes=(*model.notes, f"config.json names no class; {by_type}"))
@@ -121,7 +121,7 @@ def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
         return model
 
 
-def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None, error: UnlistedClass) -> Described:
+def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None, error: UnlistedClass) -> ModelConfig:
     """Return an unlisted class's model as the one listed class with its tensors; UnlistedClass for none or several."""
     likes = () if foreign else _likes(repo, config)
     names = [like.architecture for like in likes]
@@ -135,7 +135,7 @@ def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None
         ) from None
     note = f"{printable(str(error), 200)}; by its names and shapes it is read as {names[0]}, which nobody has proved"
     (like,) = likes
-    known = Described(repo, like.settings, named_class(config) or names[0], like.factorization, notes=(note,))
+    known = ModelConfig(repo, like.settings, named_class(config) or names[0], like.factorization, notes=(note,))
     return replace(known, within=like.within, read_as=names[0])
 
 
@@ -193,8 +193,8 @@ def about(repo: RepoRef) -> Iterator[None]:
     try:
         yield
     except (CheckpointError, NothingToCompare) as error:
-        named = str(error).startswith(f"{repo}: ")
-        raise type(error)(str(error) if named else f"{repo}: {error}") from None
+        is_named = str(error).startswith(f"{repo}: ")
+        raise type(error)(str(error) if is_named else f"{repo}: {error}") from None
 
 
 def parts_of_class(config: Mapping[str, Any]) -> Mapping[str, Part]:
@@ -204,7 +204,7 @@ def parts_of_class(config: Mapping[str, Any]) -> Mapping[str, Part]:
     return next((row.parts for row in registry_table(PARTS, Parts).whole if name in row.classes), {})
 
 
-def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
+def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> ModelConfig:
     """Return a part of a model as a model of its own class: that of the type in its settings, else the usual one."""
     from hf_lineage.architecture.likeness import Within
 
@@ -222,7 +222,7 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
     _, factorization = lookup({**settings, "architectures": [name]})
     own = named_class(config) or ""
     read_as = name if own in registry_table(OWN_CODE, dict[str, str]) else ""
-    return Described(repo, settings, name, factorization, within=within, read_as=read_as)
+    return ModelConfig(repo, settings, name, factorization, within=within, read_as=read_as)
 
 
 def parts_of_model(repo: RepoRef, read: bool = False) -> tuple[RepoRef, ...]:
@@ -245,11 +245,11 @@ def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
         raise NothingToCompare("a signature stands for the base, which holds no parts")
     if base.part:
         return base
-    own = described(part).factorization.name
+    own = read_config(part).factorization.name
     parts = parts_of_model(base, read=True)
     alike = [one for one in parts if one.part == part.part]
-    alike = alike or [one for one in parts if described(one).factorization.name == own]
-    if alike or described(base).factorization.name == own:
+    alike = alike or [one for one in parts if read_config(one).factorization.name == own]
+    if alike or read_config(base).factorization.name == own:
         return alike[0] if alike else base
     raise NothingToCompare(f"{base} has no part like {part.part}")
 
@@ -257,8 +257,8 @@ def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
 def part_named(repo: RepoRef, name: str) -> RepoRef | None:
     """Return the part of a model that goes by a name, of the table or of its tensors; None if there is none."""
     parts = parts_of_class(as_listed(repo.config())) if repo.has("config.json") else {}
-    named = (key for key, part in parts.items() if name == key or f"{name}." in part.prefixes)
-    return next((_part(repo, key) for key in named), None)
+    keys = (key for key, part in parts.items() if name == key or f"{name}." in part.prefixes)
+    return next((_part(repo, key) for key in keys), None)
 
 
 def _part(repo: RepoRef, name: str) -> RepoRef:
@@ -266,7 +266,7 @@ def _part(repo: RepoRef, name: str) -> RepoRef:
     return replace(repo, name=f"{model}/{name}{at}{revision}", part=name)
 
 
-def unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def unread_parts(model: ModelConfig, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return sentences about unread parts of a model, and the prefixes of those that are judged by themselves."""
     if model.repo.part or not (model.within or holds_others(model.config)):
         return (), ()

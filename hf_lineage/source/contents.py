@@ -186,12 +186,12 @@ def _only(repo: RepoRef, instead: str) -> RepoRef:
 def _modules(repo: RepoRef) -> Folders | None:
     """Return the transformer of sentence-transformers."""
     listed = _json(repo, MODULES)
-    named = [
+    paths = [
         str(entry.get("path"))
         for entry in (listed if isinstance(listed, list) else [])
         if isinstance(entry, dict) and str(entry.get("type")).rpartition(".")[2] == "Transformer"
     ]
-    return _parts(repo, named)
+    return _parts(repo, paths)
 
 
 def _pipeline(repo: RepoRef) -> Folders | None:
@@ -216,11 +216,11 @@ def _pipeline(repo: RepoRef) -> Folders | None:
 def _checkpoints(repo: RepoRef) -> Folders | None:
     """Return the last checkpoint of a training run; the earlier ones are counted."""
     numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
-    held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
-    if not held or _has_weights(repo):
+    names = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
+    if not names or _has_weights(repo):
         return None
-    earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; MODEL/FOLDER names another",)
-    return Folders((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
+    earlier = (f"the last of {len(names)} checkpoints was judged, {names[-1]}; MODEL/FOLDER names another",)
+    return Folders((part_of(repo, names[-1]),), earlier if len(names) > 1 else ())
 
 
 def _has_weights(repo: RepoRef) -> bool:
@@ -229,9 +229,9 @@ def _has_weights(repo: RepoRef) -> bool:
 
 def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:
     """Return the folders among these that hold a configuration; None if there are none."""
-    held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
-    notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
-    return Folders(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
+    folders = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
+    notes = (f"only the first {MOST} of {len(folders)} folders with models were judged",) if len(folders) > MOST else ()
+    return Folders(tuple(part_of(repo, name) for name in folders[:MOST]), notes) if folders else None
 
 
 def _json(repo: RepoRef, file: str) -> Any:
@@ -261,8 +261,8 @@ def find_adapters(source: RepoRef) -> Adapters | None:
     if not places:
         return None
     unread = [*others, *(place.part for place in places[MOST:]), *folders[MOST:]]
-    shown = printable(", ".join(unread[:6]), 500) + (f" and {len(unread) - 6} more" if len(unread) > 6 else "")
-    return Adapters(tuple(places[:MOST]), shown, tuple(notes))
+    text = printable(", ".join(unread[:6]), 500) + (f" and {len(unread) - 6} more" if len(unread) > 6 else "")
+    return Adapters(tuple(places[:MOST]), text, tuple(notes))
 
 
 def _adapter_folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
@@ -270,28 +270,30 @@ def _adapter_folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]
 
     Beside an adapter in the root they are its earlier states.
     """
-    held = adapter_folders(repo)
-    states = sorted((name for name in held if CHECKPOINT.fullmatch(name)), key=lambda name: int(name.split("-")[1]))
+    folders = adapter_folders(repo)
+    states = sorted((name for name in folders if CHECKPOINT.fullmatch(name)), key=lambda name: int(name.split("-")[1]))
     last = [] if beside else states[-1:]
     earlier = [name for name in states if name not in last]
     notes = [f"{len(earlier)} earlier states of training, such as {earlier[-1]}, were not judged"] if earlier else []
-    deeper = sorted(name for name in repo.published if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1)
+    deeper = sorted(
+        name for name in repo.published_files if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1
+    )
     if deeper:
         shown = printable(deeper[0].rpartition("/")[0], 200)
         notes.append(f"adapters in deeper folders, such as {shown}, were not judged; name one as MODEL/FOLDER")
-    return [*(name for name in held if name not in states), *last], notes
+    return [*(name for name in folders if name not in states), *last], notes
 
 
 def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
     """Return the files with adapters, and other weights that loaders may read; none if no file is surely an adapter."""
-    held = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
+    names = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if repo.file is not None:
-        held = [name for name in held if name == repo.file]
+        names = [name for name in names if name == repo.file]
     likely = [
-        name for name in held if name.endswith(END) and not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)
+        name for name in names if name.endswith(END) and not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)
     ]
-    if not likely or (len(likely) < len(held) and LORA_FILE not in held and not beside):
-        return [], held if beside else []
+    if not likely or (len(likely) < len(names) and LORA_FILE not in names and not beside):
+        return [], names if beside else []
     from hf_lineage.lora.single_file import is_lora_file
 
     files = []
@@ -299,4 +301,4 @@ def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
         with contextlib.suppress(CheckpointError, NothingToCompare):
             if name == LORA_FILE or is_lora_file(open_file(repo, name)):
                 files.append(name)
-    return (files, [name for name in held if name not in files]) if files or beside else ([], [])
+    return (files, [name for name in names if name not in files]) if files or beside else ([], [])

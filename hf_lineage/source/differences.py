@@ -31,7 +31,7 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, installation, printable
 from hf_lineage.evidence import evaluate
 from hf_lineage.source.config import SAVED
-from hf_lineage.source.headers import Opened
+from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import OpenedModel
 
 STORAGE = frozenset(
@@ -48,9 +48,9 @@ NOTHING = object()
 Settings = Mapping[str, Any]
 
 
-def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
+def differing_settings(base: Headers, candidate: Headers) -> tuple[str, ...]:
     """Return the settings that differ, as phrases; of the metadata of a converted model only those that they hold."""
-    first, second = dict(base.described.config), dict(candidate.described.config)
+    first, second = dict(base.model_config.config), dict(candidate.model_config.config)
     code, of_base = second.pop(OWN_CODE, None) or None, first.pop(OWN_CODE, None)
     other = () if code in (None, of_base) else (f"{OWN_CODE} names code of the repository that the base does not have",)
     compare: Callable[[Settings, Settings], Iterator[str]] = differing
@@ -62,19 +62,19 @@ def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
     if not all(map(find_spec, ("torch", "transformers"))):
         unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
         return (*other, *compare(first, second), unknown)
-    return (*other, *compare(_completed(first, base), _completed(second, candidate)))
+    return (*other, *compare(_complete_config(first, base), _complete_config(second, candidate)))
 
 
-def _is_metadata(model: Opened) -> bool:
+def _is_metadata(model: Headers) -> bool:
     """Return whether a configuration was made of the metadata of a converted model, and not of its `config.json`."""
-    return model.described.foreign is not None and "model_type" not in model.described.config
+    return model.model_config.foreign is not None and "model_type" not in model.model_config.config
 
 
-def _completed(config: dict[str, Any], model: Opened) -> dict[str, Any]:
+def _complete_config(config: dict[str, Any], model: Headers) -> dict[str, Any]:
     """Return a configuration with what it leaves to its class, where that is known."""
     from hf_lineage.running.config import complete
 
-    kind = usual_type(config, model.described.architecture)
+    kind = usual_type(config, model.model_config.architecture)
     return config if _is_metadata(model) or not kind else complete(kind, config) or config
 
 
@@ -145,30 +145,32 @@ def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
     names, listed = candidate.unaccounted, candidate.factorization.classes if candidate.factorization else ()
     unknown = any(name.startswith((DIFFUSERS, TIMM)) for name in listed)
     if not (names or unknown) or not (base.reopen and candidate.reopen):
-        return evaluate.unaccounted(names)
+        return evaluate.describe_unaccounted(names)
     both = base.reopen(), candidate.reopen()
-    if unknown and not any(one.described.foreign for one in both):
+    if unknown and not any(one.model_config.foreign for one in both):
         return _unlike(*both)
-    unlike = set(unaccounted(*both))
-    return evaluate.unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
+    unlike = set(find_unaccounted(*both))
+    return evaluate.describe_unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
 
 
-def _unlike(base: Opened, candidate: Opened) -> Iterator[str]:
-    yield from evaluate.unaccounted(sorted(candidate.checkpoint.tensors.keys() - base.checkpoint.tensors.keys()))
+def _unlike(base: Headers, candidate: Headers) -> Iterator[str]:
+    yield from evaluate.describe_unaccounted(
+        sorted(candidate.checkpoint.tensors.keys() - base.checkpoint.tensors.keys())
+    )
     for setting in [*differing(_settings(base), _settings(candidate))][:1]:
         yield f"config.json is not that of the base, and no rule knows what its class makes of it: {setting}"
 
 
-def _settings(model: Opened) -> dict[str, Any]:
+def _settings(model: Headers) -> dict[str, Any]:
     """Return the settings of a diffusers class, with what it leaves out, or those of timm that say what it builds."""
-    name, config = model.described.architecture, model.described.config
+    name, config = model.model_config.architecture, model.model_config.config
     if name.startswith(TIMM):
         return {"name": str(config.get("architecture")).partition(".")[0], "model_args": config.get("model_args")}
     stated = {key: value for key, value in config.items() if not key.startswith("_") and key not in SIZES}
     return {**registry_table(DEFAULTS, dict[str, dict[str, Any]]).get(name.removeprefix(DIFFUSERS), {}), **stated}
 
 
-def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:
+def find_unaccounted(base: Headers, candidate: Headers) -> Iterator[str]:
     """Yield the names of tensors that are not the class's own, nor the base's bit for bit, and that say something."""
     own, others = candidate.unaccounted, {**base.checkpoint.tensors, **base.unaccounted}
     alike = [name for name in own if name in others and others[name].shape == own[name].shape]
@@ -226,21 +228,21 @@ class Pairing:
     """Settings that have other values in the two configurations."""
 
 
-def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
+def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
     """Return the tensors of two models that are one, by names and shapes; raise CheckpointError for names twice."""
     _refuse_doubles(base)
     _refuse_doubles(candidate)
     known, own = by_bare_name(base), by_bare_name(candidate)
     pairs = {name: known[bare] for bare, name in own.items() if bare in known}
-    taken = set(pairs.values())
+    used = set(pairs.values())
     for name in own.values():
-        if name not in pairs and (other := _renamed(candidate, name, known, taken)):
+        if name not in pairs and (other := _find_renamed(candidate, name, known, used)):
             pairs[name] = other
-            taken.add(other)
+            used.add(other)
     alone = [name for name in own.values() if name not in pairs]
-    lacking = [name for name in known.values() if name not in taken]
+    lacking = [name for name in known.values() if name not in used]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
-    added = dict.fromkeys((*(name for name in alone if name not in pairs), *unaccounted(base, candidate)))
+    added = dict.fromkeys((*(name for name in alone if name not in pairs), *find_unaccounted(base, candidate)))
     return Pairing(
         base.checkpoint,
         candidate.checkpoint,
@@ -252,43 +254,43 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
     )
 
 
-def by_bare_name(model: Opened) -> dict[str, str]:
+def by_bare_name(model: Headers) -> dict[str, str]:
     """Return names of tensors by their names without the prefix of the base model; none where two are the same."""
     names = _names(model)
     return {bare: every[0] for bare, every in names.items() if len(every) == 1}
 
 
-def _names(model: Opened) -> dict[str, list[str]]:
+def _names(model: Headers) -> dict[str, list[str]]:
     names, starts = dict[str, list[str]](), base_prefixes(model.layout.factorization)
     for name in model.checkpoint.tensors:
         names.setdefault(bare_name(name, starts), []).append(name)
     return names
 
 
-def _refuse_doubles(model: Opened) -> None:
+def _refuse_doubles(model: Headers) -> None:
     doubles = [bare for bare, every in _names(model).items() if len(every) > 1]
     if doubles:
-        raise CheckpointError(f"{model.described.repo} has two tensors that are {printable(doubles[0], 200)}")
+        raise CheckpointError(f"{model.model_config.repo} has two tensors that are {printable(doubles[0], 200)}")
 
 
-def _renamed(model: Opened, name: str, known: Mapping[str, str], taken: set[str]) -> str | None:
+def _find_renamed(model: Headers, name: str, known: Mapping[str, str], used: set[str]) -> str | None:
     """Return the base's tensor that a converter stores under another name, if just one that is free can be it."""
-    if model.described.foreign is None:
+    if model.model_config.foreign is None:
         return None
     possible = {
         known[bare]
-        for alias in model.described.foreign.aliases(name)
+        for alias in model.model_config.foreign.aliases(name)
         for bare in (alias, bare_name(alias, base_prefixes(model.layout.factorization)))
-        if bare in known and known[bare] not in taken
+        if bare in known and known[bare] not in used
     }
     return possible.pop() if len(possible) == 1 else None
 
 
 def _copies(
-    base: Opened, candidate: Opened, alone: list[str], lacking: list[str], pairs: dict[str, str]
+    base: Headers, candidate: Headers, alone: list[str], lacking: list[str], pairs: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yield tensors of one side that say nothing of their own; a copy of an embedding is held against the base's."""
-    tied = all(model.described.config.get(TIED, True) is not False for model in (base, candidate))
+    tied = all(model.model_config.config.get(TIED, True) is not False for model in (base, candidate))
     tables = [f"{name}.weight" for name in as_names(base.layout.factorization.embedding) if isinstance(name, str)]
     starts = base_prefixes(base.layout.factorization)
     spelled = (one for table in tables for one in (table, bare_name(table, starts)))
@@ -308,20 +310,20 @@ def _copies(
                 yield name, what
 
 
-def _rotary_factors(checkpoint: Checkpoint, name: str, base: Opened) -> str:
+def _rotary_factors(checkpoint: Checkpoint, name: str, base: Headers) -> str:
     """Return in words that a tensor is what a converter makes of the base's rotary settings; empty for any other.
 
     Frequencies with waves longer than the positions that a model was first trained on are divided. Those of short waves
     are not, and between the two there is a slope (`rope_type` llama3).
     """
-    config = base.described.config
+    config = base.model_config.config
     scaling = next((one for key in SCALINGS if isinstance(one := config.get(key), Mapping) and "factor" in one), {})
-    given = [*(scaling.get(key) for key in SLOPE), scaling.get("rope_theta", config.get("rope_theta"))]
+    values = [*(scaling.get(key) for key in SLOPE), scaling.get("rope_theta", config.get("rope_theta"))]
     info = checkpoint.tensors[name]
     factors = checkpoint.read(name) if len(info.shape) == 1 and not info.refusal else np.empty(0)
-    if not factors.size or not all(isinstance(one, int | float) and one > 0 for one in given):
+    if not factors.size or not all(isinstance(one, int | float) and one > 0 for one in values):
         return ""
-    factor, low, high, positions, theta = map(float, given)
+    factor, low, high, positions, theta = map(float, values)
     waves = 2 * np.pi * theta ** (np.arange(factors.size) / factors.size)
     smooth = np.clip((positions / waves - low) / (high - low or 1), 0, 1)
     expected = 1 / ((1 - smooth) / factor + smooth)

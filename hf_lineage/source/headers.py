@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hf_lineage.architecture.class_tensors import World, patterns_in_memory, world
+from hf_lineage.architecture.class_tensors import ClassTensors, match_class_tensors, patterns_in_memory
 from hf_lineage.architecture.config_checks import own_code, parts, settings_notes, settings_reservations, usual_type
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations
@@ -16,14 +16,14 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.checkpoint.weight_files import WeightFiles, weights_in
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.source.config import Described, about, described, unread_parts, whole_config
+from hf_lineage.source.config import ModelConfig, about, read_config, unread_parts, whole_config
 
 
 @dataclass(frozen=True)
-class Opened:
+class Headers:
     """A model whose headers are read, and not its weights."""
 
-    described: Described
+    model_config: ModelConfig
     weights: WeightFiles
     checkpoint: Checkpoint
     layout: Layout
@@ -44,17 +44,17 @@ class Opened:
     @property
     def own_code(self) -> str:
         """A sentence about code that the repository brings; empty if it has none."""
-        return own_code(whole_config(self.described), self.described.repo.offers)
+        return own_code(whole_config(self.model_config), self.model_config.repo.offers)
 
 
-def opened(model: Described, headers: Opened | None = None) -> Opened:
-    """Return a model's headers, read as transformers loads it; what `bound` gave before is not read again.
+def read_headers(model: ModelConfig, headers: Headers | None = None) -> Headers:
+    """Return a model's headers, read as transformers loads it; what `bind_headers` gave before is not read again.
 
     Raise NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
     """
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)
-    headers = headers or bound(model)
+    headers = headers or bind_headers(model)
     checkpoint, usual = headers.checkpoint, usual_type(model.config, model.architecture)
     with about(model.repo):
         refuse_hidden(headers.layout)
@@ -65,46 +65,46 @@ def opened(model: Described, headers: Opened | None = None) -> Opened:
     return replace(headers, notes=notes, reservations=reservations)
 
 
-def bound(model: Described) -> Opened:
-    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
+def bind_headers(model: ModelConfig) -> Headers:
+    """Return a model's headers without the checks for other ways to load it; raise as `read_headers` does."""
     weights = weights_in(model.repo, model.foreign)
     checkpoint = open_weights(weights, whole_config(model))
     others, elsewhere = unread_parts(model, checkpoint)
     with about(model.repo):
         checkpoint = _rename(model, checkpoint)
-        known, passing = World(), frozenset[str]()
+        known, passing = ClassTensors(), frozenset[str]()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             # Nothing is known of what another program than transformers loads.
             if not model.foreign:
-                known = world(model.architecture, model.factorization, reading.shapes, model.config)
-            built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
+                known = match_class_tensors(model.architecture, model.factorization, reading.shapes, model.config)
+            built = {name: shape for name, shape in reading.shapes.items() if name not in known.unexpected}
             layout = bind(model.factorization, built, model.config)
             if known.unaccounted:
                 from hf_lineage.architecture.loaded_layers import within_range
 
                 names = tuple(name for name in known.unaccounted if not checkpoint.tensors[name].refusal)
-                found = within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
-                passing = frozenset(found)
+                in_range = within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
+                passing = frozenset(in_range)
         except CheckpointError as error:
-            if instead := find_known("tensors", {*known.outside, *known.unaccounted} or checkpoint.stored):
+            if instead := find_known("tensors", {*known.unexpected, *known.unaccounted} or checkpoint.stored):
                 raise NothingToCompare(f"{error}; {instead}") from None
-            if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
+            if doubt := weights.doubt or (known.unexpected and f"{min(known.unexpected)} is none that the class loads"):
                 raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
         # A draft head has one layer; a model of several is none, whatever it stores.
         wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
-        beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
-        if layout.layers == 1 and (draft := find_known("drafts", beside)):
+        wide_names = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
+        if layout.layers == 1 and (draft := find_known("drafts", wide_names)):
             raise NothingToCompare(draft)
-    loaded = {name: info for name, info in checkpoint.tensors.items() if name not in known.outside}
+    loaded = {name: info for name, info in checkpoint.tensors.items() if name not in known.unexpected}
     unaccounted = {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)}
     notes = (*reading.notes, *others)
-    opened = Opened(model, weights, checkpoint.with_tensors(loaded), layout, notes, known.reservations)
+    opened = Headers(model, weights, checkpoint.with_tensors(loaded), layout, notes, known.reservations)
     return replace(opened, unaccounted=unaccounted, passing=passing)
 
 
-def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
+def _rename(model: ModelConfig, checkpoint: Checkpoint) -> Checkpoint:
     """Return the tensors of a model under the names that its class publishes, none transposed by a quantizer."""
     if model.within:
         checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
@@ -117,10 +117,10 @@ def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
     if model.factorization.stored == "in_out":
         # What a quantizer transposed is transposed back.
         stored = checkpoint.tensors.items()
-        checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in stored})
+        checkpoint = checkpoint.with_tensors({name: it.transpose() if it.linear else it for name, it in stored})
     return checkpoint
 
 
-def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
-    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
-    return bound(described(repo, choice))
+def headers(repo: RepoRef, choice: Choice = LISTED) -> Headers:
+    """Return a model's headers without the checks for other ways to load it; raise as `read_headers` does."""
+    return bind_headers(read_config(repo, choice))

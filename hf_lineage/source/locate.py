@@ -18,8 +18,8 @@ from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.checkpoint.weight_files import content_of
 from hf_lineage.claims.sources import Claims
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
-from hf_lineage.files.paths import is_file, is_folder, refuse_within, typed
-from hf_lineage.hub.repo import EVERY, RepoRef, hub_name, resolve, spelled
+from hf_lineage.files.paths import is_file, is_folder, refuse_within, spell_path
+from hf_lineage.hub.repo import EVERY, RepoRef, hub_name, resolve, spell_name
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import CONFIG, INDEX, only, part_of
 from hf_lineage.source.options import Options
@@ -47,7 +47,7 @@ def model_name(model: Model) -> str:
         return model
     if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
         raise OptionError(f"the name of a model must be a text or a path, not {printable(repr(model), 100)}")
-    return typed(model)
+    return spell_path(model)
 
 
 def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
@@ -97,9 +97,9 @@ def _signature(file: Path) -> Signature:
         what = content_of(RepoRef(file.name, file.parent), file.name)
         if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
-        beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
-        shown = shlex.quote(str(file.parent))
-        folder = f"{shown}, where its {beside} is" if beside else "with its config.json beside it"
+        config_name = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        quoted = shlex.quote(str(file.parent))
+        folder = f"{quoted}, where its {config_name} is" if config_name else "with its config.json beside it"
         raise RepositoryError(
             f"{file} {f'is {what}' if what else 'cannot be read as a signature'}; to name the model with these "
             f"weights, give its folder, {folder}"
@@ -122,13 +122,13 @@ def weights(model: str, source: RepoRef | Signature) -> RepoRef:
     return source
 
 
-def located(model: str, options: Options) -> RepoRef | Signature:
+def locate_model(model: str, options: Options) -> RepoRef | Signature:
     """Return the model that is to be judged, as the options say where it is and what may be read of it.
 
     Raise LineageError if there is none.
     """
     source = locate(model, options.local_hub, options.subfolder, options.file)
-    return options.allowed(source) if isinstance(source, RepoRef) else source
+    return options.allow(source) if isinstance(source, RepoRef) else source
 
 
 def one(model: str, options: Options) -> RepoRef:
@@ -136,7 +136,7 @@ def one(model: str, options: Options) -> RepoRef:
 
     Raise LineageError if there is none, or a signature in its place.
     """
-    return only(weights(model, located(model, options)))
+    return only(weights(model, locate_model(model, options)))
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
@@ -146,7 +146,7 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
     folder of a checkout must not choose what is compared.
     """
     kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
-    if kind and not is_path(name) and not (local_hub and spelled(local_hub, name)):
+    if kind and not is_path(name) and not (local_hub and spell_name(local_hub, name)):
         raise RepositoryError(
             f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: write ./{name}, or {name}@main for "
             "what is on the Hub"
@@ -174,9 +174,9 @@ def with_folders(claims: Claims, source: RepoRef) -> Claims:
         return claims
     found = []
     for claim in claims.claims:
-        held = (place for place in _places(claim.base, source.folder) if is_file(f"{place}/config.json"))
-        folder = next((place for place in held if is_folder(str(place)) and not place.samefile(source.folder)), None)
-        found.append(replace(claim, folder=typed(os.path.relpath(folder))) if folder else claim)
+        folders = (place for place in _places(claim.base, source.folder) if is_file(f"{place}/config.json"))
+        folder = next((place for place in folders if is_folder(str(place)) and not place.samefile(source.folder)), None)
+        found.append(replace(claim, folder=spell_path(os.path.relpath(folder))) if folder else claim)
     return replace(claims, claims=tuple(found))
 
 

@@ -17,11 +17,11 @@ from hf_lineage.errors import Ambiguous, SignatureError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.extract import extract_paths
 from hf_lineage.signature.recipe import Recipe, Spec
-from hf_lineage.signature.sample import Sample, sampled
-from hf_lineage.signature.values import CACHE, FILE, WEIGHTS, Origin, PathSignature, Signature, joined, some_layers
-from hf_lineage.source.config import Described, about, described
+from hf_lineage.signature.sample import Sample, sample_path
+from hf_lineage.signature.values import CACHE, FILE, WEIGHTS, Origin, PathSignature, Signature, join_layers, some_layers
+from hf_lineage.source.config import ModelConfig, about, read_config
 from hf_lineage.source.contents import adapter_beside
-from hf_lineage.source.headers import Opened, bound, opened
+from hf_lineage.source.headers import Headers, bind_headers, read_headers
 from hf_lineage.source.options import Options
 
 
@@ -39,7 +39,7 @@ class Downloads:
 class LazySignature:
     """The signature of any layers of one model; no layer is read twice."""
 
-    def __init__(self, model: Opened, options: Options, cached: bool) -> None:
+    def __init__(self, model: Headers, options: Options, cached: bool) -> None:
         self._model, self._options, self._cached = model, options, cached
         self._read: frozenset[int] = frozenset()
         self._signature: Signature | None = None
@@ -55,13 +55,13 @@ class LazySignature:
         new = layout.only(wanted - self._read)
         self._read |= wanted
         if self._signature is None:
-            self._signature = self._extracted(new)
+            self._signature = self._extract(new)
         elif new.paths:
-            self._signature = joined(self._signature, self._extracted(new))
+            self._signature = join_layers(self._signature, self._extract(new))
         if self._cached and new.paths and len(self._read) == layout.layers:
             from hf_lineage.signature.cache import write
 
-            write(self._model.described.repo, layout.factorization, self._signature)
+            write(self._model.model_config.repo, layout.factorization, self._signature)
         return some_layers(self._signature, wanted)
 
     @property
@@ -70,7 +70,7 @@ class LazySignature:
         _, of_all_units = self._samples.get(True, (None, None))
         return self._signature or of_all_units
 
-    def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
+    def sample(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
         """Return the signature of a sample of these layers along some paths.
 
         The last one of some units is kept, and the last one of all.
@@ -79,26 +79,26 @@ class LazySignature:
         before, signature = self._samples.get(sample.all_units, (None, None))
         if signature is None or before != key:
             layout, recipe = self._model.layout, self._options.recipe
-            with about(self._model.described.repo):
-                read = functools.partial(sampled, self._model.checkpoint, layout, recipe)
+            with about(self._model.model_config.repo):
+                read = functools.partial(sample_path, self._model.checkpoint, layout, recipe)
                 along = {path: read(path, layers, sample) for path in paths}
             (width,) = {len(path.corner.T) for path in along.values()}
             signature = self._build(along, layout.only(layers), replace(recipe, probes=None), width)
             self._samples[sample.all_units] = key, signature
         return signature
 
-    def _extracted(self, layout: Layout) -> Signature:
+    def _extract(self, layout: Layout) -> Signature:
         options = self._options
-        with about(self._model.described.repo):
+        with about(self._model.model_config.repo):
             paths = extract_paths(self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory)
         return self._build(paths, layout, options.recipe, layout.width)
 
     def _build(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
-        repo = self._model.described.repo
+        repo = self._model.model_config.repo
         return Signature(
             model=repo.name,
             commit=repo.commit,
-            architecture=self._model.described.architecture,
+            architecture=self._model.model_config.architecture,
             factorization=layout.factorization.name,
             exchangeable=layout.factorization.exchangeable is True,
             width=width,
@@ -110,7 +110,7 @@ class LazySignature:
             reservations=self._model.reservations,
             unaccounted=self._model.doubtful,
             own_code=self._model.own_code,
-            read_as=self._model.described.read_as,
+            read_as=self._model.model_config.read_as,
         )
 
 
@@ -144,7 +144,7 @@ class OpenedModel(ABC):
     factorization: Factorization | None = None
     in_blocks: bool = False
     """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
-    reopen: Callable[[], Opened] | None = None
+    reopen: Callable[[], Headers] | None = None
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
 
     @abstractmethod
@@ -165,13 +165,13 @@ class OpenedModel(ABC):
 class FromWeights(OpenedModel):
     """A model whose weights are read, each layer when it is first needed."""
 
-    opened: Opened
+    headers: Headers
     reading: LazySignature
 
     @classmethod
-    def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
+    def from_opened(cls, model: Headers, options: Options, cached: bool = True) -> FromWeights:
         """Return a model from its headers; if `cached`, the signature of one on the Hub is, of all its layers."""
-        repo, layout = model.described.repo, model.layout
+        repo, layout = model.model_config.repo, model.layout
         options = replace(options, paths=resolve_paths(options.paths, layout.paths))
         return cls(
             name=repo.name,
@@ -186,12 +186,12 @@ class FromWeights(OpenedModel):
             reservations=model.reservations,
             unaccounted=model.doubtful,
             own_code=model.own_code,
-            read_as=model.described.read_as,
+            read_as=model.model_config.read_as,
             repo=repo,
             factorization=layout.factorization,
             in_blocks=any("{block}" in prefix for prefix in prefixes(layout.factorization)),  # only some have layers
             reopen=lambda: model,
-            opened=model,
+            headers=model,
             reading=LazySignature(model, options, cached and repo.remote is not None),
         )
 
@@ -206,7 +206,7 @@ class FromWeights(OpenedModel):
 
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""
-        checkpoint = self.opened.checkpoint
+        checkpoint = self.headers.checkpoint
         stored = sum(part.size for part in checkpoint.stored.values())
         return Downloads(checkpoint.requests, checkpoint.bytes_read, stored) if checkpoint.remote else None
 
@@ -250,8 +250,8 @@ class FromSignature(OpenedModel):
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; SignatureError if it is not what is asked for."""
         if self.spec is not None:
-            asked = () if self.spec.paths in NAMED else self.spec.paths
-            missing = [path for path in asked if path not in self.stored.paths]
+            paths = () if self.spec.paths in NAMED else self.spec.paths
+            missing = [path for path in paths if path not in self.stored.paths]
             if missing or self.stored.recipe != self.spec.recipe:
                 what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
                 raise SignatureError(
@@ -267,21 +267,21 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
     """
     if isinstance(source, Signature):
         return FromSignature.from_stored(source, FILE, spec=options)
-    source = options.allowed(source)
-    model = described(source, options.choice)
-    headers, cached = None, _cached(model, replace(options, paths=NAMED.get(options.paths, options.paths)))
+    source = options.allow(source)
+    model = read_config(source, options.choice)
+    headers, cached = None, _find_cached(model, replace(options, paths=NAMED.get(options.paths, options.paths)))
     if not cached and options.paths in NAMED:
-        headers = bound(model)
+        headers = bind_headers(model)
         options = replace(options, paths=resolve_paths(options.paths, headers.layout.paths))
-        cached = _cached(model, options)
-    reopen = functools.cache(lambda: opened(model, headers))
+        cached = _find_cached(model, options)
+    reopen = functools.cache(lambda: read_headers(model, headers))
     if not cached:
         return FromWeights.from_opened(reopen(), options)
     stored = FromSignature.from_stored(cached, CACHE, source)
     return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
 
 
-def _cached(model: Described, options: Options) -> Signature | None:
+def _find_cached(model: ModelConfig, options: Options) -> Signature | None:
     """Return the signature of a model on the Hub along these paths, if an earlier check kept it."""
     if model.repo.remote is None or options.recompute:
         return None

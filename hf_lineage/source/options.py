@@ -91,7 +91,7 @@ class Options(Spec):
         """The reading that the user chooses for a model whose class the registry does not list."""
         return Choice(self.as_class, self.registry)
 
-    def allowed(self, repo: RepoRef) -> RepoRef:
+    def allow(self, repo: RepoRef) -> RepoRef:
         """Return a repository with what the user allows to read of it."""
         return replace(repo, allow_pickle=True) if self.allow_pickle else repo
 
@@ -136,7 +136,7 @@ def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
     known = inspect.signature(function).parameters
 
     @functools.wraps(function)
-    def called(*arguments: Given.args, **named: Given.kwargs) -> Result:
+    def call(*arguments: Given.args, **named: Given.kwargs) -> Result:
         for name, value in named.items():
             if name in Options.__dataclass_fields__:
                 example = f"{function.__name__}(..., options=Options({name}={printable(repr(value), 100)}))"
@@ -145,4 +145,4 @@ def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
                 raise OptionError(f"{function.__name__} takes no {printable(name, 60)}; it takes {', '.join(known)}")
         return function(*arguments, **named)
 
-    return called
+    return call

@@ -23,7 +23,7 @@ from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.signature.sample import Runs, Sample, runs
 from hf_lineage.signature.values import CACHE
 from hf_lineage.source.differences import by_bare_name
-from hf_lineage.source.headers import Opened
+from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 
@@ -44,9 +44,9 @@ def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, samp
 
     `sampled` says that no more than a sample of the layer is on this disk.
     """
-    slot, checkpoint = layer_set.slots[role], model.opened.checkpoint
+    slot, checkpoint = layer_set.slots[role], model.headers.checkpoint
     count, *_ = shape = checkpoint.tensors[slot.tensor].shape
-    if checkpoint.rows(slot.tensor) is None or _turned(model, slot):
+    if checkpoint.rows(slot.tensor) is None or _is_transposed(model, slot):
         return ()
     if not sampled:
         return () if math.prod(shape) <= LARGE else runs(count, ROWS, ROWS, f"rows {sample.seed} {layer}")
@@ -58,27 +58,29 @@ def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, samp
 
 def matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
     """Return some rows of a matrix (out, in), or all of it; of stacked experts the first."""
-    checkpoint = model.opened.checkpoint
-    stored = checkpoint.rows(slot.tensor) if rows and not _turned(model, slot) else None
+    checkpoint = model.headers.checkpoint
+    stored = checkpoint.rows(slot.tensor) if rows and not _is_transposed(model, slot) else None
     if stored is not None:
         return single(checkpoint.read_pieces(slot.tensor, [stored.tensor.rows(run) for run in rows]))
     whole = checkpoint.read(slot.tensor)
     whole = single(whole[0] if whole.ndim == STACKED else whole)
     numbers = whole.reshape(len(whole), -1)
-    numbers = numbers.T if _turned(model, slot) else numbers
+    numbers = numbers.T if _is_transposed(model, slot) else numbers
     return np.concatenate([numbers[run] for run in rows]) if rows else numbers
 
 
 def digits_of(checkpoint: Checkpoint, name: str) -> int:
     """Return the binary digits with which a tensor is stored, those of float32 where it is decoded."""
     (first, *_) = checkpoint.tensors[name].parts
-    return DIGITS["F32"] if name in checkpoint.decoded else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
+    return (
+        DIGITS["F32"] if name in checkpoint.decoded_names else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
+    )
 
 
 def bits_of(checkpoint: Checkpoint, name: str) -> float:
     """Return bits a weight with which a tensor is stored, its scales included; 0 where none is decoded from codes."""
     parts = checkpoint.parts([name]).values()
-    if name not in checkpoint.decoded or {part.dtype for part in parts} <= DIGITS.keys():
+    if name not in checkpoint.decoded_names or {part.dtype for part in parts} <= DIGITS.keys():
         return 0.0
     return 8 * sum(part.size for part in parts) / checkpoint.tensors[name].numbers
 
@@ -91,7 +93,7 @@ def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
     return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *found))))
 
 
-def _broken(opened: Opened, layers: Mapping[str, Sequence[int]]) -> Iterator[str]:
+def _broken(opened: Headers, layers: Mapping[str, Sequence[int]]) -> Iterator[str]:
     for layer_set in (one for path, row in layers.items() for at in row for one in opened.layout.sets(path)[at]):
         for name in layer_set.tensors:
             numbers = opened.checkpoint.read(name)
@@ -99,8 +101,8 @@ def _broken(opened: Opened, layers: Mapping[str, Sequence[int]]) -> Iterator[str
                 yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
 
 
-def _turned(model: FromWeights, slot: Slot) -> bool:
-    return is_transposed(model.opened.layout.factorization, slot)
+def _is_transposed(model: FromWeights, slot: Slot) -> bool:
+    return is_transposed(model.headers.layout.factorization, slot)
 
 
 MOST, RUN = 2**16, 32
@@ -111,7 +113,7 @@ Place = tuple[str, int, bool | None]
 columns are. -1 and None stand for those that are in no branch of a layer."""
 
 
-class Beside(NamedTuple):
+class RowPair(NamedTuple):
     """Some rows of one tensor of both models."""
 
     kind: str
@@ -141,27 +143,27 @@ def rows_beside(
     layers: Collection[int] | None = None,
     coordinates: Runs = (),
     fetch: bool = True,
-) -> Iterator[Beside]:
+) -> Iterator[RowPair]:
     """Yield some rows of each tensor, or of those of some layers; without `fetch` of those alone that are here.
 
     With residual coordinates it is matrices of the stream alone, and these rows of those that write into it.
     """
-    places, known, wanted = _places(candidate.opened), by_bare_name(base.opened), []
-    for bare, name in by_bare_name(candidate.opened).items():
-        models = (base.opened.checkpoint, known.get(bare, "")), (candidate.opened.checkpoint, name)
-        place = _, layer, writes = places.get(name) or (_kind(candidate.opened, name), -1, None)
+    places, known, wanted = _places(candidate.headers), by_bare_name(base.headers), []
+    for bare, name in by_bare_name(candidate.headers).items():
+        models = (base.headers.checkpoint, known.get(bare, "")), (candidate.headers.checkpoint, name)
+        place = _, layer, writes = places.get(name) or (_kind(candidate.headers, name), -1, None)
         chosen = bare in known and (layers is None or layer in layers) and not (coordinates and writes is None)
         flat = [one for model in models if chosen and (one := _flat(*model, fetch))]
         if len(flat) == len(models) and flat[0].shape == flat[1].shape:
             rows = coordinates if coordinates and writes else _rows(flat[1].shape, f"numbers {seed} {name}")
             wanted.append((place, models, [[one.rows(run) for run in rows] for one in flat]))
     for at, model in enumerate((base, candidate)):
-        model.opened.checkpoint.prefetch_pieces(piece for _, _, pieces in wanted for piece in pieces[at])
+        model.headers.checkpoint.prefetch_pieces(piece for _, _, pieces in wanted for piece in pieces[at])
     for place, models, pieces in wanted:
         read = [single(one.read_pieces(name, some)) for (one, name), some in zip(models, pieces, strict=True)]
-        numbers = candidate.opened.checkpoint.tensors[models[1][1]].numbers
+        numbers = candidate.headers.checkpoint.tensors[models[1][1]].numbers
         digits = tuple(digits_of(*one) for one in models)
-        yield Beside(*place, numbers, read[0], read[1], digits)
+        yield RowPair(*place, numbers, read[0], read[1], digits)
 
 
 def _flat(checkpoint: Checkpoint, name: str, fetch: bool) -> StoredTensor | None:
@@ -179,7 +181,7 @@ def _rows(shape: Sequence[int], purpose: str) -> Runs:
     return (slice(0, shape[0]),) if shape[0] <= wanted else runs(shape[0], wanted, min(RUN, wanted), purpose)
 
 
-def _places(model: Opened) -> dict[str, Place]:
+def _places(model: Headers) -> dict[str, Place]:
     """Return the places of the matrices, norms and biases of all branches, by their names."""
     layout, places = model.layout, dict[str, Place]()
     layers = ((branch, *layer) for branch, sets in layout.branches.items() for layer in enumerate(sets))
@@ -193,7 +195,7 @@ def _places(model: Opened) -> dict[str, Place]:
     return places
 
 
-def _kind(model: Opened, name: str) -> str:
+def _kind(model: Headers, name: str) -> str:
     """Return the kind of a tensor that is none of these matrices, in a word."""
     shapes = model.checkpoint.shapes
     if len(shapes[name]) < 2:

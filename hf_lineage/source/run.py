@@ -30,7 +30,7 @@ from hf_lineage.evidence.executed import Ran
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.running.process import TOKENIZER, Load, Process, Values, Writer
 from hf_lineage.signature.devices import CPU, budgets
-from hf_lineage.source.headers import Opened
+from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import OpenedModel
 from hf_lineage.source.options import Options
 
@@ -63,8 +63,8 @@ class RunModel:
 
         Beside it stand the unit of the loss, and how much the model says at all.
         """
-        held = {key: list(map(int, each)) for key, each in parts.items()}
-        return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=held)
+        lists = {key: list(map(int, each)) for key, each in parts.items()}
+        return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=lists)
 
 
 def list_writers(layout: Layout) -> Iterator[Writer]:
@@ -91,12 +91,12 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
-    if opened.described.within and (opened.described.read_as or opened.described.notes):
+    if opened.model_config.within and (opened.model_config.read_as or opened.model_config.notes):
         raise NothingToCompare(f"{model.name} could not be run: no class is run that is not listed")
-    others = base.reopen().described.repo if base.reopen else None
+    others = base.reopen().model_config.repo if base.reopen else None
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
-            tokens = _copy_tokenizer(opened.described.repo, others, folder)
+            tokens = _copy_tokenizer(opened.model_config.repo, others, folder)
             shapes = process.ask("run", f"running {printable(model.name, 60)}", seed=options.seed or 0)
             _refuse_left_out(opened, process.values["unexpected"])
             numbers, on_disk = (int(process.values[key]) for key in ("numbers", "on_disk"))
@@ -106,9 +106,9 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
         raise type(error)(f"{model.name} could not be run: {error}") from None
 
 
-def _refuse_left_out(opened: Opened, unexpected: Collection[str]) -> None:
-    judged = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
-    if left_out := judged.intersection(unexpected):
+def _refuse_left_out(opened: Headers, unexpected: Collection[str]) -> None:
+    names = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
+    if left_out := names.intersection(unexpected):
         raise NothingToCompare(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
 
 
@@ -122,7 +122,7 @@ def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
     return "none"
 
 
-def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]) -> Process:
+def _process(opened: Headers, options: Options, folder: str, files: Sequence[str]) -> Process:
     """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time.
 
     It runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
@@ -140,12 +140,12 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
     if offload and least > free[CPU]:
         raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and there are {free[CPU] >> 20} MiB for it")
     mapped = sum(Path(folder, file).stat().st_size for file in files)
-    within = None if _is_decoded(opened) else opened.described.within
+    within = None if _is_decoded(opened) else opened.model_config.within
     prefix = within.place(opened.checkpoint.stored) if within else ""
     writers = [replace(each, tensor=f"{prefix}{each.tensor}") for each in list_writers(opened.layout)]
     load = Load(
         folder,
-        opened.described.architecture,
+        opened.model_config.architecture,
         tuple(files),
         writers,
         min(number * sum(sizes), room) + 2 * WORK + mapped,
@@ -159,9 +159,9 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
 
 
 @contextlib.contextmanager
-def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
+def _folder(opened: Headers) -> Iterator[tuple[str, list[str]]]:
     """Yield a folder of links to the judged files, and the names of those with weights."""
-    repo = opened.described.repo
+    repo = opened.model_config.repo
     files = weight_files(repo)
     if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
         raise NothingToCompare(
@@ -171,26 +171,26 @@ def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
     repo.fetch(*files)
     before = {file: repo.sha256(file) for file in files}
     with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
-        config = opened.described.config if opened.described.within else repo.config()
+        config = opened.model_config.config if opened.model_config.within else repo.config()
         Path(folder, CONFIG).write_text(json.dumps(_plain(config)), "utf-8")
         if _is_decoded(opened):
-            shown = list(_decode(opened.checkpoint, folder))
+            names = list(_decode(opened.checkpoint, folder))
         else:
-            shown = files
+            names = files
             for file in files:
-                Path(folder, file).symlink_to(Path(repo.located(file)).absolute())
-        if shown != [f"model{SAFETENSORS}"]:
-            index = {"metadata": {}, "weight_map": dict(_shards(folder, shown))}
+                Path(folder, file).symlink_to(Path(repo.locate(file)).absolute())
+        if names != [f"model{SAFETENSORS}"]:
+            index = {"metadata": {}, "weight_map": dict(_shards(folder, names))}
             Path(folder, f"model{SAFETENSORS}.index.json").write_text(json.dumps(index), "utf-8")
-        yield folder, shown
+        yield folder, names
     changed = [file for file in files if repo.sha256(file) != before[file]]
     if changed:
         raise CheckpointError(f"{repo}: {printable(changed[0], 200)} changed while the model ran; run again")
 
 
-def _is_decoded(opened: Opened) -> bool:
+def _is_decoded(opened: Headers) -> bool:
     """Return whether a model is run from numbers that are decoded here, so that no library for its format is needed."""
-    return bool(opened.checkpoint.decoded) or not opened.described.config.keys().isdisjoint(QUANTIZED)
+    return bool(opened.checkpoint.decoded_names) or not opened.model_config.config.keys().isdisjoint(QUANTIZED)
 
 
 def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
     batch: dict[str, Any] = {}
     for number, name in enumerate(names):
         tensor = checkpoint.read(name)
-        half = tensor.dtype.kind == "f" and name in checkpoint.decoded
+        half = tensor.dtype.kind == "f" and name in checkpoint.decoded_names
         batch[name] = np.array(tensor, ml_dtypes.bfloat16 if half else tensor.dtype, order="C")
         if name is names[-1] or sum(each.nbytes for each in batch.values()) > SHARD:
             file = f"decoded-{number}{SAFETENSORS}"

@@ -1,6 +1,6 @@
 import pytest
 
-from hf_lineage.architecture.class_tensors import OF_LISTS, OF_NUMBERS, holds, places, value_of, world
+from hf_lineage.architecture.class_tensors import OF_LISTS, OF_NUMBERS, holds, match_class_tensors, places, value_of
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
@@ -20,17 +20,17 @@ SHARED = {f"mlp.shared_expert.{role}_proj.weight" for role in PARTS}
 def tensors_of(architecture, names, prefix=LAYER, beside=BESIDE, **config):
     config = {"architectures": [architecture], **config}
     shapes = dict.fromkeys(beside | {f"{prefix}.{name}" for name in names}, (4, 4))
-    return world(architecture, lookup(config)[1], shapes, config)
+    return match_class_tensors(architecture, lookup(config)[1], shapes, config)
 
 
 def outside(known):
-    return {name.removeprefix(f"{LAYER}.") for name in known.outside}
+    return {name.removeprefix(f"{LAYER}.") for name in known.unexpected}
 
 
 def test_a_model_as_it_is_saved_is_all_that_its_class_builds_under_its_prefix_or_none():
     bare = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", {"embed_tokens.weight", "norm.weight"})
     for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN), bare):
-        assert (known.outside, known.unaccounted, known.missing, known.reservations) == (frozenset(), (), (), ())
+        assert (known.unexpected, known.unaccounted, known.missing, known.reservations) == (frozenset(), (), (), ())
     with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers fills all"):
         tensors_of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
 

@@ -64,7 +64,7 @@ def test_what_stands_beside_the_layers_under_their_number_belongs_to_them():
     names = [f"m.{place}.{number}.weight" for number in (0, 1) for place in ("h", "norms")]
     (first, second) = found(names, "m.h.{layer}", "'norms.{layer}'")
     assert set(second.shapes) == {"m.h.1.weight", "m.norms.1.weight"}
-    assert (first.outside, first.find("norms.{layer}")) == ("m.", "m.norms.0.weight")
+    assert (first.outer_prefix, first.find("norms.{layer}")) == ("m.", "m.norms.0.weight")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from hf_lineage.architecture.registry import (
     factorizations,
     lookup,
     read_table,
+    read_unsupported,
     registry_root,
-    unsupported,
 )
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 from tests.conformance.models import known_classes
@@ -130,8 +130,8 @@ def test_listed_classes_are_those_of_transformers_in_order_and_none_is_named_in_
     assert [found.name for found in factorizations() if list(found.classes) != sorted(set(found.classes))] == []
     sources = "".join(path.read_text() for path in Path(hf_lineage.__file__).parent.rglob("*.py"))
     assert sorted(listed & set(re.findall(r"\w+", sources))) == []
-    assert unsupported(registry_root())
-    assert not listed & unsupported(registry_root()).keys()
+    assert read_unsupported(registry_root())
+    assert not listed & read_unsupported(registry_root()).keys()
 
 
 LLAMA, YI = {"architectures": ["LlamaForCausalLM"]}, {"architectures": ["YiForCausalLM"], "auto_map": {}}
@@ -234,4 +234,4 @@ def test_a_file_of_unsupported_classes_that_breaks_the_schema_is_refused(tmp_pat
     (tmp_path / "unsupported").mkdir()
     (tmp_path / "unsupported/some.yaml").write_text(text)
     with pytest.raises(RegistryError, match=rf"^unsupported/some\.yaml: (?s:.*){said}"):
-        unsupported(tmp_path)
+        read_unsupported(tmp_path)

@@ -59,11 +59,11 @@ def test_in_another_stream_the_order_of_units_verifies_or_they_are_calibrated(
 ):
     verdict = judged(written(source, tmp_path / "model", *changes))
     assert (verdict.label, verdict.by_path["mlp"].code) == (label, "unrelated")
-    assert verdict.framed.inherited.share == pytest.approx(share, abs=0.01)
-    assert (verdict.framed.p_value == 0.003) is ("in the order of the base" in verdict.reason)
+    assert verdict.unit_comparison.inherited.share == pytest.approx(share, abs=0.01)
+    assert (verdict.unit_comparison.p_value == 0.003) is ("in the order of the base" in verdict.reason)
     assert verdict.reason.startswith(reason)
     assert verdict.reason.endswith("in layers 1, 4") is (label == "RELATED part")
-    assert verdict.framed.frame.name == "token" or label == "UNRELATED"
+    assert verdict.unit_comparison.coordinates.name == "token" or label == "UNRELATED"
 
 
 @pytest.mark.few(1)
@@ -71,29 +71,29 @@ def test_in_another_stream_the_order_of_units_verifies_or_they_are_calibrated(
 def test_another_width_is_compared_unit_by_unit(tmp_path, change, width):
     verdict = judged(written(TUNED, tmp_path / "model", change, **narrow(width)))
     assert verdict.label == "VERIFIED inherited"
-    assert (dict(verdict.evidence), verdict.framed.tests) == ({}, 1)
+    assert (dict(verdict.evidence), verdict.unit_comparison.tests) == ({}, 1)
     verdict = judged(written(OTHER, tmp_path / "other", change, **narrow(width)))
     assert (verdict.label, int(verdict.exit_code)) == ("UNRELATED", 1)
-    assert verdict.framed.inherited.share < 0.01
+    assert verdict.unit_comparison.inherited.share < 0.01
 
 
 @pytest.mark.parametrize(("base", "verified"), [(TUNED, True), (OTHER, False)], ids=["own", "of another model"])
 def test_in_a_rotated_stream_heads_have_to_be_inherited_as_well(tmp_path, base, verified):
     folder = written(TUNED, tmp_path / "model", attention_of(base), rotated)
     usual, alone = judged(folder, Options(seed=0)), judged(folder)
-    assert (usual.framed.frame.name, usual.verified, alone.verified) == ("token", verified, True)
-    assert (usual.framed.inherited.share > 0.99, usual.framed.heads.share > 0.99) == (True, verified)
+    assert (usual.unit_comparison.coordinates.name, usual.verified, alone.verified) == ("token", verified, True)
+    assert (usual.unit_comparison.inherited.share > 0.99, usual.unit_comparison.heads.share > 0.99) == (True, verified)
     assert verified or usual.reason.endswith("in layers 0-5, but only 0% of what its heads write")
 
 
 def test_units_follow_where_the_paths_show_nothing_and_every_test_is_counted():
     verdict = judged(HUB / OTHER)
     assert verdict.code == "unrelated"
-    assert (verdict.framed.tests, verdict.evidence["mlp"].further) == (3, 2)
-    assert verdict.framed.inherited.share < 0.01
-    assert judged(HUB / OTHER, replace(SEEDED, recipe=RECIPES["paper"])).framed is None
+    assert (verdict.unit_comparison.tests, verdict.evidence["mlp"].further) == (3, 2)
+    assert verdict.unit_comparison.inherited.share < 0.01
+    assert judged(HUB / OTHER, replace(SEEDED, recipe=RECIPES["paper"])).unit_comparison is None
     verdict = judged(HUB / TUNED)
-    assert (verdict.framed, verdict.evidence["mlp"].p_value) == (None, 0.003)
+    assert (verdict.unit_comparison, verdict.evidence["mlp"].p_value) == (None, 0.003)
 
 
 ROWS = {
@@ -109,7 +109,7 @@ def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_un
 ):
     folder = written(TUNED, tmp_path / "model", rotated, streams.embedding(rows))
     verdict = judged(folder)
-    assert (verdict.label, verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
+    assert (verdict.label, verdict.unit_comparison.coordinates.name) == ("VERIFIED inherited", "procrustes")
     monkeypatch.setattr(procrustes, "OVER", 1000)
     verdict = judged(folder)
     told = "could not be compared unit by unit" in verdict.reason, reason in verdict.reason
@@ -139,14 +139,14 @@ def test_tokens_in_another_order_are_known_by_their_text(base, tmp_path):
     model = written(TUNED, tmp_path / "model", rotated, streams.embedding(lambda rows: rows[order]))
     moved = {f"word {old}": new for new, old in enumerate(order.tolist())}
     verdict = judged(with_tokenizer(model, moved), base=base)
-    assert (verdict.label, verdict.framed.frame.by) == ("VERIFIED inherited", "text")
+    assert (verdict.label, verdict.unit_comparison.coordinates.by) == ("VERIFIED inherited", "text")
 
 
 @pytest.mark.long
 def test_a_gguf_file_in_a_turned_stream_is_seen_through_the_tokens_that_it_lists(base, tmp_path):
     model = gguf_models.write(written(TUNED, tmp_path / "model", rotated), tmp_path / "packed" / "model.gguf")
     verdict = judged(model, base=base)
-    assert (verdict.label, verdict.framed.frame.by) == ("VERIFIED inherited", "text")
+    assert (verdict.label, verdict.unit_comparison.coordinates.by) == ("VERIFIED inherited", "text")
 
 
 FORGED = {
@@ -165,8 +165,8 @@ def test_a_forged_or_damaged_tokenizer_makes_nothing_related_and_hides_nothing(b
     for model in models if tokens is None else ():
         (model / "tokenizer.json").write_text("{")
     verdict, other = (judged(model, base=base) for model in models)
-    assert (verdict.label, verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
-    assert (other.code, other.framed.inherited.share < 0.01) == ("unrelated", True)
+    assert (verdict.label, verdict.unit_comparison.coordinates.name) == ("VERIFIED inherited", "procrustes")
+    assert (other.code, other.unit_comparison.inherited.share < 0.01) == ("unrelated", True)
 
 
 def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
@@ -174,7 +174,7 @@ def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
     for name, file in files.items():
         save_signature(extract(HUB / name), file)
     verdict = judged(files[OTHER], base=files[BASE])
-    assert (verdict.code, verdict.framed, verdict.evidence["mlp"].further) == ("unrelated", None, 0)
+    assert (verdict.code, verdict.unit_comparison, verdict.evidence["mlp"].further) == ("unrelated", None, 0)
 
 
 @pytest.mark.long
@@ -190,7 +190,7 @@ def test_on_the_hub_only_the_layers_and_the_rows_of_tokens_are_downloaded(online
     row, again = (compared(BASE, "fern/rotated", SEEDED) for _ in range(2))  # the second time signatures are cached
     assert row.traffic["fern/rotated"].moved < row.traffic["fern/rotated"].stored
     assert row.verdict.label == again.verdict.label == "VERIFIED inherited"
-    assert row.verdict.framed.p_value == again.verdict.framed.p_value
+    assert row.verdict.unit_comparison.p_value == again.verdict.unit_comparison.p_value
 
 
 @pytest.mark.long
@@ -213,7 +213,7 @@ def checked(folder, **options):
 
 def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself_and_the_report_says_so(disguised):
     row = checked(disguised)
-    assert (row.verdict.label, row.verdict.framed.frame.name) == ("UNRELATED", "token")
+    assert (row.verdict.label, row.verdict.unit_comparison.coordinates.name) == ("UNRELATED", "token")
     assert row.notes[-1].endswith("the model itself declares this base; --budget full searches for it")
 
 
@@ -221,7 +221,7 @@ def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself_an
 def test_the_same_base_is_found_by_reading_all_or_by_name_or_without_shared_tokens(disguised, tmp_path):
     without = card(written(TUNED, tmp_path / "model", rotated, streams.embedding(torch.zeros_like)), BASE)
     for row in (checked(disguised, budget="full"), compared(HUB / BASE, disguised, SEEDED), checked(without)):
-        assert (row.verdict.label, row.verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
+        assert (row.verdict.label, row.verdict.unit_comparison.coordinates.name) == ("VERIFIED inherited", "procrustes")
         assert not any("searched for" in note for note in row.notes)
 
 
@@ -238,7 +238,7 @@ def deep(tmp_path_factory):
 def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_unit_by_unit(deep, budget, layers):
     base, model = deep
     verdict = judged(model, replace(SEEDED, budget=budget), base)
-    assert (verdict.label, len(verdict.framed.layers[1])) == ("UNRELATED", layers)
+    assert (verdict.label, len(verdict.unit_comparison.layers[1])) == ("UNRELATED", layers)
 
 
 @pytest.mark.long
@@ -246,7 +246,7 @@ def test_gates_are_not_read_again_where_a_few_layers_show_nothing(deep, monkeypa
     read, whole = [], Checkpoint.read
     monkeypatch.setattr(Checkpoint, "read", lambda self, name, *more: read.append(name) or whole(self, name, *more))
     base, model = deep
-    assert judged(model, base=base).framed.at_chance
+    assert judged(model, base=base).unit_comparison.at_chance
     counts = Counter(name.rpartition("mlp.")[2] for name in read if "mlp." in name)
     assert counts["gate_proj.weight"] < counts["down_proj.weight"]
 
@@ -305,8 +305,8 @@ def test_a_turned_mixture_is_verified_in_whatever_order_its_experts_stand(tmp_pa
     """Shared, dense and stacked experts are read too."""
     parent = made(tmp_path / "base", kind)
     verdict = beside(parent, edited(parent, tmp_path / "model", noised(0.02), *changes, **settings))
-    assert (verdict.label, verdict.framed.p_value < 0.01) == ("VERIFIED inherited", True)
-    assert verdict.framed.inherited.share > 0.99
+    assert (verdict.label, verdict.unit_comparison.p_value < 0.01) == ("VERIFIED inherited", True)
+    assert verdict.unit_comparison.inherited.share > 0.99
 
 
 @pytest.mark.few(1)
@@ -343,7 +343,7 @@ def test_one_expert_of_the_base_among_others_is_related_in_part(mixture, tmp_pat
     later = {name: tensor for name, tensor in others.items() if any(f".experts.{one}." in name for one in (1, 2, 3))}
     verdict = beside(mixture, edited(mixture, tmp_path / "model", lambda own: own | later, experts.rotated))
     assert verdict.label == "RELATED part"
-    assert 0.15 < verdict.framed.inherited.share < 0.35
+    assert 0.15 < verdict.unit_comparison.inherited.share < 0.35
 
 
 def test_an_upcycled_model_is_verified_beside_its_dense_base_in_any_coordinates(tmp_path):
@@ -371,7 +371,7 @@ def test_an_upcycled_model_is_verified_beside_its_dense_base_in_any_coordinates(
 def test_of_very_many_units_a_part_is_looked_at_which_hides_no_descendant(mixture, tmp_path, monkeypatch):
     monkeypatch.setattr(units, "MOST_KEPT", experts.LAYERS * experts.EXPERTS * 20)
     verdict = beside(mixture, edited(mixture, tmp_path / "model", noised(0.02), reordered, experts.rotated))
-    assert (verdict.label, verdict.framed.kept) == ("VERIFIED inherited", 20 / HIDDEN)
+    assert (verdict.label, verdict.unit_comparison.kept_share) == ("VERIFIED inherited", 20 / HIDDEN)
     verdict = beside(
         mixture, edited(mixture, tmp_path / "shuffled", noised(0.02), shuffled, reordered, experts.rotated)
     )

@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 
 from hf_lineage.checking.check import check
 from hf_lineage.checking.merge import read_matrices, with_shares
-from hf_lineage.evidence.blend import Made, blend_of
+from hf_lineage.evidence.blend import BlendPlace, blend_of
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.sample import Sample
 from hf_lineage.source import rows as reading
-from hf_lineage.source.locate import located
+from hf_lineage.source.locate import locate_model
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 from tests import gguf_models
@@ -162,7 +162,7 @@ def test_a_parent_that_is_not_related_or_not_there_has_no_share_and_the_others_d
 def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     place, mean = hub
     rows = check(str(mean), options=Options(local_hub=place, seed=0)).rows
-    rows = [replace(rows[0], opened=None), rows[1]]
+    rows = [replace(rows[0], base_model=None), rows[1]]
     model = open_model(RepoRef(str(mean), mean), OPTIONS)
     found, blended = with_shares(RepoRef(str(mean), mean), rows, model, (), OPTIONS)
     assert blended is None
@@ -175,7 +175,7 @@ def test_what_is_no_merge_of_several_has_no_shares():
 
 
 def opened(name):
-    return open_model(located(str(name), OPTIONS), OPTIONS)
+    return open_model(locate_model(str(name), OPTIONS), OPTIONS)
 
 
 def blend(model, *parents, sampled=False):
@@ -193,16 +193,16 @@ def values(found):
 def test_57_and_43_percent_come_back_within_a_hundredth(tmp_path, dtype):
     found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, dtype), BASE, B)
     assert values(found) == pytest.approx([0.43, 0.57], abs=0.001)
-    assert (found.pure, {*found.made}) == (True, {Made.BLEND})
+    assert (found.pure, {*found.places}) == (True, {BlendPlace.BLEND})
 
 
 def test_three_parents_come_back_as_well_and_two_from_numbers_of_four_bits_within_a_twentieth(tmp_path):
     found = blend(blended(tmp_path / "x", {BASE: 0.4, A: 0.35, B: 0.25}), BASE, A, B)
     assert values(found) == pytest.approx([0.4, 0.35, 0.25], abs=0.001)
-    assert found.made == (Made.BLEND,) * 3
+    assert found.places == (BlendPlace.BLEND,) * 3
     found = blend(blended(tmp_path / "y", {BASE: 0.43, B: 0.57}, bits=4), BASE, B)
     assert values(found) == pytest.approx([0.43, 0.57], abs=0.05)
-    assert found.made[1] is Made.HIDDEN
+    assert found.places[1] is BlendPlace.HIDDEN
 
 
 FILES = {
@@ -224,15 +224,17 @@ def test_from_files_of_four_bits_shares_come_back_within_a_twentieth(tmp_path, s
     assert by_branch == pytest.approx(PARTS[part], abs=0.05)
     layers = found.shares.parents[1].layers
     assert (layers[1][0] > layers[0][0] + 0.4) is (part == "layers.1.")
-    assert {*found.made} <= {Made.HIDDEN, Made.ASIDE}, "four bits hide whether it is a blend or a relative"
+    assert {*found.places} <= {BlendPlace.HIDDEN, BlendPlace.ASIDE}, (
+        "four bits hide whether it is a blend or a relative"
+    )
 
 
 def test_a_blend_by_attention_alone_shows_branch_by_branch_and_whole_matrices_are_pieces(tmp_path):
     found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, part="self_attn"), BASE, B)
     by_branch = {branch: shares.parents[1].value for branch, shares in found.by_branch.items()}
     assert by_branch == {"attention": pytest.approx(0.57, abs=0.001), "mlp": pytest.approx(0, abs=0.001)}
-    assert found.made[1] is Made.BLEND
-    assert blend(blended(tmp_path / "y", {BASE: 0.0, B: 1.0}, part="self_attn"), BASE, B).made[1] is Made.PIECES
+    assert found.places[1] is BlendPlace.BLEND
+    assert blend(blended(tmp_path / "y", {BASE: 0.0, B: 1.0}, part="self_attn"), BASE, B).places[1] is BlendPlace.PIECES
 
 
 def test_of_large_matrices_some_rows_are_read_and_other_shapes_or_another_descent_have_no_share(tmp_path, monkeypatch):
@@ -247,4 +249,4 @@ def test_of_large_matrices_some_rows_are_read_and_other_shapes_or_another_descen
 def test_no_two_of_the_example_models_are_called_parents_of_a_third():
     names = (BASE, A, B, "fern/llama-lora-merged", "moss/llama-continued", "heron/llama-int8-rounded")
     triples = [three for three in itertools.product(names, names[:2], names[2:]) if len({*three}) == 3]
-    assert [three for three in triples if Made.BLEND in blend(*three).made] == []
+    assert [three for three in triples if BlendPlace.BLEND in blend(*three).places] == []

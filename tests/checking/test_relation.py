@@ -139,7 +139,7 @@ def test_an_adapter_on_attention_is_found_and_no_rank_that_rounding_hides(tmp_pa
         return torch.tensor(low_rank(8)(one.numpy(), 1)) if ".q_proj" in name or ".v_proj" in name else None
 
     derived = made(BASE, edited(tmp_path / "child", attention))
-    assert (means(derived), derived.rank, len(derived.changed)) == (["low_rank"], 8, 6)
+    assert (means(derived), derived.rank, len(derived.changed_matrices)) == (["low_rank"], 8, 6)
     hidden = made(BASE, changed(tmp_path / "hidden", low_rank(16, 0.0005)))
     assert (means(hidden)[0], hidden.rank) == ("sparse", None)
 
@@ -183,7 +183,7 @@ def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatc
     assert means(derived) == ["dense", "frozen"]
     assert online.twice() == []
     with_it = online.moved("org/child")
-    monkeypatch.setattr("hf_lineage.checking.claims.derived", lambda *_: None)
+    monkeypatch.setattr("hf_lineage.checking.claims.measure_derivation", lambda *_: None)
     assert made("org/base", "org/child", budget=budget, recompute=True) is None
     assert online.moved("org/child") == 2 * with_it
 
@@ -308,5 +308,5 @@ def test_gains_that_were_moved_into_matrices_are_no_training(tmp_path, monkeypat
 
     child, end = edited(tmp_path / "child", smooth), "quantized to 8 bits" if bits else "weights unchanged"
     assert made(BASE, child).words == f"gains of norms moved into matrices, {end}"
-    monkeypatch.setattr(relation, "_folded", lambda *_: None)
+    monkeypatch.setattr(relation, "_fold_gains", lambda *_: None)
     assert set(made(BASE, child).means) & {Means.UNCLEAR, Means.DENSE}

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.report import FILE, OWN, Blended, Report, apply_policy, find_policy, read
+from hf_lineage.checking.report import FILE, OWN, Combination, Report, apply_policy, find_policy, read_policy
 from hf_lineage.checking.result import NAMED
 from hf_lineage.errors import CheckpointError, OptionError
-from hf_lineage.evidence.blend import Blend, Made
+from hf_lineage.evidence.blend import Blend, BlendPlace
 from hf_lineage.evidence.merge import Share, Shares
 from hf_lineage.evidence.relation import Derivation, Means
 from hf_lineage.evidence.verdict import Code, ExitCode
@@ -30,7 +30,7 @@ def plain(*rows):
 def test_a_report_has_the_time_when_it_was_made_and_the_code_of_its_worst_row():
     before = datetime.datetime.now(datetime.UTC)
     assert before <= plain().checked_at <= datetime.datetime.now(datetime.UTC)
-    assert plain().called == "check"
+    assert plain().command == "check"
     good, bad = row(mlp=measured()), row("org/other", mlp=measured(score=0.0, p=0.5))
     codes = [plain(*rows).exit_code for rows in ((good,), (good, bad), ())]
     assert codes == [ExitCode.VERIFIED, ExitCode.UNRELATED, ExitCode.UNDECIDED]
@@ -39,16 +39,20 @@ def test_a_report_has_the_time_when_it_was_made_and_the_code_of_its_worst_row():
 @pytest.mark.parametrize(
     ("made", "named", "undeclared"),
     [
-        ((Made.BLEND, Made.BLEND), (True, False), ("b",)),
-        ((Made.BLEND, Made.BLEND), (True, True), ()),
-        *(((made, made), (False, False), ()) for made in Made if made not in (Made.BLEND, Made.SHARED)),
+        ((BlendPlace.BLEND, BlendPlace.BLEND), (True, False), ("b",)),
+        ((BlendPlace.BLEND, BlendPlace.BLEND), (True, True), ()),
+        *(
+            ((made, made), (False, False), ())
+            for made in BlendPlace
+            if made not in (BlendPlace.BLEND, BlendPlace.SHARED)
+        ),
     ],
 )
 def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared(made, named, undeclared):
     """A share alone makes nobody a parent."""
     share = Share(0.5, 0.49, 0.51, {}, detected=True)
     blend = Blend(Shares((share, share), 0.0), {}, 1.0, 1.0, made)
-    assert Blended(("a", "b"), blend, named).undeclared == undeclared
+    assert Combination(("a", "b"), blend, named).undeclared == undeclared
 
 
 def test_a_report_is_one_line_whatever_its_bases_are_called_and_has_known_formats():
@@ -181,11 +185,11 @@ def test_no_text_or_a_large_file_is_refused_and_what_is_no_file_is_not_opened(tm
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "absent", "", "a\0b"):
         with pytest.raises(OptionError, match="is not a file; name one"):
-            read(tmp_path / name if name else tmp_path)
+            read_policy(tmp_path / name if name else tmp_path)
     for content, said in ((b"\xff\xfe", "is not UTF-8 text"), (b"#" * (LARGEST + 1), "is larger than 64 KiB")):
         (tmp_path / "p").write_bytes(content)
         with pytest.raises(OptionError, match=said):
-            read(tmp_path / "p")
+            read_policy(tmp_path / "p")
 
 
 def test_a_link_out_of_the_folder_is_not_followed_and_a_folder_stops_nobody(tmp_path):

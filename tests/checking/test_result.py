@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, Finding, attempt, worst
+from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, Finding, catch_as_verdict, worst
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError, NetworkError, NoWeights, RepositoryError
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
@@ -57,7 +57,7 @@ def test_an_error_of_a_base_is_a_verdict_of_its_kind_and_any_other_is_raised(err
         raise error
 
     if code:
-        assert attempt(action, *VERDICTS) == Verdict(code, str(error))
+        assert catch_as_verdict(action, *VERDICTS) == Verdict(code, str(error))
     else:
         with pytest.raises(type(error)):
-            attempt(action, *VERDICTS)
+            catch_as_verdict(action, *VERDICTS)

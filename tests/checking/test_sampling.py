@@ -128,14 +128,14 @@ def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
 def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that_are_read_once(
     base, other, tmp_path, monkeypatch
 ):
-    read, before = [], sample.sampled
-    monkeypatch.setattr(model_module, "sampled", lambda *parts: read.append(parts[-1].all_units) or before(*parts))
+    read, before = [], sample.sample_path
+    monkeypatch.setattr(model_module, "sample_path", lambda *parts: read.append(parts[-1].all_units) or before(*parts))
     another = tiny_llama(tmp_path / "another", seed=2, layers=LAYERS, width=WIDTH)
     row, second = check(other, [base, another], QUICK).rows
     assert (row.verdict.label, second.verdict.label) == ("UNRELATED", "UNRELATED")
     assert sorted(read) == [False] * 6 + [True] * 6  # of three models along two paths
     measured = row.verdict.evidence["mlp"]
-    assert (measured.sampled.units, measured.sampled.of_units, measured.read) == (HIDDEN, HIDDEN, enough(LAYERS))
+    assert (measured.sampled.units, measured.sampled.of_units, measured.layers_read) == (HIDDEN, HIDDEN, enough(LAYERS))
     assert measured.comparison.similarity.shape == (enough(LAYERS),) * 2
     (sentence,) = wording.reading(row)
     assert "by a sample that can only say UNRELATED, beside 4 interim analyses; p is corrected for them" in sentence

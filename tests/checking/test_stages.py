@@ -18,7 +18,7 @@ from hf_lineage.checking.stages import EQUAL, Stage, decide
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
-from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.inherited import InheritedShare
 from hf_lineage.evidence.measure import GRAFT, enough, fewest, reading_order
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import json as as_json
@@ -86,7 +86,7 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy, outcome, co
     verdict, tests = counted()
     assert calls == [(str(EXAMPLES / BASE), TESTS + 2, "unrelated")]
     assert (verdict.code, verdict.reason, tests) == (code, reason, TESTS + 2)
-    assert verdict.framed is None or verdict.framed.tests == TESTS + 2
+    assert verdict.unit_comparison is None or verdict.unit_comparison.tests == TESTS + 2
 
 
 @pytest.mark.long
@@ -133,7 +133,7 @@ def quickly(base, model, options=QUICK):
 
 
 def read(verdict):
-    return {path: evidence.read for path, evidence in verdict.evidence.items()}
+    return {path: evidence.layers_read for path, evidence in verdict.evidence.items()}
 
 
 def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is_paid_for(models):
@@ -467,7 +467,7 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
     assert (found.code, found.exit_code) == (Code.PART, 3)
     assert [one.inherited.share for one in found.evidence.values()] == pytest.approx([0.5, 0.5])
     assert "How it was made: in the layers that are inherited, weights unchanged" in " ".join(report.to_text().split())
-    monkeypatch.setattr(Inherited, "least", property(lambda self: self.share + 1e-9))
+    monkeypatch.setattr(InheritedShare, "least", property(lambda self: self.share + 1e-9))
     assert compared(EXAMPLES / BASE, model, SEEDED).verdict.verified
 
 

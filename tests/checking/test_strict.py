@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, extract
 from hf_lineage.checking import strict as strict_module
-from hf_lineage.checking.strict import Coded, Tally
+from hf_lineage.checking.strict import CodedRows, Tally
 from hf_lineage.checkpoint.codes import MOST_CUT, Codes, filled_ends, uniform
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import OptionError
@@ -287,7 +287,7 @@ def tallied(base, parts, **more):
     for start in range(0, ROWS, 3):
         rows = slice(start, start + 3)
         some = [part[rows] for part in parts]
-        tally.add_coded(Coded(info, codes, some, decoded(some), base[rows], start), 0.0)
+        tally.add_coded(CodedRows(info, codes, some, decoded(some), base[rows], start), 0.0)
     return tally.result()
 
 

@@ -6,11 +6,11 @@ from safetensors.torch import load_file
 
 from hf_lineage.checking.units import _Units, by_tokens, compare_by_units
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
+from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Coordinates, Test, compare_units
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import fitted_coordinates as procrustes
 from hf_lineage.signature import residual, units
-from hf_lineage.signature.units import Known
+from hf_lineage.signature.units import KnownWeights
 from hf_lineage.source.headers import headers
 from tests import streams
 from tests.checking.conftest import BASE, OTHER, TUNED
@@ -33,7 +33,7 @@ def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp
     assert (framed.inherited.share > 0.9, framed.p_value > 0.01) == (True, True)
     framed = seen(written("magpie/llama-grafted", tmp_path / "grafted", rotated, FORGOTTEN))
     assert [round(float(share)) for share in framed.inherited.by_layer] == [0, 1, 0, 0, 1, 0]
-    assert seen(HUB / TUNED, RESIDUAL).frame.name == RESIDUAL
+    assert seen(HUB / TUNED, RESIDUAL).coordinates.name == RESIDUAL
 
 
 def test_the_reason_is_that_of_the_coordinates_that_were_tried_first(tmp_path, monkeypatch):
@@ -41,7 +41,7 @@ def test_the_reason_is_that_of_the_coordinates_that_were_tried_first(tmp_path, m
     folder = written(TUNED, tmp_path / "model", rotated, FORGOTTEN)
     with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
         seen(folder)
-    assert seen(HUB / OTHER).frame.name == TOKEN
+    assert seen(HUB / OTHER).coordinates.name == TOKEN
 
 
 DEEP, FEW = {"num_hidden_layers": 12}, (0, 3, 6, 9)
@@ -80,7 +80,7 @@ def test_a_wide_stream_is_screened_and_a_rotated_copy_is_found_after_it(tmp_path
     monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 48)
     changes = (streams.deeper("heron/llama-distilled"), rotated, shuffled, FORGOTTEN)
     framed = analysed(deep_base, written(TUNED, tmp_path / "model", *changes, **DEEP), FEW, range(12), fit=True)
-    assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)
+    assert (framed.coordinates.name, framed.inherited.share > 0.9) == ("procrustes", True)
     monkeypatch.setattr(procrustes, "between", None)
     folder = written(OTHER, tmp_path / "other", streams.deeper(OTHER), FORGOTTEN, **DEEP)
     with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
@@ -101,10 +101,10 @@ def test_trained_units_are_found_in_half_of_the_directions_and_no_others(monkeyp
 
 def fitted_share(base, other):
     """The inherited share of all six layers, in coordinates that are fitted to their units."""
-    models = [_Units(model, range(6), 0, Known()) for model in both(base, other)]
+    models = [_Units(model, range(6), 0, KnownWeights()) for model in both(base, other)]
     through = procrustes.between(*(one.heaviest(range(6)) for one in models))
-    frame = Frame(PROCRUSTES)
-    bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(models, through, strict=True))
+    frame = Coordinates(PROCRUSTES)
+    bases, others = (one.project(range(6), matrix, frame, False) for one, matrix in zip(models, through, strict=True))
     return compare_units(bases, others, 6, frame, Test(199, 0)).inherited.share
 
 

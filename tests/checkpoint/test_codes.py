@@ -18,10 +18,10 @@ def test_one_part_is_filled_or_moved_as_far_as_bytes_go_and_the_others_stay():
     low, high = (fill(parts) for fill in grids.filled_ends(0, 0x80, 0x7F))
     assert (low[0].tolist(), high[0].tolist()) == ([[-128, -128]], [[127, 127]])
     assert low[1] is parts[1]
-    assert grids.filled(0, 0)(parts)[0].dtype == np.int8
+    assert grids.fill_part(0, 0)(parts)[0].dtype == np.int8
     assert parts[0].tolist() == [[1, -2]]
     ends = [np.array([0, 7, 255], np.uint8)]
-    assert [grids.stepped(0, step)(ends)[0].tolist() for step in (-1, 1)] == [[0, 6, 254], [1, 8, 255]]
+    assert [grids.step_part(0, step)(ends)[0].tolist() for step in (-1, 1)] == [[0, 6, 254], [1, 8, 255]]
     blocks = grids.within_blocks(3, (1, b"\xaa\xbb"))([np.arange(12, dtype=np.uint8).reshape(2, 6)])[0]
     assert blocks.tolist() == [[0, 0xAA, 0xBB, 3, 0xAA, 0xBB], [6, 0xAA, 0xBB, 9, 0xAA, 0xBB]]
 
@@ -107,10 +107,10 @@ def test_a_search_for_scales_may_cut_some_numbers_but_not_to_nothing():
 
 def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base):
     numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
-    assert not grids.unreached(numbers, ends, FOUR)[0].any()
+    assert not grids.miss_ends(numbers, ends, FOUR)[0].any()
     numbers[1, :32], wide = 0, (ends[0].copy(), ends[1].copy())
     wide[0][1, :32], wide[1][1, :32] = -16, 16
-    short, far = grids.unreached(numbers, wide, FOUR)
+    short, far = grids.miss_ends(numbers, wide, FOUR)
     assert np.argwhere(short).tolist() == np.argwhere(far).tolist() == [[1, 0]]
 
 
@@ -120,17 +120,17 @@ def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base
 )
 def test_one_end_is_reached_or_both_but_where_a_grid_always_reaches_to_zero(rules, least, most, short):
     numbers = np.linspace(least, most, 32, dtype=np.float32)[None]
-    assert grids.unreached(numbers, ends(0, 1, 1, 32), replace(FOUR, **rules))[0].all() == short
+    assert grids.miss_ends(numbers, ends(0, 1, 1, 32), replace(FOUR, **rules))[0].all() == short
 
 
 @pytest.mark.parametrize("block", [(1, 32), (2, 2), (3, 5), (4, 64)])
 def test_blocks_of_any_shape_are_looked_at_those_at_the_edges_too(base, block):
     codes, numbers, shape = replace(FOUR, block=block), np.zeros_like(base), (-(-4 // block[0]), -(-64 // block[1]))
-    short = grids.unreached(numbers, ends(-1, 1, 4, 64), codes)[0]
+    short = grids.miss_ends(numbers, ends(-1, 1, 4, 64), codes)[0]
     assert (short.shape, short.all()) == (shape, True)
     numbers[3, 63] = 1
-    assert grids.unreached(numbers, ends(-1, 1, 4, 64), codes)[0].sum() == short.size - 1
-    assert grids.unreached(np.stack([numbers, numbers]), ends(-1, 1, 2, 4, 64), codes)[0].shape == (2, *shape)
+    assert grids.miss_ends(numbers, ends(-1, 1, 4, 64), codes)[0].sum() == short.size - 1
+    assert grids.miss_ends(np.stack([numbers, numbers]), ends(-1, 1, 2, 4, 64), codes)[0].shape == (2, *shape)
 
 
 def test_a_block_of_zeros_needs_no_grid_if_the_base_has_zeros_there():
@@ -142,7 +142,7 @@ def test_a_block_of_zeros_needs_no_grid_if_the_base_has_zeros_there():
 @pytest.mark.parametrize(("step", "together", "count"), [(1, 64, 0), (1, 32, 1), (2, 64, 1)])
 def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen(step, together, count):
     width = np.repeat(np.array([63.0, 10.0], np.float32), 32)
-    assert grids.inflated(np.full(64, step, np.float32), width, 0.02, together) == count
+    assert grids.count_big(np.full(64, step, np.float32), width, 0.02, together) == count
 
 
 def test_a_cast_rounds_to_the_nearest_and_what_is_too_large_is_infinite():

@@ -95,6 +95,6 @@ def test_pieces_are_the_rows_they_name_and_two_of_one_name_are_refused():
     assert found.shapes == {"a": (4, 2), "b": (2, 2), "c": (6, 2)}
     for name, expected in {"a": JOINED[:4], "b": JOINED[4:].T, "c": JOINED}.items():
         np.testing.assert_array_equal(found.read(name), expected)
-    assert found.decoded == {"a", "b"}
+    assert found.decoded_names == {"a", "b"}
     with pytest.raises(CheckpointError, match="two tensors of the file are a; do not trust it"):
         by_pieces(plain, [Piece("a", "joined"), Piece("a", "joined", turned=True)])

@@ -37,7 +37,7 @@ def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(folder):
     found = opened(spoil(folder, cast(torch.int8)))
     with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json does not say"):
         found.read(NORM)
-    assert found.decoded == frozenset()
+    assert found.decoded_names == frozenset()
 
 
 def test_eight_bit_floats_without_scales_are_read_as_they_are(folder):

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.checkpoint import remote as reading
-from hf_lineage.checkpoint.remote import Held, RemoteCheckpoint
+from hf_lineage.checkpoint.remote import RangeList, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
@@ -282,7 +282,7 @@ MISSING |= {asked: [] for asked in ((12, 18), (10, 20), (25, 25))}
 @pytest.mark.parametrize(("asked", "missing"), MISSING.items())
 def test_what_was_asked_for_is_not_missing_and_known_by_the_bytes_that_it_holds(asked, missing):
     """Bytes 10 to 20 and 30 to 40 were asked for, the later ones first."""
-    held = Held()
+    held = RangeList()
     for begin in (30, 10):
         held.add(begin, begin + 10, Future())
     assert list(held.missing(*asked)) == missing

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.checkpoint.formats.grid import NF4
-from hf_lineage.checkpoint.rounding import DIGITS, find_grid, rounded, spacing
+from hf_lineage.checkpoint.rounding import DIGITS, find_grid, round_digits, spacing
 
 SHAPE = (96, 256)
 FORMATS = {"F32": np.float32, "BF16": ml_dtypes.bfloat16, "F16": np.float16}
@@ -76,5 +76,5 @@ def test_a_matrix_without_many_values_is_no_grid_and_no_error(matrix):
 
 @pytest.mark.parametrize("dtype", ["BF16", "F16"])
 def test_rounding_is_that_of_the_format(weights, dtype):
-    assert np.array_equal(rounded(weights, DIGITS[dtype]), stored(weights, dtype))
-    assert np.abs(rounded(weights, DIGITS[dtype]) - weights).max() <= spacing(weights, DIGITS[dtype]).max() / 2
+    assert np.array_equal(round_digits(weights, DIGITS[dtype]), stored(weights, dtype))
+    assert np.abs(round_digits(weights, DIGITS[dtype]) - weights).max() <= spacing(weights, DIGITS[dtype]).max() / 2

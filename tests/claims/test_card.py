@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.claims import card
-from hf_lineage.claims.sources import CARD, LARGEST_METADATA, parted, read_claims, stated_licence
+from hf_lineage.claims.sources import CARD, LARGEST_METADATA, read_claims, split_lines, stated_licence
 from hf_lineage.errors import CardError, CheckpointError
 from hf_lineage.hub.repo import RepoRef
 from tests.properties import ANY_TEXT, cases
@@ -122,7 +122,7 @@ def repo(tmp_path):
 
 
 def annotated(content, body=BODY):
-    return card.encode_card(card.with_section(card.read(content), body))
+    return card.encode_card(card.with_section(card.read_text(content), body))
 
 
 def added(old, new):
@@ -158,7 +158,7 @@ def test_a_section_is_added_and_nothing_else_changes_then_or_in_a_second_run(nam
 @pytest.mark.parametrize("name", CARDS)
 def test_the_section_stands_where_markdown_shows_it_in_the_line_endings_of_the_card(name):
     old, new = CARDS[name] or b"", annotated(CARDS[name])
-    lines = parted(card.read(new))[1]
+    lines = split_lines(card.read_text(new))[1]
     section = card._section(lines)
     assert section
     types = [token.type for token in card._tokens(lines) if section[0] <= token.map[0] < section[1]]
@@ -216,7 +216,7 @@ def test_random_cards_keep_their_bytes_or_are_refused(seed):
             continue
         accepted += 1
         assert annotated(new) == new
-        if not card._section(parted(card.read(old))[1]):
+        if not card._section(split_lines(card.read_text(old))[1]):
             assert added(old, new)
     assert accepted > 50
 
@@ -228,7 +228,7 @@ BODIES = st.lists(st.text("abc 12.|\u00e9", max_size=12), max_size=5).map("\n".j
 @given(st.one_of(st.binary(max_size=60), ANY_TEXT.map(lambda text: text.encode("utf-8", errors="surrogatepass"))))
 def test_bytes_become_text_and_the_same_bytes_again_or_are_refused(content):
     try:
-        text = card.read(content)
+        text = card.read_text(content)
     except CardError:
         assert b"\0" in content or content[:2] in (b"\xff\xfe", b"\xfe\xff")
     else:

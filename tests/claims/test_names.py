@@ -3,13 +3,13 @@
 import pytest
 
 from hf_lineage.claims import names
-from hf_lineage.claims.names import LONGEST, Name, names_in, understood
+from hf_lineage.claims.names import LONGEST, Name, names_in, parse_name
 from tests.published.spellings import TABLES
 
 
 @pytest.mark.parametrize(("text", "base"), TABLES["models"])
 def test_what_means_a_model_is_understood(text, base):
-    assert understood(text) == Name(base)
+    assert parse_name(text) == Name(base)
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ def test_what_means_a_model_is_understood(text, base):
 )
 def test_what_means_none_is_set_aside_with_its_own_sentence(text, problem):
     if text == ".":
-        assert "not ." in understood(text).problem
+        assert "not ." in parse_name(text).problem
     else:
-        assert (understood(text).base, understood(text).problem) == (text, problem)
+        assert (parse_name(text).base, parse_name(text).problem) == (text, problem)
 
 
 @pytest.mark.parametrize(("value", "bases"), TABLES["mappings"])
@@ -29,13 +29,13 @@ def test_values_of_any_form_are_read(value, bases):
 
 
 def test_a_tag_and_a_mapping_say_the_relation():
-    assert understood("base_model:Quantized:org/name", "finetune") == Name("org/name", "quantized")
-    assert understood("base_model:org/name", "finetune") == Name("org/name", "finetune")
+    assert parse_name("base_model:Quantized:org/name", "finetune") == Name("org/name", "quantized")
+    assert parse_name("base_model:org/name", "finetune") == Name("org/name", "finetune")
     assert [name.relation for name in names_in({"relation": "Merge", "models": ["org/a"]})] == ["merge"]
     assert [name.relation for name in names_in({"relation": "child", "name": "org/a"}, "finetune")] == ["finetune"]
 
 
 @pytest.mark.parametrize("text", ["/" * LONGEST, "models--" * 125, "a-" * 500, "a." * 500, "[" * LONGEST, "x" * 10**6])
 def test_hostile_text_costs_nothing(text):
-    assert understood(text).problem
-    assert len(understood(text).base) <= 200
+    assert parse_name(text).problem
+    assert len(parse_name(text).base) <= 200

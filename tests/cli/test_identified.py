@@ -10,14 +10,14 @@ from hf_lineage import Options, extract
 from hf_lineage.checking.result import NAMED, ClaimResult
 from hf_lineage.claims.sources import Claim
 from hf_lineage.cli import identified as identification
-from hf_lineage.cli.identified import BASES_FORMATS, untested
+from hf_lineage.cli.identified import BASES_FORMATS, describe_near
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.index.identify import AdapterBases, Group, Judged, identify
-from hf_lineage.index.nearest import weighed
+from hf_lineage.index.identify import AdapterBases, Group, TestedGroup, identify
+from hf_lineage.index.nearest import weigh_relatives
 from hf_lineage.index.shard import Entry
 from hf_lineage.lora.gradient_alignment import judge_trace
-from hf_lineage.source.locate import located
+from hf_lineage.source.locate import locate_model
 from hf_lineage.source.model import open_model
 from tests.blends import A, blended
 from tests.example_evidence import trace
@@ -77,8 +77,8 @@ def test_a_name_from_an_index_cannot_write_to_the_terminal(merge):
 
 def test_what_each_parent_gave_is_told_as_a_check_tells_it(merge):
     options = Options(local_hub=EXAMPLES)
-    model = open_model(located("fern/llama-merge-a-b", options), options)
-    whole = weighed(merge, model, options)
+    model = open_model(locate_model("fern/llama-merge-a-b", options), options)
+    whole = weigh_relatives(merge, model, options)
     assert "By all weights 50% (± 0.1) of fern/llama-finetune-" in told(whole)
     (path,) = json.loads(identification.json([whole]))["paths"]
     assert [one["shows"] for one in path["blend"]["parents"]] == ["none", "blend", "blend"]
@@ -91,7 +91,7 @@ def test_of_a_graft_the_model_whose_layers_it_has_is_named_and_no_blend(signatur
     blended(tmp_path / "hub/wren/graft", {(host := "otter/llama-independent"): 0.0, A: 1.0}, part="layers.[14].")
     options = Options(local_hub=tmp_path / "hub", paths=("mlp",))
     found = identify(extract("wren/graft", options), "mlp", catalogue, Criteria(permutations=199))
-    shown = told(weighed(found, open_model(located("wren/graft", options), options), options))
+    shown = told(weigh_relatives(found, open_model(locate_model("wren/graft", options), options), options))
     assert f"What its units write has counterparts: 67% in {host} and 33% in {A}, as where layers" in shown
     assert f"some matrices of the model are those of {host}, and the others are not" in shown
     assert not any(false in shown for false in ("checkpoints of one training", "the blend", "it may come from there"))
@@ -107,8 +107,8 @@ def entry(name):
 def bases(name="org/base", observed=4.0):
     traced, gone = judge_trace(trace(observed), Criteria()), Verdict(Code.NO_BASE, f"{name} is gone")
     tested = (
-        Judged(Group(entry(name), (entry("near/0"), entry("near/1"))), ClaimResult(CLAIM, traced)),
-        Judged(Group(entry(f"x/{name}"), ()), ClaimResult(CLAIM, gone)),
+        TestedGroup(Group(entry(name), (entry("near/0"), entry("near/1"))), ClaimResult(CLAIM, traced)),
+        TestedGroup(Group(entry(f"x/{name}"), ()), ClaimResult(CLAIM, gone)),
     )
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
@@ -127,10 +127,10 @@ def test_nobody_is_told_to_have_trained_on_a_base_of_a_weak_trace_or_without_a_t
 
 def test_who_was_not_tested_is_named_up_to_five_then_counted_and_stays_in_line():
     one, seven, hostile = (Group(entry("a"), tuple(map(entry, near))) for near in (["a/b"], "1234567", [HOSTILE]))
-    assert untested(Group(entry("a"), ())) == ""
-    assert untested(one) == "a/b is near it by its keys, and was not tested"
-    assert untested(seven).startswith("1, 2, 3, 4, 5 and 2 more are near it by their keys")
-    assert untested(hostile).isprintable()
+    assert describe_near(Group(entry("a"), ())) == ""
+    assert describe_near(one) == "a/b is near it by its keys, and was not tested"
+    assert describe_near(seven).startswith("1, 2, 3, 4, 5 and 2 more are near it by their keys")
+    assert describe_near(hostile).isprintable()
 
 
 def test_p_is_corrected_for_all_that_were_tested():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.rounding import DIGITS, rounded, spacing
-from hf_lineage.evidence.blend import Made, blend_of
-from hf_lineage.evidence.merge import Stored, inner_products
+from hf_lineage.checkpoint.rounding import DIGITS, round_digits, spacing
+from hf_lineage.evidence.blend import BlendPlace, blend_of
+from hf_lineage.evidence.merge import StoredMatrix, inner_products
 
 BF16 = DIGITS["BF16"]
 LAYERS, SHAPE = 3, (24, 128)
@@ -17,7 +17,7 @@ def drawn(size=1.0):
 
 
 def stored(numbers):
-    return rounded(np.asarray(numbers, np.float32), BF16)
+    return round_digits(np.asarray(numbers, np.float32), BF16)
 
 
 BASE = stored(drawn())
@@ -31,8 +31,10 @@ def child(*steps, of=BASE):
 def blend(parents, model, step=None):
     matrices = []
     for layer, own in enumerate(model):
-        format_of = Stored(own, 0 if step else BF16, spacing(own, BF16), None if step is None else step + 0 * own)
-        matrices.append(inner_products(layer, "mlp", [*enumerate(Stored(one[layer]) for one in parents)], format_of))
+        format_of = StoredMatrix(own, 0 if step else BF16, spacing(own, BF16), None if step is None else step + 0 * own)
+        matrices.append(
+            inner_products(layer, "mlp", [*enumerate(StoredMatrix(one[layer]) for one in parents)], format_of)
+        )
     return blend_of([one for one in matrices if one], len(parents), LAYERS)
 
 
@@ -45,7 +47,7 @@ TUNED = child(drawn(0.02), of=RIO)
 def test_a_blend_has_the_weights_it_was_made_with_and_what_was_trained_after_is_left():
     found = blend([BASE, B], RIO)
     assert [share.value for share in found.shares.parents] == pytest.approx([0.43, 0.57], abs=1e-3)
-    assert found.made == (Made.BLEND, Made.BLEND)
+    assert found.places == (BlendPlace.BLEND, BlendPlace.BLEND)
     assert found.pure
     assert found.remainder == pytest.approx(1, abs=0.1)
     assert found.explained > 0.999
@@ -72,7 +74,7 @@ PLACES = {
 
 @pytest.mark.parametrize(("parents", "model", "places"), PLACES.values(), ids=PLACES)
 def test_what_is_a_parent_and_what_is_none_has_a_place_of_its_own(parents, model, places):
-    assert {made.value for made in blend(parents, model).made[1:]} <= places
+    assert {made.value for made in blend(parents, model).places[1:]} <= places
 
 
 def test_siblings_that_learned_from_the_same_text_show_no_parent():
@@ -80,20 +82,20 @@ def test_siblings_that_learned_from_the_same_text_show_no_parent():
     one, other = (child(common, drawn(0.07)) for _ in range(2))
     found = blend([BASE, other], one)
     assert found.shares.parents[1].detected
-    assert found.made[1] is Made.ASIDE
+    assert found.places[1] is BlendPlace.ASIDE
 
 
 def test_rounding_that_is_coarser_than_the_way_between_the_parents_hides_where_a_model_lies():
     step = np.float32(0.5)
     coarse = (np.rint((0.57 * B + 0.43 * BASE) / step) * step).astype(np.float32)
     found = blend([BASE, B], coarse, step=step)
-    assert found.made[1] is Made.HIDDEN
+    assert found.places[1] is BlendPlace.HIDDEN
     assert found.shares.parents[1].low <= 0.57 <= found.shares.parents[1].high
 
 
 def test_a_quantized_model_whose_grid_is_not_known_has_a_share_and_no_remainder():
-    pairs = [[(0, Stored(base)), (1, Stored(other))] for base, other in zip(BASE, B, strict=True)]
-    layers = [inner_products(number, "mlp", pair, Stored(RIO[number])) for number, pair in enumerate(pairs)]
+    pairs = [[(0, StoredMatrix(base)), (1, StoredMatrix(other))] for base, other in zip(BASE, B, strict=True)]
+    layers = [inner_products(number, "mlp", pair, StoredMatrix(RIO[number])) for number, pair in enumerate(pairs)]
     found = blend_of(layers, 2, LAYERS)
     assert (found.remainder, found.pure) == (None, None)
     assert found.shares.parents[1].value == pytest.approx(0.57, abs=1e-3)
@@ -105,5 +107,5 @@ def test_in_100_families_no_sibling_descendant_or_ancestor_shows_as_a_parent():
         a, common = child(drawn(0.1)), drawn(RANDOM.uniform(0.0, 0.1))
         x = child(common, drawn(RANDOM.uniform(0.01, 0.1)))
         for other in (child(common, drawn(0.05)), child(drawn(RANDOM.uniform(0.01, 0.1)), of=x), a):
-            wrong += Made.BLEND in blend([BASE, other], x).made
+            wrong += BlendPlace.BLEND in blend([BASE, other], x).places
     assert wrong == 0

@@ -9,9 +9,9 @@ from hf_lineage.evidence import evaluate
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.evaluate import ALIKE_IN_ALL, SHARED_BASIS, judge, judge_equal, judge_merge, judge_path
-from hf_lineage.evidence.executed import Executed, Strict
-from hf_lineage.evidence.inherited import Drawn
-from hf_lineage.evidence.permutation import NOT_EXCHANGEABLE, Tried
+from hf_lineage.evidence.executed import RunOutcome, Strict
+from hf_lineage.evidence.inherited import DrawnUnits
+from hf_lineage.evidence.permutation import NOT_EXCHANGEABLE, TriedElements
 from hf_lineage.evidence.verdict import Code, Verdict
 from tests.example_evidence import evidence, independent, inheriting, permuted
 
@@ -130,8 +130,8 @@ def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_only_if_al
 
 def parent(*layers, p=0.001):
     """The verdict on a parent that gave these units of every layer, one True or False for each of ten."""
-    drawn = tuple(Drawn(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
-    shares = replace(inheriting(*(each.share for each in drawn)), drawn=drawn)
+    drawn = tuple(DrawnUnits(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
+    shares = replace(inheriting(*(each.share for each in drawn)), drawn_units=drawn)
     return judge({"mlp": evidence(p=p, inherited=shares)}, USUAL)
 
 
@@ -153,7 +153,7 @@ def test_parents_of_a_merge_are_verified_together():
 ASKED = [
     ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED),
     ({"strict": Strict("b", {"": 3})}, Code.MERGE),
-    ({"executed": Executed(problem="it needs more memory")}, Code.UNUSED),
+    ({"executed": RunOutcome(problem="it needs more memory")}, Code.UNUSED),
 ]
 
 
@@ -206,8 +206,8 @@ ACCEPTING = Criteria(accept=("part",))
 def equal_numbers(energy, reached=0, tests=1):
     """Two layers with this share of equal numbers each; one in ten equals by chance, a tenth of a percent by flips."""
     shares, drawn = np.full(2, energy), np.zeros(999)
-    permuted = Tried(energy, np.where(np.arange(999) < reached, energy, drawn), None)
-    flipped = Tried(energy, drawn, None)
+    permuted = TriedElements(energy, np.where(np.arange(999) < reached, energy, drawn), None)
+    flipped = TriedElements(energy, drawn, None)
     return EqualNumbers((0, 1), shares, shares, np.full(2, 0.1), permuted, flipped, tests)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.executed import CHANGE, NATS, Ablation, Beyond, Executed, Loss, Ran, Strict
+from hf_lineage.evidence.executed import CHANGE, NATS, Ablation, Beyond, Loss, Ran, RunOutcome, Strict
 
 
 def loss(*nats):
@@ -37,10 +37,10 @@ def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do_
 
 def test_evidence_is_complete_only_where_it_ran_and_something_was_taken_out():
     ran = Ran("m", {"short": (32, 16)}, 100)
-    assert Executed(ran, ablation(loss(1.0))).complete
-    assert not Executed(ran).complete
-    assert not Executed(ran, ablation(loss(0.001))).complete
-    assert not Executed(problem="it has no safetensors files").complete
+    assert RunOutcome(ran, ablation(loss(1.0))).complete
+    assert not RunOutcome(ran).complete
+    assert not RunOutcome(ran, ablation(loss(0.001))).complete
+    assert not RunOutcome(problem="it has no safetensors files").complete
 
 
 RIGHT = Strict("org/base", {"Q4_K": 20, "Q6_K": 2, "": 9, "F16": 1})

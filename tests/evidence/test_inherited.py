@@ -118,7 +118,7 @@ def test_a_quarter_of_the_units_doubles_the_interval_and_all_of_them_leave_none(
     base, candidate = signature(model()), signature(mixed(model(seed=1), model(), slice(0, HIDDEN // 2)))
     comparison = compare_paths(base, candidate)
     many, few = (inherited_units(base, candidate, comparison, 0, fewer) for fewer in (False, True))
-    assert {len(one.units) for one in many.drawn} == {4 * len(one.units) for one in few.drawn}
+    assert {len(one.units) for one in many.drawn_units} == {4 * len(one.units) for one in few.drawn_units}
     assert few.error == pytest.approx(2 * many.error)
     result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
     assert (result.error, result.interval) == (0, (result.share, result.share))

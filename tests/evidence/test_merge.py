@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.rounding import DIGITS, rounded, spacing
-from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, Stored, inner_products, shares_of
+from hf_lineage.checkpoint.rounding import DIGITS, round_digits, spacing
+from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, StoredMatrix, inner_products, shares_of
 
 LAYERS = 6
 BASE = np.random.default_rng(0).standard_normal((LAYERS, 16, 40))
@@ -25,9 +25,9 @@ def shares(parents, merge, depth=LAYERS, places=None):
     for layer, own in enumerate(merge):
         at = [layer if places is None else place[layer] for place in places or parents]
         rows = [parent[row] if row is not None else None for parent, row in zip(parents, at, strict=True)]
-        stored = [(number, Stored(one.astype(np.float32))) for number, one in enumerate(rows) if one is not None]
+        stored = [(number, StoredMatrix(one.astype(np.float32))) for number, one in enumerate(rows) if one is not None]
         if stored:
-            matrices.append(inner_products(layer, "mlp", stored, Stored(own.astype(np.float32))))
+            matrices.append(inner_products(layer, "mlp", stored, StoredMatrix(own.astype(np.float32))))
     return shares_of([*filter(None, matrices)], len(parents), depth)
 
 
@@ -110,15 +110,17 @@ def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_
 
 BF16 = DIGITS["BF16"]
 RANDOM = np.random.default_rng(0)
-MATRIX = rounded(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
+MATRIX = round_digits(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
 
 
 def products(*parents, model):
-    return inner_products(3, "mlp", [*enumerate(map(Stored, parents))], Stored(model, BF16, spacing(model, BF16)))
+    return inner_products(
+        3, "mlp", [*enumerate(map(StoredMatrix, parents))], StoredMatrix(model, BF16, spacing(model, BF16))
+    )
 
 
 def near(size):
-    return rounded((MATRIX + size * RANDOM.standard_normal(MATRIX.shape)).astype(np.float32), BF16)
+    return round_digits((MATRIX + size * RANDOM.standard_normal(MATRIX.shape)).astype(np.float32), BF16)
 
 
 def test_numbers_are_left_out_where_parents_differ_less_than_the_format_or_are_none():

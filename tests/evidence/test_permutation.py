@@ -115,8 +115,8 @@ def test_permutations_in_sequence_are_the_first_of_a_longer_null(independent):
             fixed = permutation_null(independent[3], other, len(half.scores), seed)
             long = fixed.permuted if half is null.permuted else fixed.flipped
             np.testing.assert_array_equal(half.scores, long.scores)
-            assert ends(len(half.scores), half.reached, 99)
-    assert (null.unreached, len(null.scores), null.p_value) == (True, 99, 0.01)
+            assert ends(len(half.scores), half.reach_count, 99)
+    assert (null.is_unreached, len(null.scores), null.p_value) == (True, 99, 0.01)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1024])
@@ -163,7 +163,7 @@ def test_each_of_several_paths_has_the_null_that_it_would_have_alone(independent
 @pytest.mark.parametrize("observed", [float("nan"), -float("inf")])
 def test_a_score_that_is_no_number_is_not_significant(observed):
     null = made(observed, np.zeros(99), first=99)
-    assert (null.permuted.reached, null.p_value) == (99, 1.0)
+    assert (null.permuted.reach_count, null.p_value) == (99, 1.0)
 
 
 def test_the_effect_is_0_by_chance(independent):

@@ -6,7 +6,7 @@ from scipy.stats import binomtest, kstest
 
 from hf_lineage.evidence import unit_order
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.unit_comparison import CALIBRATED, LARGEST, PAIRS, RESIDUAL, Frame, judge_units, through
+from hf_lineage.evidence.unit_comparison import CALIBRATED, LARGEST, PAIRS, RESIDUAL, Coordinates, judge_units, through
 from tests.example_evidence import inheriting
 from tests.long import first_of
 from tests.unit_rows import beside, changed, compared, model, moved, opposite, rows, shuffled, unit
@@ -132,7 +132,7 @@ def test_calibrated_evidence_counts_where_it_is_accepted_and_is_none_without_tok
     verdict = judge_units(SHUFFLED, Criteria(accept=("calibrated",)))
     assert (verdict.label, int(verdict.exit_code)) == ("RELATED calibrated", 0)
     assert f"none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}" in verdict.reason
-    framed = replace(SHUFFLED, frame=Frame(RESIDUAL))
+    framed = replace(SHUFFLED, coordinates=Coordinates(RESIDUAL))
     assert judged(framed) == ("UNDECIDED inconclusive", False, 3)
     assert through(framed) == "in the coordinates of the residual stream"
     assert through(SHUFFLED) == "through 256 tokens that both models know by their number"
@@ -145,7 +145,7 @@ def test_where_a_few_units_leave_open_whether_it_is_more_than_half_more_are_look
     framed = compared(base, mixed)
     assert framed.inherited.share == pytest.approx(1 / (1 + own), abs=0.04)
     assert framed.least > least
-    looked_up = {len(layer.units) for layer in framed.inherited.drawn}
+    looked_up = {len(layer.units) for layer in framed.inherited.drawn_units}
     assert looked_up == ({1200} if least else {256})
 
 

@@ -10,8 +10,8 @@ from scipy.stats import kstest
 
 from hf_lineage.evidence import unit_order
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.unit_comparison import TOKEN, Frame, Test, compare_units, judge_units
-from hf_lineage.evidence.unit_order import PLACES, RANKS, matched, order_test, orders_within, strata_of
+from hf_lineage.evidence.unit_comparison import TOKEN, Coordinates, Test, compare_units, judge_units
+from hf_lineage.evidence.unit_order import PLACES, RANKS, match_order, order_test, orders_within, strata_of
 from hf_lineage.signature.recipe import random_stream
 from tests.long import first_of
 from tests.unit_rows import moved, opposite, rows, unit
@@ -37,7 +37,7 @@ def model(seed, make=layer):
 
 
 def compared(base, candidate, permutations=99, seed=0):
-    return compare_units(base, candidate, LAYERS, Frame(TOKEN), Test(permutations, seed))
+    return compare_units(base, candidate, LAYERS, Coordinates(TOKEN), Test(permutations, seed))
 
 
 def edited(layers, edit):
@@ -78,7 +78,7 @@ def mixed_in(layers, chosen):
 def test_an_expert_of_its_own_among_those_of_the_base_is_told_apart():
     verdict = judge_units(compared(BASE, mixed_in(CHILD, np.arange(EXPERTS * UNITS) < 3 * UNITS)), Criteria())
     assert verdict.label == "RELATED part"
-    assert 0.1 < verdict.framed.inherited.share < 0.4
+    assert 0.1 < verdict.unit_comparison.inherited.share < 0.4
 
 
 def test_a_dense_layer_is_compared_with_every_expert_that_was_made_of_it():
@@ -108,14 +108,14 @@ def test_p_of_independent_models_is_uniform(of_base, of_candidate):
 def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_unrelated():
     few = edited(mixed_in(CHILD, np.arange(EXPERTS * UNITS) % 25 > 0), shuffled)
     assert judge_units(compared(BASE, few), Criteria()).word == "UNRELATED"
-    part = {number: replace(one, kept=0.1) for number, one in few.items()}
+    part = {number: replace(one, kept_share=0.1) for number, one in few.items()}
     verdict = judge_units(compared(BASE, part), Criteria())
     assert verdict.word == "UNDECIDED"
     assert "(10% of the units were compared)" in verdict.reason
 
 
 def matched_layers(candidate, base):
-    return [matched(base, candidate, np.arange(len(candidate.weight)), 0, 1.0)]
+    return [match_order(base, candidate, np.arange(len(candidate.weight)), 0, 1.0)]
 
 
 def test_a_copy_is_in_order_and_units_in_the_opposite_order_or_that_take_away_are_not():

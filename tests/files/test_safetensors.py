@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.files.safetensors import Changed, HeaderLengthError, Stamp, opened_header, read_into
+from hf_lineage.files.safetensors import FileChangedError, HeaderLengthError, Stamp, opened_header, read_into
 from tests.models import raw_safetensors
 
 ONE = {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
@@ -56,7 +56,7 @@ def test_bytes_are_read_where_they_are_and_others_are_an_error_and_no_signal(fil
     room = bytearray(4)
     read_into(file, file.stat().st_size - 6, memoryview(room), Stamp.take(file))
     assert room == b"3456"
-    with pytest.raises(Changed, match="the file changed after its header was read"):
+    with pytest.raises(FileChangedError, match="the file changed after its header was read"):
         read_into(file, file.stat().st_size - 6, memoryview(bytearray(7)), None)
 
 
@@ -70,7 +70,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
         return counts[-1]
 
     monkeypatch.setattr(os, "preadv", read_and_change)
-    with pytest.raises(Changed):
+    with pytest.raises(FileChangedError):
         read_into(file, 0, memoryview(bytearray(8)), before)
     assert counts == [8]
 
@@ -101,11 +101,11 @@ def test_a_file_that_takes_its_place_is_not_read_nor_kept_where_it_was_opened(fi
     other.write_bytes(file.read_bytes())
     with monkeypatch.context() as patched:
         patched.setattr("hf_lineage.files.safetensors.descriptor", lambda _: os.open(other, os.O_RDONLY))
-        with pytest.raises(Changed):
+        with pytest.raises(FileChangedError):
             read_into(file, 0, memoryview(bytearray(8)), stamp)
     read_into(file, 0, memoryview(bytearray(8)), stamp)
     other.replace(file)
-    with pytest.raises(Changed):
+    with pytest.raises(FileChangedError):
         read_into(file, 0, memoryview(bytearray(8)), stamp)
 
 
@@ -113,7 +113,7 @@ def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
     stamp = Stamp.take(file)
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(Changed):
+    with pytest.raises(FileChangedError):
         read_into(file, 0, memoryview(bytearray(8)), stamp)
     with pytest.raises(OSError, match="it is a pipe or a device, not a regular file"):
         read_into(file, 0, memoryview(bytearray(8)), None)

@@ -21,7 +21,7 @@ from hf_lineage.checking.check import comparing
 from hf_lineage.checkpoint.gguf.form import _table
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import resolve
-from hf_lineage.source.headers import Opened, headers
+from hf_lineage.source.headers import Headers, headers
 from tests import gguf_models
 from tests.conformance.models import transformers
 from tests.decoys import Pair, Tensors
@@ -148,7 +148,7 @@ class Subject:
         self.b = b | {name: self.a[name] for name in norms | beside if name in b}
 
     @functools.cached_property
-    def opened(self) -> Opened:
+    def opened(self) -> Headers:
         """The headers of A."""
         return headers(resolve(str(self.pair.a)))
 

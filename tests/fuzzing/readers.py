@@ -127,7 +127,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "adapter": Reader(partial(json_file, valid=lora), put(adapters, ADAPTER_CONFIG, read_claims)),
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
-        "policy": Reader(partial(yaml_file, valid=_POLICY), file(report.read)),
+        "policy": Reader(partial(yaml_file, valid=_POLICY), file(report.read_policy)),
         "claims": Reader(partial(json_file, valid=_RECORD), partial(stored.decode, name="claims")),
         "keys of an index": Reader(
             key_files(room), file(lambda keys: [len(some) for some in Shard.open(keys).pieces()])
@@ -329,7 +329,7 @@ def lines_read(room: Path) -> Callable[[bytes], Any]:
 _ACCEPTED = {"base": "a/b", "code": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
 _POLICY = {"fail-on": "undecided", "relation": ["finetune", "merge"], "accepted": [_ACCEPTED]}
 _RECORD = json.loads(goldens.read(goldens.REPORT))
-_RECORD = {key: _RECORD[key] for key in ("schema_version", *stored.Stored.__struct_fields__)}
+_RECORD = {key: _RECORD[key] for key in ("schema_version", *stored.StoredReport.__struct_fields__)}
 _RECORD["claims"] = [{key: claim[key] for key in stored.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]
 
 

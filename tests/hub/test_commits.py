@@ -174,7 +174,7 @@ def test_a_page_without_models_is_the_last_whatever_it_names_as_the_next(hub):
     endless = Answer(200, b"[]", {"Content-Type": "application/json", "Link": f'<{hub.url}/api/models>; rel="next"'})
     hub.plan(lambda right: endless, "/api/models", times=1000)
     with pytest.raises(RepositoryError, match="fern has no public models on the Hub"):
-        commits.published("fern")
+        commits.list_models("fern")
     assert pages(hub) == 1
 
 
@@ -184,12 +184,12 @@ def test_a_page_without_models_is_the_last_whatever_it_names_as_the_next(hub):
 def test_who_has_a_token_is_not_told_to_set_one_for_an_account_without_models(hub, monkeypatch, token, remedy):
     monkeypatch.setattr("hf_lineage.hub.errors.get_token", lambda: token or None)
     with pytest.raises(RepositoryError, match=rf"has no public models on the Hub; check the name, or {remedy}$"):
-        commits.published("nobody")
+        commits.list_models("nobody")
 
 
 def test_models_of_an_author_come_the_latest_first_and_a_page_is_asked_for_again(hub):
     hub.plan(faults.too_many(retry_after=7), "GET hub/api/models", skip=1)
-    assert commits.published("fern") == latest(hub)
+    assert commits.list_models("fern") == latest(hub)
     assert pages(hub) == 4
 
 
@@ -197,19 +197,19 @@ def test_a_hub_that_is_gone_or_forbidden_lists_nothing_nor_more_than_can_be_true
     """Nobody is told to download an author."""
     monkeypatch.setattr(commits, "MOST_LISTED", 5)
     with pytest.raises(RepositoryError, match="fern has more than 5 models; name those to read"):
-        commits.published("fern")
+        commits.list_models("fern")
     hub.plan(faults.hung_up, times=ALWAYS)
     with pytest.raises(NetworkError, match="cannot be fetched from the Hub"):
-        commits.published("fern")
+        commits.list_models("fern")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(RepositoryError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
-        commits.published("fern")
+        commits.list_models("fern")
 
 
 def test_without_a_network_the_list_is_given_up_at_once(tmp_path, monkeypatch):
     waited = connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), tmp_path, monkeypatch)
     with pytest.raises(NetworkError, match="fern cannot be fetched from the Hub by HF_ENDPOINT"):
-        commits.published("fern")
+        commits.list_models("fern")
     assert waited == []
 
 
@@ -218,7 +218,7 @@ def test_what_can_be_no_model_is_left_out(hub):
     hub.odd = [{"id": name, "sha": "0" * 40} for name in names]
     hub.odd += [{"id": "fern/x", "sha": "../../etc/passwd"}, {"id": ["fern/x"], "sha": 7}]
     hub.page = 1000
-    assert commits.published("fern") == latest(hub)
+    assert commits.list_models("fern") == latest(hub)
 
 
 NO_JSON = {"a page": b"<html>", "nothing": b"", "no UTF-8": b"\xff", "too deep": b"[" * 100_000}
@@ -244,8 +244,8 @@ PATHS = {
     "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
     "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
     "branch": (MODELS, lambda head: commits.head(MODEL), ODD | NO_TEXT),
-    "some files": ("/paths-info/", lambda head: commits.fetched(MODEL, head, CONFIG, largest=9), ODD | NO_NAMES),
-    "models of an author": ("GET hub/api/models", lambda head: commits.published("fern"), ODD | NO_MODELS),
+    "some files": ("/paths-info/", lambda head: commits.fetch_file(MODEL, head, CONFIG, largest=9), ODD | NO_NAMES),
+    "models of an author": ("GET hub/api/models", lambda head: commits.list_models("fern"), ODD | NO_MODELS),
     "account": ("whoami", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
     "pull requests": ("/discussions", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
     "examined card": ("validate-yaml", lambda head: sent(CARD, head), ODD),
@@ -297,4 +297,4 @@ def test_a_file_without_the_headers_of_the_hub_is_no_answer_of_the_hub(answering
     with pytest.raises(NetworkError, match=no_answer):
         client.snapshot(MODEL, None, [CONFIG])
     with pytest.raises(NetworkError, match=no_answer):
-        commits.fetched(MODEL, answering.commit(MODEL, "main"), CONFIG)
+        commits.fetch_file(MODEL, answering.commit(MODEL, "main"), CONFIG)

@@ -91,7 +91,7 @@ READING = [
     (OSError(28, "No space left on device"), NetworkError, unfetched("[Errno 28] No space left on device")),
     (httpx.ConnectError("refused"), NetworkError, unfetched("refused")),
     (httpx.ReadTimeout(""), NetworkError, unfetched("ReadTimeout")),
-    (client.Unfinished("half"), NetworkError, unfetched("half")),
+    (client.UnfinishedError("half"), NetworkError, unfetched("half")),
     (errors.LocalEntryNotFoundError("none"), NetworkError, unfetched("none")),
     (because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)), RepositoryError, GATED),
     *EITHER,
@@ -124,7 +124,7 @@ EXAMPLES = {"reading": READING, "listing": LISTING, "writing": WRITING}
     ids=lambda value: f"{type(value).__name__}" if isinstance(value, Exception) else "",
 )
 def test_an_error_of_the_client_becomes_one_line_of_ours(request_, error, stands, message):
-    with pytest.raises(LineageError) as found, errors_module.translated("m", request_):
+    with pytest.raises(LineageError) as found, errors_module.translate_errors("m", request_):
         raise error
     assert (type(found.value), str(found.value)) == (stands, message)
     assert found.value.__suppress_context__
@@ -133,13 +133,13 @@ def test_an_error_of_the_client_becomes_one_line_of_ours(request_, error, stands
 @pytest.mark.parametrize("request_", EXAMPLES)
 @pytest.mark.parametrize("error", [CheckpointError("damaged"), RepositoryError("gone"), MemoryError("no memory")])
 def test_what_is_none_of_the_clients_errors_passes(request_, error):
-    with pytest.raises(type(error)) as found, errors_module.translated("m", request_):
+    with pytest.raises(type(error)) as found, errors_module.translate_errors("m", request_):
         raise error
     assert found.value is error
 
 
 def told(error, request="reading"):
-    with pytest.raises(LineageError) as raised, errors_module.translated("m", request):
+    with pytest.raises(LineageError) as raised, errors_module.translate_errors("m", request):
         raise error
     return str(raised.value)
 

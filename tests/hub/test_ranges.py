@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.checkpoint import remote
-from hf_lineage.checkpoint.remote import Ranged, RemoteCheckpoint
+from hf_lineage.checkpoint.remote import RangedFiles, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
@@ -55,7 +55,7 @@ def stored(sizes, header):
 def fetched(tensors, file, asked):
     """The ranges that are asked for where some names are prefetched together, one set of them after the other."""
     logical = {name: TensorInfo(each.shape, (name,)) for name, each in tensors.items()}
-    checkpoint = RemoteCheckpoint(tensors, logical, Ranged({FILE: file}, AtOnce(), Downloads()))
+    checkpoint = RemoteCheckpoint(tensors, logical, RangedFiles({FILE: file}, AtOnce(), Downloads()))
     for names in asked:
         checkpoint.prefetch(*names)
     return file.parts

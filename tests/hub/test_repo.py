@@ -5,7 +5,7 @@ import pytest
 
 from hf_lineage.errors import CheckpointError, RepositoryError
 from hf_lineage.hub import repo as repo_module
-from hf_lineage.hub.repo import RepoRef, files_at, resolve, spelled
+from hf_lineage.hub.repo import RepoRef, files_at, resolve, spell_name
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def test_a_command_names_a_model_so_that_it_is_met_again(tmp_path, monkeypatch):
     (tmp_path / "my hub/Org/model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     hub = tmp_path / "my hub"
-    assert resolve("org/model", hub).typed == f"org/model --local-hub '{hub}'"
-    assert resolve("my hub/Org/model").typed == "'./my hub/Org/model'"
-    assert resolve(str(hub)).typed == f"'{hub}'"
-    assert RepoRef("org/model@v1", tmp_path, "c0ffee", remote="org/model").typed == "org/model@v1"
+    assert resolve("org/model", hub).typed_name == f"org/model --local-hub '{hub}'"
+    assert resolve("my hub/Org/model").typed_name == "'./my hub/Org/model'"
+    assert resolve(str(hub)).typed_name == f"'{hub}'"
+    assert RepoRef("org/model@v1", tmp_path, "c0ffee", remote="org/model").typed_name == "org/model@v1"
 
 
 @pytest.mark.parametrize("name", ["gpt2", "org/model", "org/model@v1.0", "org/model@refs/pr/1", "0rg/_m.o-del"])
@@ -217,7 +217,7 @@ def test_case_does_not_count_unless_two_folders_differ_in_nothing_else(tmp_path)
     for name in ("Acme/Base", "fern/Child", "fern/child"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "Robin").write_text("")  # a file is no folder of a model
-    assert spelled(tmp_path, "acme/base") == "Acme/Base"
-    assert spelled(tmp_path, "fern/child") == "fern/child"
+    assert spell_name(tmp_path, "acme/base") == "Acme/Base"
+    assert spell_name(tmp_path, "fern/child") == "fern/child"
     for name in ("fern/CHILD", "acme/none", "none/base", "robin/base"):
-        assert spelled(tmp_path, name) is None
+        assert spell_name(tmp_path, name) is None

@@ -26,7 +26,7 @@ MLP = Options(paths=("mlp",))
 
 def test_an_account_is_added_by_commit_and_not_read_again(online, tmp_path, monkeypatch):
     online.publish("acme/gpt2-base", EXAMPLES / "acme/gpt2-base")
-    models = commits.published("acme")
+    models = commits.list_models("acme")
     assert sorted(model.partition("@")[0] for model in models) == ["acme/gpt2-base", "acme/llama-base"]
     first = list(build.build(models, Catalogue(tmp_path), MLP))
     assert all(one.records and one.records[0].entry.commit for one in first)
@@ -75,7 +75,7 @@ def test_the_models_that_are_named_are_gone_with_their_signatures_and_no_others(
     remove(models, catalogue)
     assert left(catalogue) == [one for one in EVERYTHING if one not in gone]
     assert len(signatures_of(catalogue)) == len(EVERYTHING) - len(gone)
-    assert all(catalogue.tested(entry) for entry in catalogue.entries())
+    assert all(catalogue.find_signature(entry) for entry in catalogue.entries())
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_
         card(fine_tuned(base, Path(f"child-{number}"), seed=number), declared, "finetune")
     models = ("./base", "./base/", str(tmp_path / "base"), "./child-0", "./child-1", "./child-2")
     tests, _ = gathered(*models, options=Options(paths=("mlp",)))
-    tree = grow([replace(member, opened=None) for member in tests.members], "mlp", tests.criteria)
+    tree = grow([replace(member, model=None) for member in tests.members], "mlp", tests.criteria)
     assert tree.models == ("./base", "./child-0", "./child-1", "./child-2")
     assert {(edge.parent, edge.child, edge.mark) for edge in tree.edges} == {
         ("./base", "./child-0", Mark.VERIFIED),
@@ -159,4 +159,4 @@ def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):
     assert [round(share.value, 2) for share in tests.blend(0, (1, 2)).shares.parents] == [0.43, 0.57]
     (folder / WEIGHTS).unlink()
     assert tests.blend(0, (1, 2)) is None
-    assert replace(tests, members=[replace(one, opened=None) for one in tests.members]).blend(0, (1, 2)) is None
+    assert replace(tests, members=[replace(one, model=None) for one in tests.members]).blend(0, (1, 2)) is None

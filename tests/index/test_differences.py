@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.index.differences import joined, merges, nearest, products, simplified
+from hf_lineage.index.differences import join_neighbours, merges, nearest, products, simplify_tree
 
 
 def model(*parts):
@@ -37,7 +37,7 @@ BY_HAND = np.array([[0, 5, 11, 8], [5, 0, 12, 9], [11, 12, 0, 5], [8, 9, 5, 0]],
 
 
 def test_a_tree_computed_by_hand_is_found_with_its_lengths():
-    links = joined(BY_HAND)
+    links = join_neighbours(BY_HAND)
     (one,), (other,) = links[0], links[2]
     assert [links[number] for number in range(4)] == [{one: 2}, {one: 3}, {other: 4}, {other: 1}]
     assert links[one][other] == links[other][one] == 5
@@ -46,7 +46,7 @@ def test_a_tree_computed_by_hand_is_found_with_its_lengths():
 
 def tree(distances, preferred=(), barred=()):
     count = len(distances)
-    return simplified(joined(distances), count, preferred or [0] * count, barred or [False] * count)
+    return simplify_tree(join_neighbours(distances), count, preferred or [0] * count, barred or [False] * count)
 
 
 def test_an_intermediate_model_stands_between_its_children_and_the_base():

@@ -13,7 +13,7 @@ from hf_lineage.errors import RepositoryError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.index.identify import FOLDER, grouped, identify, identify_adapters, located
+from hf_lineage.index.identify import FOLDER, group_models, identify, identify_adapters, locate_entry
 from hf_lineage.index.shard import for_testing, key_of, similarities
 from hf_lineage.index.store import Catalogue, entry_of
 from hf_lineage.signature.recipe import signs
@@ -109,7 +109,7 @@ def bases(catalogue, name="fern/llama-lora", folder=EXAMPLES):
 
 
 def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
-    groups, fitting, left = grouped(catalogue.shards(), 10)
+    groups, fitting, left = group_models(catalogue.shards(), 10)
     assert sorted(one.model for group in groups for one in (group.entry, *group.near)) == sorted(KNOWN)
     assert (fitting, left) == (len(KNOWN), 0)
     together = next(group for group in groups if group.entry.model == "acme/llama-base")
@@ -119,7 +119,7 @@ def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
 
 def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
     result = bases(catalogue)
-    assert [one.group.entry.model for one in result.tested if one.related] == ["acme/llama-base"]
+    assert [one.group.entry.model for one in result.tested if one.is_related] == ["acme/llama-base"]
     assert (result.tests, result.width) == (len(result.tested), (96,))
     trace = result.tested[0].verdict.trace
     assert (trace.p_value * result.tests <= 0.01, trace.permutations) == (True, 1999)
@@ -129,7 +129,7 @@ def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
 def test_an_adapter_that_declares_another_base_is_given_its_own(catalogue):
     result = bases(catalogue, "magpie/llama-lora-liar")
     assert result.tested[0].group.entry.model == "acme/llama-base"
-    assert [one.group.entry.model for one in result.tested if one.related] == ["otter/llama-independent"]
+    assert [one.group.entry.model for one in result.tested if one.is_related] == ["otter/llama-independent"]
 
 
 def test_an_adapter_that_cannot_be_tested_and_a_model_that_is_gone_have_reasons(signatures, tmp_path):
@@ -137,10 +137,10 @@ def test_an_adapter_that_cannot_be_tested_and_a_model_that_is_gone_have_reasons(
     (tmp_path / "org/x/adapter_config.json").write_text('{"peft_type": "LORA"}')
     catalogue = Catalogue(tmp_path / "index")
     result = bases(catalogue, "org/x", tmp_path)
-    assert (result.tested, bool(result.described)) == ((), True)
+    assert (result.tested, bool(result.description)) == ((), True)
     catalogue.add(replace(signatures["acme/llama-base"], model="/home/somebody/model"))
     (tested,) = bases(catalogue).tested
-    assert (tested.verdict.code, tested.tested, tested.left) == ("no-base", False, 1)
+    assert (tested.verdict.code, tested.is_tested, tested.untested_count) == ("no-base", False, 1)
     assert tested.verdict.reason == FOLDER
 
 
@@ -150,12 +150,12 @@ def test_a_folder_that_an_index_names_is_never_opened_nor_asked_of_the_hub(name,
     monkeypatch.setattr("hf_lineage.hub.client.snapshot", lambda *_: pytest.fail("the Hub was asked"))
     entry = replace(entry_of(signatures["acme/llama-base"], "mlp"), model=name)
     with pytest.raises(RepositoryError, match="hf-lineage never opens folders that an index names"):
-        located(entry, None)
+        locate_entry(entry, None)
 
 
 def test_a_model_of_the_hub_stands_for_its_group_before_a_folder(signatures, tmp_path):
     catalogue = Catalogue(tmp_path)
     for name, commit in (("./a", None), ("z/base", "c0ffee" * 6 + "c0de")):
         catalogue.add(replace(signatures["acme/llama-base"], model=name, commit=commit))
-    (group,), _, _ = grouped(catalogue.shards(), 10)
+    (group,), _, _ = group_models(catalogue.shards(), 10)
     assert group.entry.model == "z/base"

@@ -11,12 +11,12 @@ import pytest
 
 from hf_lineage import Options, check, extract
 from hf_lineage.errors import NetworkError, OptionError
-from hf_lineage.evidence.blend import Made
+from hf_lineage.evidence.blend import BlendPlace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.index.differences import products, scaled
+from hf_lineage.index.differences import normalise, products
 from hf_lineage.index.identify import identify
-from hf_lineage.index.nearest import between, nearer, noted, relatives, searched
+from hf_lineage.index.nearest import between, nearer, note_nearer, relatives, search_index
 from hf_lineage.index.store import Catalogue, signature_file
 from tests.blends import BASE, A, B, blended
 from tests.models import EXAMPLES, card
@@ -39,8 +39,8 @@ def test_in_200_trials_siblings_are_not_noted_and_intermediates_are(share):
         base, common = step(rng, 1.0), step(rng, 1.0)
         one, other = (base + 0.1 * (share**0.5 * common + step(rng, (1 - share) ** 0.5)) for _ in range(2))
         child = one + step(rng, 0.1 * rng.uniform(0.2, 1.0))
-        wrong += between(products([scaled(each) for each in (one, base, other)])) is not None
-        missed += between(products([scaled(each) for each in (child, base, one)])) is None
+        wrong += between(products([normalise(each) for each in (one, base, other)])) is not None
+        missed += between(products([normalise(each) for each in (child, base, one)])) is None
     assert missed == 0
     assert wrong <= (0 if share == 0.3 else 60)  # at random two directions of 128 numbers have .09 in common
 
@@ -55,7 +55,7 @@ def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
     catalogue = Catalogue(tmp_path)
     catalogue.add(replace(signatures["fern/llama-finetune-a"], model="org/red"))
     report = check("fern/llama-merge-a-b", (BASE,), OPTIONS)
-    after = noted(report, catalogue)
+    after = note_nearer(report, catalogue)
     (note,), (relative,) = after.notes, after.relatives
     assert (relative.model, relative.base, round(relative.along**2, 2)) == ("org/red", BASE, 0.57)
     assert (after.rows, after.exit_code) == (report.rows, report.exit_code)
@@ -71,7 +71,7 @@ def test_a_model_that_gave_more_than_a_base_of_which_a_part_was_taken_is_named(s
     told = f"{host}, which is in the index, is nearer than {{}}base {BASE}: 67% of what the model's units write has"
     for declares, word in ((f"base_model: {BASE}", "the declared "), ("license: mit", "the ")):
         (graft / "README.md").write_text(f"---\n{declares}\n---\n")
-        (note,) = noted(check(str(graft), () if "declared" in word else (BASE,), OPTIONS), catalogue).notes
+        (note,) = note_nearer(check(str(graft), () if "declared" in word else (BASE,), OPTIONS), catalogue).notes
         assert note.startswith(told.format(word)), note
 
 
@@ -81,7 +81,7 @@ def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_
     (catalogue.folder / signature_file(entry)).unlink()  # it is on the Hub
     report = check("fern/llama-merge-a-b", (BASE,), OPTIONS)
     connect_to_nothing(tmp_path / "cache", monkeypatch)
-    after = noted(report, catalogue)
+    after = note_nearer(report, catalogue)
     assert (after.rows, after.exit_code, after.relatives) == (report.rows, report.exit_code, ())
     (note,) = after.notes
     assert note.startswith("the index was not searched for acme/llama-base: wren/index cannot be fetched from the Hub")
@@ -91,11 +91,11 @@ def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_
 
 def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
     with pytest.raises(OptionError, match="does not exist"):
-        searched(str(tmp_path / "none"))
+        search_index(str(tmp_path / "none"))
 
 
 def with_index(model, catalogue, *bases):
-    return noted(check(str(model), bases, SEEDED), catalogue)
+    return note_nearer(check(str(model), bases, SEEDED), catalogue)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_the_parent_that_the_card_leaves_out_is_found_and_the_check_is_undecided
 def test_a_card_that_names_every_parent_passes_as_before(rio, catalogue):
     report = with_index(card(rio, [BASE, B], "merge"), catalogue)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
-    assert report.blended.blend.made == (Made.BLEND, Made.BLEND)
+    assert report.blended.blend.places == (BlendPlace.BLEND, BlendPlace.BLEND)
     assert check(str(rio), (BASE, B), SEEDED).exit_code is ExitCode.VERIFIED
 
 
@@ -157,6 +157,6 @@ def test_a_model_that_somebody_extrapolated_is_not_accused(tmp_path):
     blended(hub / "wren" / "further", {BASE: 1 - 1 / 0.57, A: 1 / 0.57})
     options, made = Options(local_hub=hub, seed=0), Catalogue(tmp_path / "index")
     made.add(extract("wren/further", options))
-    report = noted(check(A, options=options), made)
+    report = note_nearer(check(A, options=options), made)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
-    assert report.blended.blend.made[1] is Made.FROM_MODEL
+    assert report.blended.blend.places[1] is BlendPlace.FROM_MODEL

@@ -10,7 +10,7 @@ import pytest
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index import relatives
-from hf_lineage.index.relatives import Member, PairTests, crossed, declarations, families_of
+from hf_lineage.index.relatives import Member, PairTests, declarations, families_of, is_along
 
 NAMES = ("acme/gpt2-base", "fern/gpt2-finetune-a", "acme/llama-base", "otter/llama-independent")
 
@@ -24,7 +24,7 @@ def test_two_families_and_who_is_alone(tests):
     home = families_of(tests, [])
     assert home[0] == home[1]
     assert len(set(home)) == 3
-    assert set(tests.done) == {(0, 1)}
+    assert set(tests.verdicts) == {(0, 1)}
 
 
 def test_a_claim_is_joined_to_its_base_in_any_case_and_never_to_itself(tests):
@@ -53,5 +53,5 @@ CHAIN = {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0, 3: 2.0}, 2: {1: 1.0}, 3: {1: 2.0}}
 
 def test_the_root_is_declared_by_others_and_claims_direct_the_edges_they_lead_along():
     assert relatives.root_of(CHAIN, [(0, 2), (0, 1)], 4) == 0
-    assert list(relatives.oriented(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
-    assert [crossed(CHAIN, [(0, 2)], edge) for edge in ((0, 1), (1, 2), (1, 3), (2, 1))] == [True, True, False, False]
+    assert list(relatives.orient(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
+    assert [is_along(CHAIN, [(0, 2)], edge) for edge in ((0, 1), (1, 2), (1, 3), (2, 1))] == [True, True, False, False]

@@ -11,7 +11,7 @@ from safetensors.numpy import save
 from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.index import shard as module
-from hf_lineage.index.shard import Entry, Group, Shard, ShardGoneError, halves, joined, key_of, similarities, write
+from hf_lineage.index.shard import Entry, Group, Shard, ShardGoneError, halves, join_shards, key_of, similarities, write
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
 HEADER = {"version": 1, "path": "mlp", "width": 64, "recipe": "mlp-robust-64"}
@@ -42,7 +42,7 @@ def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     other = Shard.open(write(tmp_path, "b", entries(2), KEYS[3:5]))
     gone = Shard.open(write(tmp_path, "c", entries(1), KEYS[:1]))
     gone.remove()
-    read, models, keys = joined([one, other, gone])
+    read, models, keys = join_shards([one, other, gone])
     assert (read, models) == ([one, other], entries(3))
     assert np.array_equal(keys, KEYS[[3, 4, 0]])
 

@@ -58,12 +58,12 @@ def test_a_model_whose_signature_is_gone_is_passed_over_and_does_not_count_as_ad
     (entry,) = catalogue.add(replace(few[0], commit="c0ffee"))
     next((tmp_path / "signatures").rglob("*.safetensors")).unlink()
     assert catalogue.commits({"mlp": entry.recipe}) == {}
-    assert catalogue.tested(entry) is None
+    assert catalogue.find_signature(entry) is None
     assert "1 models of the index could not be read and were left out; the first:" in catalogue.notes[0]
     with pytest.raises(SignatureError):
         catalogue.signature(entry)
     catalogue.add(replace(few[0], commit="c0ffee"))
-    assert catalogue.tested(entry) is not None
+    assert catalogue.find_signature(entry) is not None
 
 
 KILLED = """
@@ -91,7 +91,7 @@ def test_who_is_killed_between_two_files_leaves_no_key_without_its_model_and_sig
     catalogue = Catalogue(tmp_path / "index")
     assert (catalogue.entries(), len(content(tmp_path / "index"))) == ([], written)
     (entry,) = catalogue.add(few[0])
-    assert catalogue.tested(entry) is not None
+    assert catalogue.find_signature(entry) is not None
     assert catalogue.notes == []
 
 
@@ -172,53 +172,53 @@ def folder(online, signatures, tmp_path):
 
 
 def test_its_keys_are_fetched_and_signatures_when_they_are_needed(folder, online):
-    opened = store.opened(INDEX)
+    opened = store.open_catalogue(INDEX)
     assert opened.source == f"{INDEX}@{online.commit(INDEX, 'main')}"
     assert [entry.model for entry in sorted(opened.entries())] == ["./gpt2", "acme/llama-base"]
     assert not [one for one in online.requests if "signatures" in one or "README" in one]
-    assert all(opened.tested(entry) for entry in opened.entries())
+    assert all(opened.find_signature(entry) for entry in opened.entries())
 
 
 def test_at_a_commit_it_is_there_without_the_network_once_it_was_read(folder, online, monkeypatch):
     at = f"{INDEX}@{online.commit(INDEX, 'main')}"
-    before = store.opened(at).entries()
+    before = store.open_catalogue(at).entries()
     online.forget()
-    assert store.opened(at).entries() == before
+    assert store.open_catalogue(at).entries() == before
     assert not [one for one in online.requests if "resolve" in one]
 
 
 @pytest.mark.parametrize("name", ["nowhere", "a b/c", "../x/y", "wren/index/keys"])
 def test_what_is_neither_is_one_line(name):
     with pytest.raises(OptionError, match="does not exist, and no index on the Hub has this name;"):
-        store.opened(name)
+        store.open_catalogue(name)
 
 
 def test_what_is_not_there_or_no_index_is_one_line(folder, online, tmp_path):
     with pytest.raises(RepositoryError, match="no/where is not on the Hub"):
-        store.opened("no/where")
+        store.open_catalogue("no/where")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "README.md").write_text("")
     online.publish("wren/other", tmp_path / "other")
     with pytest.raises(RepositoryError, match=r"wren/other holds no index: it has no keys/\*\.safetensors"):
-        store.opened("wren/other")
+        store.open_catalogue("wren/other")
 
 
 @pytest.mark.parametrize("bound", ["MOST_FILES", "LARGEST_INDEX"])
 def test_one_that_is_too_large_is_refused_before_any_file_is_fetched(folder, online, monkeypatch, bound):
     monkeypatch.setattr(store, bound, 1)
     with pytest.raises(RepositoryError, match=r"wren/index has 4 files of keys of \d+ bytes, and hf-lineage reads"):
-        store.opened(INDEX)
+        store.open_catalogue(INDEX)
     assert not [one for one in online.requests if "resolve" in one]
 
 
 def test_a_damaged_file_is_one_line(folder):
     (folder / "keys" / "bad.safetensors").write_bytes(b"x" * 100)
     with pytest.raises(SignatureError, match=r"bad.safetensors is not a file of an index: the header claims"):
-        store.opened(INDEX).entries()
+        store.open_catalogue(INDEX).entries()
 
 
 def test_a_signature_that_is_too_large_gone_or_of_another_model_is_refused(folder, monkeypatch):
-    opened = store.opened(INDEX)
+    opened = store.open_catalogue(INDEX)
     one, other = sorted(opened.entries())
     with monkeypatch.context() as patched:
         patched.setattr(store, "LARGEST_SIGNATURE", 99)

@@ -41,7 +41,7 @@ def test_the_true_tree_is_drawn_with_those_who_are_alone_and_false_claims(tree):
     expected = {(BASE, child) for child in CHILDREN} | {("acme/gpt2-base", "fern/gpt2-finetune-a")}
     merged = {(f"fern/llama-finetune-{one}", "fern/llama-merge-a-b") for one in "ab"}
     assert edges(tree, Mark.VERIFIED) == expected | merged
-    given = [edge.seen for edge in tree.edges if edge.child == "fern/llama-merge-a-b"]
+    given = [edge.way for edge in tree.edges if edge.child == "fern/llama-merge-a-b"]
     assert given == ["a contribution to a merge"] * 2, "signatures alone do not tell how much"
     assert all(edge.directed for edge in tree.edges)
     alone = {family[0] for family in tree.families if len(family) == 1}

@@ -81,9 +81,9 @@ def test_fused_targets_of_a_transposed_class_are_read_as_peft_names_them(tmp_pat
 
 
 def test_what_is_no_factor_is_counted_and_left_alone(tmp_path, llama):
-    assert open_lora(repo(trained(llama, tmp_path / "a", steps=1, use_dora=True))).beside == 14
+    assert open_lora(repo(trained(llama, tmp_path / "a", steps=1, use_dora=True))).others == 14
     saved = trained(llama, tmp_path / "b", steps=1, target_modules=["v_proj"], modules_to_save=["embed_tokens"])
-    assert open_lora(repo(saved)).beside >= 1
+    assert open_lora(repo(saved)).others >= 1
 
 
 def test_the_name_that_trainers_leave_in_is_read_too_and_loftq_is_marked(tmp_path):

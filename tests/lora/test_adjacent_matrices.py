@@ -9,7 +9,7 @@ from hf_lineage import compare
 from hf_lineage.errors import CheckpointError
 from hf_lineage.lora import adjacent_matrices as partners
 from hf_lineage.lora import placement
-from hf_lineage.lora.adjacent_matrices import compressed, product_rows
+from hf_lineage.lora.adjacent_matrices import compress, product_rows
 from tests.adapters import ATTENTION, MLP, everything, lora_of, opened_base, taught, teach
 from tests.lora.test_gradient_alignment import factors
 from tests.models import HIDDEN, WIDTH, spoil, tiny_gpt2, tiny_llama
@@ -40,9 +40,9 @@ def test_every_role_that_has_a_trace_is_tested_and_query_and_key_are_not(tmp_pat
     assert blocks["up", 0].permuted == blocks["gate", 0].permuted == "hidden units"
     assert blocks["value", 0].permuted == "dimensions of value heads"
     assert blocks["output", 0].permuted == blocks["down", 0].permuted == "residual coordinates"
-    assert blocks["up", 1].written.shape == (1, HIDDEN, 2)
+    assert blocks["up", 1].rows.shape == (1, HIDDEN, 2)
     assert blocks["up", 1].through.shape == (1, HIDDEN, HIDDEN)
-    assert blocks["value", 1].written.shape == (4, WIDTH // 4, 2)
+    assert blocks["value", 1].rows.shape == (4, WIDTH // 4, 2)
     assert blocks["value", 1].through.shape == (4, WIDTH // 4, WIDTH // 4)
     assert {blocks[role, layer].through.shape for role in ("output", "down") for layer in (0, 1)} == {(1, WIDTH, WIDTH)}
 
@@ -71,7 +71,7 @@ def test_a_value_head_is_tested_against_the_output_of_all_query_heads_that_share
     ))  # fmt: skip
     base = opened_base(folder)
     block = blocks_of(base, lora_of(tmp_path / "lora", (ATTENTION.format(0, "v"), WIDTH // 2, WIDTH)))["value", 0]
-    assert block.written.shape == (2, 8, 2)
+    assert block.rows.shape == (2, 8, 2)
     output = base.checkpoint.read("model.layers.0.self_attn.o_proj.weight")
     output = output / np.linalg.norm(output)
     second_head = centred(np.concatenate([output[:, 16:24], output[:, 24:32]]))
@@ -89,7 +89,7 @@ def test_of_a_fused_and_transposed_matrix_the_rows_of_each_role_are_taken(tmp_pa
     assert set(blocks) == {("query", 1), ("key", 1), ("value", 1), ("up", 1)}
     rows = product_rows(*lora.read("transformer.h.1.attn.c_attn")).reshape(3, 4, 8, 2)
     for number, role in enumerate(("query", "key", "value")):
-        assert np.allclose(blocks[role, 1].written, rows[number], atol=1e-6)
+        assert np.allclose(blocks[role, 1].rows, rows[number], atol=1e-6)
     assert blocks["query", 1].permuted == blocks["key", 1].permuted == "dimensions of query and key heads"
     stored = base.checkpoint.read("h.1.attn.c_attn.weight").T.reshape(3, 4, 8, WIDTH)
     key = centred((stored[1, 2] / np.linalg.norm(stored[1])).T)
@@ -186,7 +186,7 @@ def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank()
 def test_a_matrix_of_few_columns_is_seen_with_its_whole_gram_matrix():
     random = np.random.default_rng(0)
     parts = [random.normal(size=(2, rows, 5)).astype(np.float32) for rows in (40, 3)]
-    seen = compressed([(part, 1.0) for part in parts], "up")
+    seen = compress([(part, 1.0) for part in parts], "up")
     assert seen.shape == (2, 5, 5)
     assert np.allclose(seen.mT @ seen, sum(part.mT @ part for part in parts), rtol=1e-4)
 
@@ -195,12 +195,12 @@ def test_of_a_wide_matrix_random_sums_of_rows_are_seen_fewer_the_wider_it_is():
     random = np.random.default_rng(0)
     columns = partners.EXACT + 1
     large = random.normal(size=(1, 4000, columns)).astype(np.float32)
-    seen = compressed([(large, 1.0)], "up")
+    seen = compress([(large, 1.0)], "up")
     assert seen.shape == (1, partners.PROBES, columns)
     assert np.linalg.norm(seen[0]) == pytest.approx(np.linalg.norm(large[0]), rel=0.05)
-    assert np.array_equal(seen, compressed([(large, 1.0)], "up"))
-    assert not np.array_equal(seen, compressed([(large, 1.0)], "down"))
-    assert np.allclose(compressed([(large, 0.5)], "up"), 0.5 * seen, atol=1e-3)
-    assert not np.allclose(compressed([(large, 1.0), (large, 1.0)], "up"), 2 * seen, atol=1e-3)
-    wider = compressed([(large[:, :3].repeat(160, axis=2), 1.0)], "up")
+    assert np.array_equal(seen, compress([(large, 1.0)], "up"))
+    assert not np.array_equal(seen, compress([(large, 1.0)], "down"))
+    assert np.allclose(compress([(large, 0.5)], "up"), 0.5 * seen, atol=1e-3)
+    assert not np.allclose(compress([(large, 1.0), (large, 1.0)], "up"), 2 * seen, atol=1e-3)
+    wider = compress([(large[:, :3].repeat(160, axis=2), 1.0)], "up")
     assert wider.shape == (1, partners.FEWEST_PROBES, 160 * columns)

@@ -162,7 +162,7 @@ def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
     assert judge_trace(one, Criteria(alpha=0.001)).verified
     assert judge_trace(one, Criteria(alpha=0.0009)).word == "UNRELATED"
     least = adapter_trace.least_effect
-    assert least(one, 0.0001) == least(one, 0.01) == one.predicted
+    assert least(one, 0.0001) == least(one, 0.01) == one.predicted_effect
     hardly = measured(CLEAR, directions=1.0)
     assert least(hardly, 0.0001) > least(hardly, 0.001) == least(hardly, 0.01)
 

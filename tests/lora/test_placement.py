@@ -7,9 +7,9 @@ import pytest
 
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.lora import placement
-from hf_lineage.lora.placement import outside
-from hf_lineage.source.config import described
-from hf_lineage.source.headers import opened
+from hf_lineage.lora.placement import list_pairs
+from hf_lineage.source.config import read_config
+from hf_lineage.source.headers import read_headers
 from tests import pictures
 from tests.adapters import everything, lora_of, opened_base
 from tests.models import HIDDEN, WIDTH, edit_json, tiny_llama
@@ -45,7 +45,7 @@ def test_coordinates_that_are_not_exchangeable_are_not_permuted_and_no_pair_is_m
     fixed = replace(llama, layout=replace(llama.layout, factorization=changed))
     roles = {place.role for place in placement.testable(placement.find_places(fixed, lora), fixed)}
     assert roles == {"up", "gate", "value"}
-    assert [*outside(llama)] == [], "its registry file names no pair"
+    assert [*list_pairs(llama)] == [], "its registry file names no pair"
 
 
 @pytest.fixture(scope="module")
@@ -67,5 +67,5 @@ HEADS = [
 @pytest.mark.parametrize(("counts", "expected"), HEADS)
 def test_rows_are_grouped_by_what_divides_a_head_and_nothing_is_paired_without_a_number(unet, counts, expected):
     edit_json(unet / "config.json", attention_head_dim=counts)
-    pairs = [layer_set for _, layer_set in outside(opened(described(RepoRef("acme/unet", unet))))]
+    pairs = [layer_set for _, layer_set in list_pairs(read_headers(read_config(RepoRef("acme/unet", unet))))]
     assert {(layer_set.width, layer_set.heads["value"].size) for layer_set in pairs} == expected

@@ -52,7 +52,7 @@ def tree(base="org/base", child="org/child"):
     merge, liar = "org/merge", "org/liar"
     edges = (
         Edge(UNKNOWN, base, Mark.MEASURED, 0.01, directed=False),
-        Edge(UNKNOWN, child, Mark.MEASURED, 0.02, directed=False, seen="pruned (50% of the weights set to zero)"),
+        Edge(UNKNOWN, child, Mark.MEASURED, 0.02, directed=False, way="pruned (50% of the weights set to zero)"),
         Edge(base, merge, Mark.VERIFIED, 0.01, relation="merge"),
         Edge(child, merge, Mark.VERIFIED, 0.01, relation="merge"),
         Edge(base, liar, Mark.CONTRADICTED, relation=child),

@@ -13,7 +13,7 @@ from hf_lineage.evidence.executed import Strict
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS
-from hf_lineage.report.command import of_claim, of_report, public, renamed, shortened
+from hf_lineage.report.command import hide_names, of_claim, of_report, public, shorten_path
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
 from tests.pages import measured, report, row
@@ -144,8 +144,8 @@ def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():
     ],
 )  # fmt: skip
 def test_a_path_that_leads_out_of_the_working_directory_is_its_last_part(name, short):
-    assert shortened(name) == short
+    assert shorten_path(name) == short
 
 
 def test_a_name_is_replaced_where_it_is_a_word_or_begins_a_path():
-    assert renamed("/a/b: /a/b/c, x/a/b, /a/bc", {"/a/b": "./b"}) == "./b: ./b/c, x/a/b, /a/bc"
+    assert hide_names("/a/b: /a/b/c, x/a/b, /a/bc", {"/a/b": "./b"}) == "./b: ./b/c, x/a/b, /a/bc"

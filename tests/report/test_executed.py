@@ -10,7 +10,7 @@ import pytest
 from hf_lineage import Options, compare
 from hf_lineage.checking.report import apply_policy
 from hf_lineage.evidence.evaluate import with_run, with_strict
-from hf_lineage.evidence.executed import Ablation, Beyond, Executed, Loss, Ran, Strict
+from hf_lineage.evidence.executed import Ablation, Beyond, Loss, Ran, RunOutcome, Strict
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.policy import Policy, Waiver, parse
 from hf_lineage.report import FORMATS
@@ -22,8 +22,8 @@ from tests.report.test_sarif import validate
 
 READ = {"short": (32, 16), "long": (1, 1024)}
 LOSSES = [Loss(np.array(nats), parts) for nats, parts in (([4.0, 4.2], 90), ([0.5], 9))]
-USED = Executed(Ran("org/model", READ, 658_656), Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
-PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
+USED = RunOutcome(Ran("org/model", READ, 658_656), Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
+PROBLEM = RunOutcome(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
 TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
 
 

@@ -17,7 +17,7 @@ from tests.whole import assert_names_are_text
 
 
 def lines(made):
-    return [(edge.parent, edge.child, edge.mark.value, edge.seen) for edge in family_of(made).edges]
+    return [(edge.parent, edge.child, edge.mark.value, edge.way) for edge in family_of(made).edges]
 
 
 def test_every_parent_of_a_merge_is_marked_for_what_weights_say_with_its_share():

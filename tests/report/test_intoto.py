@@ -33,7 +33,7 @@ def test_the_subject_is_the_weights_alone(folder):
     statement = stated(report)
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     assert statement["subject"] == [{"name": WEIGHTS, "digest": {"sha256": digest}}]
-    assert statement["predicate"] == own.published(report)
+    assert statement["predicate"] == own.publish_report(report)
     assert (statement["predicate"]["model"], str(folder) in json.dumps(statement)) == (".", False)
 
 

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from hf_lineage.errors import printable
 from hf_lineage.report import FORMATS
-from hf_lineage.report.markdown import escaped, paragraph, table
+from hf_lineage.report.markdown import escape_line, paragraph, table
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 from tests.properties import ANY_TEXT, cases
 
@@ -30,9 +30,9 @@ def shown(text):
 @cases(300)
 @given(ANY_TEXT)
 def test_any_text_within_a_line_is_shown_as_printed_and_mentions_or_links_nothing(text):
-    rendered = PARSER.render(f"Before {escaped(text)} after")
+    rendered = PARSER.render(f"Before {escape_line(text)} after")
     assert " ".join(rendered.split()) == " ".join(f"<p>Before {shown(text)} after</p>".split())
-    assert not any(mark in escaped(text).lower() for mark in ("@", "://", "www."))
+    assert not any(mark in escape_line(text).lower() for mark in ("@", "://", "www."))
 
 
 @cases(200)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.checking.report import Blended
-from hf_lineage.evidence.blend import Blend, Made
+from hf_lineage.checking.report import Combination
+from hf_lineage.evidence.blend import Blend, BlendPlace
 from hf_lineage.evidence.merge import Parent, Share, Shares
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from hf_lineage.policy import Policy
@@ -17,15 +17,15 @@ from tests.pages import measured, report, row
 from tests.report.families import claimed
 
 A, B = (Share(value, value - 0.002, value + 0.002, {}, detected=True) for value in (0.43, 0.57))
-RIO = Blended(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (Made.BLEND,) * 2), (True, False))
+RIO = Combination(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (BlendPlace.BLEND,) * 2), (True, False))
 SENTENCE = (
     "org/b shows as an undeclared parent: 57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model; "
     "nothing was trained after the blend; the model names org/a alone"
 )
 
 
-def of(made=(Made.BLEND,) * 2, named=(True, False), **changes):
-    return replace(RIO, blend=replace(RIO.blend, made=made, **changes), named=named)
+def of(made=(BlendPlace.BLEND,) * 2, named=(True, False), **changes):
+    return replace(RIO, blend=replace(RIO.blend, places=made, **changes), is_declared=named)
 
 
 def reporting(blended, **changes):

@@ -22,7 +22,7 @@ from hf_lineage.report.page import (
     RIGHT,
     THIN,
     TOP,
-    escaped,
+    escape_markup,
     heat_map,
     histogram,
     identifier,
@@ -63,8 +63,8 @@ def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as(content, ti
 @cases(100)
 @given(ANY_TEXT)
 def test_what_is_escaped_once_is_not_escaped_again_and_a_name_is_set_apart_and_cut(text):
-    once = escaped(text)
-    assert (escaped(once), type(escaped(once))) == (once, Markup)
+    once = escape_markup(text)
+    assert (escape_markup(once), type(escape_markup(once))) == (once, Markup)
     assert part("{{ once }}|", once=once) == f"{once}|".strip()
     element = parsed(identifier(text * 40))
     assert (element.tag, element.get("class")) == ("bdi", "id")

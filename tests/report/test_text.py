@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_lineage.report.text import BAR, WIDTH, bar, colour, table, wrapped
+from hf_lineage.report.text import BAR, WIDTH, bar, colour, table, wrap
 from tests.properties import cases
 
 WORD = st.text("abc-/.é_1", min_size=1, max_size=30)
@@ -43,7 +43,7 @@ def test_a_table_is_text_in_a_notebook_as_well_and_its_cells_no_markup(monkeypat
 @cases(80)
 @given(st.lists(st.text("abc-", min_size=1, max_size=40), min_size=1, max_size=20))
 def test_a_paragraph_keeps_its_words_and_breaks_none_at_a_hyphen(words):
-    lines = wrapped(" ".join(words)).splitlines()
+    lines = wrap(" ".join(words)).splitlines()
     assert max(map(len, lines)) <= WIDTH
     assert " ".join(lines).split() == words
     assert all(line.startswith("  ") for line in lines[1:])
@@ -52,7 +52,7 @@ def test_a_paragraph_keeps_its_words_and_breaks_none_at_a_hyphen(words):
 @pytest.mark.parametrize("length", [10, 60, 200])
 def test_a_command_stands_on_one_line_so_that_it_can_be_copied(length):
     command = f"`hf-lineage check ./{length * 'x'} --base ./base`"
-    lines = wrapped(f"{'word ' * 10}{command} reads it.").splitlines()
+    lines = wrap(f"{'word ' * 10}{command} reads it.").splitlines()
     assert any(command in line for line in lines)
 
 

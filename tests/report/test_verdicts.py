@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from hf_lineage.evidence.evaluate import with_run, with_strict
-from hf_lineage.evidence.executed import Executed, Strict
+from hf_lineage.evidence.executed import RunOutcome, Strict
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict, Word
 from hf_lineage.report import FORMATS, verdicts, wording
@@ -68,13 +68,13 @@ def test_a_model_has_the_limits_of_models_an_adapter_its_own_and_of_a_run_its_we
     assert describe_limits(report(ONE)) == LIMITS
     assert describe_limits(with_verdict(evidence={}, by_path={}, trace=trace())) == (*sentences("adapters").values(),)
     assert describe_limits(report(replace(ONE, verdict=Verdict(Code.NO_WEIGHTS)))) == ()
-    assert describe_limits(with_verdict(executed=Executed()))[-1] == sentences("weights")["run"]
-    assert describe_limits(with_verdict(executed=Executed(problem="no memory"))) == LIMITS
+    assert describe_limits(with_verdict(executed=RunOutcome()))[-1] == sentences("weights")["run"]
+    assert describe_limits(with_verdict(executed=RunOutcome(problem="no memory"))) == LIMITS
 
 
 HELD = Strict("org/base", {"": 12})
 MISSED = replace(HELD, added=("model.extra",))
-RUNS = (None, Executed(), Executed(problem="it needs more memory"))
+RUNS = (None, RunOutcome(), RunOutcome(problem="it needs more memory"))
 
 
 def loaded(form, found):

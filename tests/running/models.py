@@ -53,6 +53,6 @@ def inputs(model, tokenizer=Path("/nowhere"), seed=3):
 def lost(model, parts):
     """Its medians on the first input, and what that loses if some parts are held at theirs."""
     each = inputs(model)[0]
-    run = Running(model, each.counted)
-    before = run.go(each.given)
-    return run.medians, divergences(before, run.go(each.given, held_inputs(model, parts)), each.counted)
+    run = Running(model, each.counted_tokens)
+    before = run.go(each.arguments)
+    return run.medians, divergences(before, run.go(each.arguments, held_inputs(model, parts)), each.counted_tokens)

@@ -19,8 +19,8 @@ from tests.unseen import tokens_of_bytes
 
 def recorded(model):
     each = inputs(model)[-1]
-    run = Running(model, each.counted)
-    run.go(each.given)
+    run = Running(model, each.counted_tokens)
+    run.go(each.arguments)
     return run.medians
 
 
@@ -42,7 +42,7 @@ def test_the_median_is_that_of_what_the_matrix_was_given_of_the_tokens_that_coun
     hook = down.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
     medians = recorded(model)
     hook.remove()
-    late = seen[-1][:, -inputs(model)[-1].counted :].flatten(0, 1)
+    late = seen[-1][:, -inputs(model)[-1].counted_tokens :].flatten(0, 1)
     assert len(late) < seen[-1].shape[1] // 2
     torch.testing.assert_close(medians["model.layers.1.mlp.down_proj", None], late.median(dim=0).values)
 
@@ -151,22 +151,22 @@ def tokenizer(folder, around=(1, 1)):
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_class_reads_windows_of_a_text_and_the_same_behind_other_text(name):
     short, long = draw(model(name), NOWHERE, 3)
-    assert [tuple(each.given["input_ids"].shape) for each in (short, long)] == SHAPES[name]
-    ids = long.given["input_ids"][0]
+    assert [tuple(each.arguments["input_ids"].shape) for each in (short, long)] == SHAPES[name]
+    ids = long.arguments["input_ids"][0]
     behind = ids[len(ids) // 2 :].view(-1, 16)
-    assert torch.equal(behind, short.given["input_ids"][: len(behind)])
-    assert (short.kind, short.counted, long.kind) == ("short", 15, "long")
-    assert (long.counted, long.given.get("logits_to_keep")) in ((32, 32), (len(behind) * 16, None))
+    assert torch.equal(behind, short.arguments["input_ids"][: len(behind)])
+    assert (short.kind, short.counted_tokens, long.kind) == ("short", 15, "long")
+    assert (long.counted_tokens, long.arguments.get("logits_to_keep")) in ((32, 32), (len(behind) * 16, None))
 
 
 def test_neither_settings_nor_weights_choose_what_is_read_but_where_places_end_it_ends():
     plain = draw(model(), NOWHERE, 3)
     settings = {"bos_token_id": 7, "temperature": 9.0, "max_position_embeddings": 12, "mask_token_id": 5}
     for one, other in zip(plain, draw(model(**settings), NOWHERE, 3), strict=True):
-        assert torch.equal(one.given["input_ids"], other.given["input_ids"])
-    assert not torch.equal(plain[0].given["input_ids"], draw(model(), NOWHERE, 4)[0].given["input_ids"])
+        assert torch.equal(one.arguments["input_ids"], other.arguments["input_ids"])
+    assert not torch.equal(plain[0].arguments["input_ids"], draw(model(), NOWHERE, 4)[0].arguments["input_ids"])
     (only,) = draw(model("GPT2LMHeadModel", n_positions=12), NOWHERE, 3)
-    assert (only.kind, only.given["input_ids"].shape) == ("short", (32, 10))
+    assert (only.kind, only.arguments["input_ids"].shape) == ("short", (32, 10))
     with pytest.raises(CannotRunError, match="it reads too few tokens at once"):
         draw(model("GPT2LMHeadModel", n_positions=3), NOWHERE, 3)
 
@@ -174,10 +174,10 @@ def test_neither_settings_nor_weights_choose_what_is_read_but_where_places_end_i
 def test_the_models_own_tokenizer_makes_its_tokens_and_those_around_a_text(tmp_path):
     short, long = draw(model(vocab_size=1024), tokenizer(tmp_path), 3)
     for each, counted in ((short, 17), (long, 32)):
-        ids = each.given["input_ids"]
+        ids = each.arguments["input_ids"]
         assert (ids[:, [0, -1]] == torch.tensor([1022, 1023])).all()
-        assert (int(ids[:, 1:-1].max()) < 256, each.counted) == (True, counted)
-    assert short.given["input_ids"].shape == (32, 18)
+        assert (int(ids[:, 1:-1].max()) < 256, each.counted_tokens) == (True, counted)
+    assert short.arguments["input_ids"].shape == (32, 18)
 
 
 def test_a_tokenizer_of_another_model_or_one_that_makes_one_token_of_the_text_is_a_reason(tmp_path):

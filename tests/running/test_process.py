@@ -57,8 +57,8 @@ def test_the_real_one_has_no_network_and_bounds_its_memory(tmp_path, monkeypatch
     code = (
         "import sys; sys.path[:] = {path!r}\n"
         "import json, socket, resource, urllib.request\n"
-        "from hf_lineage.running.worker import bounded, without_network\n"
-        "without_network(); bounded(2**28)\n"
+        "from hf_lineage.running.worker import limit_memory, without_network\n"
+        "without_network(); limit_memory(2**28)\n"
         "seen = []\n"
         "for action in (lambda: socket.create_connection(('::1', 9)), lambda: socket.socket().connect(('::1', 9)),\n"
         "               lambda: urllib.request.urlopen('http://127.0.0.1:9'), lambda: bytearray(2**29)):\n"

@@ -11,7 +11,7 @@ from tests.running.models import asked, saved
 
 
 def test_what_is_not_finite_is_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(worker, "bounded", lambda limit: None)
+    monkeypatch.setattr(worker, "limit_memory", lambda limit: None)
     server = worker.Server(tmp_path)
     request = asdict(asked(saved(tmp_path / "model", "LlamaForCausalLM"), "LlamaForCausalLM"))
     assert server.answer({"action": "load", "given": request})["unexpected"] == []

@@ -169,7 +169,7 @@ def test_weights_that_are_no_numbers_are_marked_by_torch_as_by_numpy(tmp_path, b
 
 def test_what_a_device_holds_stays_when_the_memory_is_used_for_the_next_layer(tmp_path):
     extraction = Extraction(*opened(tiny_llama(tmp_path)), ROBUST, ("mlp",), devices.budgets())
-    layers = extraction._loaded(iter(range(2)), ["cpu:0", "cpu:0"], alone)
+    layers = extraction._load_layers(iter(range(2)), ["cpu:0", "cpu:0"], alone)
     (term,) = next(layers)[1]["mlp"]
     expected = term.writer.clone(), term.reader.clone()
     next(layers)

@@ -7,7 +7,7 @@ from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature import fitted_coordinates as procrustes
-from hf_lineage.signature.fitted_coordinates import between, pooled
+from hf_lineage.signature.fitted_coordinates import between, pool_units
 from hf_lineage.signature.unit_rows import UnitRows, cosines
 
 WIDTH = 24
@@ -55,7 +55,7 @@ def flipped(rows):
 
 def share(base, candidate):
     """How many units of the candidate are found in the base."""
-    seen, through = between(pooled(base), pooled(candidate))
+    seen, through = between(pool_units(base), pool_units(candidate))
     mine, other = (
         [levelled(rows, rows.inner @ matrix.T, rows.outer @ matrix.T) for rows in model]
         for model, matrix in ((base, seen), (candidate, through))
@@ -79,7 +79,7 @@ def test_units_are_found_whatever_became_of_their_coordinates_and_their_order(ch
 
 
 def test_the_turn_itself_is_found():
-    seen, through = between(pooled(BASE), pooled([turned(rows, TURN) for rows in BASE]))
+    seen, through = between(pool_units(BASE), pool_units([turned(rows, TURN) for rows in BASE]))
     assert np.allclose(through, seen @ TURN, atol=1e-4)
     assert np.linalg.norm(seen, 2) <= 1 + 1e-5
 
@@ -113,8 +113,8 @@ def test_units_of_independent_models_are_not_found(seed):
 
 def test_the_order_of_units_plays_no_part():
     candidate = [layer(3), layer(4)]
-    _, through = between(pooled(BASE), pooled(candidate))
-    moved = (pooled([reordered(rows, seed) for rows in model]) for seed, model in ((5, BASE), (6, candidate)))
+    _, through = between(pool_units(BASE), pool_units(candidate))
+    moved = (pool_units([reordered(rows, seed) for rows in model]) for seed, model in ((5, BASE), (6, candidate)))
     _, again = between(*moved)
     assert np.allclose(through, again, atol=1e-2)
 
@@ -131,10 +131,10 @@ def test_units_have_to_agree_beyond_the_directions_in_which_they_are_matched(mon
         return levelled(rows, inner, outer)
 
     parts = base if copied == "everything" else list(map(forged, base, other))
-    candidate = pooled([reordered(turned(rows, TURN)) for rows in parts])
+    candidate = pool_units([reordered(turned(rows, TURN)) for rows in parts])
     refused = pytest.raises(NothingToCompare, match="in the strongest directions of their stream alone")
     with contextlib.nullcontext() if found else refused:
-        between(pooled(base), candidate)
+        between(pool_units(base), candidate)
 
 
 def strong(rows):
@@ -146,14 +146,14 @@ def strong(rows):
 def test_a_wide_stream_in_which_hardly_any_units_find_each_other_is_not_searched_further(monkeypatch):
     monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 64)
     base, copy = ([layer(seed, 1000, 192) for seed in (1, 2)] for _ in range(2))
-    procrustes.screen(pooled(base), pooled([reordered(noisy(rows)) for rows in copy]))
+    procrustes.screen(pool_units(base), pool_units([reordered(noisy(rows)) for rows in copy]))
     with pytest.raises(NothingToCompare, match="of what hidden units write has a counterpart"):
-        procrustes.screen(pooled(base), pooled([layer(seed, 1000, 192) for seed in (3, 4)]))
+        procrustes.screen(pool_units(base), pool_units([layer(seed, 1000, 192) for seed in (3, 4)]))
 
 
 def test_a_few_units_fit_anything_and_units_that_are_all_alike_nothing_which_are_reasons():
     with pytest.raises(NothingToCompare, match="too few hidden units to match"):
-        between(pooled([layer(1, units=90)]), pooled([layer(2, units=90)]))
+        between(pool_units([layer(1, units=90)]), pool_units([layer(2, units=90)]))
     rows = replace(BASE[0], inner=BASE[0].inner[:1].repeat(120, 0), outer=BASE[0].outer[:1].repeat(120, 0))
     with pytest.raises(NothingToCompare, match="too few different hidden units"):
-        between(pooled(BASE), pooled([rows, rows]))
+        between(pool_units(BASE), pool_units([rows, rows]))

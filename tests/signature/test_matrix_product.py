@@ -22,6 +22,6 @@ def test_the_norm_of_a_row_is_right_where_its_square_leaves_float32_or_is_no_num
 def test_the_identity_and_the_matrix_of_ones_are_taken_off_as_the_probes_see_them(count):
     probes = Probes.draw(replace(EXACT, probes=count), WIDTH)
     off = 2.0 * np.eye(WIDTH) + 0.5 * np.ones((WIDTH, WIDTH))
-    product = probes.seen(random(WIDTH, WIDTH)).copy()
+    product = probes.project(random(WIDTH, WIDTH)).copy()
     probes.centre(product, 2.0, 0.5)
-    np.testing.assert_allclose(product, probes.seen(random(WIDTH, WIDTH) - off.astype(np.float32)), atol=1e-5)
+    np.testing.assert_allclose(product, probes.project(random(WIDTH, WIDTH) - off.astype(np.float32)), atol=1e-5)

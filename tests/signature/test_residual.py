@@ -155,13 +155,13 @@ def test_the_norm_of_a_part_is_that_of_its_product_and_neither_overflows_nor_van
 
 def test_a_part_that_is_shut_adds_nothing_though_it_is_too_large_for_float32():
     (found,) = measured_units(*branch(hidden=8))
-    scaled = [getattr(found, name) for name in ("seen", "corner", "trace", "total")]
+    scaled = [getattr(found, name) for name in ("projection", "corner", "trace", "total")]
     for part in scaled:
         part[0] = np.inf
     found.norm[0] = 1e300
     with np.errstate(invalid="ignore"):
         found.scale(np.array([0.0] + [1.0] * 7))
-    for part in (found.seen, found.corner, found.trace, found.total, found.norm):
+    for part in (found.projection, found.corner, found.trace, found.total, found.norm):
         assert not part[0].any()
         assert np.isfinite(part).all()
     for poison in (np.nan, np.inf):  # which cannot be scaled away

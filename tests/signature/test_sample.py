@@ -12,8 +12,8 @@ from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.signature import sample as sampling
 from hf_lineage.signature.extract import extract_paths
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.sample import Sample, fits, indices, runs, sampled
-from hf_lineage.signature.values import Sampled
+from hf_lineage.signature.sample import Sample, fits, indices, runs, sample_path
+from hf_lineage.signature.values import SampleSize
 from tests import models
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 from tests.signature.test_extract import opened
@@ -35,7 +35,7 @@ def llama(tmp_path, monkeypatch):
 
 
 def seen(folder, recipe=ROBUST, draw=DRAW):
-    return sampled(*opened(folder), recipe, "mlp", range(LAYERS), draw)
+    return sample_path(*opened(folder), recipe, "mlp", range(LAYERS), draw)
 
 
 def runs_of(folder, layer, draw=DRAW):
@@ -65,7 +65,7 @@ def test_the_branch_of_a_sample_is_the_product_of_the_rows_and_columns_that_were
         np.testing.assert_allclose(signature.sketch[layer], residual, atol=1e-4)
         np.testing.assert_allclose(signature.corner[layer], product, atol=1e-4)
         assert signature.trace[layer] == pytest.approx(np.trace(product), rel=1e-4)
-    assert signature.sampled == Sampled(64, HIDDEN, 32, WIDTH)
+    assert signature.sampled == SampleSize(64, HIDDEN, 32, WIDTH)
 
 
 def test_a_gain_that_the_norm_and_the_matrices_share_changes_nothing(llama):
@@ -122,7 +122,7 @@ def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
         np.testing.assert_allclose(getattr(some, part), getattr(whole, part), rtol=1e-4, atol=1e-5)
     for one, other in zip(some.units, whole.units, strict=True):
         np.testing.assert_allclose(one.weight, other.weight, rtol=1e-4)
-    assert some.sampled == Sampled(HIDDEN, HIDDEN, WIDTH, WIDTH)
+    assert some.sampled == SampleSize(HIDDEN, HIDDEN, WIDTH, WIDTH)
 
 
 def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):

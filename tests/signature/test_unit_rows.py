@@ -8,7 +8,7 @@ from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature import unit_rows as unit_pairs
-from hf_lineage.signature.unit_rows import OrderedUnits, matched
+from hf_lineage.signature.unit_rows import OrderedUnits, match_units
 from tests.unit_rows import rows
 
 WIDTH, COUNT = 16, 200
@@ -28,13 +28,13 @@ def test_units_are_found_in_other_coordinates_and_another_order_and_few_are_a_re
     base, within = units(1), np.random.default_rng(0).permutation(COUNT // 2)
     order = np.concatenate([within, within + COUNT // 2])
     turned = {"inner": base.inner[order] @ TURN, "outer": base.outer[order] @ TURN}
-    found = matched(base, replace(base, **turned, weight=base.weight[order]))
+    found = match_units(base, replace(base, **turned, weight=base.weight[order]))
     assert len(found.first) > 0.98 * COUNT
     assert np.mean(order[found.second] == found.first) > 0.98
     assert np.median(found.weights) > 0.9
     monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
     with pytest.raises(NothingToCompare, match="% of what hidden units write has a counterpart"):
-        matched(units(1), units(2))
+        match_units(units(1), units(2))
 
 
 @pytest.mark.parametrize("part", ["inner", "outer", "weight", "sizes"])

@@ -13,15 +13,15 @@ from hf_lineage.errors import LineageError, NothingToCompare, UnlistedClass
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.config import (
     PARTS,
-    Described,
+    ModelConfig,
     Parts,
-    described,
     fitting_part,
     holds_others,
     named_class,
     part_named,
     parts_of_class,
     parts_of_model,
+    read_config,
     whole_config,
 )
 from hf_lineage.source.headers import headers
@@ -45,20 +45,20 @@ def test_the_first_class_that_is_named_counts(named, expected):
 def test_a_part_still_knows_the_whole_configuration(tmp_path):
     repo = resolve(str(tiny_llama(tmp_path / "llama")))
     name, factorization = lookup(repo.config())
-    model = Described(repo, {"hidden_size": 8}, name, factorization)
+    model = ModelConfig(repo, {"hidden_size": 8}, name, factorization)
     assert whole_config(model) == {"hidden_size": 8}
-    part = Described(repo, {"hidden_size": 8}, name, factorization, within=Within())
+    part = ModelConfig(repo, {"hidden_size": 8}, name, factorization, within=Within())
     assert whole_config(part) == repo.config()
 
 
 @pytest.mark.parametrize("named", [None, []])
 def test_without_a_class_the_type_counts_and_a_note_says_so(named, tmp_path):
-    model = described(resolve(str(tiny_llama(tmp_path / "model", architectures=named))))
+    model = read_config(resolve(str(tiny_llama(tmp_path / "model", architectures=named))))
     assert (model.architecture, model.read_as) == ("LlamaModel", "")
     assert model.notes == (
         "config.json names no class; by its model_type it was read as LlamaModel, as transformers does",
     )
-    assert described(resolve(str(tiny_gpt2(tmp_path / "gpt2", architectures=named)))).architecture == "GPT2Model"
+    assert read_config(resolve(str(tiny_gpt2(tmp_path / "gpt2", architectures=named)))).architecture == "GPT2Model"
 
 
 def test_a_type_that_nobody_listed_says_nothing_and_a_class_is_not_read_as_another(tmp_path):
@@ -66,10 +66,10 @@ def test_a_type_that_nobody_listed_says_nothing_and_a_class_is_not_read_as_anoth
     for kind in ("theirs", None, 7, ["llama"]):
         edit_json(folder / "config.json", model_type=kind)
         with pytest.raises(UnlistedClass, match="names no class"):
-            described(resolve(str(folder)))
+            read_config(resolve(str(folder)))
     edit_json(folder / "config.json", architectures=["MambaForCausalLM"], model_type="mamba", hidden_act="silu")
     with pytest.raises(NothingToCompare, match="MambaForCausalLM is not supported"):
-        described(resolve(str(folder)))
+        read_config(resolve(str(folder)))
 
 
 WHOLE = registry_table(PARTS, Parts).whole
@@ -106,13 +106,13 @@ def test_a_part_goes_by_its_name_and_its_type_in_the_settings_says_its_class(lla
     assert [part_named(llava, name).part for name in ("vision", "vision_tower", "text")] == ["vision", "vision", "text"]
     assert part_named(llava, "audio") is None
     (vision,) = parts_of_model(llava)
-    told = vision.part, vision.name, described(vision).architecture
+    told = vision.part, vision.name, read_config(vision).architecture
     assert told == ("vision", f"{llava}/vision", "CLIPVisionModel")
     config = llava.config()["vision_config"]
     kinds = {"siglip_vision_model": "SiglipVisionModel", "theirs": "CLIPVisionModel", 7: "CLIPVisionModel"}
     for kind, name in kinds.items():
         edit_json(llava.folder / "config.json", vision_config=config | {"model_type": kind})
-        assert described(parts_of_model(resolve(str(llava.folder)))[0]).architecture == name
+        assert read_config(parts_of_model(resolve(str(llava.folder)))[0]).architecture == name
 
 
 def test_a_part_that_stands_in_two_places_or_nowhere_is_not_read(llava):

@@ -10,13 +10,13 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, compare
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.hub.repo import RepoRef, resolve
-from hf_lineage.source.config import described
-from hf_lineage.source.headers import headers, opened
+from hf_lineage.source.config import read_config
+from hf_lineage.source.headers import headers, read_headers
 from tests.models import WEIGHTS, edit_json, fine_tuned, tiny_gpt2, tiny_llama
 
 
 def test_nothing_beside_the_weights_is_nothing_to_say(tmp_path):
-    assert opened(described(resolve(str(tiny_llama(tmp_path / "model"))))).notes == ()
+    assert read_headers(read_config(resolve(str(tiny_llama(tmp_path / "model"))))).notes == ()
 
 
 def quantized_gpt2(source, folder, pack, settings):

@@ -146,17 +146,17 @@ def test_it_is_cached_once_where_it_is_to_be_and_not_before_all_layers_are_read(
 
 
 def test_a_layer_that_cannot_be_read_names_the_model(deep):
-    (deep.described.repo.folder / WEIGHTS).unlink()
+    (deep.model_config.repo.folder / WEIGHTS).unlink()
     with pytest.raises(CheckpointError, match=r"^org/model: .* cannot be read: No such file or directory"):
         LazySignature(deep, MLP, cached=False).read([0])
 
 
 def test_the_last_sample_is_kept_and_no_other(deep, monkeypatch):
     taken, path = [], SimpleNamespace(corner=np.zeros((1, 1)))
-    monkeypatch.setattr(model_module, "sampled", lambda *given: taken.append(given) or path)
+    monkeypatch.setattr(model_module, "sample_path", lambda *given: taken.append(given) or path)
     monkeypatch.setattr(LazySignature, "_build", lambda *_: object())
     reading = LazySignature(deep, MLP, cached=False)
-    first, again, other, last = (reading.sampled(("mlp",), (0, 1), Sample(seed)) for seed in (0, 0, 1, 0))
+    first, again, other, last = (reading.sample(("mlp",), (0, 1), Sample(seed)) for seed in (0, 0, 1, 0))
     assert again is first
     assert first is not other
     assert last is not first

@@ -7,7 +7,7 @@ from hf_lineage import Options
 from hf_lineage.checkpoint.rounding import DIGITS
 from hf_lineage.signature.sample import Sample
 from hf_lineage.source import rows as rows_module
-from hf_lineage.source.locate import located
+from hf_lineage.source.locate import locate_model
 from hf_lineage.source.model import open_model
 from hf_lineage.source.rows import bits_of, digits_of, matrix, rows_beside, rows_of
 from tests.models import EXAMPLES
@@ -17,7 +17,7 @@ BASE, CHILD = "acme/llama-base", "heron/llama-pruned-50"
 
 
 def opened(name):
-    return open_model(located(str(name), OPTIONS), OPTIONS)
+    return open_model(locate_model(str(name), OPTIONS), OPTIONS)
 
 
 def rows(*args):
@@ -26,7 +26,7 @@ def rows(*args):
 
 def test_every_tensor_is_there_once_by_its_kind():
     found = rows()
-    checkpoint = opened(EXAMPLES / CHILD).opened.checkpoint
+    checkpoint = opened(EXAMPLES / CHILD).headers.checkpoint
     assert sum(one.numbers for one in found) == sum(tensor.numbers for tensor in checkpoint.tensors.values())
     assert {one.kind for one in found} == {"MLPs", "attention", "norms", "embedding", "head"}
     assert all(one.base.shape == one.candidate.shape and one.digits == (8, 8) for one in found)
@@ -57,7 +57,7 @@ def test_nothing_is_downloaded_where_that_is_not_asked_for(online, fetch):
 
 def first_mlp(name):
     model = opened(EXAMPLES / name)
-    return model, model.opened.layout.branches["mlp"][0][0]
+    return model, model.headers.layout.branches["mlp"][0][0]
 
 
 def test_a_matrix_is_out_by_in_and_some_rows_are_those_of_the_whole():
@@ -72,5 +72,5 @@ def test_small_matrices_are_read_whole_with_their_digits_and_of_a_sample_its_row
     model, one = first_mlp("acme/llama-base")
     assert rows_of(model, "up", one, 0, Sample(0), sampled=False) == ()
     assert all(run.stop <= 256 for run in rows_of(model, "up", one, 0, Sample(0), sampled=True))
-    assert digits_of(model.opened.checkpoint, one.slots["up"].tensor) == DIGITS["BF16"]
-    assert bits_of(model.opened.checkpoint, one.slots["up"].tensor) == 0
+    assert digits_of(model.headers.checkpoint, one.slots["up"].tensor) == DIGITS["BF16"]
+    assert bits_of(model.headers.checkpoint, one.slots["up"].tensor) == 0

@@ -10,9 +10,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage.architecture.class_tensors import DECIDES_NOTHING, older, patterns_in_memory, places, world
+from hf_lineage.architecture.class_tensors import (
+    DECIDES_NOTHING,
+    match_class_tensors,
+    older,
+    patterns_in_memory,
+    places,
+)
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.registry import factorizations, listing, settled, slots
+from hf_lineage.architecture.registry import factorizations, listing, settle_exchangeable, slots
 from hf_lineage.architecture.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
 from tests.conformance.forms import variants
@@ -58,8 +64,10 @@ def differences(listed, name, found, names):
     if not layers:
         return set(), ()
     junk = f"{layers[0].prefix}.{JUNK}"
-    known = world(name, settled(found.config, listed), {**shapes, junk: (1,), JUNK: (1,)}, found.config)
-    return (known.outside ^ {junk}) | ({*known.unaccounted} ^ {junk, JUNK}), known.missing
+    known = match_class_tensors(
+        name, settle_exchangeable(found.config, listed), {**shapes, junk: (1,), JUNK: (1,)}, found.config
+    )
+    return (known.unexpected ^ {junk}) | ({*known.unaccounted} ^ {junk, JUNK}), known.missing
 
 
 @pytest.mark.parametrize(
@@ -109,7 +117,7 @@ def test_a_name_that_decides_nothing_leads_to_no_parameter_or_is_unaccounted_for
         modules = {"", *(name[: dot.start() + 1] for name in found.groups for dot in re.finditer(r"\.", name))}
         names = {f"{start}{end[1:]}" for start in modules for end in DECIDES_NOTHING} - found.saved
         second = {name for name, target in targets(model, names) if target in parameters}
-        known = world(name, listed, dict.fromkeys(found.saved | second, (1,)), found.config)
+        known = match_class_tensors(name, listed, dict.fromkeys(found.saved | second, (1,)), found.config)
         assert second <= {*known.unaccounted}
 
 
@@ -157,12 +165,14 @@ def test_a_set_that_a_class_does_not_build_is_no_part_of_a_model_whichever_class
         found, _ = forms(listed.name, name)[0]
         shapes = dict.fromkeys(found.saved, (1,))
         sets = added(listed, name, by_prefix)
-        known = world(name, listed, shapes | dict.fromkeys(set().union(*sets.values()), (1,)), found.config)
-        assert (known.missing, known.outside & found.saved) == ((), set())
+        known = match_class_tensors(
+            name, listed, shapes | dict.fromkeys(set().union(*sets.values()), (1,)), found.config
+        )
+        assert (known.missing, known.unexpected & found.saved) == ((), set())
         others += len(sets)
         mine = [names for (owner, _), names in sets.items() if owner == listed.name]
         own[listed.name, name] += len(mine)
-        unknown |= {name} if any(names - known.outside for names in mine) else set()
+        unknown |= {name} if any(names - known.unexpected for names in mine) else set()
     assert unknown == UNEXPLAINED, f"registry/tensors does not say which of their parts these classes build: {ANEW}"
     assert (len(+own) >= 39, own.total() >= 77, others > 40_000) == (True, True, True), own
 
@@ -199,6 +209,6 @@ def test_what_is_left_out_is_what_the_loader_did_not_expect(name, tmp_path):
     save_file({**tensors, **{one: torch.ones(1) for one in foreign}}, tmp_path / "model.safetensors", {"format": "pt"})
     _, told = getattr(transformers, name).from_pretrained(tmp_path, output_loading_info=True)
     config = json.loads((tmp_path / "config.json").read_text())
-    known = world(name, listed, dict.fromkeys(tensors.keys() | foreign, (1,)), config)
-    assert known.outside == foreign == set(told["unexpected_keys"])
+    known = match_class_tensors(name, listed, dict.fromkeys(tensors.keys() | foreign, (1,)), config)
+    assert known.unexpected == foreign == set(told["unexpected_keys"])
     assert known.missing == tuple(told["missing_keys"]) == ()

@@ -19,7 +19,7 @@ from benchmarks.paper.parts.cache import digest
 from hf_lineage.checking.units import compare_by_units
 from hf_lineage.evidence.unit_comparison import CALIBRATED, PROCRUSTES, TOKEN, Test
 from hf_lineage.hub.repo import resolve
-from hf_lineage.source.headers import Opened, headers
+from hf_lineage.source.headers import Headers, headers
 
 STEPS = 600
 FAMILIES = {
@@ -72,13 +72,13 @@ def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> 
         framed = compare_by_units(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0))
         order = framed.order
         z = dict(order.z) if order else {}
-        return asdict(Seen(framed.inherited.share, order.p_value if order else 1.0, z, framed.frame.name))
+        return asdict(Seen(framed.inherited.share, order.p_value if order else 1.0, z, framed.coordinates.name))
 
     return Seen(**workshop.cache.kept("frames", [MEASURED, digest(base), digest(candidate), permutations], measure))
 
 
 @functools.cache
-def opened(folder: Path) -> Opened:
+def opened(folder: Path) -> Headers:
     """Return a model by its headers."""
     return headers(resolve(str(folder)))
 

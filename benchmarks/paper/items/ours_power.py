@@ -74,8 +74,8 @@ def figures(where: str, folder: Path) -> Iterator[Row]:
 
 def inherited(said: Verdict) -> float:
     """Return the share inherited: of all units, or along the path that has least."""
-    if said.framed is not None:
-        return said.framed.inherited.share
+    if said.unit_comparison is not None:
+        return said.unit_comparison.inherited.share
     return min(path.inherited.share if path.inherited else 0.0 for path in said.evidence.values())
 
 

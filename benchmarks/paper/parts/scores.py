@@ -12,7 +12,7 @@ from scipy.stats import mannwhitneyu, spearmanr
 from hf_lineage.checking.inspect import Pairing
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.signature.devices import workers
-from hf_lineage.signature.extract import empty, put
+from hf_lineage.signature.extract import empty, put_block
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.signature.residual import summarise
@@ -32,7 +32,9 @@ def signature(blocks: Sequence[Block], recipe: Recipe = EXACT) -> PathSignature:
     found = empty(len(blocks), probes.shape, len(probes.coordinates))
     with workers() as share:
         for layer, (w_in, w_out) in enumerate(blocks):
-            put(found, layer, summarise([MatrixProduct(w_out.numpy(), w_in.numpy(), part=1)], probes, recipe, share))
+            put_block(
+                found, layer, summarise([MatrixProduct(w_out.numpy(), w_in.numpy(), part=1)], probes, recipe, share)
+            )
     return found
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, Step, filled_ends, stepped, table, uniform
+from hf_lineage.checkpoint.codes import Codes, ScaleStep, filled_ends, step_part, table, uniform
 from hf_lineage.checkpoint.formats.grid import CODES, NF4, Grid, finite, pairs, write_pairs
-from hf_lineage.checkpoint.formats.modules import BYTES, SINGLE, Module, Quantized, Settings
+from hf_lineage.checkpoint.formats.modules import BYTES, SINGLE, Format, Module, Settings
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
@@ -53,11 +53,11 @@ class State:
 def four_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of four bits; raise CheckpointError where its parts do not fit its shape."""
     end = next(end for end in STATES if end in module.parts)
-    state = _state(module.start, module.described[end])
+    state = _state(module.start, module.first_parts[end])
     numbers = math.prod(state.shape)
     module.shape(".weight", PACKED)
     if module.parts[".weight"].size != -(-numbers // 2):
-        raise module.damaged(f"does not hold as many numbers as its shape {state.shape} needs")
+        raise module.make_error(f"does not hold as many numbers as its shape {state.shape} needs")
     blocks = -(-numbers // state.block)
     ends = [end, ".weight", ".weight.absmax", ".weight.quant_map"]
     module.shape(".weight.absmax", BYTES if state.nested_block else SINGLE, (blocks,))
@@ -74,7 +74,7 @@ def four_bits(module: Module, _: Settings) -> TensorInfo:
         decode,
         table(CODES[kind]),
         (1, state.block),
-        steps=(Step((stepped(2, -1), stepped(2, 1)), NESTED_STEP, state.block * state.nested_block),) * nested,
+        steps=(ScaleStep((step_part(2, -1), step_part(2, 1)), NESTED_STEP, state.block * state.nested_block),) * nested,
         early=True,
         flat=True,
     )
@@ -103,7 +103,7 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
         write_pairs(table, whole[rows], target)
 
     values = finite(f"{name}.weight.absmax", scales)[:, None]
-    return grid.decoded(unpack, values).reshape(-1)[:numbers].reshape(state.shape)
+    return grid.decode(unpack, values).reshape(-1)[:numbers].reshape(state.shape)
 
 
 def _state(name: str, stored: NDArray[Any]) -> State:
@@ -140,10 +140,10 @@ def _decode_eight_bits(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.f
 
 METHODS = frozenset({"bitsandbytes"})
 PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
-FOUR_BITS = Quantized(
-    "bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, described=tuple(STATES), linear=True
+FOUR_BITS = Format(
+    "bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, describing_ends=tuple(STATES), linear=True
 )
 FORMAT = ".weight_format"
-EIGHT_BITS = Quantized(
+EIGHT_BITS = Format(
     "bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", FORMAT), eight_bits, inert=(FORMAT,), linear=True
 )

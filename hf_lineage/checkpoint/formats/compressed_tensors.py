@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.codes import Codes, integers
 from hf_lineage.checkpoint.formats.fp8 import EIGHT, SCALES_OR_POWERS, float_codes, four_bits
 from hf_lineage.checkpoint.formats.grid import Grid, across, down, finite, words
-from hf_lineage.checkpoint.formats.modules import INDICES, WORDS, Module, Quantized, Settings, pair
+from hf_lineage.checkpoint.formats.modules import INDICES, WORDS, Format, Module, Settings, pair
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
@@ -68,10 +68,10 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
     """Return a matrix of integers packed in words."""
     rows, width = module.matrix(PACKED, WORDS)
     module.shape(SHAPE, INDICES, (2,))
-    shape = _shape(module.start, module.described[SHAPE])
+    shape = _shape(module.start, module.first_parts[SHAPE])
     bits = next((bits for bits in range(1, 9) if (rows, words(shape[1], bits)) == (shape[0], width)), 0)
     if not bits:
-        raise module.damaged(f"is packed in ({rows}, {width}) words, which do not fit a matrix of {shape}")
+        raise module.make_error(f"is packed in ({rows}, {width}) words, which do not fit a matrix of {shape}")
     shifted, grid = _fitting(module, shape, bits, stated)
     ends = [PACKED, SHAPE, SCALE]
     if ORDER in module.parts:
@@ -96,7 +96,7 @@ def _decode_words(
     if _shape(name, shape) != grid.shape:
         raise CheckpointError(f"{name}{SHAPE} says another shape than the tensors with this name in other layers")
     if ordered:
-        grid = _reordered(name, grid, others.pop(0))
+        grid = _reorder_groups(name, grid, others.pop(0))
     middle = 2 ** (bits - 1)
     zeros = np.full(grid.cells, middle, np.float32)
     for zero_points in others:
@@ -104,10 +104,10 @@ def _decode_words(
             zeros += zero_points.astype(np.float32)
         else:
             down(zero_points, bits)(slice(0, len(zeros)), zeros)
-    return grid.decoded(across(packed, bits), finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
+    return grid.decode(across(packed, bits), finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
 
 
-def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
+def _reorder_groups(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
     """Return the grid with the group of each column; -1 stands for columns that lie side by side."""
     if (groups == -1).any():
         return grid
@@ -143,6 +143,6 @@ def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
 
 
 PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, WHOLE)
-COMPRESSED = Quantized(
-    "compressed-tensors", frozenset({"compressed-tensors"}), (PACKED, SCALE), PARTS, matrix, described=(SHAPE,)
+COMPRESSED = Format(
+    "compressed-tensors", frozenset({"compressed-tensors"}), (PACKED, SCALE), PARTS, matrix, describing_ends=(SHAPE,)
 )

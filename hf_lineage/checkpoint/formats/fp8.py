@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import ONE, Codes, filled_ends, slack, table
 from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, finite, finite_numbers, write_pairs
-from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, SINGLE, Module, Quantized, Settings, not_decoded, pair
+from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, SINGLE, Format, Module, Settings, not_decoded, pair
 from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 
@@ -53,11 +53,11 @@ def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
     for whole in ends[2:]:
         module.shape(whole, SINGLE)
         if module.parts[whole].numbers != 1:
-            raise module.damaged(f"has {module.parts[whole].numbers} scales of the whole matrix ({whole}), not one")
+            raise module.make_error(f"has {module.parts[whole].numbers} scales of the whole matrix ({whole}), not one")
     rows, half = module.matrix(ends[0], BYTES)
     grid = Grid((rows, 2 * half), (1, size))
     if 2 * half % size:
-        raise module.damaged(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
+        raise module.make_error(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
     module.shape(ends[1], POWERS if dtype in POWERS else frozenset({dtype}), grid.cells)
     decode = functools.partial(_decode_pairs, grid, f"{module.start}{ends[1]}", divides=divides)
     return module.tensor(grid.shape, ends, decode, float_codes(name, decode, "", grid.block, dtype))
@@ -88,7 +88,7 @@ def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return stack.swapaxes(1, 2)
 
 
-GPT_OSS = Quantized("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
+GPT_OSS = Format("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
 SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
 STACK_ENDS = ("_scale_inv", "_scale")
 """The ends of the names of scales beside a stack of experts."""
@@ -102,7 +102,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         return four_bits(module, ".weight", ".weight_scale", ".weight_scale_2")
     end, *others = (end for end in SCALE_ENDS if end in module.parts)
     if others:
-        raise module.damaged(f"has its scales twice, as {end} and as {others[0]}")
+        raise module.make_error(f"has its scales twice, as {end} and as {others[0]}")
     if ".weight" in module.parts and module.parts[".weight"].dtype in BYTES:
         if module.parts[end].dtype in POWERS:
             return four_bits(module, ".weight", end)
@@ -125,7 +125,7 @@ def _decode_pairs(grid: Grid, name: str, parts: Sequence[NDArray[Any]], divides:
         with np.errstate(all="ignore"):
             scales = single(scales) / whole.ravel() if divides else single(scales) * whole.ravel()
     values = finite(name, scales).reshape(grid.cells)
-    return grid.decoded(lambda rows, target: write_pairs(PAIRS, stored[rows], target), values)
+    return grid.decode(lambda rows, target: write_pairs(PAIRS, stored[rows], target), values)
 
 
 def _stack(module: Module, stated: Settings) -> TensorInfo:
@@ -133,7 +133,7 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
     end = next(end for end in STACK_ENDS if end in module.parts)
     shape, scales = module.shape("", EIGHT), module.shape(end, SCALES_OR_POWERS)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
-        raise module.damaged(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
+        raise module.make_error(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
     decode = functools.partial(_decode_stack, grid, f"{module.start}{end}")
     codes = float_codes("FP8", decode, module.parts[""].dtype, grid.block, module.parts[end].dtype)
@@ -167,4 +167,4 @@ def _block(
 
 
 METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
-FP8 = Quantized("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2"), matrix, stacked=STACK_ENDS)
+FP8 = Format("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2"), matrix, stacked=STACK_ENDS)

@@ -23,8 +23,8 @@ from hf_lineage.checkpoint.formats.modules import (
     INDICES,
     SCALES,
     WORDS,
+    Format,
     Module,
-    Quantized,
     Settings,
     count,
     not_decoded,
@@ -52,13 +52,13 @@ def gptq_matrix(module: Module, stated: Settings) -> TensorInfo:
     kind = stated.get("checkpoint_format") or ""
     if not isinstance(kind, str) or kind not in ADDED:
         raise not_decoded(f"as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded")
-    bits, grid = _packed(module, stated)
+    bits, grid = _read_grid(module, stated)
     ends = (".qweight", ".qzeros", ".scales", *([".g_idx"] if ".g_idx" in module.parts else []))
     decode = functools.partial(_decode_gptq, module.start, grid, bits, ADDED[kind])
     return module.tensor(grid.shape[::-1], ends, decode, BY_CALIBRATION)
 
 
-def _packed(module: Module, stated: Settings) -> tuple[int, Grid]:
+def _read_grid(module: Module, stated: Settings) -> tuple[int, Grid]:
     """Return the bits of a matrix, and its blocks (in, out)."""
     height, out = module.matrix(".qweight", WORDS)
     groups = module.matrix(".scales", SCALES)[0]
@@ -70,12 +70,12 @@ def _packed(module: Module, stated: Settings) -> tuple[int, Grid]:
             bits = height * WORD // inputs if inputs else 0
             size = -(-inputs // groups)
     if bits not in BITS or not inputs or words(inputs, bits) != height:
-        raise module.damaged(
+        raise module.make_error(
             f"is packed in {height} words a column, too few or many for {inputs} integers of {bits} bits"
         )
     group = inputs if size == -1 else size
     if groups != -(-inputs // group):
-        raise module.damaged(
+        raise module.make_error(
             f"has scales for {groups} groups, where {inputs} inputs in groups of {group} need another number"
         )
     module.shape(".scales", SCALES, (groups, out))
@@ -95,7 +95,7 @@ def _decode_gptq(name: str, grid: Grid, bits: int, added: int, parts: Sequence[N
         if groups.min() < 0 or groups.max() >= len(zeros):
             raise CheckpointError(f"{name}.g_idx names a group that is not among its {len(zeros)}; have it saved again")
         grid = replace(grid, rows=groups.astype(np.intp))
-    return grid.decoded(down(weights, bits), finite(f"{name}.scales", scales), zeros).T
+    return grid.decode(down(weights, bits), finite(f"{name}.scales", scales), zeros).T
 
 
 AWQ_BITS, TO_A_WORD = 4, 8
@@ -130,7 +130,7 @@ def _decode_awq(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray
     zeros = np.full(grid.cells, 2 ** (AWQ_BITS - 1), np.float32)
     for stored in zero_points:
         across(stored, AWQ_BITS, ORDER)(slice(0, len(zeros)), zeros)
-    return grid.decoded(across(weights, AWQ_BITS, ORDER), finite(name, scales), zeros).T
+    return grid.decode(across(weights, AWQ_BITS, ORDER), finite(name, scales), zeros).T
 
 
 LESS_ONE, IN_FULL = {"checkpoint_format": "gptq"}, {"checkpoint_format": "gptq_v2"}
@@ -161,7 +161,7 @@ def round_matrix(module: Module, stated: Settings) -> TensorInfo:
 
 
 MARK, ENDS = (".qweight",), (".qzeros", ".scales", ".g_idx")
-GPTQ = Quantized("GPTQ", frozenset({"gptq"}), MARK, ENDS, gptq_matrix, linear=True)
-AWQ = Quantized("AWQ", frozenset({"awq"}), MARK, (".qzeros", ".scales"), awq_matrix)
+GPTQ = Format("GPTQ", frozenset({"gptq"}), MARK, ENDS, gptq_matrix, linear=True)
+AWQ = Format("AWQ", frozenset({"awq"}), MARK, (".qzeros", ".scales"), awq_matrix)
 METHODS = frozenset({"auto-round", "intel/auto-round"})
-AUTO_ROUND = Quantized("AutoRound", METHODS, MARK, ENDS, round_matrix, linear=True)
+AUTO_ROUND = Format("AutoRound", METHODS, MARK, ENDS, round_matrix, linear=True)

@@ -150,7 +150,7 @@ class Grid:
         """The number of blocks one below the other, and side by side."""
         return -(-self.shape[0] // self.block[0]), -(-self.shape[1] // self.block[1])
 
-    def decoded(
+    def decode(
         self, unpack: Unpack, scales: NDArray[np.float32], zeros: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
         """Return (numbers - zeros) x scales, with scales and zeros given as `cells`."""
@@ -159,8 +159,8 @@ class Grid:
             for rows in self._slices():
                 unpack(rows, whole[rows])
                 if zeros is not None:
-                    whole[rows] -= self._spread(zeros, rows)
-                whole[rows] *= self._spread(scales, rows)
+                    whole[rows] -= self._broadcast(zeros, rows)
+                whole[rows] *= self._broadcast(scales, rows)
         return whole
 
     def decode_bytes(self, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -168,7 +168,7 @@ class Grid:
         stored, scales, *others = parts
         zeros = others[0].astype(np.float32).reshape(self.cells) if others else None
         values = finite(name, scales).reshape(self.cells)
-        return self.decoded(lambda rows, target: widen(target, stored[rows]), values, zeros)
+        return self.decode(lambda rows, target: widen(target, stored[rows]), values, zeros)
 
     def _slices(self) -> Iterator[slice]:
         """Yield a few rows at a time: of one row of blocks, unless these have only one row each."""
@@ -177,7 +177,7 @@ class Grid:
         step = height if self.rows is None and 1 < height < rows else few
         return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
-    def _spread(self, values: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
+    def _broadcast(self, values: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
         """Return the values of the blocks of the numbers in some rows, as one row or one column where all agree."""
         height, width = self.block
         if self.rows is not None:

@@ -23,8 +23,8 @@ from hf_lineage.checkpoint.formats.modules import (
     BYTES,
     SCALES,
     WORDS,
+    Format,
     Module,
-    Quantized,
     Settings,
     count,
     not_decoded,
@@ -46,7 +46,7 @@ BESIDE = (
 """Parts that are not needed to decode the matrix."""
 
 
-class _Stored(NamedTuple):
+class _StoredForm(NamedTuple):
     """The shape, group size, axis and bits of one stored matrix."""
 
     shape: tuple[int, int]
@@ -66,7 +66,7 @@ class _Stored(NamedTuple):
 def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other."""
     module.shape(".W_q", BYTES | WORDS)
-    stored = _stored(module.start, [module.described.get(end) for end in DESCRIBED])
+    stored = _check_stored(module.start, [module.first_parts.get(end) for end in DESCRIBED])
     rows, columns = stored.grid.shape
     if stored.bits == 3:
         module.shape(".W_q", WORDS, (-(-rows // 10), columns))
@@ -78,38 +78,38 @@ def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
     return module.tensor(stored.shape, ends, decode, UNBOUND)
 
 
-def _decode_hqq(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+def _decode_hqq(name: str, stored: _StoredForm, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     """Return the matrix (out, in)."""
     packed, scales, zeros, *described = parts
-    if _stored(name, described) != stored:
+    if _check_stored(name, described) != stored:
         raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
     values = finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros)
-    whole = stored.grid.decoded(planes(packed, stored.bits, high_first=True), *values)
+    whole = stored.grid.decode(planes(packed, stored.bits, high_first=True), *values)
     return whole.reshape(stored.shape)
 
 
-def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
+def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _StoredForm:
     """Return the checked values of the small tensors beside a matrix; raise CheckpointError where they are invalid."""
-    shown = printable(name, 200)
+    text = printable(name, 200)
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:
         raise CheckpointError(
-            f"{shown}{missing} is missing, and {shown} cannot be decoded without it; have it saved again"
+            f"{text}{missing} is missing, and {text} cannot be decoded without it; have it saved again"
         )
     shape, group, axis, packing, viewed = (part.ravel().tolist() for part in described if part is not None)
-    named = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)
-    if named not in BITS or viewed not in ([0], [False]):
-        form = printable(named, 50) + (" as floats" if any(viewed) else "")
+    packing_name = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)
+    if packing_name not in BITS or viewed not in ([0], [False]):
+        form = printable(packing_name, 50) + (" as floats" if any(viewed) else "")
         raise not_decoded(f"by HQQ with the packing {form}, which is not decoded")
     sizes = [*shape, *group]
     whole = all(type(size) is int and 0 < size < 2**31 for size in sizes) and len(shape) == 2 and len(group) == 1
     if not whole or axis not in ([0], [1]) or math.prod(shape) % group[0]:
-        raise CheckpointError(f"{shown} does not say its shape and its groups; have the weights saved again")
-    return _Stored((shape[0], shape[1]), group[0], axis[0], BITS[named])
+        raise CheckpointError(f"{text} does not say its shape and its groups; have the weights saved again")
+    return _StoredForm((shape[0], shape[1]), group[0], axis[0], BITS[packing_name])
 
 
 ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
-HQQ = Quantized("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, hqq_matrix, described=DESCRIBED, inert=BESIDE)
+HQQ = Format("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, hqq_matrix, describing_ends=DESCRIBED, inert=BESIDE)
 
 SIZE = "group_size"
 MLX_BITS = (2, 3, 4, 5, 6, 8)
@@ -127,7 +127,7 @@ def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:
     out, words = module.matrix(".weight", frozenset({"U32"}))
     groups = module.matrix(".scales", SCALES)[1]
     if bits not in MLX_BITS or size < 1 or words * WORD != groups * size * bits:
-        raise module.damaged(
+        raise module.make_error(
             f"is packed in {words} words per row, which do not make {groups} groups of {size} integers of {bits} bits"
         )
     for end in (".scales", ".biases"):
@@ -146,14 +146,14 @@ def _decode_mlx(
     """Return as many rows (out, in) as the parts have."""
     packed, scales, biases = parts
     grid = Grid((len(packed), columns), (1, size))
-    whole = grid.decoded(across(packed, bits), finite(names[0], scales))
+    whole = grid.decode(across(packed, bits), finite(names[0], scales))
     grouped = whole.reshape(*grid.cells, grid.block[1])
     grouped += finite(names[1], biases)[..., None]
     return whole
 
 
 @dataclass(frozen=True)
-class Mlx(Quantized):
+class Mlx(Format):
     """Matrices as MLX quantizes them."""
 
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:

@@ -140,7 +140,7 @@ class Module:
     start: str
     """The common beginning of their names."""
     parts: Mapping[str, StoredTensor]
-    described: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    first_parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
 
     def name(self, end: str) -> str:
@@ -151,8 +151,8 @@ class Module:
         """Return the shape of a part; raise CheckpointError if it is missing or is not as the format asks."""
         part, name = self.parts.get(end), self.name(end)
         if part is None:
-            beside = self.name(next(iter(self.parts)))
-            raise CheckpointError(f"{name} is missing, and {beside} cannot be decoded without it; have it saved again")
+            other = self.name(next(iter(self.parts)))
+            raise CheckpointError(f"{name} is missing, and {other} cannot be decoded without it; have it saved again")
         if part.dtype not in dtypes:
             raise CheckpointError(
                 f"{name} is stored as {part.dtype}, but its format needs {' or '.join(sorted(dtypes))}"
@@ -170,12 +170,12 @@ class Module:
 
     def descriptions(self, ends: Iterable[str]) -> list[str]:
         """Return those of these ends that the matrix has; raise CheckpointError for a part too large to describe it."""
-        found = [end for end in ends if end in self.parts]
-        for end in found:
+        present = [end for end in ends if end in self.parts]
+        for end in present:
             if (size := self.parts[end].size) > LARGEST_DESCRIPTION:
                 what = f"{self.name(end)} takes {size} bytes, too many for a description"
                 raise CheckpointError(f"{what}; have it saved again")
-        return found
+        return present
 
     def read(self, ends: Iterable[str]) -> dict[str, NDArray[Any]]:
         """Return the small parts with these ends as they are stored; raise CheckpointError where one cannot be read."""
@@ -194,13 +194,13 @@ class Module:
         """Return the tensor of this shape that is decoded from the parts with these ends."""
         return TensorInfo(shape, tuple(f"{self.start}{end}" for end in ends), decode, itemsize, codes=codes)
 
-    def damaged(self, what: str) -> CheckpointError:
+    def make_error(self, what: str) -> CheckpointError:
         """Return an error about this matrix."""
         return CheckpointError(f"{self.name('')} {what}; have the weights saved again")
 
 
 @dataclass(frozen=True)
-class Quantized:
+class Format:
     """A format in which every quantized matrix is stored as several tensors, whose names begin alike."""
 
     name: str
@@ -211,7 +211,7 @@ class Quantized:
     ends: tuple[str, ...]
     """The ends of the names of all tensors of a matrix, those that are not needed among them."""
     decoded: Callable[[Module, Settings], TensorInfo]
-    described: tuple[str, ...] = ()
+    describing_ends: tuple[str, ...] = ()
     """The ends of small parts that describe the others and have to be read before anything is known of these."""
     inert: tuple[str, ...] = ()
     """The ends of parts that say only what the other parts show by themselves."""
@@ -232,7 +232,7 @@ class Quantized:
         """Return every tensor of the model, the quantized ones first; raise where parts do not fit or come twice."""
         stated, used, tensors = settings(config), set[str](), dict[str, TensorInfo]()
         skipped = left_out(stated)
-        descriptions = {kind: module.read(self.described) for kind, module in self._kinds(stored).items()}
+        descriptions = {kind: module.read(self.describing_ends) for kind, module in self._kinds(stored).items()}
         for module in self._modules(stored):
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
@@ -240,10 +240,10 @@ class Quantized:
                     f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
                     "quantization: loaders disagree on how to read it; make the two agree"
                 )
-            module.descriptions(self.described)
-            module = replace(module, described=descriptions.get(self._kind(module), {}))
+            module.descriptions(self.describing_ends)
+            module = replace(module, first_parts=descriptions.get(self._kind(module), {}))
             tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
-            used |= {*tensors[name].parts, *(f"{module.start}{end}" for end in (*self.described, *self.inert))}
+            used |= {*tensors[name].parts, *(f"{module.start}{end}" for end in (*self.describing_ends, *self.inert))}
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
@@ -260,17 +260,17 @@ class Quantized:
     def first_read(self, stored: Mapping[str, StoredTensor]) -> list[str]:
         """Return the names of the stored tensors whose bytes `tensors` reads."""
         kinds = self._kinds(stored).values()
-        return [f"{module.start}{end}" for module in kinds for end in self.described if end in module.parts]
+        return [f"{module.start}{end}" for module in kinds for end in self.describing_ends if end in module.parts]
 
     def _kinds(self, stored: Mapping[str, StoredTensor]) -> dict[Kind, Module]:
         """Return the first matrix of each kind: one of each layer's, where the layers are alike."""
         kinds: dict[Kind, Module] = {}
-        for module in self._modules(stored) if self.described else ():
+        for module in self._modules(stored) if self.describing_ends else ():
             kinds.setdefault(self._kind(module), module)
         return kinds
 
     def _kind(self, module: Module) -> Kind:
-        shapes = frozenset((end, part.shape) for end, part in module.parts.items() if end not in self.described)
+        shapes = frozenset((end, part.shape) for end, part in module.parts.items() if end not in self.describing_ends)
         return re.sub(r"[0-9]+", "#", module.start), shapes
 
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:

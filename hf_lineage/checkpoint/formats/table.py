@@ -19,7 +19,7 @@ from hf_lineage.checkpoint.formats.modules import (
     FLOATS,
     INSTEAD,
     SETTINGS,
-    Quantized,
+    Format,
     is_plain,
     method,
     not_decoded,
@@ -42,11 +42,11 @@ BY_END = TABLE["ends"]
 def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> NothingToCompare:
     """Return a sentence about quantized weights that no format recognises."""
     formats = printable(", ".join(sorted({tensor.dtype for tensor in stored.values()} - FLOATS - CAST)) or "F8", 200)
-    named = printable(method(config), 50)
-    if not named:
+    scheme = printable(method(config), 50)
+    if not scheme:
         return NothingToCompare(f"the weights are quantized ({formats}), and config.json does not say how; {INSTEAD}")
     return NothingToCompare(
-        f"the weights are quantized ({formats}); config.json names `{named}`, but hf-lineage does not decode this "
+        f"the weights are quantized ({formats}); config.json names `{scheme}`, but hf-lineage does not decode this "
         f"form of it; {INSTEAD}"
     )
 
@@ -59,33 +59,33 @@ FORMATS = (FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OS
 
 def with_file_beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """Return `config.json`, or with what the only file beside it says of the quantization and a sentence on that."""
-    held = [] if any(map(config.get, SETTINGS)) else [name for name in TABLE["side_files"] if repo.offers(name)]
-    if len(held) > 1:
-        raise Ambiguous(f"{repo}: {' and '.join(held)} say how the weights are quantized; keep one of them")
-    if not held:
+    files = [] if any(map(config.get, SETTINGS)) else [name for name in TABLE["side_files"] if repo.offers(name)]
+    if len(files) > 1:
+        raise Ambiguous(f"{repo}: {' and '.join(files)} say how the weights are quantized; keep one of them")
+    if not files:
         return config, ""
-    repo.fetch(*held)
-    known, stated = TABLE["side_files"][held[0]], repo.read_json(held[0]) or {}
+    repo.fetch(*files)
+    known, stated = TABLE["side_files"][files[0]], repo.read_json(files[0]) or {}
     own, names = stated.get(known["at"]) if "at" in known else stated, known.get("renamed", {})
-    said = {names.get(key, key): value for key, value in (own if isinstance(own, dict) else {}).items()}
-    said["quant_method"] = said.get("quant_method") or known.get("method")
-    note = f"{held[0]} says how the weights are quantized, and config.json does not; transformers reads that alone"
-    return {**config, "quantization_config": said}, note
+    keys = {names.get(key, key): value for key, value in (own if isinstance(own, dict) else {}).items()}
+    keys["quant_method"] = keys.get("quant_method") or known.get("method")
+    note = f"{files[0]} says how the weights are quantized, and config.json does not; transformers reads that alone"
+    return {**config, "quantization_config": keys}, note
 
 
 def first_read(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
     """Return the names of the stored tensors whose bytes `tensors_of` reads; of most formats there are none."""
-    storage = _recognised(stored, config)
+    storage = _recognise(stored, config)
     return storage.first_read(stored) if storage else []
 
 
-def _recognised(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> Quantized | None:
+def _recognise(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> Format | None:
     return next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
 
 
 def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
     """Return the tensors of a model; raise where no format recognises how they are stored, or they are rotated."""
-    storage = _recognised(stored, config)
+    storage = _recognise(stored, config)
     packed = [] if storage else [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
     ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
     other = (BY_METHOD.get(method(config)) or next(ends, None)) if packed else None

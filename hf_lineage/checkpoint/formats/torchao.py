@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.codes import integers
 from hf_lineage.checkpoint.formats.fp8 import float_codes
 from hf_lineage.checkpoint.formats.grid import Grid, finite, planes
-from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, Module, Quantized, Settings, not_decoded
+from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, Format, Module, Settings, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 
 NUMBERS = frozenset({"I8", "F8_E4M3", "F8_E5M2"})
@@ -30,7 +30,7 @@ def torchao_matrix(module: Module, _: Settings) -> TensorInfo:
     rows, columns = shape = module.matrix(MATRIX, NUMBERS)
     down, across = module.matrix(SCALE, SCALES)
     if rows % down or columns % across:
-        raise module.damaged(f"has scales of shape {(down, across)}, which do not fit blocks of a matrix of {shape}")
+        raise module.make_error(f"has scales of shape {(down, across)}, which do not fit blocks of a matrix of {shape}")
     ends = [MATRIX, SCALE]
     if ZERO in module.parts:
         module.shape(ZERO, frozenset({"I8"}), (down, across))
@@ -50,7 +50,7 @@ def _of_bytes(library: str, module: Module, grid: Grid, ends: Sequence[str]) -> 
     return module.tensor(grid.shape, ends, decode, codes)
 
 
-TORCHAO = Quantized("torchao", frozenset({"torchao"}), (MATRIX,), (SCALE, ZERO), torchao_matrix)
+TORCHAO = Format("torchao", frozenset({"torchao"}), (MATRIX,), (SCALE, ZERO), torchao_matrix)
 
 DATA, QUANTO_SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
 
@@ -62,14 +62,14 @@ def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
     shape = module.matrix(DATA, NUMBERS)
     scales = module.shape(QUANTO_SCALE, SCALES)
     if scales not in ((shape[0], 1), (1, 1), (1,), ()):
-        raise module.damaged(f"has scales of shape {scales}, which do not fit the rows of a matrix of {shape}")
+        raise module.make_error(f"has scales of shape {scales}, which do not fit the rows of a matrix of {shape}")
     grid = Grid(shape, shape if scales != (shape[0], 1) else (1, shape[1]))
     return _of_bytes("quanto", module, grid, (DATA, QUANTO_SCALE))
 
 
 INPUTS = (".input_scale", ".output_scale")
 """Stored with matrices alone too, and used only where inputs are quantized, which transformers refuses."""
-QUANTO = Quantized(
+QUANTO = Format(
     "quanto",
     frozenset(),
     (BITS, DATA),
@@ -96,7 +96,7 @@ def bitnet_matrix(module: Module, stated: Settings) -> TensorInfo:
     height, columns = module.matrix(".weight", BYTES)
     module.shape(".weight_scale", SCALES)
     if module.parts[".weight_scale"].numbers != 1:
-        raise module.damaged(f"has {module.parts['.weight_scale'].numbers} scales, not one")
+        raise module.make_error(f"has {module.parts['.weight_scale'].numbers} scales, not one")
     decode = functools.partial(_decode_bitnet, f"{module.start}.weight_scale", DIVIDES[kind])
     return module.tensor((TO_A_BYTE * height, columns), (".weight", ".weight_scale"), decode, UNBOUND)
 
@@ -108,7 +108,7 @@ def _decode_bitnet(name: str, divides: bool, parts: Sequence[NDArray[Any]]) -> N
     with np.errstate(divide="ignore"):
         scale = finite(name, 1 / scale) if divides else scale
     shape = TO_A_BYTE * len(packed), packed.shape[1]
-    return Grid(shape, shape).decoded(planes(packed, 2, high_first=False), scale, np.ones((1, 1), np.float32))
+    return Grid(shape, shape).decode(planes(packed, 2, high_first=False), scale, np.ones((1, 1), np.float32))
 
 
-BITNET = Quantized("BitNet", frozenset({"bitnet"}), (".weight_scale",), (".weight",), bitnet_matrix)
+BITNET = Format("BitNet", frozenset({"bitnet"}), (".weight_scale",), (".weight",), bitnet_matrix)

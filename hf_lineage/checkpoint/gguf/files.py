@@ -142,18 +142,18 @@ def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple
         remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
         if remote_file is None or repo.has_cached(remote_file.content):
             repo.fetch(file)
-            with open_regular(repo.located(file)) as stream:
+            with open_regular(repo.locate(file)) as stream:
                 refuse_pointer(stream)
                 stamp = Stamp.take(stream)
                 yield stream, stamp.size, stamp
         else:
             with open_regular(remote_file.path).detach() as local:
-                yield io.BufferedReader(_Fetched(remote_file, local), HEAD), remote_file.size, None
+                yield io.BufferedReader(_FetchedFile(remote_file, local), HEAD), remote_file.size, None
     except (HeaderError, OSError) as error:
         raise unreadable_file(repo, file, error) from None
 
 
-class _Fetched(io.RawIOBase):
+class _FetchedFile(io.RawIOBase):
     """A file on the Hub as a stream: its beginning is fetched when it is read, each time four times as much."""
 
     def __init__(self, file: RangedFile, local: io.RawIOBase) -> None:

@@ -59,8 +59,8 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if (kind := str(metadata.get(TYPE, "model"))) != "model":
         what = "check the adapter that was converted" if kind == "adapter" else f"name one {ONE_FILE}"
         raise NothingToCompare(f"the GGUF file has the type {printable(kind, 50)}, not a model; {what}")
-    named, entry = _architecture(metadata)
-    values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}
+    architecture, entry = _architecture(metadata)
+    values = {key: metadata.get(f"{architecture}.{source}") for key, source in _table().settings.items()}
     config = {key: value for key, value in values.items() if isinstance(value, int | float)}
     config.setdefault("rope_theta", DEFAULT_THETA)
     if config.get("num_experts") and entry.with_experts:
@@ -71,14 +71,14 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
-    named = metadata.get(ARCHITECTURE)
-    entry = _table().architectures.get(named) if isinstance(named, str) else None
+    name = metadata.get(ARCHITECTURE)
+    entry = _table().architectures.get(name) if isinstance(name, str) else None
     if entry is None:
         raise NothingToCompare(
-            f"the GGUF file has the architecture {printable(str(named), 50)}, which hf-lineage cannot read; check the "
+            f"the GGUF file has the architecture {printable(str(name), 50)}, which hf-lineage cannot read; check the "
             "safetensors release instead"
         )
-    return str(named), entry
+    return str(name), entry
 
 
 def list_learned(metadata: Mapping[str, Any], factorization: schema.Factorization) -> Iterator[tuple[str, float]]:
@@ -106,9 +106,9 @@ def name_tensors(
     outside of all layers keeps its whole name, except the embedding. Experts are stored in one stack; as
     `name[number]` each is a tensor of its own.
     """
-    named, entry = _architecture(metadata)
+    architecture, entry = _architecture(metadata)
     embedding = next((f"{name}.weight" for name in schema.as_names(factorization.embedding)), EMBEDDING)
-    translate = functools.cache(_Translation(named, factorization).translate)
+    translate = functools.cache(_Translation(architecture, factorization).translate)
     for name in stored:
         layer = LAYER.fullmatch(name.partition("[")[0])
         if layer is None:
@@ -157,13 +157,13 @@ class _Translation:
         return sum(f"{prefix}.{name}" in candidates for name in self._known)
 
 
-def _candidates(named: str) -> dict[str, list[str]]:
+def _candidates(arch: str) -> dict[str, list[str]]:
     """Return the names of an architecture's tensors in GGUF, each with those that it may have on the Hub's disk."""
     package = gguf()
-    architecture = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == named), None)
+    architecture = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == arch), None)
     if architecture is None:
         raise NothingToCompare(
-            f"the installed package gguf does not know the architecture {named}; `pip install --upgrade gguf`"
+            f"the installed package gguf does not know the architecture {arch}; `pip install --upgrade gguf`"
         )
     own = package.TensorNameMap.arch_block_mappings_cfg.get(architecture, {})
     every = {**package.TensorNameMap.block_mappings_cfg, **own}

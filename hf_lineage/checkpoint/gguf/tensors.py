@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, Levels, Step, table, uniform, within_blocks
+from hf_lineage.checkpoint.codes import Codes, Levels, ScaleStep, table, uniform, within_blocks
 from hf_lineage.checkpoint.formats.grid import E2M1
 from hf_lineage.checkpoint.gguf.files import GgufTensor, read_head
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.remote import ranged
+from hf_lineage.checkpoint.remote import open_ranged
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, installation, printable
@@ -56,7 +56,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     """
     gguf()
     heads = {file: read_head(repo, file) for file in files}
-    opened = ranged(repo, files)
+    opened = open_ranged(repo, files)
     places = opened.paths(repo, files)
     stored: dict[str, StoredTensor] = {}
     tensors: dict[str, TensorInfo] = {}
@@ -72,16 +72,16 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
             stored |= parts
             tensors |= _tensors(tensor, tuple(parts))
     total = next(iter(heads.values())).header.metadata.get(TOTAL)
-    held = sum(len(head.header.tensors) for head in heads.values())
-    if isinstance(total, int) and total != held:
-        raise CheckpointError(f"{repo}: its parts hold {held} tensors of {total}; have them saved again")
+    count = sum(len(head.header.tensors) for head in heads.values())
+    if isinstance(total, int) and total != count:
+        raise CheckpointError(f"{repo}: its parts hold {count} tensors of {total}; have them saved again")
     return opened.checkpoint(stored, tensors)
 
 
 def apply_factors(plain: Checkpoint) -> Checkpoint:
     """Return a checkpoint in which each matrix is multiplied with the factor beside it, which is no tensor any more."""
     tensors = {
-        name: _scaled(info, name, plain)
+        name: _scale_matrix(info, name, plain)
         for name, info in plain.tensors.items()
         if not (name.endswith(FACTORS) and f"{name.rpartition('.')[0]}.weight" in plain.tensors)
     }
@@ -180,11 +180,11 @@ def _refuse_overlap(repo: RepoRef, file: str, tensors: Iterable[GgufTensor], pla
         raise CheckpointError(f"{repo}: {file} is truncated: {before} ends at byte {end} of {size}; download it again")
 
 
-def _scaled(info: TensorInfo, stored: str, plain: Checkpoint) -> TensorInfo:
+def _scale_matrix(info: TensorInfo, stored: str, plain: Checkpoint) -> TensorInfo:
     """Return a matrix with the factor that llama.cpp multiplies it with, where the file has one beside it."""
     bare, bracket, expert = stored.partition("[")
-    beside = f"{bare.removesuffix('.weight')}.scale"
-    scale = plain.tensors.get(beside) if bare.endswith(".weight") else None
+    scale_name = f"{bare.removesuffix('.weight')}.scale"
+    scale = plain.tensors.get(scale_name) if bare.endswith(".weight") else None
     if scale is None:
         return info
     numbers = math.prod(scale.shape)
@@ -193,14 +193,14 @@ def _scaled(info: TensorInfo, stored: str, plain: Checkpoint) -> TensorInfo:
         return replace(info, refusal=f"has {numbers} factors instead of one")
     decode, count = info.decode, len(info.parts)
 
-    def scaled(parts: Sequence[Array]) -> Array:
+    def multiply(parts: Sequence[Array]) -> Array:
         factors = single(scale.decode(parts[count:])).reshape(-1)
         matrix: Array = single(decode(parts[:count]))
         result: Array = matrix * factors[index if numbers > 1 else 0]
         return result
 
     parts = (*info.parts, *scale.parts)
-    return replace(info, parts=parts, decode=scaled, itemsize=4, refusal=info.refusal or scale.refusal)
+    return replace(info, parts=parts, decode=multiply, itemsize=4, refusal=info.refusal or scale.refusal)
 
 
 VECTORS = (
@@ -241,7 +241,7 @@ class Kind:
     """The errors that its quantizers leave, by the names of the fields of `Codes`."""
 
 
-PLAIN_RULES = {"early": True, "moved": 0.65}
+PLAIN_RULES = {"early": True, "more_slack": 0.65}
 """An importance matrix may leave 0.65 steps beside the rest where it fits a scale after the codes were chosen."""
 SEARCHED = {"reach": 2.0, "searched": True}
 """The numbers of a block may fall 2 steps short of the end of a grid whose scale was searched for."""
@@ -290,5 +290,5 @@ def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:
         place, minima = kind.minima
         pairs.append((kind.most, (kind.minima,), ((place, bytes(len(minima))),)))
     fill = partial(within_blocks, kind.size)
-    steps = tuple(Step((fill(*one), fill(*other)), most, TOGETHER) for most, one, other in pairs)
+    steps = tuple(ScaleStep((fill(*one), fill(*other)), most, TOGETHER) for most, one, other in pairs)
     return Codes(name, fill(low), fill(high), decode, kind.levels, (1, kind.share), steps=steps, **kind.rules)

@@ -28,9 +28,9 @@ from hf_lineage.checkpoint.foreign_form import (
 )
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
-from hf_lineage.checkpoint.onnx.values import stored as stored_tensor
+from hf_lineage.checkpoint.onnx.values import locate_constant as stored_tensor
 from hf_lineage.checkpoint.onnx.weights import Weights, collect_weights
-from hf_lineage.checkpoint.remote import ranged
+from hf_lineage.checkpoint.remote import open_ranged
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.files.paths import open_regular
@@ -95,7 +95,7 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
             for part, own in parts.items():
                 constants[own] = _place(repo, file, graph.tensors[part]), graph.tensors[part]
     outside = {place for place, tensor in constants.values() if tensor.file}
-    opened = ranged(repo, sorted(outside))
+    opened = open_ranged(repo, sorted(outside))
     places = {}
     for name, path in opened.paths(repo, outside).items():
         try:
@@ -103,7 +103,7 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
                 places[name] = path, Stamp.take(stream)
         except OSError as error:
             raise unreadable_file(repo, name, error) from None
-    places |= {file: (repo.located(file), stamp) for file, _, _, stamp in graphs.values()}
+    places |= {file: (repo.locate(file), stamp) for file, _, _, stamp in graphs.values()}
     stored = {}
     for own, (file, tensor) in constants.items():
         path, stamp = places[file]
@@ -125,10 +125,10 @@ def _place(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
             f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is not "
             "a file beside it; do not trust it"
         )
-    beside = str(PurePosixPath(file).parent / tensor.file)
-    if not repo.offers(beside):
-        raise CheckpointError(f"{repo}: {printable(beside, 200)} is missing; download it too")
-    return beside
+    path = str(PurePosixPath(file).parent / tensor.file)
+    if not repo.offers(path):
+        raise CheckpointError(f"{repo}: {printable(path, 200)} is missing; download it too")
+    return path
 
 
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
@@ -186,8 +186,8 @@ def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int
     heads = next((count for key in keys if (count := setting(config, key)) is not None), None)
     groups = next((count for key in KEY_VALUE_HEADS if (count := setting(config, key)) is not None), heads)
     if type(heads) is not int or type(groups) is not int:
-        shown = printable(f"{heads} and {groups}", 50)
-        raise NothingToCompare(f"config.json counts the heads of attention as {shown}, so they cannot be separated")
+        text = printable(f"{heads} and {groups}", 50)
+        raise NothingToCompare(f"config.json counts the heads of attention as {text}, so they cannot be separated")
     return heads, groups
 
 
@@ -210,8 +210,8 @@ HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
 def _choose(repo: RepoRef) -> tuple[str, ...]:
     """Return the ONNX files of the model, the most precise by its name first."""
     if repo.file is not None:
-        named = repo.file.endswith(SUFFIX)
-        return (require_file(repo, repo.file, list_files(repo, SUFFIX)),) if named else ()
+        is_named = repo.file.endswith(SUFFIX)
+        return (require_file(repo, repo.file, list_files(repo, SUFFIX)),) if is_named else ()
     by_stem = _by_stem(repo)
     chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
     if len(by_stem) > 1 and (chosen not in STEMS or ENCODER in by_stem):
@@ -278,8 +278,8 @@ class Onnx(ForeignForm):
         """Return the names of the files that are read, and of those beside each that hold its numbers."""
         names: list[str] = []
         for file, graph, *_ in self.graphs().values():
-            beside = {_place(self.repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}
-            names += (file, *sorted(beside))
+            side_files = {_place(self.repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}
+            names += (file, *sorted(side_files))
         return names
 
 

@@ -300,9 +300,9 @@ class _Reader(Walker):
         if tensor.kind not in BITS:
             return tensor
         if not isinstance(span, Span) or (form != VARINTS and span.length != tensor.size):
-            held = span.length if isinstance(span, Span) else 0
+            length = span.length if isinstance(span, Span) else 0
             raise HeaderError(
-                f"is truncated or damaged: {tensor.name[:200]!r} has {held} of {tensor.size} bytes; download it again"
+                f"is truncated or damaged: {tensor.name[:200]!r} has {length} of {tensor.size} bytes; download it again"
             )
         values: list[int] = []
         if tensor.kind == INT64 and span.length <= 8 * SHORT:

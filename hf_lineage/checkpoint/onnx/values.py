@@ -29,7 +29,7 @@ HALVES = {21: False, 22: True}
 """The number of a data type of four bits -> whether it has a sign."""
 
 
-def stored(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> StoredTensor:
+def locate_constant(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> StoredTensor:
     """Return a constant as its file holds it: in a number format of NumPy, or as bytes that are decoded later."""
     if tensor.form == VARINTS or tensor.kind not in KINDS:
         return StoredTensor(file, "U8", (tensor.span.length,), tensor.span.start, stamp)
@@ -49,7 +49,7 @@ def constant(tensor: OnnxTensor) -> TensorInfo:
     return TensorInfo(tensor.shape, parts)
 
 
-def unpacked(content: Array, bits: int) -> Array:
+def unpack_bits(content: Array, bits: int) -> Array:
     """Return bytes (..., n) as the whole numbers (..., n * 8 / bits) packed in them, that of the lowest bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     numbers: Array = (content[..., None] >> shifts & np.uint8(2**bits - 1)).reshape(*content.shape[:-1], -1)
@@ -60,7 +60,7 @@ def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
     """Return the numbers of a list, or numbers of four bits, the first in the lower half of a byte."""
     numbers = _whole_numbers(tensor, parts[0]) if tensor.form == VARINTS else parts[0]
     if tensor.kind in HALVES:
-        numbers = unpacked(numbers.astype(np.uint8), 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
+        numbers = unpack_bits(numbers.astype(np.uint8), 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
         return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
     dtype = DTYPES[KINDS[tensor.kind]]
     if dtype.kind not in "iub":  # floats of sixteen bits stand in a list as whole numbers of the same bits
@@ -106,14 +106,14 @@ class Values:
         Raise CheckpointError where an operation on it cannot be as the specification says.
         """
         if name not in self._known:
-            self._known[name] = self._computed(name, depth)
+            self._known[name] = self._compute(name, depth)
         return self._known[name]
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Return the numbers of a short constant of whole numbers; none for any other value."""
         return self._tensors[name].values if name in self._tensors else ()
 
-    def _computed(self, name: str, depth: int) -> TensorInfo | None:
+    def _compute(self, name: str, depth: int) -> TensorInfo | None:
         if name in self._tensors:
             return constant(self._tensors[name])
         node = self.makers.get(name)
@@ -129,7 +129,7 @@ class Values:
             ) from None
 
 
-def combined(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Array]) -> TensorInfo:
+def combine(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Array]) -> TensorInfo:
     """Return a tensor that is computed from others, each of whose parts is read once."""
     parts = tuple(dict.fromkeys(part for info in inputs for part in info.parts))
     places = [[parts.index(part) for part in info.parts] for info in inputs]
@@ -148,11 +148,11 @@ def combined(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Call
     return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)
 
 
-def transposed(info: TensorInfo, order: Sequence[int] = (1, 0)) -> TensorInfo:
+def transpose(info: TensorInfo, order: Sequence[int] = (1, 0)) -> TensorInfo:
     """Return a tensor with its dimensions in another order."""
     if sorted(order) != list(range(len(info.shape))):
         raise ValueError(f"the order {tuple(order)} does not fit {len(info.shape)} dimensions")
-    return combined([info], tuple(info.shape[place] for place in order), lambda tensor: tensor.transpose(order))
+    return combine([info], tuple(info.shape[place] for place in order), lambda tensor: tensor.transpose(order))
 
 
 def affine(
@@ -160,7 +160,7 @@ def affine(
 ) -> TensorInfo:
     """Return (quantized - zero) scale, with one scale for all, for each index of an axis, or for blocks along it."""
     shape = quantized.shape
-    spread = [_spread(shape, info.shape, axis, block) for info in (scale, zero) if info is not None]
+    spread = [_broadcast_scales(shape, info.shape, axis, block) for info in (scale, zero) if info is not None]
 
     def compute(numbers: Array, factors: Array, *zeros: Array) -> Array:
         result = single(numbers).copy() if numbers.dtype == np.float32 else single(numbers)
@@ -169,23 +169,25 @@ def affine(
         result *= spread[0](single(factors))
         return result
 
-    return combined([quantized, scale, *([zero] if zero else [])], shape, compute)
+    return combine([quantized, scale, *([zero] if zero else [])], shape, compute)
 
 
-def _spread(shape: tuple[int, ...], given: tuple[int, ...], axis: int, block: int) -> Callable[[Array], Array]:
+def _broadcast_scales(
+    shape: tuple[int, ...], from_shape: tuple[int, ...], axis: int, block: int
+) -> Callable[[Array], Array]:
     """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
-    if math.prod(given) == 1:
+    if math.prod(from_shape) == 1:
         return lambda scales: scales.reshape(())
     axis = range(len(shape))[axis]
-    if len(given) == 1 and given[0] == shape[axis]:
+    if len(from_shape) == 1 and from_shape[0] == shape[axis]:
         aligned = tuple(shape[axis] if place == axis else 1 for place in range(len(shape)))
         return lambda scales: scales.reshape(aligned)
     blocks = tuple(-(-length // block) if block and place == axis else length for place, length in enumerate(shape))
-    if block > 0 and given == blocks:
+    if block > 0 and from_shape == blocks:
         return lambda scales: scales.take(np.arange(shape[axis]) // block, axis)
-    if len(given) <= len(shape) and np.broadcast_shapes(shape, given) == shape:
+    if len(from_shape) <= len(shape) and np.broadcast_shapes(shape, from_shape) == shape:
         return lambda scales: scales
-    raise ValueError(f"scales of the shape {given} for {shape}")
+    raise ValueError(f"scales of the shape {from_shape} for {shape}")
 
 
 def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
@@ -203,15 +205,15 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
         raise ValueError("MatMulNBits with the wrong number of scales or zero points")
 
     def compute(content: Array, factors: Array, *zeros: Array) -> Array:
-        numbers = single(unpacked(content.reshape(rows, -1), bits)).reshape(rows, count, size)
+        numbers = single(unpack_bits(content.reshape(rows, -1), bits)).reshape(rows, count, size)
         shift: Any = np.float32(2 ** (bits - 1))
         for points in zeros:  # packed, unless they are floats
-            plain = points if points.dtype.itemsize > 1 else unpacked(points.reshape(rows, -1), bits)[:, :count]
+            plain = points if points.dtype.itemsize > 1 else unpack_bits(points.reshape(rows, -1), bits)[:, :count]
             shift = single(plain).reshape(rows, count, 1)
         matrix: Array = (numbers - shift) * single(factors).reshape(rows, count, 1)
         return matrix.reshape(rows, -1)[:, :columns]
 
-    return combined([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
+    return combine([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
 
 
 OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})
@@ -231,9 +233,9 @@ def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
             return affine(matrix, scale, None)
         case "Sub":
             matrix, zero_point = inputs
-            spread = _spread(matrix.shape, zero_point.shape, -1, 0)
-            return combined(inputs, matrix.shape, lambda numbers, zeros: single(numbers) - spread(single(zeros)))
+            spread = _broadcast_scales(matrix.shape, zero_point.shape, -1, 0)
+            return combine(inputs, matrix.shape, lambda numbers, zeros: single(numbers) - spread(single(zeros)))
         case "Transpose":
             (matrix,) = inputs
-            return transposed(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])
+            return transpose(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])
     return first

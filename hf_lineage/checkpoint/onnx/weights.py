@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxNode
-from hf_lineage.checkpoint.onnx.values import OPERATIONS, Values, affine, blocks, combined, transposed
+from hf_lineage.checkpoint.onnx.values import OPERATIONS, Values, affine, blocks, combine, transpose
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
@@ -136,10 +136,10 @@ class _Search:
             if node.kind == "MatMulNBits":
                 return self._blocks(node, known)
             if node.kind in INTEGERS:
-                return self._quantized(node, known)
+                return self._find_quantized(node, known)
             factor = float(node.attributes.get("alpha") or 1.0)
-            turned = known if node.attributes.get("transB") else transposed(known)
-            return turned if factor == 1 else combined([turned], turned.shape, lambda numbers: numbers * factor)
+            turned = known if node.attributes.get("transB") else transpose(known)
+            return turned if factor == 1 else combine([turned], turned.shape, lambda numbers: numbers * factor)
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise CheckpointError(
                 f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
@@ -152,12 +152,12 @@ class _Search:
         zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
         return blocks(node, [matrix, self._need(node.inputs[2]), zero])
 
-    def _quantized(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
+    def _find_quantized(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
         """Return the matrix of MatMulInteger, whose scale multiplies its result further on, and of its fused forms."""
         _, scale, zero = INTEGERS[node.kind]
         factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
         shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
-        return transposed(affine(matrix, factor, shift))
+        return transpose(affine(matrix, factor, shift))
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
         """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
@@ -265,8 +265,8 @@ def _module(node: OnnxNode) -> str | None:
     beside its entry, as in /model/model.0/auto_model.
     """
     path = node.name.strip("/").split("/")[:-1] if node.name.startswith("/") else []
-    kept = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
-    module = ".".join(kept) or node.scope
+    parts = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
+    module = ".".join(parts) or node.scope
     return module if OWN.fullmatch(f"{module}.weight") else None
 
 

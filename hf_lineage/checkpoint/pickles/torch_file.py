@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hf_lineage.architecture.registry import registry_table
-from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, Persistent, UnknownError, read
+from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, Persistent, UnknownError, read_pickle
 from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -52,7 +52,7 @@ class _View:
     dtype: str
     key: str
     """The key of its storage."""
-    held: int
+    storage_size: int
     """Bytes of the storage."""
     offset: int
     """Numbers of the storage before its first one."""
@@ -60,8 +60,8 @@ class _View:
     stride: tuple[int, ...]
 
 
-def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield the tensors of a file of torch.save; errors call it `shown`.
+def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
+    """Yield the tensors of a file of torch.save; errors call it `text`.
 
     Raise CheckpointError if it is damaged, NothingToCompare if it holds more than tensors by their names.
     """
@@ -74,20 +74,20 @@ def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
             stream.seek(0)
             content, places = (_archive if start.startswith(ZIP) else _sequence)(stream, stamp.size)
             for name, view in _views(content).items():
-                yield name, _stored(name, view, places, file, stamp)
+                yield name, _locate_tensor(name, view, places, file, stamp)
     except UnknownError as error:
         raise NothingToCompare(
-            f"{shown} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle; {INSTEAD}"
+            f"{text} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle; {INSTEAD}"
         ) from None
     except (ValueError, OverflowError, struct.error, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        raise CheckpointError(f"{shown} is damaged: {printable(error, 300)}; download it again") from None
+        raise CheckpointError(f"{text} is damaged: {printable(error, 300)}; download it again") from None
     except OSError as error:
-        raise CheckpointError(f"{shown} cannot be read: {error.strerror or error}; check its permissions") from None
+        raise CheckpointError(f"{text} cannot be read: {error.strerror or error}; check its permissions") from None
 
 
 def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     """Return the content of the pickle of an archive, and the places of its storages."""
-    with zipfile.ZipFile(_Bounded(stream, size)) as archive:
+    with zipfile.ZipFile(_BoundedFile(stream, size)) as archive:
         listed = archive.infolist()
         if archive.comment:
             raise DamagedError("it is an archive with a comment, and torch writes none")
@@ -99,13 +99,13 @@ def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     order = entries.get(f"{folder}/byteorder".casefold())
     if order and _content(stream, _place(stream, order, size)) != b"little":
         raise DamagedError("its numbers are not stored with the lowest byte first")
-    content = read(io.BytesIO(_content(stream, _place(stream, pickled, size))), CALLS)
+    content = read_pickle(io.BytesIO(_content(stream, _place(stream, pickled, size))), CALLS)
     start = f"{folder}/data/"
-    held = [entry for entry in listed if entry.filename.startswith(start)]
-    return content, {entry.filename.removeprefix(start): _place(stream, entry, size) for entry in held}
+    inside = [entry for entry in listed if entry.filename.startswith(start)]
+    return content, {entry.filename.removeprefix(start): _place(stream, entry, size) for entry in inside}
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedFile(io.RawIOBase):
     """A file that is read in parts no larger than the list of entries may be."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
@@ -153,7 +153,7 @@ def _content(stream: BinaryIO, place: tuple[int, int]) -> bytes:
 def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     """Return the content of the pickles of an old file, and the places of the storages behind them."""
     beginning = io.BytesIO(stream.read(min(LARGEST, size)))
-    magic, _, system, content, keys = (read(beginning, CALLS) for _ in range(5))
+    magic, _, system, content, keys = (read_pickle(beginning, CALLS) for _ in range(5))
     if magic != MAGIC:
         raise UnknownError("is a pickle that torch.save did not write")
     if not isinstance(system, dict) or system.get("little_endian") is not True or not isinstance(keys, list):
@@ -163,8 +163,8 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     for key in keys:
         if not isinstance(key, str) or key not in views or key in places:
             raise DamagedError("it holds numbers that belong to no tensor")
-        places[key] = position + LENGTH, views[key].held
-        position += LENGTH + views[key].held
+        places[key] = position + LENGTH, views[key].storage_size
+        position += LENGTH + views[key].storage_size
         if position > size:
             raise DamagedError("it is truncated")
     return content, places
@@ -176,8 +176,8 @@ def _views(content: Any) -> dict[str, _View]:
         raise UnknownError("holds no mapping from names to tensors")
     views = {name: _view(value) for name, value in content.items() if isinstance(value, Call)}
     if not views:
-        shown = ", ".join(name[:50] for name in list(content)[:5]) or "nothing"
-        raise UnknownError(f"holds no tensors at its first level, but {shown}")
+        keys = ", ".join(name[:50] for name in list(content)[:5]) or "nothing"
+        raise UnknownError(f"holds no tensors at its first level, but {keys}")
     if any(not name.isprintable() for name in views):
         raise DamagedError("the name of a tensor cannot be printed")
     return views
@@ -195,13 +195,13 @@ def _view(value: Call) -> _View:
     key = storage.key if isinstance(storage, Persistent) else None
     if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or any(part is not None for part in key[5:]):
         raise UnknownError(NO_TENSOR)
-    held, dtype = _type(key[1]), _type(rest[2] if value.name == WITH_TYPE and len(rest) > 2 else key[1])
+    kind, dtype = _type(key[1]), _type(rest[2] if value.name == WITH_TYPE and len(rest) > 2 else key[1])
     sides = [side if isinstance(side, tuple) else (None,) for side in (shape, stride)]
     sizes = [offset, key[4], *sides[0], *sides[1]]
     fits = isinstance(key[2], str) and len(sides[0]) == len(sides[1]) <= MOST_DIMENSIONS
     if not fits or not all(type(size) is int and 0 <= size < LARGEST_DIMENSION for size in sizes):
         raise UnknownError(NO_TENSOR)
-    return _View(dtype, key[2], key[4] * DTYPES[held].itemsize, offset, shape, stride)
+    return _View(dtype, key[2], key[4] * DTYPES[kind].itemsize, offset, shape, stride)
 
 
 def _type(kind: Any) -> str:
@@ -210,7 +210,7 @@ def _type(kind: Any) -> str:
     return TYPES[kind.text]
 
 
-def _stored(name: str, view: _View, places: Places, file: Path, stamp: Stamp) -> StoredTensor:
+def _locate_tensor(name: str, view: _View, places: Places, file: Path, stamp: Stamp) -> StoredTensor:
     if view.key not in places:
         raise DamagedError(f"the numbers of {name[:200]} are missing")
     start, length = places[view.key]
@@ -218,6 +218,6 @@ def _stored(name: str, view: _View, places: Places, file: Path, stamp: Stamp) ->
     rows = [math.prod(view.shape[place + 1 :]) for place in range(len(view.shape))]
     if tensor.numbers and any(side > 1 and view.stride[at] != rows[at] for at, side in enumerate(view.shape)):
         raise UnknownError(f"holds {name[:200]} with numbers that are not stored row by row")
-    if view.held != length or tensor.start + tensor.size > start + length:
+    if view.storage_size != length or tensor.start + tensor.size > start + length:
         raise DamagedError(f"{name[:200]} of the shape {view.shape} does not fit its storage of {length} bytes")
     return tensor

@@ -59,7 +59,7 @@ class _Machine:
     stack: list[Any] = field(default_factory=list)
     memory: dict[int, Any] = field(default_factory=dict)
 
-    def marked(self) -> list[Any]:
+    def pop_marked(self) -> list[Any]:
         """Take everything above the last mark, and the mark."""
         items: list[Any] = []
         while (item := self.stack.pop()) is not MARK:
@@ -105,8 +105,8 @@ class _Machine:
 
     def build(self) -> None:
         """Leave out what torch notes beside the items of a mapping: the versions of its modules."""
-        target, beside = self.last(2)
-        if not isinstance(target, dict) or not isinstance(beside, dict) or beside.keys() - {"_metadata"}:
+        target, state = self.last(2)
+        if not isinstance(target, dict) or not isinstance(state, dict) or state.keys() - {"_metadata"}:
             raise UnknownError("would change more than a mapping")
         self.stack.append(target)
 
@@ -135,7 +135,7 @@ STEPS: Mapping[str, Step] = {
     "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.last(1))),
     "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.last(2))),
     "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.last(3))),
-    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.marked())),
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.pop_marked())),
     "GLOBAL": lambda machine, text: machine.stack.append(Name(text.replace(" ", "."))),
     "STACK_GLOBAL": lambda machine, _: machine.name(),
     "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
@@ -145,16 +145,16 @@ STEPS: Mapping[str, Step] = {
     "BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
     "LONG_BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
     "SETITEM": lambda machine, _: machine.insert(machine.last(2)),
-    "SETITEMS": lambda machine, _: machine.insert(machine.marked()),
+    "SETITEMS": lambda machine, _: machine.insert(machine.pop_marked()),
     "APPEND": lambda machine, _: machine.extend(machine.last(1)),
-    "APPENDS": lambda machine, _: machine.extend(machine.marked()),
+    "APPENDS": lambda machine, _: machine.extend(machine.pop_marked()),
     "REDUCE": lambda machine, _: machine.call(),
     "BUILD": lambda machine, _: machine.build(),
 }
 """Name of an instruction in `pickletools` -> the function that carries it out."""
 
 
-def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
+def read_pickle(stream: io.BytesIO, calls: frozenset[str]) -> Any:
     """Return the value of one pickle, and leave the stream behind it.
 
     `calls` are the names of functions of which a call is a value, `Call`. Raise UnknownError for anything else that

@@ -95,8 +95,8 @@ def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at
     def unpack(rows, target):
         target[...] = numbers[rows]
 
-    np.testing.assert_array_equal(blocks.decoded(unpack, scales, zeros), expected(numbers, block, scales, zeros))
-    np.testing.assert_array_equal(blocks.decoded(unpack, scales), expected(numbers, block, scales, 0 * zeros))
+    np.testing.assert_array_equal(blocks.decode(unpack, scales, zeros), expected(numbers, block, scales, zeros))
+    np.testing.assert_array_equal(blocks.decode(unpack, scales), expected(numbers, block, scales, 0 * zeros))
 
 
 def test_columns_of_one_block_need_not_lie_side_by_side():
@@ -106,9 +106,9 @@ def test_columns_of_one_block_need_not_lie_side_by_side():
     def unpack(rows, target):
         target[...] = 1
 
-    np.testing.assert_array_equal(blocks.decoded(unpack, scales), [[3, 2, 3, 2], [7, 5, 7, 5]])
+    np.testing.assert_array_equal(blocks.decode(unpack, scales), [[3, 2, 3, 2], [7, 5, 7, 5]])
     turned = grid.Grid((4, 2), (2, 1), rows=np.array([1, 0, 1, 0]))
-    np.testing.assert_array_equal(turned.decoded(unpack, scales.T), [[3, 7], [2, 5], [3, 7], [2, 5]])
+    np.testing.assert_array_equal(turned.decode(unpack, scales.T), [[3, 7], [2, 5], [3, 7], [2, 5]])
 
 
 def test_scales_are_finite_or_an_error_with_their_name():

@@ -86,7 +86,7 @@ def stored(dtype, *shape):
 
 
 BYTES = frozenset({"I8"})
-TOY = modules.Quantized(
+TOY = modules.Format(
     "TOY",
     frozenset({"toy"}),
     (".bytes",),
@@ -149,7 +149,7 @@ def test_a_matrix_that_is_stored_in_two_ways_or_lacks_its_scales_is_not_judged()
 def test_a_part_that_is_missing_or_stored_otherwise_is_named():
     module = modules.Module("a", {".bytes": stored("I8", 2, 3), ".flat": stored("I8", 6), ".none": stored("I8", 0, 3)})
     assert module.shape(".bytes", BYTES) == module.matrix(".bytes", BYTES) == (2, 3)
-    assert str(module.damaged("holds no order")) == "a holds no order; have the weights saved again"
+    assert str(module.make_error("holds no order")) == "a holds no order; have the weights saved again"
     for read, asked, message in (
         (module.shape, (".scale", BYTES), "a.scale is missing, and a.bytes cannot be decoded"),
         (module.shape, (".bytes", frozenset({"U8"})), "a.bytes is stored as I8, but its format needs U8"),

@@ -18,8 +18,8 @@ from hf_lineage.checkpoint.gguf.form import _table, config_of, name_tensors
 from hf_lineage.errors import CheckpointError, NothingToCompare, RegistryError
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import resolve
-from hf_lineage.source.config import described
-from hf_lineage.source.headers import headers, opened
+from hf_lineage.source.config import read_config
+from hf_lineage.source.headers import headers, read_headers
 from hf_lineage.source.model import FromWeights
 from tests import models
 from tests.conformance.models import tiny_model
@@ -80,9 +80,9 @@ OWN = json.loads((CHILDREN["llama"] / "config.json").read_text())
 def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "model/child-Q8_0.gguf", kind=KINDS.Q8_0).parent
     (folder / "config.json").write_text(json.dumps(stub))
-    model = described(resolve(str(folder)))
+    model = read_config(resolve(str(folder)))
     assert model.architecture == "LlamaForCausalLM"
-    assert opened(model).layout.paths
+    assert read_headers(model).layout.paths
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_heads_that_are_no_number_are_refused(tmp_path):
     file = write(CHILDREN["llama"], tmp_path / "child.gguf", said={"llama.attention.head_count_kv": "two"})
     said = "the GGUF file says attention.head_count_kv: two, not a number of heads; do not trust it"
     with pytest.raises(CheckpointError, match=f"{said}$"):
-        opened(described(resolve(str(file.parent))))
+        read_headers(read_config(resolve(str(file.parent))))
 
 
 ARCHITECTURES = _table().architectures
@@ -176,7 +176,7 @@ def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, na
     model.save_pretrained(tmp_path / "plain")
     write(tmp_path / "plain", tmp_path / "gguf/model.gguf", architecture)
     plain, stored = (headers(resolve(str(tmp_path / folder))) for folder in ("plain", "gguf"))
-    assert stored.described.factorization.name == plain.described.factorization.name
+    assert stored.model_config.factorization.name == plain.model_config.factorization.name
     assert (stored.layout.unclaimed, stored.layout.paths) == (plain.layout.unclaimed, plain.layout.paths)
     options = Options(paths=plain.layout.paths)
     one, other = (extract(str(tmp_path / folder), options) for folder in ("plain", "gguf"))
@@ -201,9 +201,9 @@ def test_metadata_that_take_the_layers_out_leave_nothing_to_judge(architecture, 
     tiny_model(ARCHITECTURES[architecture].name, {}).save_pretrained(tmp_path / "plain")
     value = 1e9 if "epsilon" in key else 1e-9
     write(tmp_path / "plain", tmp_path / "gguf/model.gguf", architecture, said={f"{architecture}.{key}": value})
-    model = described(resolve(str(tmp_path / "gguf")))
+    model = read_config(resolve(str(tmp_path / "gguf")))
     with pytest.raises(NothingToCompare, match=r"have (hardly any|no) effect; correct it"):
-        opened(model)
+        read_headers(model)
 
 
 def test_every_architecture_is_one_of_gguf_and_every_class_one_of_the_registry():

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers.integrations.gguf import dequant
 
-from hf_lineage.checkpoint.codes import Codes, excess, unreached
+from hf_lineage.checkpoint.codes import Codes, excess, miss_ends
 from hf_lineage.checkpoint.foreign_form import Piece, by_pieces
 from hf_lineage.checkpoint.gguf.tensors import KINDS as GRIDS
 from hf_lineage.checkpoint.gguf.tensors import apply_factors, codes_of
@@ -186,7 +186,7 @@ def test_what_a_quantizer_writes_is_right_and_fills_its_grids(name, scale):
     free = np.sum([np.abs(one - other) for one, other in pairs], axis=0, dtype=np.float32)
     steps, cut = excess(base, numbers, ends, codes, free)
     assert steps[~cut].max() <= 0
-    assert not unreached(numbers, ends, codes, free)[1].any()
+    assert not miss_ends(numbers, ends, codes, free)[1].any()
 
 
 def test_every_type_has_a_grid_or_as_those_of_tabled_vectors_a_reason():

@@ -21,8 +21,8 @@ from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors, read_graph
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
-from hf_lineage.source.config import described
-from hf_lineage.source.headers import opened
+from hf_lineage.source.config import read_config
+from hf_lineage.source.headers import read_headers
 from tests import onnx_models
 from tests.checkpoint.gguf.test_form import ALL, BASES, CHILDREN, scores, verdict
 from tests.checkpoint.onnx.test_header import graph
@@ -187,7 +187,7 @@ def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, e
     shutil.copy(child / "config.json", repo)
     outcome = verdict(tmp_path / "base", repo)
     assert outcome.code == "inherited", outcome.reason
-    itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
+    itself, original = (read_headers(read_config(RepoRef("x", folder))) for folder in (repo, child))
     assert itself.layout.widths == original.layout.widths
     assert "onnx/encoder_model.onnx is a graph;" in itself.notes[-1]
 

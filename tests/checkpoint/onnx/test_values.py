@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxTensor, parse
-from hf_lineage.checkpoint.onnx.values import Values, constant, stored, unpacked
+from hf_lineage.checkpoint.onnx.values import Values, constant, locate_constant, unpack_bits
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.checkpoint.onnx.test_header import graph, tensor, varint
@@ -28,7 +28,7 @@ def read(model, info, folder):
     file = folder / "model.onnx"
     file.write_bytes(model.SerializeToString())
     tensors = graph_of(model).tensors
-    return info.decode([stored(tensors[part], file, None).read(Memory()) for part in info.parts])
+    return info.decode([locate_constant(tensors[part], file, None).read(Memory()) for part in info.parts])
 
 
 def model(nodes, **tensors):
@@ -159,5 +159,5 @@ def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
 
 
 def test_packed_numbers_begin_with_the_lowest_bits():
-    numbers = {bits: unpacked(np.array([0b11100100], np.uint8), bits).tolist() for bits in (2, 4, 8)}
+    numbers = {bits: unpack_bits(np.array([0b11100100], np.uint8), bits).tolist() for bits in (2, 4, 8)}
     assert numbers == {2: [0, 1, 2, 3], 4: [0b0100, 0b1110], 8: [0b11100100]}

@@ -206,7 +206,7 @@ def test_numbers_of_an_old_file_belong_to_its_tensors(file):
     content = file.read_bytes()
     stop = content.rindex(pickle.dumps(["x"], 2)[:4])
     key = io.BytesIO(content[stop:])
-    (name,) = values.read(key, frozenset())
+    (name,) = values.read_pickle(key, frozenset())
     file.write_bytes(content[:stop] + pickle.dumps([name, "other"], 2) + content[stop + key.tell() :])
     assert "it holds numbers that belong to no tensor" in refusal(file)
 

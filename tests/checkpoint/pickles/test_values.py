@@ -8,14 +8,14 @@ from collections import OrderedDict
 import pytest
 
 from hf_lineage.checkpoint.pickles import values as pickled
-from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, UnknownError, read
+from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, UnknownError, read_pickle
 from tests.models import Trap
 
 NONE: frozenset[str] = frozenset()
 
 
 def value(content, calls=NONE):
-    return read(io.BytesIO(content), calls)
+    return read_pickle(io.BytesIO(content), calls)
 
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])
@@ -35,7 +35,7 @@ def test_plain_values_are_read_as_python_reads_them(content, protocol):
 
 def test_a_pickle_ends_where_it_ends_and_what_torch_notes_is_left_out():
     stream = io.BytesIO(pickle.dumps(1, 2) + pickle.dumps(2, 2) + b"rest")
-    assert (read(stream, NONE), read(stream, NONE), stream.read()) == (1, 2, b"rest")
+    assert (read_pickle(stream, NONE), read_pickle(stream, NONE), stream.read()) == (1, 2, b"rest")
     mapping = OrderedDict(a=1)
     mapping._metadata = {"": {"version": 1}}
     assert value(pickle.dumps(mapping, 2)) == {"a": 1}
