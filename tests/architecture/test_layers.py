@@ -90,8 +90,8 @@ def test_only_matrices_of_the_width_of_the_stream_can_be_unclaimed():
         **{"conv": (8, 4, 3, 3), "router.0.weight": (8, 4), "skip.this": (4, 4)},
     )
     ignores = ("router.{expert}", "skip.*")
-    assert list(here.unclaimed(4, {"h.3.up"}, ignores)) == ["h.3.other", "h.3.stack", "h.3.conv"]
-    assert list(here.unclaimed(4, set(here.shapes), ())) == []
+    assert list(here.find_unclaimed(4, {"h.3.up"}, ignores)) == ["h.3.other", "h.3.stack", "h.3.conv"]
+    assert list(here.find_unclaimed(4, set(here.shapes), ())) == []
 
 
 BLOCKS = "{down: 'down.{block}.attentions.{block}.blocks.{layer}', mid: 'mid.{block}.blocks.{layer}'}"

@@ -49,7 +49,7 @@ def test_factors_are_found_under_every_name(tmp_path, first, second, module, fla
     (lora,) = opened(tmp_path, **factors(first, second)).values()
     assert list(lora.modules) == [module]
     assert (lora.modules[module].first, lora.modules[module].second) == (first, second)
-    assert (lora.modules[module].rank, lora.flattened, lora.beside) == (2, bool(flattened), 0)
+    assert (lora.modules[module].rank, lora.flattened, lora.others) == (2, bool(flattened), 0)
     assert lora.scale(module) == 1.0
 
 
@@ -72,7 +72,7 @@ def test_every_model_of_a_pipeline_has_factors_of_its_own(tmp_path, start, folde
 @pytest.mark.parametrize("alpha", [torch.tensor(1.0), torch.tensor([1], dtype=torch.int64), torch.tensor(-1.0).half()])
 def test_a_scale_is_that_beside_the_factors_over_the_rank(tmp_path, alpha):
     lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": alpha})[""]
-    assert (lora.scale("x"), lora.beside) == (0.5, 0)
+    assert (lora.scale("x"), lora.others) == (0.5, 0)
 
 
 @pytest.mark.parametrize("number", [torch.nan, torch.inf, 1e30])
@@ -85,7 +85,7 @@ def test_a_scale_that_is_none_is_an_error(tmp_path, number):
 def test_magnitudes_and_convolutions_are_counted_and_left_alone(tmp_path):
     more = {"lora_unet_x.dora_scale": torch.ones(6), "lora_unet_c.lora_down.weight": torch.ones(2, 4, 3, 3)}
     lora = opened(tmp_path, **OLD, **more, **{"lora_unet_c.lora_up.weight": torch.ones(6, 2, 1, 1)})[""]
-    assert (lora.kind, lora.beside, list(lora.modules)) == ("DoRA", 3, ["x"])
+    assert (lora.kind, lora.others, list(lora.modules)) == ("DoRA", 3, ["x"])
 
 
 REFUSED = {
