@@ -29,7 +29,7 @@ LAYERS = 8
 NUMBERS = itertools.count()
 SPENT = pytest.StashKey[list[float]]()
 """What each worker took of the processors, in seconds."""
-LIMIT = 600
+LIMIT = 540
 """What `make test` may take of the processors, in core seconds; it is only printed, because no test depends on time."""
 
 
