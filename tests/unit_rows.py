@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.evidence.unit_comparison import TOKEN, Coordinates, Test, compare_units
+from hf_lineage.evidence.unit_comparison import TOKEN, Coordinates, OrderSettings, compare_units
 from hf_lineage.signature.unit_rows import UnitRows
 
 UNITS, SEEN, LAYERS = 96, 48, 4
@@ -63,5 +63,5 @@ def opposite(layer):
 def compared(base, candidate, first=199, frame=None, **test):
     """What two models show unit by unit."""
     return compare_units(
-        base, candidate, len(candidate), frame or Coordinates(TOKEN, 256, "number"), Test(first, 0, **test)
+        base, candidate, len(candidate), frame or Coordinates(TOKEN, 256, "number"), OrderSettings(first, 0, **test)
     )

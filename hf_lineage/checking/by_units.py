@@ -188,13 +188,13 @@ def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> V
     from hf_lineage.signature.units import known_weights
 
     options = pair.options
-    test = unit_comparison.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
+    test = unit_comparison.OrderSettings(criteria.permutations_at_first(), criteria.seed, criteria.tests)
     base, candidate = _reopen(pair.base), _reopen(pair.candidate)
     known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
     analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
-    framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
-    return unit_comparison.judge_units(framed, criteria)
+    comparison = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
+    return unit_comparison.judge_units(comparison, criteria)
 
 
 def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:

@@ -21,7 +21,7 @@ from hf_lineage.evidence.unit_comparison import (
     RESIDUAL,
     TOKEN,
     Coordinates,
-    Test,
+    OrderSettings,
     UnitComparison,
     compare_units,
 )
@@ -52,7 +52,7 @@ from hf_lineage.source.headers import Headers
 
 
 def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Array, Array]]:
-    """Return the frame of the tokens that both know, and what the units of each are multiplied with.
+    """Return the coordinates of the tokens that both know, and what the units of each are multiplied with.
 
     Raise NothingToCompare where there is none.
     """
@@ -120,32 +120,33 @@ Analyses = Sequence[Collection[int]]
 
 
 def compare_by_units(
-    base: Headers, candidate: Headers, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
+    base: Headers, candidate: Headers, analyses: Analyses, at_first: str, test: OrderSettings, fit: bool = True,
     known: tuple[KnownWeights, KnownWeights] = (KnownWeights(), KnownWeights()), heads: bool = True,
 ) -> UnitComparison:  # fmt: skip
-    """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
+    """Return what some layers of two models show unit by unit, in the coordinates named `at_first` or in fitted ones.
 
-    Without `fit`, coordinates are only fitted to the units where the two share no tokens. `known` is what the units of
-    some layers of either weigh, which is not measured again. With `heads`, heads too are, where units are inherited.
+    Without `fit`, coordinates are only fitted where the two share no tokens. `known` is what units of either weigh,
+    which is not measured again. With `heads`, heads are compared too, where units are inherited.
     Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
     models = zip((base, candidate), known, strict=True)
     units = [_Units(model, analyses[-1], test.seed, own) for model, own in models]
     depth, few = len(candidate.layout.numbers(PATH)), replace(test, permuted=FEW_PERMUTED)
 
-    def compare_in(frame: Coordinates, through: tuple[Array, Array]) -> UnitComparison:
+    def compare_in(coordinates: Coordinates, through: tuple[Array, Array]) -> UnitComparison:
         for number, layers in enumerate(analyses, 1):
             return_freed_memory()
             coarse = number < len(analyses)
-            summed = frame.name != RESIDUAL and max(one.width for one in units) > len(through[0])
+            summed = coordinates.name != RESIDUAL and max(one.width for one in units) > len(through[0])
             sums = COARSE if coarse and summed else None
             bases, others = (
-                one.project(layers, matrix[:sums], frame, coarse) for one, matrix in zip(units, through, strict=True)
+                one.project(layers, matrix[:sums], coordinates, coarse)
+                for one, matrix in zip(units, through, strict=True)
             )
-            framed = compare_units(bases, others, depth, frame, few if coarse else test)
-            if framed.at_chance:
+            comparison = compare_units(bases, others, depth, coordinates, few if coarse else test)
+            if comparison.at_chance:
                 break
-        return _with_heads(framed, base, candidate, through) if heads and framed.least > HALF else framed
+        return _with_heads(comparison, base, candidate, through) if heads and comparison.least > HALF else comparison
 
     def by_known_coordinates() -> UnitComparison:
         if at_first == TOKEN:
@@ -161,7 +162,7 @@ def compare_by_units(
 
 
 def _with_heads(
-    framed: UnitComparison, base: Headers, candidate: Headers, through: tuple[Array, Array]
+    comparison: UnitComparison, base: Headers, candidate: Headers, through: tuple[Array, Array]
 ) -> UnitComparison:
     """Return the comparison with the share of heads, read one layer after the other."""
     both = (
@@ -169,10 +170,10 @@ def _with_heads(
             head_products(base.checkpoint, base.layout, partner, through[0]),
             head_products(candidate.checkpoint, candidate.layout, number, through[1]),
         )
-        for number, partner in zip(framed.layers[1], framed.partners, strict=True)
+        for number, partner in zip(comparison.layers[1], comparison.partners, strict=True)
     )
     heads = [(mine, other) for mine, other in both if other is not None]
-    return replace(framed, heads=inherited_heads(heads)) if heads else framed
+    return replace(comparison, heads=inherited_heads(heads)) if heads else comparison
 
 
 def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitComparison], fit: bool) -> UnitComparison:
@@ -192,7 +193,7 @@ def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitCompar
     if not fit:
         return replace(first, searched=False)
     try:
-        return max(first, fitted(), key=lambda framed: framed.inherited.share)
+        return max(first, fitted(), key=lambda comparison: comparison.inherited.share)
     except NothingToCompare:
         return replace(first, searched=None)
 
@@ -208,13 +209,13 @@ class _Units:
         self._known = dict(known.weights) if known.exact else {}
         self._at_least_estimated = ChainMap(self._known, dict(known.weights))
 
-    def project(self, layers: Collection[int], through: Array, frame: Coordinates, coarse: bool) -> Layers:
+    def project(self, layers: Collection[int], through: Array, coordinates: Coordinates, coarse: bool) -> Layers:
         """Return the units of some layers, seen through a matrix (s, d).
 
         If coarse, fewer units of many experts are enough, and no gates. Raise NothingToCompare where a number is not
         finite.
         """
-        levelled = frame.name != RESIDUAL
+        levelled = coordinates.name != RESIDUAL
         most = FEW_KEPT // len(layers) if coarse else self._most
         view = View(through, levelled, in_the_same_places(most, self._seed), gates=not coarse)
         return self._read(layers, view, coarse)

@@ -26,11 +26,10 @@ from hf_lineage.evidence.unit_order import MOST_UNITS, MatchedUnits, UnitOrder, 
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.unit_rows import Layers, UnitRows, likeness
 
-TOKEN: str = "token"  # noqa: S105 - a frame, not a secret
+TOKEN: str = "token"  # noqa: S105 - coordinates, not a secret
 RESIDUAL: str = "residual"
 PROCRUSTES: str = "procrustes"
-"""The names of frames: the rows of shared tokens, the coordinates of the residual stream, and those in which hidden
-units fit those of the base best."""
+"""Names of coordinates: the rows of shared tokens, those of the residual stream, and those in which units fit best."""
 HEAVIEST, OF_BASE = 64, 1024
 """Numbers of units of a layer that write most, of the candidate and of the base, by which layers are paired."""
 LITTLE = 0.05
@@ -114,7 +113,7 @@ class UnitComparison:
 
 
 @dataclass(frozen=True)
-class Test:
+class OrderSettings:
     """Settings of the test of the order of units, and of drawing units."""
 
     first: int
@@ -125,7 +124,9 @@ class Test:
     """Units of a layer that are permuted at most."""
 
 
-def compare_units(base: Layers, candidate: Layers, depth: int, frame: Coordinates, test: Test) -> UnitComparison:
+def compare_units(
+    base: Layers, candidate: Layers, depth: int, coordinates: Coordinates, test: OrderSettings
+) -> UnitComparison:
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
@@ -142,7 +143,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Coordinate
         weight = float(weights[column])
         experts += by_expert(bases[row], others[column], groups[column], weight, test.seed, test.permuted)
     return UnitComparison(
-        frame,
+        coordinates,
         numbers,
         depth,
         tuple(numbers[0][partner] for partner in partners),
@@ -189,29 +190,29 @@ THROUGH = {
 """Frame -> how units are compared in it, as a phrase."""
 
 
-def judge_units(framed: UnitComparison, criteria: Criteria) -> Verdict:
+def judge_units(comparison: UnitComparison, criteria: Criteria) -> Verdict:
     """Return the verdict on what two models show unit by unit."""
-    significant = framed.p_value is not None and framed.p_value <= criteria.alpha
-    code, reason = _exact(framed, criteria) if significant else _by_share(framed, criteria)
-    return replace(as_related(code, reason, criteria), unit_comparison=framed)
+    significant = comparison.p_value is not None and comparison.p_value <= criteria.alpha
+    code, reason = _exact(comparison, criteria) if significant else _by_share(comparison, criteria)
+    return replace(as_related(code, reason, criteria), unit_comparison=comparison)
 
 
-def _by_share(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
+def _by_share(comparison: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     """Return the verdict where the order of the units is not significant, by how many of them are inherited."""
-    share = framed.inherited.share
-    if framed.coordinates.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
+    share = comparison.inherited.share
+    if comparison.coordinates.name != RESIDUAL and comparison.least > max(HALF, criteria.min_share):
         return Code.CALIBRATED, (
             f"{share:.0%} of what its units write is inherited, but in another order than in the base: {UNDONE}, and "
             f"units were moved; none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}"
         )
-    if share > CALIBRATED * framed.kept_share:
-        few = _few_heads(framed, criteria)
-        part = "" if framed.kept_share == 1 else f" ({framed.kept_share:.0%} of the units were compared)"
+    if share > CALIBRATED * comparison.kept_share:
+        few = _few_heads(comparison, criteria)
+        part = "" if comparison.kept_share == 1 else f" ({comparison.kept_share:.0%} of the units were compared)"
         return Code.INCONCLUSIVE, (
-            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
+            f"{share:.0%} of what its units write is found in the base{part}, seen {through(comparison)}: more than "
             f"independent models have in common, but {few or 'too little to call it related'}"
         )
-    if framed.remains < CANCELLED:
+    if comparison.remains < CANCELLED:
         return Code.INCONCLUSIVE, (
             "most of what its hidden units write is cancelled by other units of the same layer; the units do not "
             "tell what the model computes"
@@ -219,16 +220,16 @@ def _by_share(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     return Code.UNRELATED, ""
 
 
-def _exact(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
+def _exact(comparison: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     """Return the verdict where the order of the units is significant, by how many of them are inherited."""
-    share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
-    undone = f"{UNDONE}: " if framed.coordinates.name != RESIDUAL else ""
+    share, layers = comparison.inherited.share, [comparison.layers[1][row] for row in comparison.inherited.layers]
+    undone = f"{UNDONE}: " if comparison.coordinates.name != RESIDUAL else ""
     ordered = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
-    if framed.least > criteria.min_share:
+    if comparison.least > criteria.min_share:
         return Code.INHERITED, ordered
     if layers or share > CHANCE:
         where = f", in {name_layers(layers)}" if layers else ", in no layer more than half"
-        few = _few_heads(framed, criteria)
+        few = _few_heads(comparison, criteria)
         return Code.PART, f"{ordered}{where}{few and f', but {few}'}"
     return Code.INCONCLUSIVE, (
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
@@ -236,12 +237,12 @@ def _exact(framed: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
     )
 
 
-def _few_heads(framed: UnitComparison, criteria: Criteria) -> str:
+def _few_heads(comparison: UnitComparison, criteria: Criteria) -> str:
     """Say how little of its heads is inherited, where that is too little to verify it."""
-    heads = framed.heads
+    heads = comparison.heads
     return f"only {heads.share:.0%} of what its heads write" if heads and heads.least <= criteria.min_share else ""
 
 
-def through(framed: UnitComparison) -> str:
+def through(comparison: UnitComparison) -> str:
     """Return how the units were compared, as a phrase."""
-    return THROUGH[framed.coordinates.name].format(framed.coordinates)
+    return THROUGH[comparison.coordinates.name].format(comparison.coordinates)

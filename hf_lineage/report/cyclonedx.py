@@ -122,7 +122,7 @@ def _properties(report: Report) -> Iterator[Property]:
         if statements := "; ".join(finding.statements):
             yield Property(name=f"hf-lineage:{maker.name}", value=statements)
     for number, row in enumerate(report.rows):
-        best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.unit_comparison
+        best, p_value, comparison = wording.best(row), wording.p_value(row), row.verdict.unit_comparison
         facts = {
             "base": printable(row.claim.base, 200),
             "base-commit": row.base_commit,
@@ -136,7 +136,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "strict": "true" if row.verdict.is_strict else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
-            "inherited": wording.share(best) if best else framed and wording.print_share(framed),
+            "inherited": wording.share(best) if best else comparison and wording.print_share(comparison),
             "p-value": None if p_value is None else f"{p_value:.4g}",
             **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
         }

@@ -24,9 +24,9 @@ from hf_lineage.report.wording import whole
 
 def describe_descent(_related: bool, row: ClaimResult, _report: Report) -> Finding | None:
     """Return which layers come from the base that was compared; None if nobody knows."""
-    evidence, framed = wording.best(row), row.verdict.unit_comparison
-    if evidence is None and framed:
-        details = [_count_layers(framed.layers[1], framed.inherited.layers, framed.depth)]
+    evidence, comparison = wording.best(row), row.verdict.unit_comparison
+    if evidence is None and comparison:
+        details = [_count_layers(comparison.layers[1], comparison.inherited.layers, comparison.depth)]
     elif evidence and evidence.inherited:
         depth = row.layers if evidence.analyses > 1 and row.layers else evidence.layers_read
         details = [_count_layers(evidence.layers[1], evidence.inherited.layers, depth)]
@@ -158,10 +158,10 @@ def describe_waiver(row: ClaimResult) -> Iterator[str]:
 
 def state_outcome(row: ClaimResult) -> str:
     """Return what became of one claim in one sentence on one line."""
-    evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.unit_comparison
+    evidence, trace, comparison = wording.best(row), row.verdict.trace, row.verdict.unit_comparison
     measured = f" ({wording.figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
-    if framed and row.verdict.by_units:
-        measured = f" ({wording.print_share(framed)} of its units inherited, p = {wording.order_p(framed)})"
+    if comparison and row.verdict.by_units:
+        measured = f" ({wording.print_share(comparison)} of its units inherited, p = {wording.order_p(comparison)})"
     why = f": {wording.reason(row)}" if row.verdict.reason else ""
     besides = "".join(f"; {part}" for part in (*describe_waiver(row), *row.unmet))
     return f"{wording.about(row)} is {row.verdict.label}{measured}{why}{besides}"

@@ -38,44 +38,46 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 """Statistic -> what it tests."""
 
 
-def describe_units(framed: UnitComparison, row: ClaimResult, _report: Report) -> Finding:
+def describe_units(comparison: UnitComparison, row: ClaimResult, _report: Report) -> Finding:
     """Return what was seen unit by unit."""
-    how = SEEN[framed.coordinates.name].format(framed.coordinates)
-    order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
-    summary = f"units seen {how}: {wording.print_share(framed)} inherited{order}"
-    return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_unit_values(framed))
+    how = SEEN[comparison.coordinates.name].format(comparison.coordinates)
+    order = "" if comparison.p_value is None else f", order p = {comparison.p_value:.3g}"
+    summary = f"units seen {how}: {wording.print_share(comparison)} inherited{order}"
+    return Finding(
+        "Hidden units", wording.about(row), (summary,), tuple(_details(comparison)), values=_unit_values(comparison)
+    )
 
 
-def _details(framed: UnitComparison) -> Iterator[str]:
+def _details(comparison: UnitComparison) -> Iterator[str]:
     """Yield how the two models were seen unit by unit, and what their order shows."""
-    read = len(framed.layers[1])
-    some = f", in {read} of {framed.depth} layers ({name_layers(framed.layers[1])})" if read < framed.depth else ""
-    yield f"unit by unit, seen {through(framed)}: {wording.share(framed)} inherited{some}"
-    if framed.order is None:
+    read, depth = len(comparison.layers[1]), comparison.depth
+    some = f", in {read} of {depth} layers ({name_layers(comparison.layers[1])})" if read < depth else ""
+    yield f"unit by unit, seen {through(comparison)}: {wording.share(comparison)} inherited{some}"
+    if comparison.order is None:
         yield "the order of units is not tested: no two units match"
     else:
-        by = "; ".join(f"{STATISTICS[name]}, z {z:.1f}" for name, z in framed.order.z.items())
-        tests = f", corrected for {framed.tests} tests of the claim (Bonferroni)" if framed.tests > 1 else ""
-        drawn = f"{framed.order.draws:,} permutations among units of a layer that read and write as much"
-        yield f"order of units: {by}; p = {framed.p_value:.3g} from {drawn}{tests}"
+        by = "; ".join(f"{STATISTICS[name]}, z {z:.1f}" for name, z in comparison.order.z.items())
+        tests = f", corrected for {comparison.tests} tests of the claim (Bonferroni)" if comparison.tests > 1 else ""
+        drawn = f"{comparison.order.draws:,} permutations among units of a layer that read and write as much"
+        yield f"order of units: {by}; p = {comparison.p_value:.3g} from {drawn}{tests}"
 
 
-def _unit_values(framed: UnitComparison) -> dict[str, Any]:
+def _unit_values(comparison: UnitComparison) -> dict[str, Any]:
     """Return the measurements as plain values."""
-    low, high = framed.inherited.interval
-    order = framed.order
-    shares = zip(framed.layers[1], framed.partners, framed.inherited.by_layer, strict=True)
+    low, high = comparison.inherited.interval
+    order = comparison.order
+    shares = zip(comparison.layers[1], comparison.partners, comparison.inherited.by_layer, strict=True)
     return {
-        "frame": framed.coordinates.name,
-        "tokens": framed.coordinates.tokens or None,
-        "tokens_by": framed.coordinates.by or None,
+        "frame": comparison.coordinates.name,
+        "tokens": comparison.coordinates.tokens or None,
+        "tokens_by": comparison.coordinates.by or None,
         "p_value": None if order is None else order.p_value,
-        "p_value_adjusted": framed.p_value,
-        "tests": framed.tests,
+        "p_value_adjusted": comparison.p_value,
+        "tests": comparison.tests,
         "z": {} if order is None else {name: z for name, z in order.z.items() if math.isfinite(z)},
         "permutations": 0 if order is None else order.draws,
-        "inherited": {"share": framed.inherited.share, "low": low, "high": high, "at_least": framed.least},
-        "layers_read": len(framed.layers[1]),
+        "inherited": {"share": comparison.inherited.share, "low": low, "high": high, "at_least": comparison.least},
+        "layers_read": len(comparison.layers[1]),
         "layers": [
             {"layer": layer, "paired_with": partner, "inherited": float(share)} for layer, partner, share in shares
         ],

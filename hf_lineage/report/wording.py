@@ -79,9 +79,9 @@ def cells(row: ClaimResult) -> Iterator[tuple[str, ...]]:
         yield *first, path, score(evidence), print_share(evidence), f"{evidence.p_value:.3g}", words
     if equal := row.verdict.equal:
         yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.label
-    if framed := row.verdict.unit_comparison:
+    if comparison := row.verdict.unit_comparison:
         first = ("", "") if row.verdict.evidence else (base, declared)
-        yield *first, "units", "-", print_share(framed), order_p(framed), row.verdict.label
+        yield *first, "units", "-", print_share(comparison), order_p(comparison), row.verdict.label
 
 
 def bar_cells(bar: Bar) -> tuple[str, ...]:
@@ -112,9 +112,9 @@ def share(measured: Evidence | unit_comparison.UnitComparison) -> str:
     return print_share(measured) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
 
 
-def order_p(framed: unit_comparison.UnitComparison) -> str:
+def order_p(comparison: unit_comparison.UnitComparison) -> str:
     """Return the p-value of the order of units, as it is printed; a dash where nothing is tested."""
-    return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
+    return "-" if comparison.p_value is None else f"{comparison.p_value:.3g}"
 
 
 def p_value(row: ClaimResult) -> float | None:

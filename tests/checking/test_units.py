@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from hf_lineage.checking.units import _Units, by_tokens, compare_by_units
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Coordinates, Test, compare_units
+from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Coordinates, OrderSettings, compare_units
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import fitted_coordinates as procrustes
 from hf_lineage.signature import residual, units
@@ -54,7 +54,7 @@ def deep_base(tmp_path_factory):
 
 
 def analysed(base, folder, *analyses, at_first=TOKEN, fit=False):
-    return compare_by_units(*both(base, folder), analyses, at_first, Test(199, 0), fit)
+    return compare_by_units(*both(base, folder), analyses, at_first, OrderSettings(199, 0), fit)
 
 
 def test_where_a_few_layers_show_something_all_are_read(tmp_path, deep_base):
@@ -105,7 +105,7 @@ def fitted_share(base, other):
     through = procrustes.between(*(one.heaviest(range(6)) for one in models))
     frame = Coordinates(PROCRUSTES)
     bases, others = (one.project(range(6), matrix, frame, False) for one, matrix in zip(models, through, strict=True))
-    return compare_units(bases, others, 6, frame, Test(199, 0)).inherited.share
+    return compare_units(bases, others, 6, frame, OrderSettings(199, 0)).inherited.share
 
 
 def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_base, monkeypatch):

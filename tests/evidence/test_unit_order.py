@@ -10,7 +10,7 @@ from scipy.stats import kstest
 
 from hf_lineage.evidence import unit_order
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.unit_comparison import TOKEN, Coordinates, Test, compare_units, judge_units
+from hf_lineage.evidence.unit_comparison import TOKEN, Coordinates, OrderSettings, compare_units, judge_units
 from hf_lineage.evidence.unit_order import PLACES, RANKS, match_order, order_test, orders_within, strata_of
 from hf_lineage.signature.recipe import random_stream
 from tests.long import first_of
@@ -37,7 +37,7 @@ def model(seed, make=layer):
 
 
 def compared(base, candidate, permutations=99, seed=0):
-    return compare_units(base, candidate, LAYERS, Coordinates(TOKEN), Test(permutations, seed))
+    return compare_units(base, candidate, LAYERS, Coordinates(TOKEN), OrderSettings(permutations, seed))
 
 
 def edited(layers, edit):

@@ -17,7 +17,7 @@ from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.adapters import Family, Workshop
 from benchmarks.paper.parts.cache import digest
 from hf_lineage.checking.units import compare_by_units
-from hf_lineage.evidence.unit_comparison import CALIBRATED, PROCRUSTES, TOKEN, Test
+from hf_lineage.evidence.unit_comparison import CALIBRATED, PROCRUSTES, TOKEN, OrderSettings
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.headers import Headers, headers
 
@@ -69,7 +69,7 @@ def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> 
 
     def measure() -> dict[str, Any]:
         layers = [range(opened(candidate).layout.layers)]
-        framed = compare_by_units(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0))
+        framed = compare_by_units(opened(base), opened(candidate), layers, TOKEN, OrderSettings(permutations, seed=0))
         order = framed.order
         z = dict(order.z) if order else {}
         return asdict(Seen(framed.inherited.share, order.p_value if order else 1.0, z, framed.coordinates.name))
