@@ -223,11 +223,11 @@ def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
             waiting += ((key if key.endswith(CODE) else inner, each) for inner, each in value.items())
         elif key.endswith(CODE) and isinstance(value, str) and "/" in value:
             codes.add(f"of {value} ({key})")
-    words, as_loaded = (
-        printable(" and ".join(sorted(codes)), 200),
-        "the verdict is on the weights as transformers loads",
+    words = printable(" and ".join(sorted(codes)), 200)
+    return words and (
+        f"it is loaded with code {words}, which hf-lineage never runs: the verdict is on the weights as transformers "
+        "loads them by itself"
     )
-    return words and f"it is loaded with code {words}, which hf-lineage never runs: {as_loaded} them by itself"
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:

@@ -12,7 +12,7 @@ from hf_lineage.checking.declared import relation_notes
 from hf_lineage.checking.result import VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.evidence import measure as interim
+from hf_lineage.evidence import measure
 from hf_lineage.evidence.evaluate import mark_unlisted_class
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
@@ -240,7 +240,7 @@ def _test(
     """Return the verdict after a few layers if it is clear, else after all of them."""
     layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
     few = len(layers) > 2 * FEW and options.budget != "full"
-    order = [layers[at] for at in interim.reading_order(len(layers), options.seed or 0)] if few else layers
+    order = [layers[at] for at in measure.reading_order(len(layers), options.seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
     criteria = options.criteria(analyses=len(stops))
     calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated

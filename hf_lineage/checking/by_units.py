@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.paths import NAMED, PATHS, resolve_paths
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import evaluate
-from hf_lineage.evidence import measure as interim
+from hf_lineage.evidence import evaluate, measure
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import Rows, compare_numbers
 from hf_lineage.evidence.inherited import HALF
@@ -110,7 +109,7 @@ class ModelPair:
         if at_hand or options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
             return everything, (len(everything),)
         layers = len(everything)
-        return interim.reading_order(layers, options.seed or 0), interim.analyses(layers, options.min_share)
+        return measure.reading_order(layers, options.seed or 0), measure.analyses(layers, options.min_share)
 
     @functools.cached_property
     def sampled_models(self) -> tuple[FromWeights, ...]:
@@ -228,13 +227,13 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     depth = max(base.layers, candidate.layers)
     if options.budget == "full":
         return (range(depth),)
-    if base.layers != candidate.layers or depth < interim.FEWEST_LAYERS:
+    if base.layers != candidate.layers or depth < measure.FEWEST_LAYERS:
         return (range(depth),) * 2
-    order = interim.reading_order(depth, options.seed or 0)
+    order = measure.reading_order(depth, options.seed or 0)
     read = {number for one in first.evidence.values() for number in one.layers[1]}
-    layers = [number for number in order if number in read] or order[: interim.enough(depth)]
+    layers = [number for number in order if number in read] or order[: measure.enough(depth)]
     common = [number for number in layers if number in base.rows[PATH] and number in candidate.rows[PATH]]
-    few = common[: interim.fewest(depth, HALF) // (FEWER if pair.declared else 1)]
+    few = common[: measure.fewest(depth, HALF) // (FEWER if pair.declared else 1)]
     return (few, layers) if few else (layers,)
 
 

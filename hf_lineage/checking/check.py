@@ -18,7 +18,7 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
 from hf_lineage.claims.sources import Claim, Claims, stated_licence
 from hf_lineage.errors import LineageError, NothingToCompare, OptionError
-from hf_lineage.evidence import measure as interim
+from hf_lineage.evidence import measure
 from hf_lineage.evidence.evaluate import with_strict
 from hf_lineage.evidence.executed import RunOutcome, Strict
 from hf_lineage.evidence.verdict import Verdict
@@ -192,7 +192,7 @@ def inspect(model: Model, options: Options | None = None) -> Inspection:
 
 def with_seed(options: Options) -> Options:
     """Return options with a seed for the order of the layers: drawn now, unless the user gave one."""
-    return options if options.seed is not None else replace(options, seed=interim.drawn_seed())
+    return options if options.seed is not None else replace(options, seed=measure.drawn_seed())
 
 
 def _claims(

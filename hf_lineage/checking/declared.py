@@ -115,9 +115,7 @@ def _has_weights(repo: RepoRef) -> bool:
 
 
 def _is_whole(model: FromWeights) -> bool:
-    config, converted = (
-        model.headers.model_config.config,
-        model.headers.model_config.foreign,
-    )  # which the Hub calls quantized
+    config = model.headers.model_config.config
+    converted = model.headers.model_config.foreign  # which the Hub calls quantized
     types = {tensor.dtype for tensor in model.headers.checkpoint.stored.values()}
     return not converted and types <= WHOLE and not any(map(config.get, SETTINGS))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hf_lineage.evidence import measure as interim
+from hf_lineage.evidence import measure
 from hf_lineage.evidence.comparison import assign, in_order
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import CHANCE, as_related, name_layers
@@ -108,7 +108,7 @@ class UnitComparison:
         shares = inherited.by_layer[list(inherited.layers)]
         if not len(shares):
             return 0.0
-        bound = interim.at_least(len(shares), read, depth) / depth
+        bound = measure.at_least(len(shares), read, depth) / depth
         return bound * max(0.0, float(shares.mean()) - inherited.error)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -181,7 +181,7 @@ def _read_by(sets: Sequence[LayerSet], path: str, recipe: Recipe) -> tuple[str, 
 
 
 def open_tensors(
-    checkpoint: Checkpoint, names: Iterable[str], by_rows: Collection[str], memory: Memory, share: Share
+    checkpoint: Checkpoint, names: Collection[str], by_rows: Collection[str], memory: Memory, share: Share
 ) -> Mapping[str, Matrix]:
     """Return tensors by name: stacks and those `by_rows` read themselves a part at a time, all others are in `memory`.
 

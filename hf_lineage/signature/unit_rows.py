@@ -1,7 +1,7 @@
 """Unit rows: the hidden units of some layers as rows, and which units of two models belong together.
 
 Units with similar descriptions make pairs, and many of these are wrong; right pairs agree with each other. A rotation
-of the stream that fits these pairs makes better ones, and so on, until there are no more (see `orthogonal_fit`).
+of the stream that fits these pairs makes better ones, and so on, until there are no more (see `fitted_coordinates`).
 """
 
 from __future__ import annotations

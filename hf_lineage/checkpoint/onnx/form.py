@@ -28,7 +28,7 @@ from hf_lineage.checkpoint.foreign_form import (
 )
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
-from hf_lineage.checkpoint.onnx.values import locate_constant as stored_tensor
+from hf_lineage.checkpoint.onnx.values import locate_constant
 from hf_lineage.checkpoint.onnx.weights import Weights, collect_weights
 from hf_lineage.checkpoint.remote import open_ranged
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -112,7 +112,7 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
                 f"{repo}: {printable(tensor.file, 200)} is truncated: {printable(tensor.name, 200)} ends at byte "
                 f"{tensor.span.stop} of {stamp.size}; download it again"
             )
-        stored[own] = stored_tensor(tensor, path, stamp)
+        stored[own] = locate_constant(tensor, path, stamp)
     return opened.checkpoint(stored, tensors)
 
 
