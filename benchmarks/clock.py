@@ -12,10 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-WATCHED = 0.01
-"""Seconds between two looks at the memory of a command."""
-Seconds = list[float]
-"""What one thing took in each round."""
+WATCHED = 0.01  # seconds between two looks at the memory of a command
+Seconds = list[float]  # what one thing took in each round
 
 
 def interleaved(tasks: Mapping[str, Callable[[], object]], rounds: int, twice: bool = False) -> dict[str, Seconds]:
@@ -60,8 +58,7 @@ class Run:
     """One command from start to end."""
 
     seconds: float
-    peak: int
-    """Bytes of memory."""
+    peak: int  # bytes of memory
     code: int
     output: str
 

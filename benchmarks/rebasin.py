@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 Matrix = NDArray[np.float32]
-Block = tuple[Matrix, Matrix]
-"""W_in (h, d) and W_out (d, h) of one layer's MLP."""
+Block = tuple[Matrix, Matrix]  # W_in (h, d) and W_out (d, h) of one layer's MLP
 
 
 def similarity(a: Sequence[Block], b: Sequence[Block]) -> float:

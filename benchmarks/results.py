@@ -53,8 +53,7 @@ class Row:
 
     what: str
     target: Target
-    measured: float | None
-    """None where it could not be measured; the note says why."""
+    measured: float | None  # None where it could not be measured; the note says why
     unit: str
     note: str
 

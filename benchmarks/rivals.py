@@ -12,12 +12,10 @@ from benchmarks.isolated import ROOT
 class Rival(NamedTuple):
     """A command that compares two local folders."""
 
-    package: str
-    """Its name on the package index, with the version that was measured."""
+    package: str  # its name on the package index, with the version that was measured
     command: str
     options: tuple[str, ...]
-    slow: bool
-    """Whether a run takes a minute."""
+    slow: bool  # whether a run takes a minute
 
     def compare(self, environment: Path, a: Path, b: Path, *more: str) -> list[str]:
         """Return the command line that compares two folders, in the environment where it is installed."""

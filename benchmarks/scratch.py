@@ -12,8 +12,7 @@ from benchmarks.isolated import isolated
 from benchmarks.shapes import Model
 from benchmarks.writing import write_models
 
-RESERVE = 10**9
-"""Bytes of disk that are left free."""
+RESERVE = 10**9  # bytes of disk that are left free
 
 
 class DiskError(Exception):

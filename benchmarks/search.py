@@ -39,10 +39,8 @@ COSINES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 COORDINATES, LAYERS = 128, 32
 WIDTH, UNITS, RECIPE = 4096, 11008, RECIPES["robust"]
 ENTRY = Entry("org/model", "", "mlp", WIDTH, LAYERS, RECIPE.label("mlp"))
-PART = 100_000
-"""Models of one file of keys."""
-RELATIVES = 5
-"""Of the model that is identified, each at a cosine of .9: as many as are tested."""
+PART = 100_000  # models of one file of keys
+RELATIVES = 5  # of the model that is identified, each at a cosine of .9: as many as are tested
 NEAREST = 10
 RUNS = 3
 

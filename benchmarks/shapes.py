@@ -15,16 +15,13 @@ class Shape:
     width: int
     hidden: int
     heads: int
-    groups: int
-    """How many key and value heads there are."""
+    groups: int  # how many key and value heads there are
     head_size: int
     vocabulary: int = 32000
     architecture: str = "LlamaForCausalLM"
     dtype: str = "bfloat16"
-    experts: int = 0
-    """How many experts a layer has, each of so many hidden units; 0 where it is dense."""
-    published_layers: int = 0
-    """How many layers the model has in public, where fewer are written; 0 for all of them."""
+    experts: int = 0  # how many experts a layer has, each of so many hidden units; 0 where it is dense
+    published_layers: int = 0  # how many layers the model has in public, where fewer are written; 0 for all of them
 
     @property
     def embeddings(self) -> Tensors:
@@ -65,8 +62,7 @@ class Model:
 
     name: str
     shape: Shape
-    child: bool = False
-    """Whether it descends from the model of the same shape and seed that is not one."""
+    child: bool = False  # whether it descends from the model of the same shape and seed that is not one
     seed: int = 0
 
     @property
@@ -92,10 +88,8 @@ class Plan:
     shapes: dict[str, Shape]
     shrink: int
     rounds: int
-    slow_rounds: int
-    """For what takes a minute."""
-    exact_memory: int
-    """MiB that exact mode may use."""
+    slow_rounds: int  # for what takes a minute
+    exact_memory: int  # MiB that exact mode may use
 
     def model(self, name: str, layers: int | None = None) -> Model:
         """Return the model of this name, with fewer layers than it has where that is asked for."""

@@ -19,8 +19,7 @@ from benchmarks.machine import machine
 from benchmarks.results import WIDTH, Row, show
 from benchmarks.shapes import FULL, QUICK, Plan
 
-DEPTHS = (32, 24, 16, 8)
-"""How many layers the 7B may have, as far as the disk allows."""
+DEPTHS = (32, 24, 16, 8)  # how many layers the 7B may have, as far as the disk allows
 INTERRUPTED = 130
 
 

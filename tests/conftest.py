@@ -27,8 +27,7 @@ from tests.server.commits import Commits
 
 LAYERS = 8
 NUMBERS = itertools.count()
-SPENT = pytest.StashKey[list[float]]()
-"""What each worker took of the processors, in seconds."""
+SPENT = pytest.StashKey[list[float]]()  # what each worker took of the processors, in seconds
 LIMIT = 540
 """What `make test` may take of the processors, in core seconds; it is only printed, because no test depends on time."""
 

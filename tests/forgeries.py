@@ -31,12 +31,9 @@ PAGES = Path(__file__).parents[1] / "docs"
 class Forgery(NamedTuple):
     """What a folder holds."""
 
-    theirs: Tensors
-    """The weights of the base, which do nothing."""
-    own: Tensors
-    """Everything else."""
-    settings: Mapping[str, Any] = MappingProxyType({})
-    """What `config.json` says besides."""
+    theirs: Tensors  # the weights of the base, which do nothing
+    own: Tensors  # everything else
+    settings: Mapping[str, Any] = MappingProxyType({})  # what `config.json` says besides
 
     @property
     def tensors(self) -> Tensors:
@@ -50,15 +47,13 @@ class Forgery(NamedTuple):
         return {**self.own, **random}
 
 
-Make = Callable[[Tensors, Tensors], Forgery]
-"""Of the weights of the base and of an independent model."""
+Make = Callable[[Tensors, Tensors], Forgery]  # of the weights of the base and of an independent model
 
 
 class Row(NamedTuple):
     """A forgery in a tiny model."""
 
-    of: str
-    """The class."""
+    of: str  # the class
     wanted: dict[str, Any]
     make: Make
 
@@ -195,8 +190,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Make]] = {
         "Gemma3nForCausalLM", SPARSE_3N, in_place(DENSE, settings={"activation_sparsity_pattern": [1 - 1e-12] * 2}),
     ),
 }  # fmt: skip
-ROWS = {name: Row(*case) for name, case in CASES.items()}
-"""Forgeries by what they are, each found from outside."""
+ROWS = {name: Row(*case) for name, case in CASES.items()}  # forgeries by what they are, each found from outside
 
 
 def turn_off(monkeypatch: Any) -> None:

@@ -28,8 +28,7 @@ from tests.tensors.names import loaded, module
 
 TABLE = Path("registry/loading/parts.json")
 LISTED = {name: one for one in factorizations() for name in one.classes}
-FEWEST = 1000
-"""Numbers of a part that counts as one, of a tiny model: a head or a mask has fewer."""
+FEWEST = 1000  # numbers of a part that counts as one, of a tiny model: a head or a mask has fewer
 
 
 def whole_classes() -> list[str]:

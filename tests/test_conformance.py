@@ -46,8 +46,7 @@ from tests.settings import cases as cases_of_settings
 OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
 ONE_A_LAYOUT = [pytest.param(one, id=one.name, marks=[LONG] * (one not in LAYOUTS)) for one in OF_TRANSFORMERS]
 """Of all of them one a layout, and the others as long tests."""
-HEAD = re.compile(r"(For\w+|Model|LMHead\w*|With\w+|Backbone)+$")
-"""What the name of a class says of its head."""
+HEAD = re.compile(r"(For\w+|Model|LMHead\w*|With\w+|Backbone)+$")  # what the name of a class says of its head
 
 
 def cases() -> Iterator[Any]:
@@ -320,8 +319,7 @@ def test_blocks_that_a_class_of_diffusers_does_not_build_verify_nothing(unet, mo
     assert judged(base, folder).verified
 
 
-ROUNDING = 1e-6
-"""Of what permuting queries alone changes, in float64."""
+ROUNDING = 1e-6  # of what permuting queries alone changes, in float64
 ROTARY = {"llama": "LlamaModel", "gpt_neox": "GPTNeoXModel", "gemma": "GemmaModel"}
 LACKING = {"DPR", "MusicgenMelody", "FSMT", "Phi4Multimodal", "VideoMAE"}
 """Beginnings of names of classes that cannot be run in float64, or only with more than text or a picture; and one whose

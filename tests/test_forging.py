@@ -25,12 +25,10 @@ from tests.forging.outputs import AT_WORK, BROKEN, IDLE, moved, said_of, sound
 from tests.forging.search import classes, searched, subject
 from tests.forging.subject import FORMATS
 
-CLASSES = 34
-"""Of so many factorizations a class is tried, with so many cases."""
+CLASSES = 34  # of so many factorizations a class is tried, with so many cases
 CASES = 12
 PLAIN = 0, 10, 20, 1, 11, 21
-MOST = 500
-"""Cases after which a forger gives up."""
+MOST = 500  # cases after which a forger gives up
 PAID = "paid: VERIFIED inherited"
 
 
@@ -65,8 +63,7 @@ class Rule(NamedTuple):
     of: str
     kind: str
     form: int = 0
-    alone: bool = True
-    """Whether MLPs alone are compared, so that heads hide nothing that the rule is for."""
+    alone: bool = True  # whether MLPs alone are compared, so that heads hide nothing that the rule is for
 
 
 def replaced(module: Any, name: str, by: Any) -> Callable[[pytest.MonkeyPatch], None]:

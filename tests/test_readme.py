@@ -15,11 +15,9 @@ from tools.docs import BLOCKS, PAGES, README, ROOT, block
 REPOSITORY = "https://github.com/hf-lineage/hf-lineage/"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.values())})
-LONGEST = 200
-"""Lines of README.md."""
+LONGEST = 200  # lines of README.md
 BINARY = {".safetensors", ".gguf", ".onnx", ".png", ".pyc"}
-SLOW = {"demo", "review", "tree"}
-"""Blocks that take seconds."""
+SLOW = {"demo", "review", "tree"}  # blocks that take seconds
 
 
 @pytest.fixture(params=FILES, ids=lambda file: file.relative_to(ROOT).as_posix())

@@ -19,8 +19,7 @@ ROOT = Path(__file__).parents[1]
 HUB = ROOT / "examples/hub"
 PAIR = ("acme/llama-base", "fern/llama-finetune-a")
 HEAVY = ("torch", "accelerate", "transformers", "numpy", "scipy", "huggingface_hub", "rich")
-LARGEST_SDIST = 4_000_000
-"""Bytes; with the weights of the examples it was four times as large."""
+LARGEST_SDIST = 4_000_000  # bytes; with the weights of the examples it was four times as large
 
 
 def heavy_modules_after(program, *arguments, then=""):

@@ -23,12 +23,10 @@ LENGTH = 256
 LONGEST = 2 * LENGTH
 LOUD, LOUDER = 30.0, 300.0
 """How many times as large as others the coordinate is that tells a position, and the one that tells a token."""
-STRONG = 0.46
-"""How strongly a unit reads that coordinate, by the length of all else that it reads."""
+STRONG = 0.46  # how strongly a unit reads that coordinate, by the length of all else that it reads
 ACTING = {"layers that act on the first 256 tokens alone": 1.0, "layers that act only beyond 256 tokens": -1.0}
 """By what the layers of the base do, the sign of that coordinate where they act."""
-BYTES, TOKENS = 256, 1024
-"""Tokens of texts, which are bytes, and all that there are."""
+BYTES, TOKENS = 256, 1024  # tokens of texts, which are bytes, and all that there are
 
 
 def drawn(model: Any, std: float) -> Any:

@@ -20,8 +20,7 @@ class Bench:
 
     plan: Plan
     scratch: Scratch
-    rivals: Path | None
-    """Where rival tools are installed; None where they are left out."""
+    rivals: Path | None  # where rival tools are installed; None where they are left out
 
     def medians(self) -> str:
         """Return how often it was measured, for a note."""
@@ -31,8 +30,7 @@ class Bench:
 class Case(NamedTuple):
     """One line of the table of targets."""
 
-    models: Callable[[Plan], tuple[Model, ...]]
-    """The checkpoints it measures."""
+    models: Callable[[Plan], tuple[Model, ...]]  # the checkpoints it measures
     rows: Callable[[Bench], Iterator[Row]]
 
 

@@ -75,14 +75,11 @@ def _row(bench: Bench, duel: Duel) -> Row:
     return Row(duel.what, target, ratio(taken["theirs"], taken["ours"]), UNIT, note)
 
 
-MOST_OF_RIVAL = {"1.3B": 1.5, "7B": 3.0}
-"""By size, how many times as long as the rival an answer may take."""
+MOST_OF_RIVAL = {"1.3B": 1.5, "7B": 3.0}  # by size, how many times as long as the rival an answer may take
 BASE = "bench/base"
 CARD = f"---\nbase_model: {BASE}\n---\n"
-MEMORY = 600.0
-"""MB above imports, of two 7B."""
-DRAWS, LONGEST = 40, 1.5
-"""Draws of layers of one pair, and how many times the usual time the slowest of them may take."""
+MEMORY = 600.0  # MB above imports, of two 7B
+DRAWS, LONGEST = 40, 1.5  # draws of layers of one pair, and how many times the usual time the slowest of them may take
 
 
 def unrelated_models(plan: Plan) -> tuple[Model, ...]:
@@ -166,8 +163,7 @@ def _linked(model: Path, place: Path) -> Path:
 NAMES = ("Mixtral-8x7B", "Qwen3-30B-A3B", "gpt-oss-20b")
 SLOWEST = 2.0
 """How many times as long as VERIFIED by all layers an UNRELATED may take: all layers are read, there are only a few."""
-MOST = 1.5
-"""GB above imports: the writers of one layer of experts in memory, and some units of both."""
+MOST = 1.5  # GB above imports: the writers of one layer of experts in memory, and some units of both
 
 
 def mixtures_models(plan: Plan) -> tuple[Model, ...]:
@@ -198,8 +194,7 @@ def mixtures_rows(bench: Bench) -> Iterator[Row]:
 
 
 PERMUTATIONS = 999
-OTHERS = 9
-"""Signatures of independent models that are written; a hundred would take 3.4 GB."""
+OTHERS = 9  # signatures of independent models that are written; a hundred would take 3.4 GB
 HUNDRED = 100
 
 

@@ -12,10 +12,8 @@ from benchmarks.results import Row, Target
 from benchmarks.shapes import Model, Plan, Shape
 from benchmarks.tasks import graphics
 
-LIMIT = 4
-"""GiB that `max-memory` allows where layers are to be read from disk: two of them are for torch and inputs."""
-TOKENS = 32 * 16 + 1024
-"""Tokens of the two passes of a run."""
+LIMIT = 4  # GiB that `max-memory` allows where layers are to be read from disk: two of them are for torch and inputs
+TOKENS = 32 * 16 + 1024  # tokens of the two passes of a run
 ROUNDS = 3
 
 

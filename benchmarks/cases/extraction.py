@@ -45,8 +45,7 @@ def row(bench: Bench, model: Model, device: str, taken: dict[str, Seconds], targ
 
 
 SIZES = ("1.3B", "7B", "70B")
-ROUNDING = 1e-4
-"""How far a sketch may be off that of the CPU, as a share of its norm: both are sums in float32."""
+ROUNDING = 1e-4  # how far a sketch may be off that of the CPU, as a share of its norm: both are sums in float32
 
 
 def gpu_models(plan: Plan) -> tuple[Model, ...]:

@@ -28,8 +28,7 @@ class Row:
     name: str
     paper: Value
     ours: Value
-    note: str = ""
-    """A sentence wherever the two differ by more than the noise."""
+    note: str = ""  # a sentence wherever the two differ by more than the noise
 
     @classmethod
     def beside(cls, name: str, paper: float, ours: float, note: str) -> Self:
@@ -116,8 +115,7 @@ class Bench:
 
     scale: str
     cache: Cache
-    figures: Path
-    """The folder that figures go to."""
+    figures: Path  # the folder that figures go to
 
     def sized(self, smoke: T, lite: T) -> T:
         """Return that of two sizes which is asked for."""
@@ -132,8 +130,7 @@ class Bench:
 class Experiment:
     """Several may share an item: its results file has the rows of all of them, in the order of their modules."""
 
-    item: str
-    """The label in the paper, such as `tab:survival`; `ours:` and a name where the paper has no such item."""
+    item: str  # the label in the paper, such as `tab:survival`; `ours:` and a name where the paper has no such item
     title: str
     rows: Callable[[Bench], Sequence[Row]]
     claim: Callable[[Mapping[str, Row]], None]

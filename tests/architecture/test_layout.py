@@ -13,8 +13,7 @@ from hf_lineage.errors import CheckpointError
 
 WIDTH, HIDDEN, HEADS, SIZE = 8, 12, 4, 3
 CONFIG = {"num_attention_heads": HEADS}
-LINEAR = dict.fromkeys(("q", "k", "v", "o", "ln_1"))
-"""The tensors that a layer without attention lacks."""
+LINEAR = dict.fromkeys(("q", "k", "v", "o", "ln_1"))  # the tensors that a layer without attention lacks
 
 PLAIN = """
 layers: h.{layer}

@@ -174,8 +174,7 @@ def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():
 
 TIMED = {"tab:gpt2-latency"}
 """What it claims is about times, which say nothing on a machine with other work: here they are only taken."""
-QUICK = "tab:survival"
-"""What `make test` runs."""
+QUICK = "tab:survival"  # what `make test` runs
 
 
 @pytest.fixture(scope="module")

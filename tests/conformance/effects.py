@@ -28,14 +28,10 @@ from tests.conformance.models import transformers
 from tests.conformance.tiny import build_tiny_model, runner, sample
 
 TOKENS = 6
-LEFT = 1 / 20
-"""Part of its effect that a branch has to keep to count as in effect."""
-FAINT = 1e-4
-"""Part of the stream below which a branch has no effect to lose."""
-LOUD = 100.0
-"""How many times the stream has to grow for what is lost to count as drowned."""
-BLANK = 1e-3
-"""Part of their difference that tokens have to keep for the stream to say anything."""
+LEFT = 1 / 20  # part of its effect that a branch has to keep to count as in effect
+FAINT = 1e-4  # part of the stream below which a branch has no effect to lose
+LOUD = 100.0  # how many times the stream has to grow for what is lost to count as drowned
+BLANK = 1e-3  # part of their difference that tokens have to keep for the stream to say anything
 LARGEST_MATRIX = 64
 CHANGES = ("*0", "*1e-7", "*1e7", "=1e4", "=-1e4")
 """What is done to a small tensor: it is multiplied, or every number of it is set."""

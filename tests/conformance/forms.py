@@ -57,8 +57,7 @@ HEARING = {
 BY_LAYER = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 16}
 """For a language model that has an input of its own for every layer."""
 
-GEMMA4 = BY_LAYER | {"global_head_dim": 24}
-"""The same, with heads of another size in the layers of full attention."""
+GEMMA4 = BY_LAYER | {"global_head_dim": 24}  # the same, with heads of another size in the layers of full attention
 
 SHARED = {"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 1}
 """For layers of which the second takes keys and values from the first."""
@@ -82,8 +81,7 @@ REFORMER = {
 }
 """For attention within pieces of a sequence, and for attention by hashes."""
 
-STAGES: dict[str, Any] = {"hidden_sizes": [WIDTH, WIDTH], "depths": [2, 2]}
-"""For a network of stages."""
+STAGES: dict[str, Any] = {"hidden_sizes": [WIDTH, WIDTH], "depths": [2, 2]}  # for a network of stages
 
 WINDOWS: dict[str, Any] = {
     **{"depths": [2], "image_size": 48, "patch_size": 4, "window_size": 12},

@@ -74,8 +74,7 @@ def known_classes() -> frozenset[str]:
     return frozenset(dir(transformers)) | INNER.keys()
 
 
-LARGEST = 8_000_000
-"""Parameters of a tiny model."""
+LARGEST = 8_000_000  # parameters of a tiny model
 POSITIONS = re.compile(r"(rel_embeddings|relative_pos_embeddings|embed_positions|distance_embedding)\.")
 """Tables of positions that attention multiplies with queries and keys."""
 DISTANCES = re.compile(r"linear_pos\.")

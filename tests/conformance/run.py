@@ -26,10 +26,8 @@ ACTIVATIONS = tuple(
 ACTING = re.compile("gelu|grn|responsenorm", re.IGNORECASE)
 """Activations by other names, and the response normalisation that follows one."""
 WRITERS = {"mlp": "down", "mlp_gate": "down", "value_output": "output"}
-ROTARY = {"cos": torch.ones_like, "sin": torch.zeros_like}
-"""Rotary embeddings rotate nothing by these angles."""
-GATES = ("sigmoid", "softplus")
-"""What a gate on attention goes through."""
+ROTARY = {"cos": torch.ones_like, "sin": torch.zeros_like}  # rotary embeddings rotate nothing by these angles
+GATES = ("sigmoid", "softplus")  # what a gate on attention goes through
 
 
 class Run(TorchFunctionMode):

@@ -21,8 +21,7 @@ from tests.settings import known_words, settings
 
 TOKENS = 6
 SEEDS = 1, 2
-SLIGHT = 1e-4
-"""How much a table is changed: what only decides how tokens are cut does not decide otherwise then."""
+SLIGHT = 1e-4  # how much a table is changed: what only decides how tokens are cut does not decide otherwise then
 
 
 def begun(name: str, wanted: dict[str, Any]) -> list[Any]:

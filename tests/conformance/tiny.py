@@ -27,8 +27,7 @@ from tests.conformance.models import by_modules, tiny_model
 from tests.models import open_checkpoint
 
 Parameters = Mapping[str, inspect.Parameter]
-PATCH = 16
-"""How many pixels wide the patches are that a model of flattened ones is given."""
+PATCH = 16  # how many pixels wide the patches are that a model of flattened ones is given
 
 
 def runner(model: Any) -> Any:

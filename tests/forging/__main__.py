@@ -23,8 +23,7 @@ from tests.forging.kinds import TURNS
 from tests.forging.search import classes, searched, subject
 from tests.forging.subject import FORMATS
 
-LONGEST = 120
-"""Seconds of the processor that the cases of a class take at most, however busy the machine is."""
+LONGEST = 120  # seconds of the processor that the cases of a class take at most, however busy the machine is
 
 
 def main() -> int:

@@ -29,19 +29,16 @@ from tests.decoys import Tensors
 from tests.forging.outputs import run
 from tests.forging.subject import DECADES, LOUD, WHOLE, Case, Part, Subject, mixed
 
-SMALL = 512
-"""Entries of a tensor that is no matrix of weights."""
+SMALL = 512  # entries of a tensor that is no matrix of weights
 COMMON = 30.0
 """By so much more than usual attention adds the same to all tokens: trained streams have much in common too."""
-LARGEST = 256
-"""Of a number that may count something."""
+LARGEST = 256  # of a number that may count something
 UNTOUCHED = frozenset(
     {"architectures", "model_type", "auto_map", "transformers_weights", "quantization_config", "attribute_map"}
     | {"configuration_files", "transformers_version", "_name_or_path"}
 )
 """Settings that say which model is loaded from where: tests of their own are about these."""
-MOST_BESIDE = 4
-"""Small tensors of one module that are changed together."""
+MOST_BESIDE = 4  # small tensors of one module that are changed together
 Code = Callable[[Subject, Random], Case]
 Change = tuple[str, Callable[[Tensor], Tensor]]
 

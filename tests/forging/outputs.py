@@ -12,15 +12,11 @@ from torch import Tensor
 from tests.conformance.tiny import runner, sample
 from tests.decoys import Tensors
 
-LENGTH = 24
-"""Tokens of a sequence."""
+LENGTH = 24  # tokens of a sequence
 INPUTS = 2
-ROUNDING = 1e-5
-"""Of the largest output: by so little the same outputs differ."""
-SAME = 1e-3
-"""Of the spread of the outputs: if they move by less, nothing moved."""
-EXACT = 1e-4
-"""The same for a copy, which has to say what its base says."""
+ROUNDING = 1e-5  # of the largest output: by so little the same outputs differ
+SAME = 1e-3  # of the spread of the outputs: if they move by less, nothing moved
+EXACT = 1e-4  # the same for a copy, which has to say what its base says
 IDLE, BROKEN, AT_WORK = "idle", "broken", "at work"
 Outputs = list[Tensor]
 

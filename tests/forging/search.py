@@ -21,19 +21,15 @@ from tests.forging.outputs import AT_WORK, EXACT, IDLE, SAME, moved, run, said_o
 from tests.forging.subject import FORMATS, Case, Subject
 from tests.models import WEIGHTS
 
-MEMORY = Path("/dev/shm")
-"""A file system in memory, where there is one."""
-MOST_MEMORY = 12 * 2**30
-"""Bytes of addresses that a process may have."""
+MEMORY = Path("/dev/shm")  # a file system in memory, where there is one
+MOST_MEMORY = 12 * 2**30  # bytes of addresses that a process may have
 
 
 class Outcome(NamedTuple):
     """What came of a case."""
 
-    said: str
-    """What was done."""
-    came: str
-    """Whether it loads, what the part does, or what is said of one that does nothing."""
+    said: str  # what was done
+    came: str  # whether it loads, what the part does, or what is said of one that does nothing
     fooled: bool = False
 
 

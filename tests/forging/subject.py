@@ -30,18 +30,15 @@ from tests.published.steps import STEPS, apart
 from tests.tensors.names import renamers
 
 WHOLE = "all MLPs"
-LOUD = 30.0
-"""How much louder a part of a model is written than it was, so that it outweighs what else there is."""
+LOUD = 30.0  # how much louder a part of a model is written than it was, so that it outweighs what else there is
 
 
 class Format(NamedTuple):
     """How the folder of a case is stored anew, as people publish it, before it is judged."""
 
     step: Callable[[Path], object]
-    kinds: tuple[str, ...] = ()
-    """Of the cases that it can hold; all by default."""
-    classes: frozenset[str] | None = None
-    """That it can hold; None for all."""
+    kinds: tuple[str, ...] = ()  # of the cases that it can hold; all by default
+    classes: frozenset[str] | None = None  # that it can hold; None for all
 
 
 def _as_gguf(kind: str) -> Format:
@@ -72,10 +69,8 @@ class Part:
 
     name: str
     rows: Mapping[str, slice]
-    loud: frozenset[str] = frozenset()
-    """Those that are written louder than they were."""
-    experts: int = 0
-    """Of how many experts it is half."""
+    loud: frozenset[str] = frozenset()  # those that are written louder than they were
+    experts: int = 0  # of how many experts it is half
 
     def of(self, theirs: Tensors, own: Tensors) -> Tensors:
         """A model's tensors with the part from another one."""
@@ -101,10 +96,8 @@ class Kept:
     """A model in memory, some of whose tensors are changed for a moment; it is not loaded anew for each case."""
 
     model: Any
-    before: Tensors
-    """Its tensors on disk."""
-    noise: Tensors | None
-    """What stands in memory in place of the part of A; None: all of the model is A."""
+    before: Tensors  # its tensors on disk
+    noise: Tensors | None  # what stands in memory in place of the part of A; None: all of the model is A
 
     def __post_init__(self) -> None:
         self.state = self.model.state_dict()
@@ -136,8 +129,7 @@ class Subject:
     stored: Format
     memory: dict[str, Tensors] = field(default_factory=dict)
     """By part what of the state in memory belongs to it: noise in its place."""
-    models: dict[str, Kept] = field(default_factory=dict)
-    """By part B with that part of A, in memory."""
+    models: dict[str, Kept] = field(default_factory=dict)  # by part B with that part of A, in memory
 
     def __post_init__(self) -> None:
         self.a, b = self.pair.tensors()
@@ -282,22 +274,18 @@ def _part(name: str, sets: list[LayerSet], rows: slice = slice(None), loud: bool
     return Part(name, {slot.tensor: rows for _, slot in roles}, frozenset(writers if loud else ()))
 
 
-DECADES = tuple(range(-7, 0)) + tuple(range(1, 8))
-"""By how many powers of ten something is scaled."""
+DECADES = tuple(range(-7, 0)) + tuple(range(1, 8))  # by how many powers of ten something is scaled
 
 
 @dataclass(frozen=True)
 class Case:
     """One folder."""
 
-    said: str
-    """What was done."""
+    said: str  # what was done
     tensors: Tensors
     settings: dict[str, Any] = field(default_factory=dict)
-    part: Part | None = None
-    """What of A stands in the model, which is B otherwise; None: the model is A, changed."""
-    noise: Tensors | None = None
-    """What stands on disk in place of the part, where that is not to be found in memory."""
+    part: Part | None = None  # what of A stands in the model, which is B otherwise; None: the model is A, changed
+    noise: Tensors | None = None  # what stands on disk in place of the part, where that is not to be found in memory
     changed: tuple[str, ...] = ()
     """The tensors that were changed in B with the part of A, or in A, where nothing else was."""
 

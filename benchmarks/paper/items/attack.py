@@ -20,8 +20,7 @@ from hf_lineage.evidence.permutation import permutation_null
 from hf_lineage.signature.values import PathSignature
 
 VERSION = 2
-WEIGHTS = (0.0, 1e-2, 1e-1, 1.0, 10.0)
-"""λ, what the utility counts for."""
+WEIGHTS = (0.0, 1e-2, 1e-1, 1.0, 10.0)  # λ, what the utility counts for
 PAPER = {0.0: (0.053, 39.5), 1e-2: (0.054, 0.77), 1e-1: (0.083, 0.70), 1.0: (0.91, 0.69)}
 """Final score and evaluation loss."""
 NULL = 0.084
@@ -143,8 +142,7 @@ def holds(rows: Mapping[str, Row]) -> None:
     claim(after > 2 * before, f"the score fell for nothing: the loss went from {before:.3f} to {after:.3f}")
 
 
-LEVEL = 0.1
-"""The smallest round one that an empirical null of 15 models can reach."""
+LEVEL = 0.1  # the smallest round one that an empirical null of 15 models can reach
 
 
 @dataclass
@@ -167,8 +165,7 @@ class Found:
     unrelated: Tests = field(default_factory=Tests)
     separate: list[float] = field(default_factory=list)
     """Of pairs of which no two share a model: these are independent of each other."""
-    nulls: list[int] = field(default_factory=list)
-    """How many models each empirical null is made of."""
+    nulls: list[int] = field(default_factory=list)  # how many models each empirical null is made of
 
 
 def tested(bench: Bench) -> Found:

@@ -96,8 +96,7 @@ def holds(rows: Mapping[str, Row]) -> None:
     claim(ours > rival and math.isfinite(ours), f"Gap-Z is {ours:.1f}, that of CKA {rival:.1f}")
 
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Of the blocks, or of the weights; related are those from one half on."""
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the blocks, or of the weights; related are those from one half on
 DONORS = 2
 MIXED = {
     OURS: (0.98, 1.00, 0.96, 0.96),

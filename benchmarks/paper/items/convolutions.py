@@ -19,8 +19,7 @@ from benchmarks.paper.parts.vision import Vision, basic
 from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Code, Verdict
 
-REFERENCES, INDEPENDENT = (0, 1), (2, 3, 4)
-"""Seeds."""
+REFERENCES, INDEPENDENT = (0, 1), (2, 3, 4)  # seeds
 CALLED = ("related pairs that hf-lineage compare calls related", "unrelated pairs that it calls UNRELATED")
 NOISES, PRUNINGS, LEVELS = (0.01, 0.02, 0.05, 0.1), (0.2, 0.4, 0.6, 0.8), (16, 64, 256)
 SHARED = "64 probes; this recipe also removes what streams after a ReLU have in common, the mean of all entries"
@@ -70,8 +69,7 @@ def judged(reference: Path, suspect: Path) -> Judged:
     return Judged(scores["mlp"].comparison.score, verdict)
 
 
-Pairs = Mapping[str, Sequence[Judged]]
-"""By kind."""
+Pairs = Mapping[str, Sequence[Judged]]  # by kind
 
 
 def pairs(cache: Cache, plans: Mapping[int, Vision]) -> tuple[Pairs, Pairs]:

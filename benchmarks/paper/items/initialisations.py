@@ -103,8 +103,7 @@ def holds(rows: Mapping[str, Row]) -> None:
         claim(after >= 0.93 or not converged, f"{scheme}: only {after:.0%} of the pairs are found after training")
 
 
-MOMENTS = 4
-"""How many score matrices are drawn of each network, the first before and the last after training."""
+MOMENTS = 4  # how many score matrices are drawn of each network, the first before and the last after training
 CHANCE_OF_THREE = (
     "24 blocks, mean of three seeds; wrong pairs find 1/24 = 4.2 % of the partners on average, a single network often "
     "two or three"

@@ -37,8 +37,7 @@ GAP_Z = {
     "PD": (53.0, 48.2, -4.8, -5.2, 1.8),
     "PDFT": (49.1, 45.0, -4.8, -5.2, 1.8),
 }
-LATENCY = (0.4, 0.8, 1.3, 2.6, 1.5)
-"""Milliseconds a pair."""
+LATENCY = (0.4, 0.8, 1.3, 2.6, 1.5)  # milliseconds a pair
 INVARIANT = ("P", "D_m", "D_s", "PD")
 CLEAN = "see tab:baselines for the clean margin"
 NOTES = {

@@ -33,10 +33,8 @@ CONFIGURATIONS = (
 STEPS, CURVE, RANKS = (5, 40, 200), (1, 4, 16, 64, 256), (1, 4, 16)
 MANY, SMALL = Family("Llama", 64), Family("Llama", 32, layers=2, steps=60)
 OTHERS = (Family("Llama", 32), Family("Llama", 128), Family("GPT-2", 64), Family("BERT", 64))
-MOVED, LEVELS = 0.01, (0.01, 0.05)
-"""By how much of its loss an adapter has moved before it has to be found; alphas."""
-SURE = 0.99
-"""The predicted power from which on no trace means UNRELATED."""
+MOVED, LEVELS = 0.01, (0.01, 0.05)  # by how much of its loss an adapter has moved before it has to be found; alphas
+SURE = 0.99  # the predicted power from which on no trace means UNRELATED
 FOUND = "true bases found once the loss has moved by 1 % and the weights by at most a tenth"
 ANYWAY = "true bases found once the loss has moved by 1 %, however far the weights"
 PREDICTED = f"true bases found where the predicted power is at least {SURE}"
@@ -45,11 +43,9 @@ SOUND_ANYWAY = "true bases verified once the loss has moved by 1 %, however far 
 WRONG = "false pairs verified, their number"
 MOST_WRONG = 2
 """So many of the false pairs may be verified: about one in a thousand has so small a p, whatever its effect is."""
-LOSSES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Bounds of the shares of the loss by which adapters have lowered it."""
+LOSSES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)  # bounds of the shares of the loss by which adapters have lowered it
 SPREAD = "false pairs that share no model: p of the Kolmogorov-Smirnov test"
-PROJECTIONS = ("value", "output", "up", "down")
-"""Those whose matrices are seen one by one."""
+PROJECTIONS = ("value", "output", "up", "down")  # those whose matrices are seen one by one
 
 
 def rows(bench: Bench) -> Sequence[Row]:

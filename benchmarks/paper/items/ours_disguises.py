@@ -18,8 +18,7 @@ from benchmarks.paper.parts.rated import RIVALS, Rated, separation
 
 CLEAN = "clean"
 NUMBER = re.compile(r"\d\.\de[-+]\d+")
-FEW = ("hidden units reordered", "heads mapped", "stream rotated")
-"""Edits at the smallest scale."""
+FEW = ("hidden units reordered", "heads mapped", "stream rotated")  # edits at the smallest scale
 FALSE = 0.03
 """The largest share of verdicts on others that may be related; α is 0.01, and edits of one model go together."""
 GPT2, TUNED = HUB / "acme" / "gpt2-base", HUB / "fern" / "gpt2-finetune-a"
@@ -33,8 +32,7 @@ class Lineup:
     edits: Mapping[str, Change]
     related: Sequence[tuple[Path, Path]]
     others: Sequence[tuple[Path, Path]]
-    tokens: Tensor
-    """Held-out text (b, t) on which an edit may not move a logit."""
+    tokens: Tensor  # held-out text (b, t) on which an edit may not move a logit
 
 
 def llamas(bench: Bench, tokens: Tensor) -> Lineup:

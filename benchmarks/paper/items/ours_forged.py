@@ -24,11 +24,9 @@ from tests import forgeries
 from tests.decoys import made
 from tests.models import WEIGHTS
 
-VERSION = 2
-"""Raised when a forgery comes to mean something else."""
+VERSION = 2  # raised when a forgery comes to mean something else
 INDEPENDENT = "otter/llama-independent"
-BLIND, SOURCE = "verdicts alone", "the source"
-"""What those who built a forgery knew."""
+BLIND, SOURCE = "verdicts alone", "the source"  # what those who built a forgery knew
 WITH_SOURCE = {
     "units of Gemma 3n none of which is among the largest",
     "experts of Gemma 4 that are scaled with next to nothing",
@@ -48,8 +46,7 @@ class Edit:
     known: str = SOURCE
     of: str = INDEPENDENT
     weights_of: str = LLAMA
-    path: str | None = None
-    """The only path that is compared; None for the usual ones."""
+    path: str | None = None  # the only path that is compared; None for the usual ones
 
 
 COUNTS = {"units": (1, 2, 8, 64, 128, 256, 512), "heads": (2, 4, 8), "experts": (1, 2, 4, 8)}
@@ -58,8 +55,7 @@ FORGING, LAUNDERING = "in every layer of an independent model", "in every layer 
 COUNTED = {"units": 256, "heads": 4, "experts": 4}
 PATHS = {"units": "mlp", "heads": "value_output", "experts": "mlp"}
 MIXTURE, OTHER_MIXTURE = "a mixture", "an independent mixture"
-MIXTURES = {MIXTURE: 3177584384, OTHER_MIXTURE: 2759665217}
-"""By name the seed of a mixture that is trained here."""
+MIXTURES = {MIXTURE: 3177584384, OTHER_MIXTURE: 2759665217}  # by name the seed of a mixture that is trained here
 BASES = LLAMA, MIXTURE
 SHUT_UNITS = partial(forgeries.added_units, gate=0.0)
 PRICES = tuple(

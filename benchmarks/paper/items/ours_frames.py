@@ -37,8 +37,7 @@ FAMILIES = {
     Family("BERT", 64, 4, STEPS): 2,
 }
 """Independent models of each."""
-FEW = {Family("Llama", 32, 2, 60): 2, Family("GPT-2", 48, 2, 60): 2}
-"""For the smallest scale."""
+FEW = {Family("Llama", 32, 2, 60): 2, Family("GPT-2", 48, 2, 60): 2}  # for the smallest scale
 SMALL = Family("Llama", 32, layers=2, steps=60)
 ALPHA = 0.01
 PAIRS = "independent pairs"
@@ -47,10 +46,8 @@ UNIFORM = "pairs that share no model: p of the Kolmogorov-Smirnov test"
 LEVELS = (0.01, 0.05)
 LARGEST = "independent pairs: largest share inherited"
 FITTED = "independent pairs that show most in fitted coordinates"
-MEASURED = 7
-"""Raised when what the library measures comes to mean something else."""
-DRAWN = 2000
-"""How often whole models are drawn again for an interval."""
+MEASURED = 7  # raised when what the library measures comes to mean something else
+DRAWN = 2000  # how often whole models are drawn again for an interval
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,7 @@ class Seen:
     share: float
     p_value: float
     z: Mapping[str, float]
-    frame: str
-    """In which coordinates."""
+    frame: str  # in which coordinates
 
 
 def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> Seen:

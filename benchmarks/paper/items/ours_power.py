@@ -16,15 +16,12 @@ from benchmarks.paper.parts.language import Model, Schedule, documentation, load
 from benchmarks.paper.parts.rated import SHARED, verdict
 from hf_lineage.evidence.verdict import Verdict
 
-VERSION = 1
-"""Raised when training or pruning comes to mean something else."""
-STEPS = (0, 50, 100, 200, 400, 800, 1600)
-"""Steps of continued training, each of another run from the base."""
+VERSION = 1  # raised when training or pruning comes to mean something else
+STEPS = (0, 50, 100, 200, 400, 800, 1600)  # steps of continued training, each of another run from the base
 SPARSITIES = (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Shares of the weights of every matrix that become zero, the smallest first."""
 TRAINED, PRUNED = "trained on for {} tokens", "pruned to {:.0%} zeros"
-RELATED_UP_TO = 0.5
-"""A model with no more of its weights zero is to be related."""
+RELATED_UP_TO = 0.5  # a model with no more of its weights zero is to be related
 
 
 def rows(bench: Bench) -> Sequence[Row]:

@@ -49,8 +49,7 @@ class Pair:
 
     suspect: str
     reference: str
-    how: str
-    """How the candidate was made."""
+    how: str  # how the candidate was made
     truth: str = RELATED
 
     @property

@@ -18,8 +18,7 @@ from benchmarks.paper.parts.language import Corpus, Model, Schedule, documentati
 from hf_lineage import Options, compare
 from hf_lineage.lora.gradient_alignment import FADED, WHOLE, Trace
 
-VERSION = 1
-"""Raised when the code below comes to mean something else."""
+VERSION = 1  # raised when the code below comes to mean something else
 CONTEXT, BATCH, MEASURED = 64, 8, 32
 """Tokens of a window; windows of a batch; windows of held-out text on which losses are measured."""
 BASE_RATE, ADAPTER_RATE = 3e-3, 5e-4
@@ -49,8 +48,7 @@ class Configuration:
     name: str
     rank: int
     alpha: int = 16
-    everything: bool = True
-    """Every matrix of the layers, else queries and values alone."""
+    everything: bool = True  # every matrix of the layers, else queries and values alone
     settings: Mapping[str, bool] = field(default_factory=dict)
 
 
@@ -147,8 +145,7 @@ def _lora(family: Family, configuration: Configuration) -> Any:
 
 
 ALPHA = 0.01
-REPLICATES = 2000
-"""Draws of bases for an interval."""
+REPLICATES = 2000  # draws of bases for an interval
 
 
 @dataclass(frozen=True)
@@ -158,8 +155,7 @@ class Pair:
     family: Family
     configuration: Configuration
     steps: int
-    own: int
-    """The base that the adapter was trained on, and that beside which it is tested."""
+    own: int  # the base that the adapter was trained on, and that beside which it is tested
     base: int
     verdict: str
     verified: bool

@@ -18,8 +18,7 @@ from benchmarks import rebasin
 from benchmarks.rebasin import Block
 
 Blocks = Sequence[Block]
-AnyBlock = tuple[Any, Any]
-"""A block of arrays or of tensors."""
+AnyBlock = tuple[Any, Any]  # a block of arrays or of tensors
 
 
 def arrays(blocks: Sequence[tuple[Any, Any]]) -> list[Block]:
@@ -88,8 +87,7 @@ METHODS: Mapping[str, Any] = {
 """By name, each of two models' blocks."""
 
 
-Activations = NDArray[np.float64]
-"""Samples by features."""
+Activations = NDArray[np.float64]  # samples by features
 
 
 def svcca(x: Activations, y: Activations, variance: float = 0.99) -> float:
@@ -123,8 +121,7 @@ def by_layer(measure: Callable[[Activations, Activations], float], a: Iterable[T
     return float(np.mean([measure(*(layer.flatten(0, -2).double().numpy() for layer in pair)) for pair in pairs]))
 
 
-Model = Callable[[Tensor], Tensor]
-"""Inputs (b, in) to one number for each (b,)."""
+Model = Callable[[Tensor], Tensor]  # inputs (b, in) to one number for each (b,)
 
 
 def fingerprint(model: Model, starts: Tensor, margin: float = 0.05, steps: int = 100, rate: float = 0.05) -> Tensor:

@@ -19,8 +19,7 @@ class Cache:
     """A folder of values: tensors, numbers, texts, and lists and mappings of them, nothing that could run."""
 
     folder: Path
-    tell: Callable[[str, float], None] = lambda *_: None
-    """Is told what was made, and in how many seconds."""
+    tell: Callable[[str, float], None] = lambda *_: None  # is told what was made, and in how many seconds
 
     def kept(self, what: str, depends: object, make: Callable[[], T]) -> T:
         """Return what `make` returns, from the folder if it is there.

@@ -11,8 +11,7 @@ from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.models import Networks, Shape, each_matrix, initial, joined, noisy, pruned, quantized
 from benchmarks.paper.parts.training import Schedule, Task, soft_targets, train
 
-VERSION = 1
-"""Raised when the code below, of the models or of the training comes to mean something else."""
+VERSION = 1  # raised when the code below, of the models or of the training comes to mean something else
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,9 @@ class Plan:
     shape: Shape
     samples: int = 1024
     schedule: Schedule = TRAINING
-    tuning: Schedule = TUNING
-    """A third of the rate, as the paper has it for GPT-2."""
+    tuning: Schedule = TUNING  # a third of the rate, as the paper has it for GPT-2
     distillation: Schedule = DISTILLATION
-    tuned: int = 5
-    """Fine-tuned models on the same task, and as many on another one."""
+    tuned: int = 5  # fine-tuned models on the same task, and as many on another one
     edits: Edits = EDITS
     independent: int = 15
     other_task: int = 5

@@ -31,8 +31,7 @@ from benchmarks.paper.parts.language import (
 )
 from benchmarks.paper.parts.models import pruned, quantized
 
-VERSION = 2
-"""Raised when the code below or that of the language models comes to mean something else."""
+VERSION = 2  # raised when the code below or that of the language models comes to mean something else
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,8 @@ class Plan:
     root: Schedule
     tuning_rate: float = 1e-4
     roots: int = 8
-    test: tuple[int, ...] = (5, 6, 7)
-    """Roots 0 and 1 are for calibration, 2 to 4 for development."""
-    held_out: int = 64
-    """Windows of the text that nobody was trained on."""
+    test: tuple[int, ...] = (5, 6, 7)  # roots 0 and 1 are for calibration, 2 to 4 for development
+    held_out: int = 64  # windows of the text that nobody was trained on
 
     @property
     def tuning(self) -> Schedule:

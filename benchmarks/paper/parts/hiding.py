@@ -22,10 +22,8 @@ from benchmarks.paper.parts.streams import Heads, Read, heads, is_gpt2, layers, 
 from tests import laundering
 from tests.laundering import add_dead_units, blocks, move_shifts, permute_hidden, rescale, shift_means
 
-Change = Callable[[Any], None]
-"""Edits a model of transformers in place; what it draws comes from torch's own generator."""
-VERSION = 2
-"""Raised when an edit of `hiding` comes to mean something else."""
+Change = Callable[[Any], None]  # edits a model of transformers in place; what it draws comes from torch's own generator
+VERSION = 2  # raised when an edit of `hiding` comes to mean something else
 ROUNDING = 3e-5
 """By how much logits of about ten may move: a norm of transformers and a softmax round to float32 whatever the model
 is in, and a turned stream is rounded elsewhere."""
@@ -37,8 +35,7 @@ class Case:
     """A model after an edit."""
 
     folder: Path
-    moved: float
-    """The largest difference of a logit of the module of transformers before and after."""
+    moved: float  # the largest difference of a logit of the module of transformers before and after
 
 
 @contextmanager

@@ -24,8 +24,7 @@ from hf_lineage.source.locate import locate, weights
 
 Block = tuple[Tensor, Tensor]
 OURS, ROBUST = "ours", "robust"
-NEAR = 0.1
-"""The share of positions nearest to the boundary that IPGuard looks at."""
+NEAR = 0.1  # the share of positions nearest to the boundary that IPGuard looks at
 
 Score = Callable[[Path, Path], float]
 

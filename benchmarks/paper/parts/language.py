@@ -15,16 +15,13 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 from benchmarks.paper.parts.laundering import in_another_order, preserved, rearranged
 from benchmarks.paper.parts.models import Change
 
-Model = Any
-"""A causal language model of transformers."""
-Loss = Callable[[Model, Tensor], Tensor]
-"""Of a model on a batch of windows (b, t)."""
+Model = Any  # a causal language model of transformers
+Loss = Callable[[Model, Tensor], Tensor]  # of a model on a batch of windows (b, t)
 PROJECTIONS = ["c_attn", "c_proj", "c_fc"]
 """Every matrix of GPT-2's blocks; adapters of the attention alone would leave the paper's path as it was."""
 
 
-HELD_OUT = 10
-"""One paragraph in so many is kept from training."""
+HELD_OUT = 10  # one paragraph in so many is kept from training
 
 
 @dataclass(frozen=True)
@@ -68,8 +65,7 @@ class Shape:
     heads: int = 6
     context: int = 256
     vocabulary: int = 256
-    initial: float = 0.02
-    """Standard deviation of fresh weights."""
+    initial: float = 0.02  # standard deviation of fresh weights
 
 
 @dataclass(frozen=True)
@@ -181,12 +177,9 @@ def permuted(model: Model, seed: int, windows: Tensor) -> Model:
 class Likeness:
     """How alike two language models behave."""
 
-    agreement: float
-    """Share of positions at which both would say the same token."""
-    divergence: float
-    """Mean KL(teacher ‖ student) of the next token, in nats."""
-    perplexity: float
-    """The student's perplexity over the teacher's."""
+    agreement: float  # share of positions at which both would say the same token
+    divergence: float  # mean KL(teacher ‖ student) of the next token, in nats
+    perplexity: float  # the student's perplexity over the teacher's
 
 
 @torch.no_grad()

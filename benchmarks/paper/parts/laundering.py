@@ -9,16 +9,14 @@ from torch import Tensor
 from benchmarks.paper.experiment import ClaimError
 from benchmarks.paper.parts.models import Networks, outputs
 
-TOLERANCE = 1e-4
-"""By how much outputs may move: the paper's gate."""
+TOLERANCE = 1e-4  # by how much outputs may move: the paper's gate
 
 
 class FunctionError(ClaimError):
     """An edit that should have left the function of a model where it was has moved it."""
 
 
-Units = Callable[[int, torch.Generator], Tensor]
-"""What is drawn for h hidden units (h,)."""
+Units = Callable[[int, torch.Generator], Tensor]  # what is drawn for h hidden units (h,)
 
 
 def in_another_order(hidden: int, random: torch.Generator) -> Tensor:

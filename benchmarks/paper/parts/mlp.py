@@ -21,8 +21,7 @@ SMOKE = Plan(
     samples=256, schedule=Schedule(60), tuning=Schedule(15, rate=3e-4), distillation=Schedule(30), tuned=2,
     edits=Edits((0.02, 0.1), (0.3, 0.7), (32, 256)), independent=4, other_task=1, untrained=1, students=2,
 )  # fmt: skip
-DEEP = Plan(Shape(layers=24))
-"""The 159 pairs: three references, 25 related and 28 unrelated suspects each."""
+DEEP = Plan(Shape(layers=24))  # the 159 pairs: three references, 25 related and 28 unrelated suspects each
 CLEAN = replace(
     DEEP, shape=Shape(layers=16), tuned=3, edits=Edits((0.02,) * 3, (0.3,) * 3, (256,) * 3),
     independent=8, other_task=0, untrained=0,
@@ -46,8 +45,7 @@ def baseline_families(bench: Bench, edits: Edits = CLEAN.edits, rate: float = CL
     return [family(bench.cache, plan, root) for root in range(2)]
 
 
-Judge = Callable[[Networks], float]
-"""Scores a suspect."""
+Judge = Callable[[Networks], float]  # scores a suspect
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ class Judges:
     """The methods, each of which knows one reference."""
 
     family: Family
-    probes: int = 512
-    """How many inputs the methods that run the models see."""
+    probes: int = 512  # how many inputs the methods that run the models see
 
     @cached_property
     def inputs(self) -> torch.Tensor:

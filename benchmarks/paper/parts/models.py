@@ -24,8 +24,7 @@ class Shape:
     hidden: int = 48
     layers: int = 16
     outputs: int = 1
-    skip: bool = True
-    """Without it a block is W_out relu(W_in x + b_in) + b_out: the paper's PlainNet."""
+    skip: bool = True  # without it a block is W_out relu(W_in x + b_in) + b_out: the paper's PlainNet
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ matplotlib.rcParams.update(STYLE)
 
 SERIES = (("0.0", "-", "o"), ("0.45", "--", "s"), ("0.65", ":", "^"), ("0.3", "-.", "D"))
 """Grey, dashes and marker of the first, second, ... series."""
-RELATED, UNRELATED = ("o", "0.15"), ("x", "0.55")
-"""Marker and grey of a kind of pair."""
+RELATED, UNRELATED = ("o", "0.15"), ("x", "0.55")  # marker and grey of a kind of pair
 
 
 def panels(count: int = 1, rows: int = 1, size: tuple[float, float] = (3.2, 2.6)) -> tuple[Figure, list[Axes]]:

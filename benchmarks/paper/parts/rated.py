@@ -12,10 +12,8 @@ from benchmarks.paper.parts.scores import auroc, score
 from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Verdict
 
-SHARED = ("VERIFIED", "RELATED")
-"""Words of verdicts on models that share ancestry."""
-UNDECIDED = 0.5
-"""What a verdict counts as where it decides nothing."""
+SHARED = ("VERIFIED", "RELATED")  # words of verdicts on models that share ancestry
+UNDECIDED = 0.5  # what a verdict counts as where it decides nothing
 Score = Callable[[Path, Path], float]
 
 
@@ -31,8 +29,7 @@ def cosine(reference: Path, suspect: Path) -> float:
     return weight_cosine(one, other) if shapes[0] == shapes[1] else 0.0
 
 
-RIVALS: Mapping[str, Score] = {"paper's score": paper_score, "weight cosine": cosine}
-"""By name."""
+RIVALS: Mapping[str, Score] = {"paper's score": paper_score, "weight cosine": cosine}  # by name
 
 
 def verdict(reference: Path, suspect: Path, *paths: str) -> Verdict:

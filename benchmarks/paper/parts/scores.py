@@ -18,8 +18,7 @@ from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.signature.residual import summarise
 from hf_lineage.signature.values import PathSignature
 
-Block = tuple[torch.Tensor, torch.Tensor]
-"""W_in (h, d) and W_out (d, h) of one layer."""
+Block = tuple[torch.Tensor, torch.Tensor]  # W_in (h, d) and W_out (d, h) of one layer
 
 EXACT = replace(RECIPES["paper"], probes=None)
 """The paper to the letter: plain products, centred on the identity, no sketch."""

@@ -24,12 +24,9 @@ class Stream:
     """Everything that touches the residual stream of one model."""
 
     reads: tuple[Read, ...]
-    writers: tuple[Tensor, ...]
-    """(d, in) each."""
-    vectors: tuple[Tensor, ...]
-    """(d,) each: biases of writers."""
-    embeddings: tuple[Tensor, ...]
-    """(n, d) each: of tokens and of positions."""
+    writers: tuple[Tensor, ...]  # (d, in) each
+    vectors: tuple[Tensor, ...]  # (d,) each: biases of writers
+    embeddings: tuple[Tensor, ...]  # (n, d) each: of tokens and of positions
     keeps_mean: bool
     """Whether its norms are LayerNorms: they subtract the mean, so that only a turn which keeps it commutes."""
 
@@ -53,16 +50,11 @@ class Stream:
 class Heads:
     """The attention of one layer, a head along the first axis: g query heads share each of n key and value heads."""
 
-    query: Tensor
-    """(n, g, k, d)"""
-    key: Tensor
-    """(n, k, d)"""
-    value: Tensor
-    """(n, k, d)"""
-    output: Tensor
-    """(n, g, k, d), the transpose of what writes the stream."""
-    biases: tuple[Tensor, ...]
-    """Of query (n, g, k), key (n, k) and value (n, k); none in a Llama."""
+    query: Tensor  # (n, g, k, d)
+    key: Tensor  # (n, k, d)
+    value: Tensor  # (n, k, d)
+    output: Tensor  # (n, g, k, d), the transpose of what writes the stream
+    biases: tuple[Tensor, ...]  # of query (n, g, k), key (n, k) and value (n, k); none in a Llama
     rotary: bool
 
 

@@ -35,8 +35,7 @@ class Schedule:
     batch: int = 128
     decay: float = 1e-3
     """In the gradient, as Adam has it: enough to make the weights more than the initial ones with a correction."""
-    optimizer: str = "Adam"
-    """Its name in torch.optim."""
+    optimizer: str = "Adam"  # its name in torch.optim
 
 
 @dataclass(frozen=True)
@@ -130,8 +129,7 @@ def soft_targets(teacher: Networks, inputs: Tensor, targets: Tensor, share: floa
     return mixed
 
 
-VERSION = 1
-"""Raised when the code below, of the models or of the training comes to mean something else."""
+VERSION = 1  # raised when the code below, of the models or of the training comes to mean something else
 
 
 @torch.no_grad()
@@ -160,8 +158,7 @@ class Course:
     shape: Shape
     schedule: Schedule
     schemes: Sequence[str] = ("xavier-normal",)
-    seeds: Sequence[int] = (0,)
-    """Of the networks of each scheme; all are trained side by side."""
+    seeds: Sequence[int] = (0,)  # of the networks of each scheme; all are trained side by side
 
     @property
     def steps(self) -> int:
@@ -190,8 +187,7 @@ DEEP = Course(
 )
 MILDER: Mapping[str, Any] = {"rate": 1e-3, "decay": 0.2, "epochs": 50}
 """A schedule that leaves e^(-0.9) of the initial weights, and does not kill networks without skips."""
-SHORT: Mapping[str, Any] = {"rate": 3e-3, "decay": 0.4, "epochs": 15}
-"""The same for a small one."""
+SHORT: Mapping[str, Any] = {"rate": 3e-3, "decay": 0.4, "epochs": 15}  # the same for a small one
 SMOKE = Course(
     Shape(inputs=64, width=24, hidden=24, layers=8, outputs=10),
     Schedule(8, rate=4e-3, batch=16, decay=1.0, optimizer="AdamW"),

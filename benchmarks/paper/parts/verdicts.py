@@ -39,10 +39,8 @@ T = TypeVar("T")
 class Said:
     """A verdict."""
 
-    words: str
-    """As the tool prints them."""
-    related: bool | None
-    """None where the tool abstains."""
+    words: str  # as the tool prints them
+    related: bool | None  # None where the tool abstains
     figures: str
 
     def standing(self, truth: str, lineage: frozenset[str]) -> str:
@@ -60,8 +58,7 @@ class Tool:
 
     name: str
     judge: Callable[[Path, Path], Said]
-    lineage: frozenset[str] = frozenset({RELATED})
-    """What it counts as lineage."""
+    lineage: frozenset[str] = frozenset({RELATED})  # what it counts as lineage
 
 
 def ours(suspect: Path, reference: Path) -> Said:
@@ -133,8 +130,7 @@ MATCHES: Mapping[str, bool | None] = {
     "Insufficient data": None,
 }
 """The decisions of Model Provenance Kit's README, and that of models without a signal in common."""
-UNWEIGHED = " (metadata only)"
-"""Behind a decision: no weights were compared."""
+UNWEIGHED = " (metadata only)"  # behind a decision: no weights were compared
 
 
 class _Scores(msgspec.Struct):
@@ -175,8 +171,7 @@ def _meaning(words: str, meanings: Mapping[str, bool | None]) -> bool | None:
     return meanings[words]
 
 
-VERSION = 1
-"""Raised when a folder would be made in another way."""
+VERSION = 1  # raised when a folder would be made in another way
 
 
 def folder(cache: Cache, name: str) -> Path:

@@ -15,8 +15,7 @@ from transformers.utils import logging
 from benchmarks.paper.parts.cache import Cache
 
 CLASSES = 10
-TRAINING = 1437
-"""Pictures that are trained on; the others are held out."""
+TRAINING = 1437  # pictures that are trained on; the others are held out
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,9 @@ def digits() -> Source:
 
 logging.disable_progress_bar()
 
-VERSION = 2
-"""Raised when the code below comes to mean something else."""
+VERSION = 2  # raised when the code below comes to mean something else
 RESNET = "ResNetForImageClassification"
-PART = 1000
-"""Pictures that a model sees at once where it learns nothing."""
+PART = 1000  # pictures that a model sees at once where it learns nothing
 
 
 @dataclass(frozen=True)
@@ -79,8 +76,7 @@ class Vision:
     rate: float = 3e-3
     decay: float = 2.0
     batch: int = 32
-    scale: int = 2
-    """Pixels of the model's picture for one of the digits'."""
+    scale: int = 2  # pixels of the model's picture for one of the digits'
     seed: int = 0
 
     @property
