@@ -33,7 +33,6 @@ class Target:
         return math.isfinite(self.low) or math.isfinite(self.high)
 
     def holds(self, measured: float) -> bool:
-        """Return whether a figure lies in the range."""
         return self.low <= measured <= self.high
 
     def ratio(self, measured: float) -> float:
@@ -64,7 +63,6 @@ class Row:
 
     @property
     def outcome(self) -> str:
-        """What became of the target, in a word."""
         if self.measured is None or not self.target.bounded:
             return "–"
         return "met" if self.met else "missed"

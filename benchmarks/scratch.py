@@ -26,12 +26,10 @@ class Scratch:
         self.folder = folder
 
     def write(self, models: Collection[Model]) -> None:
-        """Write those of the models that are not there."""
         folders = {self.model(model): model for model in models}
         isolated(write_models, {folder: model for folder, model in folders.items() if not folder.exists()})
 
     def model(self, model: Model) -> Path:
-        """Return the folder of a model."""
         return self.folder / model.folder
 
     @property

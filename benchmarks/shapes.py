@@ -25,12 +25,10 @@ class Shape:
 
     @property
     def embeddings(self) -> Tensors:
-        """The tensors outside the layers."""
         return EMBEDDINGS[self.architecture](self)
 
     @property
     def layer(self) -> Tensors:
-        """The tensors of one layer, by their names inside it."""
         return LAYERS[self.architecture](self)
 
     @property
@@ -40,7 +38,6 @@ class Shape:
 
     @property
     def bytes(self) -> int:
-        """Bytes on disk."""
         layer, rest = (sum(map(math.prod, tensors.values())) for tensors in (self.layer, self.embeddings))
         return ITEM_SIZES[self.dtype] * (layer * self.layers + rest)
 
@@ -67,12 +64,10 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """What its folder is called."""
         return f"{self.name}-{self.shape.layers}-layers{'-child' if self.child else ''}"
 
     @property
     def pair(self) -> tuple[Self, Self]:
-        """It and its child."""
         return self, replace(self, child=True)
 
     @property
@@ -145,19 +140,17 @@ def _gpt_oss_layer(shape: Shape) -> Tensors:
     attention, experts, width, hidden = _attention(shape), shape.experts, shape.width, shape.hidden
     matrices = {name: size for name, size in attention.items() if len(size) == 2}
     biases = {name.replace("weight", "bias"): size[:1] for name, size in matrices.items()}
-    return (
-        attention
-        | biases
-        | {
-            "self_attn.sinks": (shape.heads,),
-            "mlp.router.weight": (experts, width),
-            "mlp.router.bias": (experts,),
-            "mlp.experts.gate_up_proj": (experts, width, 2 * hidden),
-            "mlp.experts.gate_up_proj_bias": (experts, 2 * hidden),
-            "mlp.experts.down_proj": (experts, hidden, width),
-            "mlp.experts.down_proj_bias": (experts, width),
-        }
-    )
+    return {
+        **attention,
+        **biases,
+        "self_attn.sinks": (shape.heads,),
+        "mlp.router.weight": (experts, width),
+        "mlp.router.bias": (experts,),
+        "mlp.experts.gate_up_proj": (experts, width, 2 * hidden),
+        "mlp.experts.gate_up_proj_bias": (experts, 2 * hidden),
+        "mlp.experts.down_proj": (experts, hidden, width),
+        "mlp.experts.down_proj_bias": (experts, width),
+    }
 
 
 def _gpt2_layer(shape: Shape) -> Tensors:
@@ -199,44 +192,10 @@ SHAPES = {
     "1.3B": Shape(24, 2048, 5504, heads=16, groups=16, head_size=128),
     "7B": Shape(32, 4096, 11008, heads=32, groups=32, head_size=128),
     "70B": Shape(2, 8192, 28672, heads=64, groups=8, head_size=128, published_layers=80),
-    "Mixtral-8x7B": Shape(
-        1,
-        4096,
-        14336,
-        heads=32,
-        groups=8,
-        head_size=128,
-        architecture="MixtralForCausalLM",
-        experts=8,
-        published_layers=32,
-    ),
-    "Qwen3-30B-A3B": Shape(
-        2,
-        2048,
-        768,
-        heads=32,
-        groups=4,
-        head_size=128,
-        vocabulary=151936,
-        architecture="Qwen3MoeForCausalLM",
-        experts=128,
-        published_layers=48,
-    ),
-    "gpt-oss-20b": Shape(
-        2,
-        2880,
-        2880,
-        heads=64,
-        groups=8,
-        head_size=64,
-        vocabulary=201088,
-        architecture="GptOssForCausalLM",
-        experts=32,
-        published_layers=24,
-    ),
-    "GPT-2": Shape(
-        6, 384, 1536, heads=6, groups=6, head_size=64, vocabulary=50257, architecture="GPT2LMHeadModel", dtype="float32"
-    ),
+    "Mixtral-8x7B": Shape(1, 4096, 14336, 32, 8, 128, 32000, "MixtralForCausalLM", experts=8, published_layers=32),
+    "Qwen3-30B-A3B": Shape(2, 2048, 768, 32, 4, 128, 151936, "Qwen3MoeForCausalLM", experts=128, published_layers=48),
+    "gpt-oss-20b": Shape(2, 2880, 2880, 64, 8, 64, 201088, "GptOssForCausalLM", experts=32, published_layers=24),
+    "GPT-2": Shape(6, 384, 1536, 6, 6, 64, 50257, "GPT2LMHeadModel", "float32"),
 }
 
 FULL = Plan(SHAPES, shrink=1, rounds=5, slow_rounds=2, exact_memory=512)

@@ -27,14 +27,12 @@ PATHS = ("mlp",)
 
 
 def graphics() -> str | None:
-    """Return the name of the GPU that torch sees, None without one."""
     import torch
 
     return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 
 def recipe(probes: int | None) -> Recipe:
-    """Return the default recipe with this many probes; None is exact."""
     from hf_lineage import RECIPES
 
     return replace(RECIPES["robust"], probes=probes)
@@ -49,7 +47,6 @@ def extraction(folder: Path, probes: int | None = PROBES) -> Callable[[], PathSi
 
 
 def sketch(folder: Path) -> NDArray[np.float32]:
-    """Return the sketch of a model's `mlp` path, (L, d, k)."""
     return np.asarray(extraction(folder)().sketch)
 
 

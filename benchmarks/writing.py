@@ -20,7 +20,6 @@ INDEX = "model.safetensors.index.json"
 
 
 def write_models(models: Mapping[Path, Model]) -> None:
-    """Write several checkpoints, each into its folder."""
     for folder, model in models.items():
         write_model(model, folder)
 

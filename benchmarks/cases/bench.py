@@ -40,12 +40,10 @@ def nothing(_plan: Plan) -> tuple[Model, ...]:
 
 
 def median(seconds: Seconds) -> str:
-    """Return the median as text."""
     return duration(statistics.median(seconds))
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as text."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 

@@ -30,7 +30,6 @@ class Duel(NamedTuple):
 
     @property
     def what(self) -> str:
-        """What is measured."""
         full = ", all layers" if self.options else ""
         return f"compare two {self.size} folders{full}, next to {self.rival.command}"
 
@@ -45,12 +44,10 @@ DUELS = (
 
 
 def rivals_models(plan: Plan) -> tuple[Model, ...]:
-    """Return a related pair of each size."""
     return tuple(model for size in dict.fromkeys(duel.size for duel in DUELS) for model in plan.model(size).pair)
 
 
 def rivals_rows(bench: Bench) -> Iterator[Row]:
-    """Yield how much faster than each rival `hf-lineage compare` is."""
     for duel in DUELS:
         yield _row(bench, duel)
 
@@ -83,7 +80,6 @@ DRAWS, LONGEST = 40, 1.5  # draws of layers of one pair, and how many times the 
 
 
 def unrelated_models(plan: Plan) -> tuple[Model, ...]:
-    """Return a base, its child and an independent model of each size."""
     return tuple(model for size in MOST_OF_RIVAL for model in plan.model(size).family)
 
 
@@ -167,7 +163,6 @@ MOST = 1.5  # GB above imports: the writers of one layer of experts in memory, a
 
 
 def mixtures_models(plan: Plan) -> tuple[Model, ...]:
-    """Return a base, its child and an independent model of each shape."""
     return tuple(model for name in NAMES for model in plan.model(name).family)
 
 
@@ -199,7 +194,6 @@ HUNDRED = 100
 
 
 def stored_rows(bench: Bench) -> Iterator[Row]:
-    """Yield the seconds of both."""
     folder = bench.scratch.folder / "signatures"
     shape = bench.plan.shapes["7B"]
     isolated(write_signatures, folder, shape, OTHERS)

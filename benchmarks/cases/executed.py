@@ -18,7 +18,6 @@ ROUNDS = 3
 
 
 def models(plan: Plan) -> tuple[Model, ...]:
-    """Return a pair of 1.3B."""
     return plan.model("1.3B").pair
 
 

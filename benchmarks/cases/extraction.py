@@ -16,7 +16,6 @@ TARGETS = {"125M": Target(), "1.3B": Target(), "7B": Target(high=1.3), "70B": Ta
 
 
 def models(plan: Plan) -> tuple[Model, ...]:
-    """Return a model of each size."""
     return tuple(plan.model(name) for name in TARGETS)
 
 
@@ -49,7 +48,6 @@ ROUNDING = 1e-4  # how far a sketch may be off that of the CPU, as a share of it
 
 
 def gpu_models(plan: Plan) -> tuple[Model, ...]:
-    """Return a model of each size."""
     return tuple(plan.model(name) for name in SIZES)
 
 
@@ -77,7 +75,6 @@ LAYERS = 2
 
 
 def exact_models(plan: Plan) -> tuple[Model, ...]:
-    """Return a related pair of a few layers of a 7B."""
     return plan.model("7B", LAYERS).pair
 
 
@@ -106,7 +103,6 @@ SHALLOW = 8
 
 
 def memory_models(plan: Plan) -> tuple[Model, ...]:
-    """Return a deep and a shallow 7B, and a pair of 1.3B."""
     return (plan.model("7B"), _shallow(plan), *plan.model("1.3B").pair)
 
 

@@ -14,7 +14,6 @@ PAIRS = 1000
 
 
 def models(plan: Plan) -> tuple[Model, ...]:
-    """Return a model, its child, and one that is independent of both."""
     parent, child = plan.model("GPT-2").pair
     return parent, child, replace(parent, name="GPT-2-independent", seed=1)
 

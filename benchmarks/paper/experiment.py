@@ -37,7 +37,6 @@ class Row:
 
     @property
     def number(self) -> float:
-        """Ours as a number; NaN where it is none."""
         return self.ours if isinstance(self.ours, int | float) else math.nan
 
 
@@ -52,7 +51,6 @@ class Results:
 
     @classmethod
     def read(cls, file: Path) -> Self:
-        """Return the results in a file."""
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})
 
@@ -80,7 +78,6 @@ def differs(ours: float, paper: float) -> bool:
 
 
 def file_name(item: str) -> str:
-    """Return the name of an item's results file."""
     return f"{item.replace(':', '-')}.json"
 
 
@@ -122,7 +119,6 @@ class Bench:
         return smoke if self.scale == "smoke" else lite
 
     def draw(self, name: str, figure: Figure) -> None:
-        """Write a figure under a name."""
         save(figure, self.figures / f"{name}.svg")
 
 

@@ -127,7 +127,6 @@ def pairs(benchmark: Benchmark) -> Iterator[Pair]:
 
 
 def in_order(a: PathSignature, b: PathSignature) -> float:
-    """Return the mean cosine of layers with the same number."""
     return float(np.diagonal(compare_paths(a, b).similarity).mean())
 
 

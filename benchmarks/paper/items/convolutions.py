@@ -58,12 +58,10 @@ class Judged:
 
     @property
     def robust(self) -> float:
-        """The score of the default recipe."""
         return self.verdict.evidence["mlp"].comparison.score
 
 
 def judged(reference: Path, suspect: Path) -> Judged:
-    """Return what hf_lineage says of two folders."""
     scores = compare(str(reference), str(suspect), Options(recipe=EXACT, seed=0)).rows[0].verdict.evidence
     verdict = compare(str(reference), str(suspect), Options(seed=0)).rows[0].verdict
     return Judged(scores["mlp"].comparison.score, verdict)

@@ -35,7 +35,6 @@ class Kind:
     factors: int = 2
 
     def has(self, found: Factorization) -> bool:
-        """Return whether a factorization of the registry has such a matrix set."""
         sets = as_sets(getattr(found.branches, self.branch))
         return found.normalization in self.normalization and any(self._is(each) for each in sets)
 
@@ -108,7 +107,6 @@ class Bottlenecks:
 
     @classmethod
     def of(cls, model: str) -> Self:
-        """Return what a model shows."""
         naive, whole = pairings(model)
         return cls(len(naive.scores), (naive.accuracy, naive.auc), (whole.accuracy, whole.auc))
 
@@ -197,7 +195,6 @@ def vision_and_speech(bench: Bench) -> Sequence[Row]:
 
 
 def mean_of(pairings: Sequence[Pairing], figure: str) -> float:
-    """Return the mean of `accuracy` or `auc`."""
     return float(np.mean([getattr(one, figure) for one in pairings]))
 
 

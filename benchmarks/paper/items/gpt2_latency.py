@@ -153,7 +153,6 @@ def faster(rows: Mapping[str, Row]) -> None:
 
 
 def measured(rows: Mapping[str, Row]) -> None:
-    """Every method took time."""
     claim(all(row.number > 0 for name, row in rows.items() if name.endswith("milliseconds")), "a time is not positive")
 
 

@@ -241,12 +241,10 @@ def deviation(product: Tensor) -> float:
 
 
 def products(model: str) -> Tensor:
-    """Return W_out W_in of every block of a model (L, d, d)."""
     return torch.from_numpy(uncentred(extract(model, Options(recipe=EXACT)).paths["mlp"]).sketch)
 
 
 def deviations(blocks: Tensor) -> float:
-    """Return the mean deviation of the products of a model's blocks."""
     return sum(map(deviation, blocks)) / len(blocks)
 
 

@@ -75,18 +75,15 @@ def by_descent(bench: Bench) -> list[Row]:
 
 
 def told_right(name: str, networks: Networks) -> Row:
-    """Return how well networks have learned."""
     return Row(f"{name}: told right", None, float(held_out(networks)[1].mean()), "digits held out")
 
 
 def of_scheme(plan: Course, networks: Networks) -> Iterator[Networks]:
-    """Yield the networks of each scheme of a course."""
     count = len(plan.seeds)
     return (networks[start : start + count] for start in range(0, len(networks), count))
 
 
 def mean(networks: Networks, figure: str) -> float:
-    """Return the mean of `accuracy` or `auc` over networks."""
     return float(np.mean([getattr(pairing(network.blocks), figure) for network in networks]))
 
 
@@ -124,13 +121,11 @@ class Film:
     scores: Mapping[int, Tensor]
 
     def mean(self, figure: str) -> float:
-        """Return the mean of a figure of the pairing after training over all networks."""
         pairings = [pairing(network.blocks) for network in self.networks]
         return float(np.mean([getattr(found, figure) for found in pairings]))
 
     @property
     def negative(self) -> float:
-        """The share of blocks with a negative trace."""
         return float(np.mean([pairing(network.blocks).signs < 0 for network in self.networks]))
 
 

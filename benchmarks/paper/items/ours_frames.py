@@ -75,7 +75,6 @@ def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> 
 
 @functools.cache
 def opened(folder: Path) -> Headers:
-    """Return a model by its headers."""
     return headers(resolve(str(folder)))
 
 

@@ -54,7 +54,6 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """What its rows begin with."""
         return f"{self.suspect} beside {self.reference}"
 
 
@@ -102,7 +101,6 @@ def place(rival: Rival, bench: Bench) -> Path | None:
 
 
 def standing(rival: Rival, at: Path | None, bench: Bench) -> Row:
-    """Return whether a rival judges."""
     why = "not installed at this scale" if bench.scale == "smoke" else "could not be installed from the package index"
     name = NAMES[rival.command]
     return Row(name, None, "judges", NOTES[rival.command]) if at else Row(name, None, "does not judge", why)
@@ -128,7 +126,6 @@ def judged(pair: Pair, tool: Tool, said: Said) -> Row:
 
 
 def stood(row: Row) -> str:
-    """Return how a verdict stands to the truth."""
     return row.note.partition(";")[0]
 
 

@@ -41,13 +41,11 @@ class Seen:
 
     @classmethod
     def of(cls, plain: Plain) -> Self:
-        """Return what a cache has kept."""
         scores, frobenius = plain
         return cls({path: paired(found.numpy()) for path, found in scores.items()}, frobenius)
 
     @property
     def plain(self) -> Plain:
-        """What a cache keeps."""
         return {path: torch.from_numpy(found.scores) for path, found in self.paths.items()}, self.frobenius
 
 
@@ -132,7 +130,6 @@ class Model:
     note: str = ""
 
     def mean(self, path: str, figure: str) -> float:
-        """Return the mean of `accuracy` or `auc` along a path."""
         return float(np.mean([getattr(one.paths[path], figure) for one in self.seen]))
 
 
@@ -221,7 +218,6 @@ def here(bench: Bench) -> dict[str, str]:
 
 
 def seen_here(bench: Bench) -> dict[str, Seen]:
-    """Return the pairing experiment of the models of the figures by name."""
     return {name: seen(folder) for name, folder in here(bench).items()}
 
 

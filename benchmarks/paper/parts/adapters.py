@@ -37,7 +37,6 @@ class Family:
 
     @property
     def name(self) -> str:
-        """The architecture and the width."""
         return f"{self.architecture}, width {self.width}"
 
 
@@ -163,7 +162,6 @@ class Pair:
 
     @property
     def true(self) -> bool:
-        """Whether the adapter was trained on this base."""
         return self.own == self.base
 
 

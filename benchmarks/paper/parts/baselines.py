@@ -22,7 +22,6 @@ AnyBlock = tuple[Any, Any]  # a block of arrays or of tensors
 
 
 def arrays(blocks: Sequence[tuple[Any, Any]]) -> list[Block]:
-    """Return blocks of tensors as blocks of arrays."""
     return [(np.asarray(w_in), np.asarray(w_out)) for w_in, w_out in blocks]
 
 

@@ -72,7 +72,6 @@ class Family:
 
     @property
     def pairs(self) -> Iterator[Pair]:
-        """Every suspect, the related ones first."""
         for related, kinds in ((True, self.related), (False, self.unrelated)):
             for kind, networks in kinds.items():
                 yield from (Pair(kind, related, suspect) for suspect in networks)

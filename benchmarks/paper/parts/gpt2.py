@@ -47,12 +47,10 @@ class Plan:
 
     @property
     def tuning(self) -> Schedule:
-        """One epoch."""
         return replace(self.root, steps=self.root.steps // 3, rate=self.tuning_rate)
 
     @property
     def distilling(self) -> Schedule:
-        """Two epochs."""
         return replace(self.root, steps=2 * self.root.steps // 3)
 
 
@@ -86,17 +84,14 @@ class Benchmark:
 
     @classmethod
     def of(cls, bench: Bench) -> Self:
-        """Return the benchmark in the size asked for."""
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         return cls(bench.sized(SMOKE, LITE), documentation(), bench.cache)
 
     def root(self, number: int) -> Path:
-        """Return a model trained from fresh weights."""
         return self._kept("root", number, lambda: self._trained(fresh(self.plan.shape, number), self.plan.root, number))
 
     def untrained(self, number: int) -> Path:
-        """Return a root before its training."""
         return self._kept("untrained", number, lambda: fresh(self.plan.shape, number))
 
     def student(self, number: int) -> Path:
@@ -153,7 +148,6 @@ class Benchmark:
 
     @cached_property
     def everything(self) -> tuple[int, ...]:
-        """The roots of all splits."""
         return tuple(range(self.plan.roots))
 
     def _trained(self, model: Model, schedule: Schedule, seed: int) -> Model:
@@ -165,5 +159,4 @@ class Benchmark:
 
 
 def load(folder: Path) -> Model:
-    """Return a saved model."""
     return GPT2LMHeadModel.from_pretrained(folder, local_files_only=True).eval()

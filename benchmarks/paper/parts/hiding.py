@@ -49,7 +49,6 @@ def doubles() -> Iterator[None]:
 
 
 def loaded(folder: Path) -> Any:
-    """Return a saved model in float64."""
     return AutoModelForCausalLM.from_pretrained(folder, dtype="float64", local_files_only=True).eval()
 
 

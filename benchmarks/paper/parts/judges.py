@@ -40,7 +40,6 @@ def layers(model: Path | str, path: str = "mlp") -> Iterator[Block]:
 
 
 def tensors(folder: Path | str, path: str = "mlp") -> list[Block]:
-    """Return what `layers` yields."""
     return list(layers(folder, path))
 
 
@@ -53,7 +52,6 @@ def evidence(reference: Path | str, suspect: Path | str, options: Options) -> tu
 
 
 def lineage(reference: Path | str, suspect: Path | str) -> float:
-    """Return the paper's lineage score of two models."""
     return evidence(reference, suspect, Options(recipe=EXACT, seed=0))[1].comparison.score
 
 
@@ -97,11 +95,9 @@ class Readers:
         return self.seen[folder]
 
     def svcca(self, reference: Path, suspect: Path) -> float:
-        """Return the mean SVCCA over the layers."""
         return by_layer(svcca, self.run(reference)[0], self.run(suspect)[0])
 
     def cka(self, reference: Path, suspect: Path) -> float:
-        """Return the mean CKA over the layers."""
         return by_layer(cka, self.run(reference)[0], self.run(suspect)[0])
 
     def ipguard(self, reference: Path, suspect: Path) -> float:
@@ -134,7 +130,6 @@ class Judged:
     scores: dict[str, list[float]]
 
     def of(self, method: str, *kinds: str) -> list[float]:
-        """Return a method's scores of pairs of some kinds."""
         return [score for score, kind in zip(self.scores[method], self.kinds, strict=True) if kind in kinds]
 
     def split(self, method: str) -> tuple[list[float], list[float]]:

@@ -195,11 +195,9 @@ def likeness(teacher: Model, student: Model, windows: Tensor) -> Likeness:
 
 
 def loaded(folder: Path) -> Model:
-    """Return a saved model in float32."""
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
 
 
 @torch.no_grad()
 def loss(model: Model, corpus: Corpus) -> float:
-    """Return the mean loss on held-out text."""
     return float(next_token(model, corpus.windows(32, model.config.max_position_embeddings)))

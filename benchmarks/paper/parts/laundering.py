@@ -20,7 +20,6 @@ Units = Callable[[int, torch.Generator], Tensor]  # what is drawn for h hidden u
 
 
 def in_another_order(hidden: int, random: torch.Generator) -> Tensor:
-    """Return a permutation (h,)."""
     return torch.randperm(hidden, generator=random)
 
 

@@ -109,9 +109,7 @@ class Scores:
                 into[method].append(judge(suspect))
 
     def auroc(self, method: str) -> float:
-        """Return a method's AUROC."""
         return auroc(self.related[method], self.unrelated[method])
 
     def gap_z(self, method: str) -> float:
-        """Return a method's Gap-Z."""
         return gap_z(self.related[method], self.unrelated[method])

@@ -41,7 +41,6 @@ def panels(count: int = 1, rows: int = 1, size: tuple[float, float] = (3.2, 2.6)
 
 
 def save(figure: Figure, file: Path) -> None:
-    """Write a figure; the same one is the same file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
 

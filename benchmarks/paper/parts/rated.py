@@ -18,7 +18,6 @@ Score = Callable[[Path, Path], float]
 
 
 def paper_score(reference: Path, suspect: Path) -> float:
-    """Return the paper's score, in exact mode."""
     return score(lineage_signature(reference), lineage_signature(suspect))
 
 
@@ -46,7 +45,6 @@ class Rated:
     scores: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, reference: Path, suspect: Path, rivals: Mapping[str, Score]) -> None:
-        """Rate one suspect beside a reference."""
         self.verdicts.append(verdict(reference, suspect))
         for name, method in rivals.items():
             self.scores.setdefault(name, []).append(method(reference, suspect))
@@ -58,7 +56,6 @@ class Rated:
 
     @property
     def p_values(self) -> Sequence[float]:
-        """The p-values of those that were measured."""
         return [found.p_value for verdict in self.verdicts for found in verdict.evidence.values()]
 
     @property

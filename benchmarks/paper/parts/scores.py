@@ -38,7 +38,6 @@ def signature(blocks: Sequence[Block], recipe: Recipe = EXACT) -> PathSignature:
 
 
 def score(a: PathSignature, b: PathSignature) -> float:
-    """Return the lineage score 𝓛(A, B)."""
     return compare_paths(a, b).score
 
 

@@ -32,7 +32,6 @@ class Stream:
 
     @property
     def width(self) -> int:
-        """The number of residual coordinates d."""
         return self.writers[0].shape[0]
 
     @property
@@ -64,7 +63,6 @@ def is_gpt2(model: Any) -> bool:
 
 
 def layers(model: Any) -> nn.ModuleList:
-    """Return the layers of a model."""
     found: nn.ModuleList = model.transformer.h if is_gpt2(model) else model.model.layers
     return found
 

@@ -70,7 +70,6 @@ class Task:
 
 
 def squared(said: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean squared error of every network."""
     return (said - targets).square().mean(dim=(1, 2))
 
 
@@ -166,11 +165,9 @@ class Course:
         return math.ceil(len(digits().training.classes) / self.schedule.batch)
 
     def start(self) -> Networks:
-        """Return the untrained networks, those of a scheme beside each other."""
         return joined([initial(self.shape, self.seeds, scheme) for scheme in self.schemes])
 
     def run(self, step: Step | None = None) -> Networks:
-        """Return the trained networks."""
         data = digits().training
         orders = [*self.seeds] * len(self.schemes)
         return train(self.start(), (data.flat, data.targets), self.schedule, orders, step, entropy)
@@ -196,7 +193,6 @@ SMOKE = Course(
 
 
 def course(bench: Bench, **changes: Any) -> Course:
-    """Return the course of the size asked for, with some fields changed."""
     found, _ = _size(bench)
     return replace(found, **changes)
 

@@ -27,12 +27,10 @@ class Pictures:
 
     @property
     def flat(self) -> Tensor:
-        """One row for each picture (b, c s s)."""
         return self.images.flatten(1)
 
     @property
     def targets(self) -> Tensor:
-        """One-hot (b, 10)."""
         return functional.one_hot(self.classes, CLASSES).float()
 
     def enlarged(self, scale: int) -> Tensor:
@@ -81,7 +79,6 @@ class Vision:
 
     @property
     def untrained(self) -> Any:
-        """The model as it begins."""
         torch.manual_seed(self.seed)
         architecture = getattr(transformers, self.architecture)
         return architecture(architecture.config_class(num_channels=1, num_labels=CLASSES, **self.config))
