@@ -27,7 +27,6 @@ class Units(NamedTuple):
 
 
 def units(model: Any) -> Iterator[tuple[Any, Units]]:
-    """Yield the MLP of every layer with a copy of its hidden units."""
     for layer in model.model.layers:
         weights = (getattr(layer.mlp, name).weight.data.clone() for name in ("gate_proj", "up_proj", "down_proj"))
         gate, up, down = weights

@@ -40,21 +40,17 @@ class Pair:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What `config.json` says of both."""
         found: dict[str, Any] = json.loads((self.a / "config.json").read_text(encoding="utf-8"))
         return found
 
     @property
     def factorization(self) -> Factorization:
-        """Where the registry says the layers are."""
         return lookup(self.config)[1]
 
     def tensors(self) -> tuple[Tensors, Tensors]:
-        """The weights of A and of B, as stored."""
         return load_file(self.a / WEIGHTS), load_file(self.b / WEIGHTS)
 
     def write(self, tensors: Tensors, file: str = WEIGHTS, **config: Any) -> Path:
-        """Write the folder: A's configuration with changes, and these weights."""
         self.folder.mkdir(exist_ok=True)
         shutil.copy(self.a / "config.json", self.folder)
         edit_json(self.folder / "config.json", **config)
@@ -158,7 +154,6 @@ def loaded(folder: Path, build: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two models hold the same matrices."""
     ours, theirs = one.state_dict(), other.state_dict()
     matrices = [name for name, tensor in ours.items() if tensor.ndim > 1 and tensor.is_floating_point()]
     return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in matrices)
@@ -174,7 +169,6 @@ def whose(folder: Path, pair: Pair, build: Any) -> str:
 
 
 def verdict(folder: Path, pair: Pair) -> str:
-    """What a comparison of A with a folder says."""
     try:
         (row,) = compare(str(pair.a), str(folder), Options(permutations=999)).rows
     except LineageError as error:

@@ -37,7 +37,6 @@ class Forgery(NamedTuple):
 
     @property
     def tensors(self) -> Tensors:
-        """All of it."""
         return {**self.own, **self.theirs}
 
     def noise(self) -> Tensors:
@@ -122,7 +121,6 @@ def two_ways(router: Tensor) -> Tensor:
 
 
 def times(factor: float) -> Callable[[Tensor], Tensor]:
-    """What multiplies a tensor."""
     return lambda tensor: tensor * factor
 
 
@@ -213,7 +211,6 @@ def text(rows: int = 16, length: int = 256) -> Tensor:
 
 @torch.no_grad()
 def spoken(model: Any) -> Tensor:
-    """What a Llama of `examples/hub` says to text."""
     return model.eval()(text()[:, :96]).logits
 
 
@@ -253,7 +250,6 @@ def inserted(model: Any, other: Any, count: int = 1, loud: float = 100.0, crude:
 
 
 def added_units(model: Any, other: Any, count: int, gate: float = 1.0) -> None:
-    """Add hidden units of another Llama, or copies of them, to every layer; a gate of 0 shuts them."""
     carried(gate, count=count)(model, other)
 
 

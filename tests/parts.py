@@ -180,7 +180,6 @@ def table() -> dict[str, Any]:
 
 
 def lines(said: dict[str, Any]) -> str:
-    """JSON with a row on a line of its own."""
     rows = ",\n".join(json.dumps(row) for row in said["whole"])
     without = ",\n".join(f"{json.dumps(why)}: {json.dumps(names)}" for why, names in said["without"].items())
     return f'{{"whole": [\n{rows}\n],\n"without": {{\n{without}\n}}}}\n'

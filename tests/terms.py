@@ -31,12 +31,10 @@ def branch(terms: int = 1, hidden: int = 7, **said: Any) -> list[MatrixProduct]:
 
 
 def product(terms: list[MatrixProduct]) -> NDArray[np.float64]:
-    """Return M, multiplied out."""
     return np.sum([term.out.astype(np.float64) @ term.inn.astype(np.float64) for term in terms], axis=0)
 
 
 def measured_units(*terms: MatrixProduct) -> list[UnitStatistics]:
-    """Return what is known of the units of every term."""
     with workers() as share:
         return [measure_units(term, Probes.draw(EXACT, WIDTH), share) for term in terms]
 
@@ -50,7 +48,6 @@ def capped(terms: list[MatrixProduct]) -> list[float]:
 
 
 def with_norms(norms: list[float]) -> MatrixProduct:
-    """Return a term of units of given norms."""
     reader, writer = np.zeros((len(norms), WIDTH), np.float32), np.zeros((WIDTH, len(norms)), np.float32)
     reader[:, 0] = norms
     writer[1] = 1.0

@@ -344,7 +344,6 @@ TURNED = [pytest.param(one, ROTARY[one.name], id=one.name) for one in factorizat
 
 
 def outputs(model, folder):
-    """What a model on the disk gives out, in float64."""
     model = runner(type(model).from_pretrained(folder, dtype=torch.float64).eval())
     inputs = {name: v.double() if v.is_floating_point() else v for name, v in sample(model, 2, 8).items()}
     with torch.no_grad():

@@ -31,7 +31,6 @@ def report(model, *bases, **options):
 
 
 def below(report):
-    """The lines below the table, each with its continuation."""
     *_, text = report.to_text().rpartition("─\n")
     lines = text.splitlines()[len(report.rows) :] if report.rows else text.splitlines()[1:]
     return "\n".join(lines).replace("\n  ", " ").splitlines()

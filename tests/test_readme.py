@@ -26,7 +26,6 @@ def text(request):
 
 
 def rows(file, heading):
-    """The cells of the first table under a heading."""
     section = f"\n{file.read_text(encoding='utf-8')}".partition(f"\n{heading}\n")[2]
     table = re.search(r"^\|.*\n\| ---.*\n((?:\|.*\n)+)", section, re.MULTILINE)
     assert table, f"{file}: {heading}"

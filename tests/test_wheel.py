@@ -52,7 +52,6 @@ def test_every_public_name_is_there_and_the_version_is_that_of_the_distribution(
 
 
 def built(target, folder, source=ROOT):
-    """The one file that hatchling builds."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", folder]
     subprocess.run(command, cwd=source, capture_output=True, check=True)
     (file,) = folder.iterdir()
@@ -61,7 +60,6 @@ def built(target, folder, source=ROOT):
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """The source distribution, packed."""
     return built("sdist", tmp_path_factory.mktemp("sdist"))
 
 

@@ -30,7 +30,6 @@ BYTES, TOKENS = 256, 1024  # tokens of texts, which are bytes, and all that ther
 
 
 def drawn(model: Any, std: float) -> Any:
-    """Draw the matrices of a model anew."""
     for parameter in model.parameters():
         if parameter.ndim == 2:
             parameter.data.normal_(std=std)
@@ -38,7 +37,6 @@ def drawn(model: Any, std: float) -> Any:
 
 
 def gpt2(seed: int, layers: int) -> Any:
-    """Return a model of random weights."""
     torch.manual_seed(seed)
     sizes = {"n_embd": 64, "n_head": 4, "n_inner": 192, "vocab_size": 128, "bos_token_id": 0}
     config = transformers.GPT2Config(n_layer=layers, n_positions=LONGEST, **sizes)
@@ -46,7 +44,6 @@ def gpt2(seed: int, layers: int) -> Any:
 
 
 def llama(seed: int) -> Any:
-    """Return a model of random weights."""
     torch.manual_seed(seed)
     sizes = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 4, "num_attention_heads": 4}
     return drawn(transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=TOKENS, **sizes)), 0.5)
@@ -54,7 +51,6 @@ def llama(seed: int) -> Any:
 
 @torch.no_grad()
 def answers(folder: Path, tokens: Tensor) -> Tensor:
-    """Return the logits of a model on the disk."""
     return transformers.AutoModelForCausalLM.from_pretrained(folder).eval()(tokens).logits
 
 

@@ -31,7 +31,6 @@ axe.run(document, {resultTypes: ['violations']}).then(
 
 
 def axe() -> str:
-    """Return axe-core, the checker of accessibility, as a package of Python brings it."""
     content = files("axe_core_python").joinpath("axe.min.js").read_bytes()
     assert hashlib.sha256(content).hexdigest() == SHA256
     return content.decode()

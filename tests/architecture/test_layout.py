@@ -266,7 +266,6 @@ STACKED = PLAIN.replace("gate: gate, ", "")
 
 
 def stacked(**others: Any) -> dict[str, tuple[int, ...]]:
-    """A layer of three experts in stacks."""
     return layer(**{"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4)} | others)
 
 

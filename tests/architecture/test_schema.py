@@ -30,7 +30,6 @@ def sources():
 
 
 def everything(struct):
-    """Every piece of this kind that the registry has."""
     found = factorizations()
     pieces = {Factorization: found, Lora: [one.lora for one in found], Branches: [one.branches for one in found]}
     return pieces.get(struct) or [each for one in found for each in one.branches.everything()]

@@ -43,7 +43,6 @@ def saved(name, folder, seed=0, **said):
 
 
 def noised(folder, to):
-    """A child: the same weights with a tenth of their size as noise."""
     return str(fine_tuned(Path(folder), to))
 
 
@@ -166,7 +165,6 @@ OPTIONS = Options(paths=("mlp", "value_output", "query_key"), permutations=299)
 
 
 def hybrid(folder, kinds=KINDS):
-    """A model of layers of two kinds."""
     model = tiny_model("Lfm2ForCausalLM", {"layer_types": kinds, "num_hidden_layers": len(kinds)})
     model.save_pretrained(folder)
     return str(folder)

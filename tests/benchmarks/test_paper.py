@@ -111,7 +111,6 @@ def test_every_item_has_a_line_of_its_own():
 
 
 def committed(item):
-    """The rows that are committed for an item, by name."""
     return {row.name: row for row in Results.read(FILES[item]).rows}
 
 

@@ -67,8 +67,6 @@ def flattened(model: Any, batch: int, length: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Code:
-    """What a class is built from, and what makes its inputs."""
-
     settings: dict[str, Any]
     inputs: Any
 
@@ -117,7 +115,6 @@ def tiny_diffuser(name: str, kind: Code) -> Any:
 
 
 def build_diffuser(name: str, kind: Code, folder: Path) -> TinyModel:
-    """A tiny model of diffusers beside the same one read back from disk."""
     model = tiny_diffuser(name, kind)
     model.save_pretrained(folder)
     return replace(read_back(model, folder), inputs=kind.inputs)

@@ -114,11 +114,9 @@ class Tried:
         return effects
 
     def _last(self, count: int) -> list[int]:
-        """The last layer of each stack."""
         return list({re.sub(r"\d+$", "", name): at for at, name in enumerate(self.layers[:count])}.values())
 
     def outcome(self, said: Said) -> str:
-        """What becomes of the branches under a configuration."""
         try:
             model = self._made(said)
             return BUILDS if model is None else self._judged(model)

@@ -182,7 +182,6 @@ def attend(
 
 
 def by_modules(model: torch.nn.Module) -> None:
-    """Let attention call its own modules wherever one function does their work."""
     for module in model.modules():
         if hasattr(module, FUNCTION):
             setattr(module, FUNCTION, functools.partial(attend, module))

@@ -139,7 +139,6 @@ def pretend(name: str, **changes: Any) -> Factorization:
 
 
 def _edit(sets: Sets, said: dict[str, Any]) -> Sets:
-    """Every set of a branch, said differently."""
     if isinstance(sets, MatrixSet):
         return msgspec.structs.replace(sets, **said)
     return tuple(each and msgspec.structs.replace(each, **said) for each in sets)

@@ -145,7 +145,6 @@ def gains_left_out(tiny: TinyModel) -> list[str]:
 
 
 def both(tiny: TinyModel) -> Iterator[tuple[int, LayerSet]]:
-    """Every matrix set of the model."""
     yield from tiny.sets("mlp")
     yield from tiny.sets("value_output")
 
@@ -158,7 +157,6 @@ def of_layer(tiny: TinyModel, name: str) -> bool:
 
 
 def ignored(tiny: TinyModel, name: str) -> bool:
-    """Whether the factorization ignores what has this name."""
     return any(fnmatch.fnmatchcase(name, f"*.{each}") for each in tiny.layout.factorization.ignores)
 
 

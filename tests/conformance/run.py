@@ -195,7 +195,6 @@ class Run(TorchFunctionMode):
                 yield module.register_forward_hook(lambda module, args, output: args[0])
 
     def _inside(self, each: LayerSet) -> set[torch.nn.Module]:
-        """The norms between two matrices of the product."""
         latent = [slot.latent[1] for slot in each.slots.values() if slot.latent]
         return {self.tiny.owner(name) for name in (*latent, each.inner_norm) if name}
 

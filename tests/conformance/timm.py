@@ -73,7 +73,6 @@ def _without_torchvision() -> Iterator[None]:
 
 @functools.cache
 def library() -> Any:
-    """Return timm."""
     with _without_torchvision():
         import timm
 

@@ -198,14 +198,12 @@ class TinyModel:
         return [module for module, _ in held], numbers[order], parameters[order]
 
     def scale(self, each: LayerSet) -> torch.nn.Parameter | None:
-        """The plain gain, no norm's, that a set's output is multiplied with."""
         if each.output_norm is None or is_norm(owner := self.owner(each.output_norm)):
             return None
         values = torch.from_numpy(self.read(each.output_norm))
         return next(p for p in owner.parameters(recurse=False) if same(p, values))
 
     def sets(self, path: str) -> Iterator[tuple[int, LayerSet]]:
-        """Every matrix set of a path with its layer."""
         for layer, sets in enumerate(self.layout.sets(path)):
             yield from ((layer, each) for each in sets)
 
@@ -230,7 +228,6 @@ def read_back(model: Any, folder: Path, factorization: Factorization | None = No
 
 
 def is_norm(module: torch.nn.Module) -> bool:
-    """Whether transformers calls a module a norm."""
     return "norm" in type(module).__name__.lower()
 
 
@@ -245,5 +242,4 @@ def fixed(module: torch.nn.Module) -> bool:
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors are equal up to rounding."""
     return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-4, atol=1e-4)

@@ -130,7 +130,6 @@ def scaled(subject: Subject, random: Random) -> Case:
 
 
 def _families(tensors: Tensors, without: set[str]) -> dict[str, list[str]]:
-    """By the name with N for every number, the tensors."""
     families: dict[str, list[str]] = defaultdict(list)
     for name in tensors:
         if name not in without:
@@ -152,7 +151,6 @@ def _together(size: float) -> list[Change]:
 
 
 def _as(tensor: Tensor, value: Tensor) -> Tensor:
-    """A value in the type of a tensor."""
     return value.clamp(-3e38, 3e38).to(tensor.dtype)
 
 
@@ -194,7 +192,6 @@ def shut(subject: Subject, random: Random) -> Case:
 
 @torch.no_grad()
 def _seen(model: Any, gate: str) -> Tensor:
-    """What the gate of a layer reads, (n, d)."""
     seen: list[Tensor] = []
     module = model.get_submodule(gate.removesuffix(".weight"))
     module.register_forward_pre_hook(lambda _, given: seen.append(given[0].flatten(0, -2)))

@@ -26,8 +26,6 @@ MOST_MEMORY = 12 * 2**30  # bytes of addresses that a process may have
 
 
 class Outcome(NamedTuple):
-    """What came of a case."""
-
     said: str  # what was done
     came: str  # whether it loads, what the part does, or what is said of one that does nothing
     fooled: bool = False

@@ -73,7 +73,6 @@ class Part:
     experts: int = 0  # of how many experts it is half
 
     def of(self, theirs: Tensors, own: Tensors) -> Tensors:
-        """A model's tensors with the part from another one."""
         mixed = dict(own)
         for name, rows in self.rows.items():
             mixed[name] = own[name].clone()
@@ -141,12 +140,10 @@ class Subject:
 
     @functools.cached_property
     def opened(self) -> Headers:
-        """The headers of A."""
         return headers(resolve(str(self.pair.a)))
 
     @functools.cached_property
     def outputs(self) -> Outputs:
-        """What A computes."""
         return run(self.load(self.pair.a))
 
     def written(self, tensors: Tensors, settings: dict[str, Any]) -> Path:
@@ -186,7 +183,6 @@ class Subject:
 
     @property
     def alone(self) -> bool:
-        """Whether MLPs are all that is compared."""
         return "attention" not in self.opened.layout.branches or not any(self.opened.layout.sets("value_output"))
 
     def paid(self, part: Part) -> bool:
@@ -221,12 +217,10 @@ class Subject:
 
     @property
     def everything(self) -> Part:
-        """Every matrix that is compared."""
         return _part("all matrices", list(self.opened.layout.everything))
 
     @property
     def whole(self) -> Part:
-        """All MLPs."""
         return _part(WHOLE, [each for own in self.opened.layout.sets("mlp") for each in own])
 
     def parts(self) -> Iterator[Part]:
@@ -263,7 +257,6 @@ class Subject:
 
 
 def _key(part: Part) -> str:
-    """What tells a part of a subject from its others."""
     return f"{part.name} {sorted(part.rows)[:1]} {len(part.rows)}"
 
 
@@ -291,7 +284,6 @@ class Case:
 
 
 def mixed(subject: Subject, random: Random) -> Case:
-    """A, or B with a part of A."""
     if not random.randrange(5) or not subject.parts_known:
         return Case("A", subject.a)
     part = random.choice(subject.parts_known)

@@ -42,7 +42,6 @@ def named(steps: Iterable[Any]) -> list[tuple[str, Any]]:
 
 
 def take(folder: Path, steps: Iterable[Any]) -> Path:
-    """Take steps one after the other."""
     for name, given in named(steps):
         STEPS[name](folder) if given is None else STEPS[name](folder, given)
     return folder
@@ -66,7 +65,6 @@ def write(folder: Path, name: str, content: Any) -> None:
 
 
 def card(folder: Path, said: Any, encoding: str = "utf-8") -> None:
-    """A card with these values, or this whole text."""
     text = said if isinstance(said, str) else f"---\n{json.dumps(said)}\n---\n# A model\n"
     (folder / "README.md").write_bytes(text.encode(encoding))
 
@@ -152,7 +150,6 @@ def cast(folder: Path, dtype: str) -> None:
 
 
 def torch_file(folder: Path, name: str = "pytorch_model.bin", old: bool = False) -> None:
-    """The weights as torch stores them."""
     torch.save(load_file(folder / WEIGHTS), folder / name, _use_new_zipfile_serialization=not old)
     (folder / WEIGHTS).unlink()
 
@@ -174,7 +171,6 @@ def trap(folder: Path) -> None:
 
 
 def embedding(folder: Path) -> None:
-    """A file of tensors that is no model."""
     save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
 
 

@@ -23,7 +23,6 @@ def drafted(folder, known=None, classes=("MyModel",)):
 
 
 def loaded(text, folder):
-    """The draft as the registry reads it from a file of its own."""
     folder.mkdir()
     (folder / "draft.yaml").write_text(text, encoding="utf-8")
     (found,) = factorizations(folder)
