@@ -22,6 +22,7 @@ branches:
   mlp: {norm: ln_2, up: up, gate: gate, down: down}
   attention: {norm: ln_1, query: q, key: k, value: v, output: o}
 """
+UNGATED = PLAIN.replace("gate: gate, ", "")
 EXPERTS = PLAIN.replace(
     "mlp: {norm: ln_2, up: up, gate: gate, down: down}",
     "mlp: [{up: 'e.{expert}.up', down: 'e.{expert}.down'}, {up: up, down: down}, {up: stack.up, down: stack.down}]",
@@ -53,19 +54,16 @@ def refusal(shapes: dict[str, tuple[int, ...]], text: str = PLAIN, config: Any =
     return str(refused.value)
 
 
-def test_layers_width_and_heads_are_read_from_the_header():
+def test_layers_width_heads_and_paths_are_read_from_the_header():
     layout = bound(shapes=layer(0) | layer(1) | {"embed.weight": (100, WIDTH)})
-    assert (layout.layers, layout.width, layout.heads) == (2, WIDTH, HEADS)
-    assert layout.sets("mlp")[1][0].norm == "h.1.ln_2.weight"
-    assert layout.sets("mlp")[1][0].heads["up"] == Heads(HIDDEN, 1)
-    assert layout.sets("value_output")[0][0].heads["query"] == Heads(HEADS, SIZE)
-    assert layout.sets("value_output")[0][0].heads["key"] == Heads(2, SIZE)
-    assert layout.unclaimed == ()
-
-
-def test_the_gate_path_is_there_only_where_every_set_has_a_gate():
-    assert bound().paths == ("mlp", "mlp_gate", "value_output", "query_key")
-    assert bound(PLAIN.replace("gate: gate, ", "")).paths == ("mlp", "value_output", "query_key")
+    assert (layout.layers, layout.width, layout.heads, layout.unclaimed) == (2, WIDTH, HEADS, ())
+    mlp, attention = layout.sets("mlp")[1][0], layout.sets("value_output")[0][0]
+    assert (mlp.norm, mlp.heads["up"]) == ("h.1.ln_2.weight", Heads(HIDDEN, 1))
+    assert (attention.heads["query"], attention.heads["key"]) == (Heads(HEADS, SIZE), Heads(2, SIZE))
+    assert layout.paths == ("mlp", "mlp_gate", "value_output", "query_key")
+    assert bound(UNGATED).paths == ("mlp", "value_output", "query_key")
+    text = PLAIN[: PLAIN.index("  attention")]  # without attention heads need not be counted
+    assert bound(text, layer(0, **LINEAR), {}).paths == ("mlp", "mlp_gate")
 
 
 INSIDE = "text_config.heads"
@@ -86,30 +84,14 @@ def test_heads_are_counted_by_the_first_key_that_is_there_or_by_one_inside_anoth
 @pytest.mark.parametrize(
     ("key", "config", "named", "value"),
     [
-        *(
-            ("num_attention_heads", {"num_attention_heads": heads}, "num_attention_heads", heads)
-            for heads in (None, 0, -4, "4", True, 4.0, [4])
-        ),
+        *(("n_head", {"n_head": heads}, "n_head", heads) for heads in (None, 0, -4, "4", True, 4.0, [4])),
         ("[n_head, num_attention_heads]", {}, "n_head", None),
-        (INSIDE, {}, INSIDE, None),
-        (INSIDE, {"text_config": None}, INSIDE, None),
-        (INSIDE, {"text_config": {}}, INSIDE, None),
-        (INSIDE, {INSIDE: HEADS}, INSIDE, None),
+        *((INSIDE, said, INSIDE, None) for said in ({}, {"text_config": None}, {"text_config": {}}, {INSIDE: HEADS})),
     ],
 )
 def test_a_number_of_heads_that_is_none_is_refused(key, config, named, value):
-    assert refusal(layer(), f"heads: {key}\n{PLAIN}", config) == (
-        f"config.json: `{named}` must be a positive integer, not {value!r}"
-    )
-
-
-def test_heads_need_not_be_counted_where_no_branch_has_any():
-    text = PLAIN[: PLAIN.index("  attention")]
-    assert bound(text, layer(0, **LINEAR), {}).paths == ("mlp", "mlp_gate")
-
-
-def test_a_branch_of_which_a_part_is_missing_is_refused():
-    assert refusal(layer(gate=None)) == "h.0 has no tensor gate, although others of its branch are there"
+    said = f"config.json: `{named}` must be a positive integer, not {value!r}"
+    assert refusal(layer(), f"heads: {key}\n{PLAIN}", config) == said
 
 
 MIXED = PLAIN.replace("attention: {", "attention: [{").replace("output: o}", "output: o}, null]")
@@ -125,6 +107,7 @@ def test_a_set_counts_only_where_the_layer_has_the_tensor_that_it_asks_for():
     assert (linear.norm, linear.output_norm) == ("h.0.ln_2.weight", None)
     assert (full.norm, full.output_norm) == (None, "h.1.ln_2.weight")
     assert refusal(layer(q=None), text) == "h.0 has no tensor conv or q"
+    assert refusal(layer(gate=None)) == "h.0 has no tensor gate, although others of its branch are there"
 
 
 def test_where_null_is_in_a_list_a_layer_may_lack_the_branch_but_not_all_of_them():
@@ -251,9 +234,8 @@ def test_stacked_experts_must_be_equally_many_in_every_tensor():
     stacked = {"stack.up": (5, HIDDEN, WIDTH), "stack.down": (5, WIDTH, HIDDEN)}
     shapes = layer(gate=None, up=None, down=None, **stacked)
     assert bound(EXPERTS, shapes).width == WIDTH
-    assert refusal(shapes | {"h.0.stack.up.weight": (4, HIDDEN, WIDTH)}, EXPERTS) == (
-        "h.0.stack.up.weight has shape (4, 12, 8), but the rest of the model needs (5, 12, 8) (out, in)"
-    )
+    said = "h.0.stack.up.weight has shape (4, 12, 8), but the rest of the model needs (5, 12, 8) (out, in)"
+    assert refusal(shapes | {"h.0.stack.up.weight": (4, HIDDEN, WIDTH)}, EXPERTS) == said
 
 
 def test_a_matrix_of_the_residual_width_that_nothing_reads_is_unclaimed():
@@ -262,35 +244,27 @@ def test_a_matrix_of_the_residual_width_that_nothing_reads_is_unclaimed():
     assert bound(f"ignores: [router]\n{PLAIN}", layer(**others)).unclaimed == ()
 
 
-STACKED = PLAIN.replace("gate: gate, ", "")
+STACKED = {"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4)}
 
 
-def stacked(**others: Any) -> dict[str, tuple[int, ...]]:
-    return layer(**{"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4)} | others)
-
-
-def added(shapes: dict[str, tuple[int, ...]], **others: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    return shapes | {f"h.0.{name.replace('_bias', '.bias')}": shape for name, shape in others.items()}
+def with_bias(name: str, shape: tuple[int, ...], **others: Any) -> dict[str, tuple[int, ...]]:
+    return {**layer(**others), f"h.0.{name}.bias": shape}
 
 
 def test_biases_of_the_right_shapes_are_bound():
-    (stack,) = bound(STACKED, added(stacked(), up_bias=(3, 4))).sets("mlp")[0]
+    (stack,) = bound(UNGATED, with_bias("up", (3, 4), **STACKED)).sets("mlp")[0]
     assert dict(stack.biases) == {"h.0.up.weight": "h.0.up.bias"}
-    (plain,) = bound(PLAIN, added(layer(), up_bias=(HIDDEN,), gate_bias=(HIDDEN,))).sets("mlp")[0]
+    (plain,) = bound(PLAIN, with_bias("up", (HIDDEN,)) | with_bias("gate", (HIDDEN,))).sets("mlp")[0]
     assert set(plain.biases.values()) == {"h.0.up.bias", "h.0.gate.bias"}
 
 
 @pytest.mark.parametrize(
-    ("text", "shapes", "name"),
+    ("name", "shape", "text", "others"),
     [
-        pytest.param(STACKED, added(stacked(), up_bias=(4,)), "up", id="one bias for a stack"),
-        pytest.param(STACKED, added(stacked(), up_bias=(3, 5)), "up", id="biases of a stack"),
-        pytest.param(PLAIN, added(layer(), up_bias=(HIDDEN + 1,)), "up", id="the bias of a reader"),
-        pytest.param(PLAIN, added(layer(), gate_bias=(HIDDEN, 1)), "gate", id="a bias that is a matrix"),
-        pytest.param(PLAIN, added(layer(), gate_bias=()), "gate", id="a bias that is a number"),
+        *(("up", shape, UNGATED, STACKED) for shape in ((4,), (3, 5))),  # of a stack
+        *(("up", (HIDDEN + 1,), PLAIN, {}), ("gate", (HIDDEN, 1), PLAIN, {}), ("gate", (), PLAIN, {})),
     ],
 )
-def test_a_bias_has_to_fit_its_matrix(text, shapes, name):
-    said = refusal(shapes, text)
-    assert said.startswith(f"h.0.{name}.bias has shape ")
-    assert "the rest of the model needs" in said
+def test_a_bias_has_to_fit_its_matrix(name, shape, text, others):
+    said = refusal(with_bias(name, shape, **others), text)
+    assert said.startswith(f"h.0.{name}.bias has shape {shape}, but the rest of the model needs")

@@ -16,7 +16,6 @@ from tests.invoking import lineage
 from tests.models import edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
 
 READ = ["RELATED", "unlisted-class"]
-
 AUTO = {"AutoModelForCausalLM": "modeling.Theirs"}
 
 
@@ -31,7 +30,7 @@ def likes(llama, added=(), **config):
     """The likes of the Llama with other shapes of some tensors, None for none at all, and other settings."""
     shapes, said = llama
     changed = {name: shape for name, shape in (shapes | dict(added)).items() if shape}
-    return [(like.architecture, *like.within.prefixes) for like in find_likes(changed, said | config)]
+    return ["".join((like.architecture, *like.within.prefixes)) for like in find_likes(changed, said | config)]
 
 
 def random_weights(name, folder, seed):
@@ -92,10 +91,10 @@ def test_mixtures_with_the_names_of_published_code_are_judged_at_the_first_comma
 
 @pytest.mark.long
 def test_classes_that_compute_the_same_are_one_and_others_are_told_apart_by_type_and_activation(llama):
-    assert [name for name, _ in likes(llama)] == ["LlamaForCausalLM", "GemmaForCausalLM"]
-    assert likes(llama, hidden_act="silu") == [("LlamaForCausalLM", "")]
-    assert likes(llama, hidden_act="gelu_pytorch_tanh") == [("GemmaForCausalLM", "")]
-    assert likes(llama, model_type="gemma", hidden_act="silu") == [("GemmaForCausalLM", "")]
+    assert likes(llama) == ["LlamaForCausalLM", "GemmaForCausalLM"]
+    assert likes(llama, hidden_act="silu") == ["LlamaForCausalLM"]
+    assert likes(llama, hidden_act="gelu_pytorch_tanh") == ["GemmaForCausalLM"]
+    assert likes(llama, model_type="gemma", hidden_act="silu") == ["GemmaForCausalLM"]
 
 
 @pytest.mark.parametrize(
@@ -105,9 +104,7 @@ def test_classes_that_compute_the_same_are_one_and_others_are_told_apart_by_type
         ({"model.layers.1.mlp.more.weight": (32, 32)}, {}),
         ({"model.layers.1.self_attn.scale": (1,)}, {}),
         ({"model.layers.0.mlp.up_proj.weight": (47, 32)}, {}),
-        ({}, {"num_hidden_layers": 3}),
-        ({}, {"hidden_size": 64}),
-        ({}, {"num_attention_heads": "four"}),
+        *(({}, other) for other in ({"num_hidden_layers": 3}, {"hidden_size": 64}, {"num_attention_heads": "four"})),
     ],
 )
 def test_a_tensor_more_or_less_or_settings_of_another_depth_or_width_are_no_likeness(llama, added, config):
@@ -123,8 +120,7 @@ def test_a_tensor_more_or_less_or_settings_of_another_depth_or_width_are_no_like
     ],
 )
 def test_hostile_settings_are_no_likeness_and_tell_none_from_another(llama, config, found):
-    both = [("LlamaForCausalLM", ""), ("GemmaForCausalLM", "")]
-    assert likes(llama, **config) == both[:found]
+    assert likes(llama, **config) == ["LlamaForCausalLM", "GemmaForCausalLM"][:found]
 
 
 def test_every_class_of_own_code_is_read_as_one_that_is_listed_and_is_not_listed_itself():
@@ -148,31 +144,25 @@ def test_what_is_read_so_verifies_nothing_wherever_it_goes(tmp_path):
     assert (ran.code, "VERIFIED" in ran.sentences) == (3, False)
 
 
-def test_unread_are_matrices_and_gains_of_the_layers_alone(llama):
+def test_a_class_fits_that_reads_all_matrices_and_gains_of_the_layers(llama):
     shapes, config = llama
     own, olmo = (next(found for found in factorizations() if found.name == name) for name in ("llama", "olmo"))
     gains = tuple(f"model.layers.*.{name}" for name in ("input_layernorm", "post_attention_layernorm"))
     assert [unread(bind(listed, shapes, config), shapes) for listed in (own, olmo)] == [(), gains]
-
-
-def test_a_class_fits_that_reads_all_matrices_though_a_small_tensor_is_its_own(llama):
-    shapes, config = llama
     assert fitting_class(shapes | {"model.layers.0.mlp.scale": (3,)}, config) == "LlamaForCausalLM"
     assert fitting_class({name: shape for name, shape in shapes.items() if "down_proj" not in name}, config) is None
     assert fitting_class(shapes | {"model.layers.0.own.weight": (32, 32)}, config) is None
     assert fitting_class({}, config) is None
 
 
-def test_what_stands_under_the_prefix_is_the_model_and_two_places_are_refused():
+def test_what_stands_under_the_prefix_is_the_model_under_the_names_of_the_class():
+    """Two places are refused, and names outside of layers stay."""
     stored = {"llm.model.norm.weight": 1, "llm.h.0.up.weight": 2, "vpm.h.0.up.weight": 3, "llmx.h.0.up.weight": 4}
     within = Within(("llm.", "model.llm."))
     assert within.tensors(stored) == {"model.norm.weight": 1, "h.0.up.weight": 2}
     for stored in (["llm.norm.weight", "model.llm.norm.weight"], ["norm.weight"]):
         with pytest.raises(NothingToCompare):
             within.place(stored)
-
-
-def test_names_in_layers_are_those_of_the_class_and_others_stay():
     within = Within(("m.",), layers="m.h.{layer}", renamed={"ln1": "input", "mlp.w": "mlp.up"})
     stored = ["m.h.0.ln1.weight", "m.h.11.mlp.w", "m.h.0.ln10.weight", "m.ln1.weight", "m.h.x.ln1.weight"]
     renamed = ["h.0.input.weight", "h.11.mlp.up", "h.0.ln10.weight", "ln1.weight", "h.x.ln1.weight"]

@@ -27,6 +27,7 @@ from tests.models import fine_tuned, spoil
 EXACT = replace(RECIPES["robust"], probes=None)
 RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}
 T5: dict[str, Any] = {"d_model": 32, "d_kv": 8, "d_ff": 40, "num_heads": 4, "vocab_size": 64}
+T5 |= {"tie_word_embeddings": True, "num_layers": 2, "num_decoder_layers": 3}
 
 
 def saved(name, folder, seed=0, **said):
@@ -56,44 +57,36 @@ def resnet(folder, **said):
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    return resnet(tmp_path_factory.mktemp("base"))
+def models(tmp_path_factory):
+    """Two independent ResNets."""
+    return [resnet(tmp_path_factory.mktemp("resnet"), seed=seed) for seed in (0, 1)]
 
 
-@pytest.fixture(scope="module")
-def other(tmp_path_factory):
-    return resnet(tmp_path_factory.mktemp("other"), seed=1)
-
-
-def t5(folder):
-    return saved(
-        "T5ForConditionalGeneration", folder, **T5, tie_word_embeddings=True, num_layers=2, num_decoder_layers=3
-    )
-
-
-def test_an_encoder_alone_is_what_it_is_beside_its_decoder(tmp_path):
-    whole = extract(t5(tmp_path / "whole"))
-    torch.manual_seed(0)
-    encoder = transformers.T5EncoderModel.from_pretrained(tmp_path / "whole")
-    encoder.save_pretrained(tmp_path / "encoder")
+def test_an_encoder_alone_is_what_it_is_beside_its_decoder_and_a_stack_that_is_not_there_is_named(tmp_path):
+    whole = extract(saved("T5ForConditionalGeneration", tmp_path / "whole", **T5))
+    transformers.T5EncoderModel.from_pretrained(tmp_path / "whole").save_pretrained(tmp_path / "encoder")
     alone = extract(str(tmp_path / "encoder"))
     np.testing.assert_array_equal(whole.paths["mlp"].sketch[:2], alone.paths["mlp"].sketch)
+    spoil(tmp_path / "whole", lambda tensors: [tensors.pop(one) for one in list(tensors) if one.startswith("decoder.")])
+    with pytest.raises(CheckpointError, match=r"no tensor is named like decoder\.block\.\{layer\}"):
+        headers(resolve(str(tmp_path / "whole")))
 
 
-def test_a_stage_has_its_own_width_and_no_branch_where_the_shortcut_has_weights(base):
-    found = extract(base)
-    assert (found.layers, found.width) == (7, 24)
-    assert found.without == {"mlp": (3,)}
+def test_a_stage_has_its_own_width_and_no_branch_where_the_shortcut_has_weights(models, tmp_path):
+    found = extract(models[0])
+    assert (found.layers, found.width, found.without) == (7, 24, {"mlp": (3,)})
     (path,) = found.paths.values()
     assert path.widths == (16, 16, 16, 24, 24, 24)
-    assert path.sketch.shape == (6, 24, 24)
-    assert path.corner.shape == (6, 16, 16)
-    assert not path.sketch[:3, 16:].any()
-    assert path.usable.all()
+    assert (path.sketch.shape, path.corner.shape) == ((6, 24, 24), (6, 16, 16))
+    assert (path.sketch[:3, 16:].any(), path.usable.all()) == (False, True)
+    other = verdict(models[0], resnet(tmp_path, depths=[4, 3]))
+    assert other.code == "incompatible"
+    assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in other.reason
 
 
 @pytest.mark.parametrize("recipe", [RECIPES["robust"], EXACT, replace(EXACT, probes=8)], ids=str)
-def test_models_of_unlike_widths_are_told_apart(base, other, recipe, tmp_path):
+def test_models_of_unlike_widths_are_told_apart(models, recipe, tmp_path):
+    base, other = models
     related, unrelated = (verdict(base, model, recipe=recipe) for model in (noised(base, tmp_path / "child"), other))
     assert (related.code, unrelated.code) == ("inherited", "unrelated")
     comparison = related.evidence["mlp"].comparison
@@ -102,8 +95,8 @@ def test_models_of_unlike_widths_are_told_apart(base, other, recipe, tmp_path):
     assert comparison.assignment.tolist() == list(range(6))
 
 
-def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(base, other):
-    one, two = (extract(model).paths["mlp"] for model in (base, other))
+def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(models):
+    one, two = (extract(model).paths["mlp"] for model in models)
     swapped = two.select([3, 4, 5, 0, 1, 2])
     assert swapped.widths == (24, 24, 24, 16, 16, 16)
     assert one.alike(swapped).tolist() == [[False] * 3 + [True] * 3] * 3 + [[True] * 3 + [False] * 3] * 3
@@ -119,12 +112,6 @@ def test_layers_of_unlike_widths_are_all_read_however_quick_it_is_to_be(tmp_path
         assert len(found.evidence["mlp"].layers[1]) == 12
 
 
-def test_models_with_unlike_stages_are_incompatible(base, tmp_path):
-    found = verdict(base, resnet(tmp_path, depths=[4, 3]))
-    assert found.code == "incompatible"
-    assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in found.reason
-
-
 def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
     folder = resnet(tmp_path, layer_type="bottleneck", hidden_sizes=[32, 48])
     recipe = replace(RECIPES["paper"], probes=None)
@@ -137,13 +124,6 @@ def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
     residual = product - product.trace() / 48 * torch.eye(48)
     np.testing.assert_allclose(found.sketch[found.widths.index(48) + 1], residual, atol=1e-4)
     assert found.trace[found.widths.index(48) + 1] == pytest.approx(float(product.trace()), rel=1e-5)
-
-
-def test_a_stack_that_is_not_there_is_named(tmp_path):
-    t5(tmp_path)
-    spoil(tmp_path, lambda tensors: [tensors.pop(name) for name in list(tensors) if name.startswith("decoder.")])
-    with pytest.raises(CheckpointError, match=r"no tensor is named like decoder\.block\.\{layer\}"):
-        headers(resolve(str(tmp_path)))
 
 
 def test_each_stack_has_its_own_number_of_heads():
@@ -165,8 +145,7 @@ OPTIONS = Options(paths=("mlp", "value_output", "query_key"), permutations=299)
 
 
 def hybrid(folder, kinds=KINDS):
-    model = tiny_model("Lfm2ForCausalLM", {"layer_types": kinds, "num_hidden_layers": len(kinds)})
-    model.save_pretrained(folder)
+    tiny_model("Lfm2ForCausalLM", {"layer_types": kinds, "num_hidden_layers": len(kinds)}).save_pretrained(folder)
     return str(folder)
 
 
