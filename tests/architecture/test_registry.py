@@ -30,8 +30,6 @@ branches:
   attention: {query: q, key: k, value: v, output: o}
 """
 CONFIG = {"architectures": ["TinyModel"]}
-
-
 NUMBER = "`layers` needs {layer} in place of the number of a layer"
 
 

@@ -8,105 +8,51 @@ WIDTH, HEADS = 32, 4
 PICTURE, SOUND = 24, 144
 """How many pixels wide a picture is and, halved, how many samples long a sound: 144 patches or frames of two."""
 
+# For layers of two kinds, only one of which has attention.
 LINEAR: dict[str, Any] = {
-    "layer_types": ["linear_attention", "full_attention"],
+    **{"layer_types": ["linear_attention", "full_attention"], "linear_num_heads": HEADS},
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 2),
     **dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim", "linear_head_dim"), 12),
-    "linear_num_heads": HEADS,
 }
-"""For layers of two kinds, only one of which has attention."""
-
+# For a state-space mixer, by the two sets of names that there are.
 MAMBA: dict[str, Any] = {
     **{"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_expand": 2, "mamba_d_state": 6, "mamba_n_groups": 1},
     **{"mamba_num_heads": 4, "mamba_head_dim": 12, "ssm_state_size": 6, "n_groups": 1, "conv_kernel": 4},
     **dict.fromkeys(("mamba_chunk_size", "chunk_size"), 16),
 }
-"""For a state-space mixer, by the two sets of names that there are."""
-
+# For latent attention, which has no groups of queries, and which rotates only a part of every head.
 LATENT = {"num_key_value_heads": HEADS, "head_dim": 6, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1}
-"""For latent attention, which has no groups of queries, and which rotates only a part of every head."""
-
+# For rotary angles that are set for each kind of layer.
 EACH = {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4}}}
-"""For rotary angles that are set for each kind of layer."""
-
+# For layers that look at few tokens, which count their heads apart, and for a model that works only with a cap too.
 SHORT = {"swa_num_attention_heads": HEADS, "swa_num_key_value_heads": 2, "swa_head_dim": 8}
-"""For layers that look at few tokens, which count their heads apart."""
-
 CAPPED = SHORT | {"final_logit_softcapping": 30.0}
-SEEING = {"text_config": CAPPED, "vision_config": {"text_hidden_size": WIDTH, "projection_hidden_dim": 40}}
-"""The same in a model that does not work without a cap on its results, alone and inside a model of images."""
-
-BYTES: dict[str, Any] = {
-    **{"patch_in_forward": False, "use_cache": False, "encoder_hash_byte_group_vocab": 8},
-    **{f"{part}_config": {"head_dim": 8} for part in ("global", "patcher")},
-    **{f"{part}_config": {"head_dim": 8, "hidden_size_global": WIDTH} for part in ("encoder", "decoder")},
-}
-"""For a model of bytes: every byte is a patch of its own."""
-
+# For attention that looks at a choice of tokens: at all of them; the second is latent too.
 INDEXED = {"index_n_heads": 2, "index_head_dim": 16, "index_topk": 512}
-"""For attention that looks at a choice of tokens: at all of them."""
-
 NOTE = {"num_key_value_heads": HEADS, "shared_experts_intermediate_size": 24} | INDEXED
-HEARING = {
-    "text_config": NOTE,
-    "vision_config": {"mlp_layer_types": ["dense", "dense"], "adapter_in_dim": WIDTH, "adapter_out_dim": WIDTH},
-    "audio_config": {"adapter_input_size": WIDTH, "adapter_out_dim": WIDTH},
-}
-"""For attention both latent and indexed, alone and inside a model of images and sounds."""
-
+# For a language model that has an input of its own for every layer; for one with larger heads in some layers.
 BY_LAYER = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 16}
-"""For a language model that has an input of its own for every layer."""
-
-GEMMA4 = BY_LAYER | {"global_head_dim": 24}  # the same, with heads of another size in the layers of full attention
-
+GEMMA4 = BY_LAYER | {"global_head_dim": 24}
+GEMMA4_MOE: dict[str, Any] = {"enable_moe_block": True, "top_k_experts": 2}
+# For layers of which the second takes keys and values from the first.
 SHARED = {"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 1}
-"""For layers of which the second takes keys and values from the first."""
-
+# For a dense layer before one of experts, the first with attention that looks at a choice of tokens.
 MINIMAX_M3 = {
     **{"mlp_layer_types": ["dense", "sparse"], "layer_types": ["minimax_m3_sparse", "full_attention"]},
     **{"dense_intermediate_size": 40, "rotary_dim": 6, "index_head_dim": 16},
 }
-"""For a dense layer before one of experts, the first with attention that looks at a choice of tokens."""
-
+# For several residual streams, attention that looks at a choice of tokens, and an embedding of sequences of tokens.
 QWEN4 = LINEAR | {
     **{"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 24},
     **{"indexer_budget": 512, "indexer_compress_ratio": 4, "hc_lowrank": 8, "output_gate_type": "silu"},
     **{"ple_layer_ids": [1], "ngram_vocab_size_base": 64, "split_ngram_parts": 2},
 }
-"""For several residual streams, attention that looks at a choice of tokens, and an embedding of sequences of tokens."""
-
+# For attention within pieces of a sequence, and for attention by hashes.
 REFORMER = {
     **{"attn_layers": ["local", "lsh"], "local_attn_chunk_length": 256, "lsh_attn_chunk_length": 256, "num_buckets": 2},
     **{"axial_pos_shape": [16, 16], "axial_pos_embds_dim": [16, 16], "attention_head_size": 8, "feed_forward_size": 40},
 }
-"""For attention within pieces of a sequence, and for attention by hashes."""
-
 STAGES: dict[str, Any] = {"hidden_sizes": [WIDTH, WIDTH], "depths": [2, 2]}  # for a network of stages
-
-WINDOWS: dict[str, Any] = {
-    **{"depths": [2], "image_size": 48, "patch_size": 4, "window_size": 12},
-    **{key: [HEADS] for key in ("num_heads", "num_attention_heads")},
-}
-"""For a network with attention within windows: one, and one stage, since each is twice as wide as the one before."""
-
-DAVIT = {
-    **{"patch_size": [3] * 4, "embed_dim": [8, 8, 8, WIDTH], "depths": [1] * 4},
-    **{"num_heads": [2] * 4, "num_groups": [2] * 4},
-}
-"""For four stages, of which the last gives as many channels as a language model reads."""
-
-GROUPS: dict[str, Any] = {"depths": [2, 2], "image_size": 48, "patch_size": 4}
-GROUPS |= {"num_group_tokens": [128, 8], "num_output_groups": [128, 8]}
-"""For two stages, before tokens are grouped and after."""
-
-PHI4: dict[str, Any] = {
-    "vision_config": {"crop_size": 24, "feature_layer": -1},
-    "audio_config": {
-        **dict.fromkeys(("ext_pw_out_channel", "depthwise_separable_out_channel", "nemo_conv_channels"), WIDTH),
-        **{"num_blocks": 1, "feature_layer": -1, "input_size": 16},
-    },
-}
-"""For a model that sees and hears."""
 
 
 def by_axis(*angles: int) -> dict[str, Any]:
@@ -115,6 +61,10 @@ def by_axis(*angles: int) -> dict[str, Any]:
     return {"text_config": {"rope_parameters": rotary}}
 
 
+C2P = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+DAVIT = {"depths": [1] * 4, "num_heads": [2] * 4, "num_groups": [2] * 4}
+GROUPS = {"num_group_tokens": [128, 8], "num_output_groups": [128, 8]}
+CHANNELS = dict.fromkeys(("ext_pw_out_channel", "depthwise_separable_out_channel", "nemo_conv_channels"), WIDTH)
 PROJECTED = {"projector_input_dim": 32, "projector_output_dim": 32, "vision_output_dim": 32, "intermediate_size": 128}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Albert": [{"num_hidden_groups": 2, "inner_group_num": 2, "num_hidden_layers": 4}],
@@ -124,7 +74,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "BailingHybrid": [LINEAR | LATENT | {"head_dim": 24}],
     "Bamba": [MAMBA | {"attn_layer_indices": [1]}],
     "BeitForSemantic": [{"num_hidden_layers": 4, "out_indices": [1, 2, 3, 4]}],
-    "Blt": [BYTES],
+    "Blt": [  # every byte is a patch of its own
+        {"patch_in_forward": False, "use_cache": False, "encoder_hash_byte_group_vocab": 8}
+        | {f"{part}_config": {"head_dim": 8} for part in ("global", "patcher")}
+        | {f"{part}_config": {"head_dim": 8, "hidden_size_global": WIDTH} for part in ("encoder", "decoder")}
+    ],
     "CodeGen GPTJ": [{"rotary_dim": 4}],
     "Llama4ForConditional": [{"vision_config": PROJECTED, "text_config": {"interleave_moe_layer_step": 2}}],
     "Llama4Vision": [PROJECTED],
@@ -140,46 +94,43 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "CTRL": [{"dff": 40}],
     "Data2VecAudio": [{"conv_pos_kernel_size": 3, "num_conv_pos_embeddings": 1}],
     "Dbrx": [
-        {
-            "ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 4, "moe_top_k": 4, "hidden_size": WIDTH},
-            "attn_config": {"kv_n_heads": 2, "clip_qkv": 1e4, "rope_theta": 1e4},
-        }
+        {"ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 4, "moe_top_k": 4, "hidden_size": WIDTH}}
+        | {"attn_config": {"kv_n_heads": 2, "clip_qkv": 1e4, "rope_theta": 1e4}}
     ],
-    "Deberta": [
-        {},
-        {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
-        {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "share_att_key": True},
-    ],
+    "Deberta": [{}, C2P, C2P | {"share_att_key": True}],
     "DeepseekV32 GlmMoeDsa": [LATENT | INDEXED],
     "DeepseekV4": [INDEXED | {"o_groups": 2, "o_lora_rank": 12, "mlp_layer_types": ["hash_moe", "moe"]}],
     "DiffLlama": [{"head_dim": 16}],
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
     "DINOv3ConvNext ResNet": [STAGES],
     "Doge": [{}, {"is_moe": True}],
-    "DonutSwin Swin": [WINDOWS],
+    "DonutSwin Swin": [  # one window and one stage, since each is twice as wide as the one before
+        {"depths": [2], "image_size": 48, "patch_size": 4, "window_size": 12}
+        | {"num_heads": [HEADS], "num_attention_heads": [HEADS]}
+    ],
     "Dots1": [{"first_k_dense_replace": 1, "n_shared_experts": 2}],
     "Dots3Note": [NOTE],
-    "Dots3NoteForCond": [HEARING],
+    "Dots3NoteForCond": [
+        {"text_config": NOTE, "audio_config": {"adapter_input_size": WIDTH, "adapter_out_dim": WIDTH}}
+        | {"vision_config": {"mlp_layer_types": ["dense"] * 2, "adapter_in_dim": WIDTH, "adapter_out_dim": WIDTH}}
+    ],
     "Exaone4": [{"sliding_window_pattern": 2}],
     "Falcon": [
-        {"new_decoder_architecture": True, "num_kv_heads": 2},
-        {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1},
+        *(
+            {"new_decoder_architecture": True, "num_kv_heads": 2} | more
+            for more in ({}, {"num_ln_in_parallel_attn": 1})
+        ),
         {"multi_query": True, "parallel_attn": True},
         {"multi_query": False, "parallel_attn": False, "alibi": True, "bias": True},
     ],
     "FalconH1": [MAMBA | {"mamba_d_ssm": 64}],
     "Flint": [{"mlp_only_layers": [0]}],
-    "Florence2": [{"vision_config": DAVIT}],
+    "Florence2": [  # of four stages the last gives as many channels as a language model reads
+        {"vision_config": {"patch_size": [3] * 4, "embed_dim": [8, 8, 8, WIDTH], **DAVIT}}
+    ],
     "FSMT": [{"src_vocab_size": 64, "tgt_vocab_size": 64}],
-    "Gemma3n": [
-        BY_LAYER | {"final_logit_softcapping": 30.0, "num_kv_shared_layers": 0},
-        BY_LAYER | SHARED | {"final_logit_softcapping": 30.0},
-    ],
-    "Gemma4": [
-        GEMMA4,
-        GEMMA4 | {"enable_moe_block": True, "top_k_experts": 2},
-        GEMMA4 | SHARED | {"use_double_wide_mlp": True},
-    ],
+    "Gemma3n": [BY_LAYER | {"final_logit_softcapping": 30.0} | kind for kind in ({"num_kv_shared_layers": 0}, SHARED)],
+    "Gemma4": [GEMMA4 | kind for kind in ({}, GEMMA4_MOE, SHARED | {"use_double_wide_mlp": True})],
     "Gemma4ForCond Gemma4Model": [{"text_config": GEMMA4}],
     "Gemma4Unified": [{"global_head_dim": 24}],
     "Gemma4UnifiedForCond Gemma4UnifiedModel": [{"text_config": {"global_head_dim": 24}}],
@@ -192,12 +143,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "GPTNeo": [{"attention_types": [[["global", "local"], 1]]}],
     "GPTNeoX": [{"use_parallel_residual": True}, {"use_parallel_residual": False}],
     "GraniteMoeHybrid": [MAMBA | {"layer_types": ["linear_attention", "full_attention"]}],
-    "GroupViTModel": [{"vision_config": GROUPS}],
+    "GroupViTModel": [{"vision_config": {"depths": [2, 2], "image_size": 48, "patch_size": 4, **GROUPS}}],
     "HrmText": [{"H_cycles": 1, "L_cycles": 1}],
     "HYV4": [INDEXED],
     "Inkling": [{"mlp_layer_types": ["dense", "sparse"], "n_shared_experts": 1} | SHORT],
     "Inkling2": [CAPPED],
-    "Inkling2ForCond": [SEEING],
+    "Inkling2ForCond": [
+        {"text_config": CAPPED, "vision_config": {"text_hidden_size": WIDTH, "projection_hidden_dim": 40}}
+    ],
     "Jamba": [{"attn_layer_period": 2, "attn_layer_offset": 1}],
     "JetMoe": [{"num_experts_per_tok": 4}],
     "KimiLinear": [LINEAR | {"num_key_value_heads": HEADS}],
@@ -230,7 +183,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "NllbMoe": [{"encoder_sparse_step": 2, "decoder_sparse_step": 2}],
     "PaddleOCRText": [by_axis(4, 4, 4)["text_config"]],
     "PaddleOCRVL": [by_axis(4, 4, 4)],
-    "Phi4Multimodal": [PHI4],
+    "Phi4Multimodal": [
+        {"vision_config": {"crop_size": 24, "feature_layer": -1}}
+        | {"audio_config": {"num_blocks": 1, "feature_layer": -1, "input_size": 16} | CHANNELS}
+    ],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
     "Pix2Struct": [{"text_config": {"d_kv": 8}}],
     "ProphetNet": [
@@ -259,8 +215,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Speech2Text": [{"num_conv_layers": 1, "conv_kernel_sizes": [3], "conv_channels": 8}],
     "SpeechT5": [{"speech_decoder_prenet_dropout": 0.0}],
     "StableLm": [
-        {"use_parallel_residual": False},
-        {"use_parallel_residual": True},
+        *({"use_parallel_residual": parallel} for parallel in (False, True)),
         {"use_parallel_residual": False, "qk_layernorm": True, "use_qkv_bias": True},
     ],
     "SwitchTransformers": [{"num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1}],
@@ -276,10 +231,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Yolos": [{"image_size": [24, 24]}],
     "Zaya": [{"num_experts_per_tok": 1, "router_hidden_size": 16, "layer_types": ["hybrid", "hybrid_sliding"]}],
 }
-"""For classes that the generic request does not fit, or that have several forms: one request for each.
-
-The names are of one class or, shorter, of a whole family.
-"""
+"""Names of classes, or of whole families, that the generic request does not fit -> a request for each form."""
 _BY_NAME = {name: requests for names, requests in VARIANTS.items() for name in names.split()}
 
 
