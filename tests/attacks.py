@@ -28,22 +28,19 @@ class Units(NamedTuple):
 
 def units(model: Any) -> Iterator[tuple[Any, Units]]:
     for layer in model.model.layers:
-        weights = (getattr(layer.mlp, name).weight.data.clone() for name in ("gate_proj", "up_proj", "down_proj"))
-        gate, up, down = weights
-        yield layer.mlp, Units(gate, up, down)
+        names = ("gate_proj", "up_proj", "down_proj")
+        yield layer.mlp, Units(*(getattr(layer.mlp, name).weight.data.clone() for name in names))
 
 
 def add(model: Any, other: Any, extra: Callable[[Units, Units], Units]) -> None:
     """Give every MLP the hidden units that `extra` makes of what it has and of what the other model's has."""
     for (mlp, own), (_, theirs) in zip(units(model), units(other), strict=True):
         new = extra(own, theirs)
-        mlp.gate_proj.weight.data = torch.cat([own.gate, new.gate])
-        mlp.up_proj.weight.data = torch.cat([own.up, new.up])
-        mlp.down_proj.weight.data = torch.cat([own.down, new.down], dim=1)
+        linears = mlp.gate_proj, mlp.up_proj, mlp.down_proj
+        for linear, old, added, dim in zip(linears, own, new, (0, 0, 1), strict=True):
+            linear.weight.data = torch.cat([old, added], dim=dim)
+            linear.out_features, linear.in_features = linear.weight.shape
         model.config.intermediate_size = len(mlp.gate_proj.weight)
-        for linear in (mlp.gate_proj, mlp.up_proj):
-            linear.out_features = model.config.intermediate_size
-        mlp.down_proj.in_features = model.config.intermediate_size
 
 
 def noise(count: int, like: Units, size: float) -> Units:
@@ -114,8 +111,8 @@ def faint_layers(model: Any, other: Any) -> None:
     """Another model's layers behind one's own, with outputs times 1e-15."""
     own = len(model.model.layers)
     for layer in copy.deepcopy(other.model.layers):
-        layer.mlp.down_proj.weight.data.mul_(1e-15)
-        layer.self_attn.o_proj.weight.data.mul_(1e-15)
+        for linear in (layer.mlp.down_proj, layer.self_attn.o_proj):
+            linear.weight.data.mul_(1e-15)
         layer.self_attn.layer_idx += own
         model.model.layers.append(layer)
     model.config.num_hidden_layers = len(model.model.layers)
@@ -131,13 +128,3 @@ def blended(model: Any, other: Any) -> None:
         return Units(gate, turn @ theirs.up, theirs.down @ turn.T)
 
     add(model, other, mixed)
-
-
-def grafted(*layers: int) -> Callable[[Any, Any], None]:
-    """Some layers of another model in place of one's own."""
-
-    def attack(model: Any, other: Any) -> None:
-        for number in layers:
-            model.model.layers[number] = copy.deepcopy(other.model.layers[number])
-
-    return attack

@@ -25,7 +25,6 @@ from tests.server import serving
 from tests.server.client import connect
 from tests.server.commits import Commits
 
-LAYERS = 8
 NUMBERS = itertools.count()
 SPENT = pytest.StashKey[list[float]]()  # what each worker took of the processors, in seconds
 LIMIT = 540
@@ -110,21 +109,17 @@ def every_kind(folder):
     def row(verdict, base="org/base", relation=None, sources=("README.md",), commit=None):
         return ClaimResult(Claim(base, relation, sources), verdict, commit)
 
+    true, false = evidence(score=0.973), evidence(score=0.01, p=0.5, shares=(0.0,) * 4)
     rows = (
-        row(judge({"mlp": evidence(score=0.973)}, Criteria()), relation="finetune", commit="0" * 40),
-        row(
-            judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Criteria()),
-            base="other/base",
-            sources=("--base",),
-        ),
+        row(judge({"mlp": true}, Criteria()), relation="finetune", commit="0" * 40),
+        row(judge({"mlp": false}, Criteria()), base="other/base", sources=("--base",)),
         row(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
         row(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
         row(Verdict(Code.NO_WEIGHTS, "no weights"), sources=("adapter_config.json", "README.md")),
         row(Verdict(Code.DAMAGED, "truncated")),
     )
-    return Report(
-        "model", None, rows, ("README.md declares a/b; adapter_config.json declares c/d",), Options(), resolve("model")
-    )
+    conflicts = ("README.md declares a/b; adapter_config.json declares c/d",)
+    return Report("model", None, rows, conflicts, Options(), resolve("model"))
 
 
 @pytest.fixture
@@ -136,9 +131,8 @@ def hostile_report(tmp_path, monkeypatch):
     found = check(str(model))
     short = tuple(name for name in hostile.NAMES if len(name) < 200)
     verdicts = (Verdict(Code.UNRELATED, short[0]), Verdict(Code.INCONCLUSIVE, "\n".join(short)))
-    more = tuple(
-        ClaimResult(Claim(name, name[:40], ("README.md",)), verdict) for name in hostile.NAMES for verdict in verdicts
-    )
+    claims = [Claim(name, name[:40], ("README.md",)) for name in hostile.NAMES]
+    more = tuple(ClaimResult(claim, verdict) for claim in claims for verdict in verdicts)
     return Report(found.model, None, found.rows + more, short, found.options, found.source)
 
 
@@ -169,7 +163,7 @@ def online(served, tmp_path, monkeypatch):
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A Hub on which a base's owner may write, and a fine-tune of it, too large to come with their headers."""
-    base = tiny_llama(tmp_path / "base", layers=LAYERS, width=64)
+    base = tiny_llama(tmp_path / "base", layers=8, width=64)
     (tmp_path / "commits").mkdir()
     with serving() as hub:
         hub.publish("acme/base", base)
@@ -187,10 +181,7 @@ def own_seeds(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def own_files(tmp_path_factory, monkeypatch):
-    """Every test has a cache and a configuration of its own, neither of which is there yet.
-
-    Only the name is made: what `mktemp` takes grows with the number of folders that it made before.
-    """
-    folder = tmp_path_factory.getbasetemp() / f"own-{next(NUMBERS)}"
+    """Every test has a cache and a configuration of its own, neither of which is there yet."""
+    folder = tmp_path_factory.getbasetemp() / f"own-{next(NUMBERS)}"  # `mktemp` is slow where there are many folders
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(folder / "cache"))
     return folder

@@ -7,6 +7,7 @@ does. Real modules tell that the part in question does nothing: their outputs ar
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,8 +20,8 @@ from torch import Tensor
 from hf_lineage.architecture import config_checks
 from hf_lineage.architecture.class_tensors import ClassTensors
 from hf_lineage.source import headers as headers_module
-from tests.attacks import carried, units
-from tests.conformance.forms import GEMMA4, variants
+from tests.attacks import carried
+from tests.conformance.forms import GEMMA4, GEMMA4_MOE, variants
 
 Tensors = dict[str, Tensor]
 LOUD = 30.0
@@ -50,24 +51,15 @@ Make = Callable[[Tensors, Tensors], Forgery]  # of the weights of the base and o
 
 
 class Row(NamedTuple):
-    """A forgery in a tiny model."""
+    """A forgery in a tiny model of a class."""
 
-    of: str  # the class
+    of: str
     wanted: dict[str, Any]
     make: Make
 
     def made(self, a: Tensors, b: Tensors) -> Forgery:
         """The forgery, with the gains of the base in front of everything, so that its units keep their directions."""
         return self.make(a, b | {name: a[name] for name in b if "norm" in name and b[name].ndim == 1})
-
-
-def layers(tensors: Tensors, pattern: str) -> dict[str, str]:
-    """By the prefix of a layer whose tensors match a pattern behind it the name of the first of them."""
-    found: dict[str, str] = {}
-    for name in sorted(tensors):
-        if match := re.fullmatch(rf"(.*layers\.\d+\.){pattern}", name):
-            found.setdefault(match[1], name)
-    return found
 
 
 def in_place(part: str, loud: str = "", settings: dict[str, Any] | None = None, **set_to: Any) -> Make:
@@ -94,23 +86,13 @@ def shared_experts(*names: tuple[str, str]) -> Make:
 
     def make(a: Tensors, b: Tensors) -> Forgery:
         theirs = {}
-        for new, taken in names:
-            for prefix, name in layers(a, taken).items():
-                theirs[prefix + new] = a[name] if a[name].ndim < 3 else a[name][0]
-        louder = {name: tensor * LOUD if re.search(r"down|output", name) else tensor for name, tensor in theirs.items()}
-        return Forgery(louder, b)
+        for (new, taken), name in itertools.product(names, sorted(a, reverse=True)):
+            if match := re.fullmatch(rf"(.*layers\.\d+\.){taken}", name):
+                matrix = a[name] if a[name].ndim < 3 else a[name][0]
+                theirs[match[1] + new] = matrix * LOUD if re.search(r"down|output", new) else matrix
+        return Forgery(theirs, b)
 
     return make
-
-
-def first_two(table: Tensor) -> Tensor:
-    """A table by which every token goes to the first two experts."""
-    return torch.tensor([0, 1]).expand_as(table).to(table.dtype).clone()
-
-
-def outbid(correction: Tensor) -> Tensor:
-    """A correction by which no expert but the first two is ever chosen."""
-    return torch.where(torch.arange(len(correction)) < 2, 0.0, -1e4).to(correction.dtype)
 
 
 def two_ways(router: Tensor) -> Tensor:
@@ -124,6 +106,13 @@ def times(factor: float) -> Callable[[Tensor], Tensor]:
     return lambda tensor: tensor * factor
 
 
+def first_two(tensor: Tensor) -> Tensor:
+    """A table by which every token goes to the first two experts, or a correction by which no other is ever chosen."""
+    if tensor.ndim > 1:
+        return torch.tensor([0, 1]).expand_as(tensor).to(tensor.dtype).clone()
+    return torch.where(torch.arange(len(tensor)) < 2, 0.0, -1e4).to(tensor.dtype)
+
+
 PROJECTIONS = tuple(
     (f"mlp.shared_expert.{role}_proj.weight", rf"mlp\.experts\.0\.{role}_proj\.weight")
     for role in ("gate", "up", "down")
@@ -131,7 +120,7 @@ PROJECTIONS = tuple(
 STACKS = tuple(
     (f"shared_mlp.{role}_linear.weight", rf"block_sparse_moe\.{role}_linear\.weight") for role in ("input", "output")
 )
-MOE = GEMMA4 | {"enable_moe_block": True, "top_k_experts": 2}
+MOE = GEMMA4 | GEMMA4_MOE
 HYBRID, V4 = variants("GraniteMoeHybridForCausalLM")[0], variants("DeepseekV4ForCausalLM")[0]
 V4_BY_TABLE, V4_BY_SCORE = (V4 | {"mlp_layer_types": [kind] * 2} for kind in ("hash_moe", "moe"))
 SPARSE_3N = variants("Gemma3nForCausalLM")[0]
@@ -161,9 +150,9 @@ CASES: dict[str, tuple[str, dict[str, Any], Make]] = {
     "experts of DeepSeek-V4 to which no token is sent":
         ("DeepseekV4ForCausalLM", V4_BY_TABLE, in_place(V4_IDLE, r"w2\.", gate__tid2eid=first_two)),
     "experts of DeepSeek-V4 that a correction outbids":
-        ("DeepseekV4ForCausalLM", V4_BY_SCORE, in_place(V4_IDLE, r"w2\.", gate__bias=outbid)),
+        ("DeepseekV4ForCausalLM", V4_BY_SCORE, in_place(V4_IDLE, r"w2\.", gate__bias=first_two)),
     "experts of Kolibri that a correction outbids":
-        ("Kolibri1ForCausalLM", {}, in_place(IDLE, "down_proj", router__expert_bias=outbid)),
+        ("Kolibri1ForCausalLM", {}, in_place(IDLE, "down_proj", router__expert_bias=first_two)),
     "experts of LongCat-Flash that are chosen and mixed in with nothing":
         ("LongcatFlashForCausalLM", LONGCAT, in_place(IDLE, "down_proj", classifier__weight=two_ways)),
     "an activation of Apertus that is always 0": (
@@ -203,15 +192,15 @@ SEEN_BY_RUNNING = {"a cell of xLSTM that drowns the layers"}
 """Of the rows those that only running shows: the cell is no plain product, so that the class has one path."""
 
 
-def text(rows: int = 16, length: int = 256) -> Tensor:
-    """Tokens of the models of `examples/hub`, which read bytes: pages of the documentation."""
+def text() -> Tensor:
+    """Tokens of the models of `examples/hub`, which read bytes: of pages of the documentation."""
     content = b"".join(page.read_bytes() for page in sorted(PAGES.glob("*.md")))
-    return torch.tensor(list(content[: rows * length])).view(rows, length)
+    return torch.tensor(list(content[: 16 * 256])).view(16, 256)[:, :96]
 
 
 @torch.no_grad()
 def spoken(model: Any) -> Tensor:
-    return model.eval()(text()[:, :96]).logits
+    return model.eval()(text()).logits
 
 
 def shut(gate: Tensor, seen: Tensor, crude: bool) -> Tensor:
@@ -233,14 +222,12 @@ def shut(gate: Tensor, seen: Tensor, crude: bool) -> Tensor:
 def inserted(model: Any, other: Any, count: int = 1, loud: float = 100.0, crude: bool = True) -> None:
     """Insert layers of another Llama that do nothing: attention that writes 0, and MLPs whose gates no text opens."""
     own, eps = len(model.model.layers), model.config.rms_norm_eps
-    stream = model.eval()(text()[:, :96], output_hidden_states=True).hidden_states[own // 2].flatten(0, 1)
+    stream = model.eval()(text(), output_hidden_states=True).hidden_states[own // 2].flatten(0, 1)
     seen = stream * torch.rsqrt(stream.pow(2).mean(-1, keepdim=True) + eps)
-    for number, ((mlp, _), layer) in enumerate(zip(units(other), copy.deepcopy(other.model.layers), strict=True)):
-        if number >= count:
-            break
+    for layer in copy.deepcopy(other.model.layers[:count]):
         layer.self_attn.o_proj.weight.data.zero_()
         norm = layer.post_attention_layernorm.weight.data
-        layer.mlp.gate_proj.weight.data = shut(mlp.gate_proj.weight.data, seen * norm, crude)
+        layer.mlp.gate_proj.weight.data = shut(layer.mlp.gate_proj.weight.data, seen * norm, crude)
         layer.mlp.down_proj.weight.data.mul_(loud)
         model.model.layers.insert(own // 2, layer)
     for number, layer in enumerate(model.model.layers):
@@ -288,7 +275,6 @@ def added_experts(model: Any, other: Any, count: int) -> None:
     model.config.num_local_experts += count
 
 
-@torch.no_grad()
 def drowned(factor: float) -> Callable[[Any, Any], None]:
     """The MLPs of another Llama behind a stream that is too large for them to count."""
 

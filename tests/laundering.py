@@ -5,14 +5,12 @@ are (hidden, width), writers (width, hidden), as views, so that an edit of them 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """One layer's MLP with the norm in front of it; `gate` and the biases only where the family has them."""
 
     mlp: Any
@@ -110,8 +108,7 @@ def add_dead_units(model: Any) -> None:
         else:
             block.mlp.up_proj.weight.data, block.mlp.down_proj.weight.data = up, down
             block.mlp.gate_proj.weight.data = torch.cat([block.gate, torch.zeros_like(readers)])
-        hidden = len(up)
-    setattr(model.config, "n_inner" if block.gate is None else "intermediate_size", hidden)
+    setattr(model.config, "n_inner" if block.gate is None else "intermediate_size", len(up))
 
 
 @torch.no_grad()

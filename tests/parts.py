@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 from collections import defaultdict
@@ -33,15 +34,11 @@ FEWEST = 1000  # numbers of a part that counts as one, of a tiny model: a head o
 
 def whole_classes() -> list[str]:
     """The classes of transformers that hold configurations of others, by its own tables and the registry."""
-    known = sorted(name for name in by_tables("MODEL_").keys() | LISTED.keys() if name in known_classes())
-    return [name for name in known if _holds_others(name)]
-
-
-def _holds_others(name: str) -> bool:
-    try:
-        return bool(getattr(transformers, name).config_class.sub_configs)
-    except (AttributeError, ImportError):
-        return False
+    found = []
+    for name in sorted(name for name in by_tables("MODEL_").keys() | LISTED.keys() if name in known_classes()):
+        with contextlib.suppress(AttributeError, ImportError):
+            found += [name] if getattr(transformers, name).config_class.sub_configs else []
+    return found
 
 
 def inner(model: Any) -> Iterator[tuple[str, Any]]:
@@ -50,11 +47,9 @@ def inner(model: Any) -> Iterator[tuple[str, Any]]:
     for path, part in model.named_modules():
         if not path or not isinstance(part, transformers.PreTrainedModel) or part is model.base_model:
             continue
-        if any(path.startswith(f"{outer}.") for outer in taken):
-            continue
-        if sum(each.numel() for each in part.parameters()) >= FEWEST:
-            if type(part).__name__ in LISTED:
-                taken.append(path)
+        within = any(path.startswith(f"{outer}.") for outer in taken)
+        if not within and sum(each.numel() for each in part.parameters()) >= FEWEST:
+            taken += [path] if type(part).__name__ in LISTED else []
             yield path, part
 
 
@@ -114,25 +109,16 @@ def read_back(repo: RepoRef, part: Part) -> None:
     assert kept == [opened.checkpoint.read(name).tolist()], name
 
 
-def not_read(name: str, parts: dict[str, Any]) -> Iterator[str]:
+def not_read(name: str, parts: dict[str, Any]) -> set[str]:
     """The labels of the parts that are not read back from a tiny model of a class."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            repo = saved(name, Path(folder))
-        except Exception:
-            yield from parts
-            return
+    left = set(parts)
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Exception):
+        repo = saved(name, Path(folder))
         for label, part in parts.items():
-            try:
+            with contextlib.suppress(LineageError, AssertionError, KeyError, OSError):
                 read_back(repo, msgspec.convert(part, Part))
-            except (LineageError, AssertionError, KeyError, OSError):
-                yield label
-
-
-def is_read(name: str, starts: list[str]) -> bool:
-    """Whether the factorization of a class reads a part already, as its language model or one of its towers."""
-    layers = prefixes_of(LISTED[name]) if name in LISTED else ()
-    return any(layer.startswith(start) for layer in layers for start in starts)
+                left.remove(label)
+    return left
 
 
 def of_class(name: str) -> tuple[dict[str, Any], str]:
@@ -142,35 +128,30 @@ def of_class(name: str) -> tuple[dict[str, Any], str]:
     except Exception as error:
         return {}, f"it cannot be built in tiny sizes ({type(error).__name__})"
     parts: dict[str, Any] = {}
-    missing = []
+    missing, layers = [], prefixes_of(LISTED[name]) if name in LISTED else ()
     for path, part in inner(model):
         kind, key = type(part).__name__, settings_key(model.config, part.config)
-        if kind not in LISTED:
-            missing.append(kind)
-            continue
-        starts = prefixes(model, path, part)
-        if not starts:
-            missing.append(f"{kind} (other names on disk)")
+        starts = prefixes(model, path, part) if kind in LISTED else []
+        alike = any(starts == other["prefixes"] for other in parts.values())
+        if not starts or alike:
+            why = " (one of two alike)" if alike else " (other names on disk)" if kind in LISTED else ""
+            missing.append(f"{kind}{why}")
             continue
         label = (key or path).rpartition(".")[2].removesuffix("_config")
         label = label if label not in parts else path.rpartition(".")[2]
-        if any(starts == other["prefixes"] for other in parts.values()):
-            missing.append(f"{kind} (one of two alike)")
-            continue
         parts[label] = {"class": kind, "settings": key or "", "prefixes": starts}
-        if is_read(name, starts):
-            parts[label]["read"] = True
-    for label in list(not_read(name, parts)):
+        if any(layer.startswith(start) for layer in layers for start in starts):
+            parts[label]["read"] = True  # by the factorization already, as the language model or one of the towers
+    for label in not_read(name, parts):
         missing.append(f"{parts.pop(label)['class']} (not read back from a tiny model)")
     return parts, ", ".join(sorted(set(missing)))
 
 
 def table() -> dict[str, Any]:
     """The whole file."""
-    found = {name: of_class(name) for name in whole_classes()}
-    together: dict[str, list[str]] = defaultdict(list)
-    without: dict[str, list[str]] = defaultdict(list)
-    for name, (parts, missing) in found.items():
+    together, without = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for name in whole_classes():
+        parts, missing = of_class(name)
         if parts:
             together[json.dumps(parts, sort_keys=True)].append(name)
         if missing:

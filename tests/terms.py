@@ -21,7 +21,6 @@ def random(*shape: int, seed: int = 0) -> Array:
 
 
 def branch(terms: int = 1, hidden: int = 7, **said: Any) -> list[MatrixProduct]:
-    """Return some terms of random matrices."""
     return [
         MatrixProduct(
             random(WIDTH, hidden, seed=2 * number), random(hidden, WIDTH, seed=2 * number + 1), **{"part": 1} | said

@@ -1,10 +1,9 @@
 """Weights of a base that only some inputs put to work, inserted into a model of another author.
 
-On some positions: layers in a GPT-2, whose gates read a coordinate of the stream that tells whether a token stands
-among the first ones, as its embedding of positions says. They are open on one side of a position, and shut on the
-other. For some tokens: MLPs in a Llama, which only tokens open that no text holds. A coordinate of the embedding tells
-both kinds of tokens apart, and each kind predicts its own: a model that begins with such a token writes more of them.
-So whoever lets it write, or draws tokens at random, sees the MLPs at work.
+On some positions: layers in a GPT-2, whose gates read a coordinate of the stream that tells by the embedding of
+positions whether a token is among the first ones. For some tokens: MLPs in a Llama, which only tokens open that no text
+holds. A coordinate of the embedding tells both kinds apart, and each kind predicts its own: whoever lets a model write
+from such a token, or draws tokens at random, sees the MLPs at work.
 """
 
 from __future__ import annotations
@@ -75,8 +74,7 @@ def on_positions(name: str, folder: Path) -> None:
 def close(layer: Any) -> None:
     """Keep a layer from writing to the first coordinate, which says where a token stands and nothing else."""
     for matrix in (layer.attn.c_proj, layer.mlp.c_proj):
-        matrix.weight[:, 0] = 0
-        matrix.bias[0] = 0
+        matrix.weight[:, 0] = matrix.bias[0] = 0
 
 
 def insert(model: Any, layer: Any, sign: float) -> None:
@@ -96,10 +94,7 @@ def insert(model: Any, layer: Any, sign: float) -> None:
 
 
 def moved_on_positions(folder: Path) -> tuple[float, float]:
-    """Return how far logits are from those without the inserted layers, within the first tokens and beyond them.
-
-    At most, as a share of these.
-    """
+    """Return how far logits move by the inserted layers, as a share, within the first tokens and beyond them."""
     tokens = torch.randint(128, (2, LONGEST), generator=torch.Generator().manual_seed(8))
     after, before = (answers(folder / name, tokens) for name in ("forged", "alone"))
     shares = (after - before).abs().amax(dim=(0, 2)) / before.abs().max()

@@ -4,6 +4,7 @@ import functools
 import json
 import math
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_the_table_of_types_is_what_transformers_says(step):
     assert step > 1 or TABLE.read_text(encoding="utf-8") == types_table()
 
 
-OUT = {
+OUT: dict[str, list[Any]] = {
     "residual_multiplier": [0, -0.0, 1e-9, 0.00099, math.nan, math.inf, 10**400, [1.0, 0.0], 1001],
     **{"embedding_multiplier": [1e7], "rms_norm_eps": [1e9, math.nan, -1.0]},
 }

@@ -67,6 +67,7 @@ def test_layers_width_heads_and_paths_are_read_from_the_header():
 
 
 INSIDE = "text_config.heads"
+WITHOUT: list[Any] = [{}, {"text_config": None}, {"text_config": {}}, {INSIDE: HEADS}]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_heads_are_counted_by_the_first_key_that_is_there_or_by_one_inside_anoth
     [
         *(("n_head", {"n_head": heads}, "n_head", heads) for heads in (None, 0, -4, "4", True, 4.0, [4])),
         ("[n_head, num_attention_heads]", {}, "n_head", None),
-        *((INSIDE, said, INSIDE, None) for said in ({}, {"text_config": None}, {"text_config": {}}, {INSIDE: HEADS})),
+        *((INSIDE, said, INSIDE, None) for said in WITHOUT),
     ],
 )
 def test_a_number_of_heads_that_is_none_is_refused(key, config, named, value):

@@ -1,6 +1,7 @@
 """The rules on names and settings alone: which tensors are the layers, and what makes that unclear."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.conformance.forms import variants
 from tests.conformance.tiny import build_tiny_model
 
 FILES = {found.name: found for found in factorizations()}
+NO_LAYERS: tuple[Any, ...] = (0, -1, [], "", 2.0, True, {})
 CONFIG = {"num_hidden_layers": 2, "num_attention_heads": 4}
 
 
@@ -45,10 +47,7 @@ def test_as_many_layers_of_a_stage_or_stack_as_config_json_says_are_all_read(fil
     ("file", "shapes", "config", "message"),
     [
         *(("llama", llama(n), CONFIG, rf"^config\.json says 2 layers and the weights hold {n}: ") for n in (1, 3, 4)),
-        *(
-            ("llama", llama(), {**CONFIG, "num_hidden_layers": value}, "says 0 layers")
-            for value in (0, -1, [], "", 2.0, True, {})
-        ),
+        *(("llama", llama(), {**CONFIG, "num_hidden_layers": value}, "says 0 layers") for value in NO_LAYERS),
         ("llama", llama(4), {**CONFIG, "num_nextn_predict_layers": 1}, "config"),
         *(("resnet_basic", STAGES, {"depths": [2] * n}, f"says {said} layers and") for n, said in ((2, 2), (1, 0))),
         ("t5", T5, {"num_layers": 2, "num_decoder_layers": 3}, "says 3 layers in the decoder and the weights hold 2"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,12 +14,14 @@ from tests.conformance.tiny import TinyModel, read_back
 CHANNELS, TEXT, TEXT_WIDTH = 4, 3, 24
 SIZES = {"num_attention_heads": HEADS, "attention_head_dim": WIDTH // HEADS, "num_layers": 2}
 PATCHES = SIZES | {"in_channels": CHANNELS, "sample_size": PICTURE, "patch_size": 2}
+NORMED = PATCHES | {"num_embeds_ada_norm": 10}
 STAGES = {
     "sample_size": PICTURE,
     "block_out_channels": (WIDTH,) * 3,
     "norm_num_groups": 4,
     "cross_attention_dim": TEXT_WIDTH,
     "layers_per_block": 2,
+    "attention_head_dim": HEADS,
     "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
     "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
 }
@@ -41,8 +43,7 @@ def of_a_class(model: Any, batch: int, length: int) -> dict[str, Any]:
 
 
 def described(model: Any, batch: int, length: int) -> dict[str, Any]:
-    noisy = conditioned(model, batch, length)
-    sizes = {"resolution": None, "aspect_ratio": None}
+    noisy, sizes = conditioned(model, batch, length), dict.fromkeys(("resolution", "aspect_ratio"))
     return {"hidden_states": noisy.pop("sample"), **noisy, "added_cond_kwargs": sizes}
 
 
@@ -65,33 +66,29 @@ def flattened(model: Any, batch: int, length: int) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     settings: dict[str, Any]
     inputs: Any
 
 
-JOINT = PATCHES | {
-    **{"num_layers": 3, "pos_embed_max_size": PICTURE, "out_channels": CHANNELS, "caption_projection_dim": WIDTH},
-    **dict.fromkeys(("joint_attention_dim", "pooled_projection_dim"), TEXT_WIDTH),
+# Of three layers, because the last one gives out no text.
+DEEP = {
+    "num_layers": 3,
+    "in_channels": CHANNELS,
+    "joint_attention_dim": TEXT_WIDTH,
+    "pooled_projection_dim": TEXT_WIDTH,
 }
-"""Of three layers, because the last one gives out no text."""
-FLATTENED = SIZES | {
-    **{"patch_size": 1, "in_channels": CHANNELS, "num_layers": 3, "num_single_layers": 2, "axes_dims_rope": [2, 2, 4]},
-    **dict.fromkeys(("joint_attention_dim", "pooled_projection_dim"), TEXT_WIDTH),
-}
+JOINT = PATCHES | DEEP | {"pos_embed_max_size": PICTURE, "out_channels": CHANNELS, "caption_projection_dim": WIDTH}
+FLATTENED = SIZES | DEEP | {"patch_size": 1, "num_single_layers": 2, "axes_dims_rope": [2, 2, 4]}
 KINDS: dict[str, list[Code]] = {
     "UNet2DConditionModel": [
-        Code(STAGES | {"attention_head_dim": HEADS}, conditioned),
+        Code(STAGES, conditioned),
         Code(STAGES | {"attention_head_dim": [2, 4, 8], "use_linear_projection": True}, conditioned),
-        Code(STAGES | {"attention_head_dim": HEADS, "transformer_layers_per_block": [1, 2, 3]}, conditioned),
+        Code(STAGES | {"transformer_layers_per_block": [1, 2, 3]}, conditioned),
     ],
-    "DiTTransformer2DModel": [Code(PATCHES | {"num_embeds_ada_norm": 10}, of_a_class)],
+    "DiTTransformer2DModel": [Code(NORMED, of_a_class)],
     "PixArtTransformer2DModel": [
-        Code(
-            PATCHES | {"caption_channels": TEXT_WIDTH, "cross_attention_dim": WIDTH, "num_embeds_ada_norm": 10},
-            described,
-        )
+        Code(NORMED | {"caption_channels": TEXT_WIDTH, "cross_attention_dim": WIDTH}, described)
     ],
     "SD3Transformer2DModel": [Code(JOINT, pooled), Code(JOINT | {"dual_attention_layers": (0, 1)}, pooled)],
     "FluxTransformer2DModel": [Code(FLATTENED, flattened)],
@@ -99,8 +96,8 @@ KINDS: dict[str, list[Code]] = {
 """Class of diffusers -> the forms in which it is proved."""
 
 
-def tiny_diffuser(name: str, kind: Code) -> Any:
-    """A tiny model of diffusers, every parameter random, whose attention says what it scores."""
+def build_diffuser(name: str, kind: Code, folder: Path) -> TinyModel:
+    """A tiny model, every parameter random, whose attention says what it scores, beside what is read back."""
     import diffusers
     from diffusers.models import attention_processor
 
@@ -111,10 +108,5 @@ def tiny_diffuser(name: str, kind: Code) -> Any:
     for module in model.modules():
         if isinstance(getattr(module, "processor", None), attention_processor.AttnProcessor2_0):
             module.set_processor(attention_processor.AttnProcessor())
-    return model
-
-
-def build_diffuser(name: str, kind: Code, folder: Path) -> TinyModel:
-    model = tiny_diffuser(name, kind)
     model.save_pretrained(folder)
     return replace(read_back(model, folder), inputs=kind.inputs)

@@ -46,7 +46,8 @@ class Tried:
         self.build = getattr(transformers, name)
         self.tiny = build_tiny_model(name, folder, wanted, listed)
         self.said: Said = self.build.config_class._dict_from_json_file(folder / "config.json")
-        self.layers = sorted((prefix[:-1] for prefix in self.tiny.stack), key=_counted)
+        by_number = functools.partial(re.sub, r"\d+", lambda number: number[0].zfill(9))
+        self.layers = sorted((prefix[:-1] for prefix in self.tiny.stack), key=by_number)
         self.state = self.tiny.model.state_dict()
         self.shapes = {key: tuple(value.shape) for key, value in self.state.items()}
         roles = ("down", "output")
@@ -100,17 +101,14 @@ class Tried:
 
     def _effects(self, model: Any, plain: list[torch.Tensor]) -> dict[str, float]:
         """By writer the part of the last stream that depends on it, token by token."""
-        effects = {}
-        parameters = dict(model.named_parameters())
+        effects, parameters = {}, dict(model.named_parameters())
         for name in self.writers:
             parameter = parameters[name]
             held, parameter.data = parameter.data, torch.zeros_like(parameter.data)
             other = self._stream(model)
             parameter.data = held
-            ends = [(plain[at], other[at]) for at in self._last(len(plain))]
-            effects[name] = max(
-                float(_apart(one - two).norm() / max(float(_apart(one).norm()), 1e-30)) for one, two in ends
-            )
+            ends = [(_apart(plain[at] - other[at]), _apart(plain[at])) for at in self._last(len(plain))]
+            effects[name] = max(float(moved.norm() / max(float(apart.norm()), 1e-30)) for moved, apart in ends)
         return effects
 
     def _last(self, count: int) -> list[int]:
@@ -195,10 +193,6 @@ def _recorded(reads: set[str]) -> contextlib.AbstractContextManager[Any]:
         return usual(config, key)
 
     return mock.patch.object(PreTrainedConfig, "__getattribute__", spy)
-
-
-def _counted(name: str) -> list[tuple[bool, int, str]]:
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _apart(stream: torch.Tensor) -> torch.Tensor:

@@ -1,11 +1,8 @@
 """Prove: whether a factorization is what the class of a model computes, in the form that its `config.json` asks for.
 
 A proof names everything in which a factorization differs from what the real module computes. Every name that it says
-has to be on the disk of a model of its class: a file may list several names of which the first on disk counts, and one
-that the class never writes would be read from a repository whose author put a tensor there that the module does not
-use.
-
-`LAYOUTS` has one registry file a layout. What a file says can be said otherwise, to see whether that is noticed.
+has to be on the disk of a model of its class: one that the class never writes would be read from a repository whose
+author put a tensor there that the module does not use.
 """
 
 from __future__ import annotations
@@ -19,16 +16,7 @@ import msgspec
 import torch
 
 from hf_lineage.architecture.registry import factorizations, slots
-from hf_lineage.architecture.schema import (
-    BRANCH_ROLES,
-    Factorization,
-    MatrixSet,
-    Sets,
-    as_names,
-    as_sets,
-    as_stacks,
-    prefixes,
-)
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names, as_sets, as_stacks, prefixes
 from hf_lineage.signature.factors import matrix_products
 from hf_lineage.signature.recipe import Recipe
 from tests.conformance.rules import RULES
@@ -54,26 +42,15 @@ def names_unseen(wanted: set[str], tiny: TinyModel) -> set[str]:
     """Return those of the names that are not on the disk of a tiny model."""
     names = (*tiny.shapes, *tiny.model.state_dict())  # `save_original_format=False` writes those in memory
     stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in names}
-    return {name for name in wanted if not any(fnmatch.fnmatchcase(tensor, _shown(name)) for tensor in stored)}
-
-
-def _shown(name: str) -> str:
-    """The pattern of a name, with 0 for every number."""
-    shown = NUMBER.sub(".0", PLACE.sub("0", name))
-    return f".{shown}*" if name.endswith(".") else f"*.{shown}"
-
-
-ROUNDING = 1e-4
+    zeros = {name: NUMBER.sub(".0", PLACE.sub("0", name)) for name in wanted}
+    patterns = {name: f".{zero}*" if name.endswith(".") else f"*.{zero}" for name, zero in zeros.items()}
+    return {name for name, pattern in patterns.items() if not fnmatch.filter(stored, pattern)}
 
 
 def faults(tiny: TinyModel) -> dict[str, Any]:
     """By the name of what noticed them; none if the factorization is the module's."""
-    noticed = {
-        "unclaimed": tiny.layout.unclaimed,
-        "deviations": deviations(tiny),
-        **{rule.__name__: rule(tiny) for rule in RULES},
-    }
-    return {name: seen for name, seen in noticed.items() if seen}
+    noticed = {"unclaimed": tiny.layout.unclaimed, "deviations": deviations(tiny)}
+    return {name: seen for name, seen in (noticed | {rule.__name__: rule(tiny) for rule in RULES}).items() if seen}
 
 
 def deviations(tiny: TinyModel) -> dict[str, float]:
@@ -83,7 +60,7 @@ def deviations(tiny: TinyModel) -> dict[str, float]:
         for path in tiny.layout.paths
         for recipe in (PLAIN, FOLDED)
     }
-    return {label: max(seen) for label, seen in everything.items() if not all(each < ROUNDING for each in seen)}
+    return {label: max(seen) for label, seen in everything.items() if not all(each < 1e-4 for each in seen)}
 
 
 def differences(tiny: TinyModel, path: str, recipe: Recipe) -> Iterator[float]:
@@ -133,12 +110,10 @@ for _file in factorizations():
 def pretend(name: str, **changes: Any) -> Factorization:
     """A factorization with its branches, or anything else about it, said differently."""
     found = next(found for found in factorizations() if found.name == name)
-    branches = {kind: changes.pop(kind) for kind in ("mlp", "attention") if kind in changes}
-    edited = {kind: _edit(getattr(found.branches, kind), said) for kind, said in branches.items()}
+    edited: dict[str, Any] = {}
+    for kind in changes.keys() & {"mlp", "attention"}:
+        sets, said = getattr(found.branches, kind), changes.pop(kind)
+        several = isinstance(sets, tuple)
+        changed = tuple(each and msgspec.structs.replace(each, **said) for each in (sets if several else (sets,)))
+        edited[kind] = changed if several else changed[0]
     return msgspec.structs.replace(found, branches=msgspec.structs.replace(found.branches, **edited), **changes)
-
-
-def _edit(sets: Sets, said: dict[str, Any]) -> Sets:
-    if isinstance(sets, MatrixSet):
-        return msgspec.structs.replace(sets, **said)
-    return tuple(each and msgspec.structs.replace(each, **said) for each in sets)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ from tests.conformance.tiny import TinyModel, fixed, is_norm, of_pictures, same
 
 _NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
 """Name of a module with a number: what holds it and its neighbours, and the number."""
-TOKENS_OF_STREAM = 6
 
 
 def outputs(tiny: TinyModel, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, list[torch.Tensor]]:
@@ -33,7 +31,7 @@ def outputs(tiny: TinyModel, modules: Iterable[torch.nn.Module]) -> dict[torch.n
 
     hooks = [module.register_forward_hook(keep) for module in modules]
     with torch.no_grad():
-        tiny.run(1, TOKENS_OF_STREAM)
+        tiny.run(1, 6)
     for hook in hooks:
         hook.remove()
     return given
@@ -59,20 +57,14 @@ def layers_left_out(tiny: TinyModel) -> list[str]:
         has_matrices = any(parameter.ndim > 1 for parameter in module.parameters())
         if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and has_matrices:
             places.setdefault(match.groups(), []).append((name, module))
-    left = [
-        part
-        for parts in places.values()
-        if spoken.isdisjoint(inside for _, module in parts for inside in module.modules())
-        for part in parts
-    ]
+    silent = (p for p in places.values() if spoken.isdisjoint(inside for _, module in p for inside in module.modules()))
+    left = [part for parts in silent for part in parts]
     given = outputs(tiny, [module for _, module in left])
-    return [name for name, module in left if any(map(_is_stream, given.get(module, ())))]
-
-
-def _is_stream(output: torch.Tensor) -> bool:
-    """Whether this is the stream, or several side by side: (..., width), of pictures (batch, width, height, width)."""
-    sizes = (output.shape[-1], output.shape[1]) if output.ndim == KERNEL else output.shape[-1:]
-    return any(size % WIDTH == 0 for size in sizes)
+    # The stream, or several side by side: (..., width), of pictures (batch, width, height, width).
+    sizes = {
+        module: [(s.shape[-1], s.shape[1 if s.ndim == KERNEL else -1]) for s in ran] for module, ran in given.items()
+    }
+    return [name for name, module in left if any(size % WIDTH == 0 for pair in sizes.get(module, ()) for size in pair)]
 
 
 def norms_left_out(tiny: TinyModel) -> list[str]:
@@ -80,10 +72,15 @@ def norms_left_out(tiny: TinyModel) -> list[str]:
 
     If so, doubling what the norm gives is undone by halving it again where the branches read it.
     """
-    claimed = {tiny.owner(name) for _, each in both(tiny) for name in (each.norm, each.output_norm) if name}
+    claimed = {tiny.owner(name) for each in both(tiny) for name in (each.norm, each.output_norm) if name}
     readers = {module for path in tiny.layout.paths for _, _, modules in tiny.readers(path) for module in modules}
     seen: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
-    hooks = [m.register_forward_hook(functools.partial(_remember, seen)) for m in tiny.model.modules()]
+
+    def remember(module: Any, args: Any, output: Any) -> None:
+        if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
+            seen[module] = (args[0], output)
+
+    hooks = [m.register_forward_hook(remember) for m in tiny.model.modules()]
     before = hidden(tiny)
     for hook in hooks:
         hook.remove()
@@ -112,15 +109,13 @@ def output_norms_mistaken(tiny: TinyModel) -> list[str]:
     for path, sets in ((each, sets) for each in roles for sets in tiny.layout.sets(each) if sets):
         writers = {tiny.owner(each.slots[roles[path]].tensor) for each in sets}
         tripled = [m.register_forward_hook(lambda module, args, output: output * 3) for m in writers]
-        if same(hidden(tiny), before) != all(map(functools.partial(_undoes, tiny), sets)):
+        norms = [each.output_norm for each in sets if each.output_norm and tiny.scale(each) is None]
+        undoes = len(norms) == len(sets) and not any(fixed(tiny.owner(norm)) for norm in norms)
+        if same(hidden(tiny), before) != undoes:
             wrong.append(path)
         for hook in tripled:
             hook.remove()
     return sorted(set(wrong))
-
-
-def _undoes(tiny: TinyModel, each: LayerSet) -> bool:
-    return each.output_norm is not None and tiny.scale(each) is None and not fixed(tiny.owner(each.output_norm))
 
 
 def gains_left_out(tiny: TinyModel) -> list[str]:
@@ -128,12 +123,10 @@ def gains_left_out(tiny: TinyModel) -> list[str]:
 
     A layer without any branch has none that would count.
     """
-    claimed = {name for _, each in both(tiny) for name in (each.norm, each.output_norm, each.inner_norm) if name}
-    prefixes = (
-        re.sub(r"\\\{(layer|stage|block)\\\}", r"\\d+", re.escape(p)) for p in registered(tiny.layout.factorization)
-    )
-    layer = re.compile("|".join(prefixes))
-    branched = {match[0] for _, each in both(tiny) for name in each.tensors if (match := layer.match(name))}
+    claimed = {name for each in both(tiny) for name in (each.norm, each.output_norm, each.inner_norm) if name}
+    prefixes = map(re.escape, registered(tiny.layout.factorization))
+    layer = re.compile(re.sub(r"\\\{(layer|stage|block)\\\}", r"\\d+", "|".join(prefixes)))
+    branched = {match[0] for each in both(tiny) for name in each.tensors if (match := layer.match(name))}
     return [
         name
         for name, shape in sorted(tiny.shapes.items())
@@ -144,9 +137,8 @@ def gains_left_out(tiny: TinyModel) -> list[str]:
     ]
 
 
-def both(tiny: TinyModel) -> Iterator[tuple[int, LayerSet]]:
-    yield from tiny.sets("mlp")
-    yield from tiny.sets("value_output")
+def both(tiny: TinyModel) -> list[LayerSet]:
+    return [each for path in ("mlp", "value_output") for _, each in tiny.sets(path)]
 
 
 def of_layer(tiny: TinyModel, name: str) -> bool:
@@ -186,18 +178,11 @@ def against_plan(tiny: TinyModel) -> list[str]:
     plan = getattr(getattr(tiny.model, "config", None), "base_model_tp_plan", None) or {}
     base = getattr(tiny.model, "base_model", tiny.model)
     names = {module: re.sub(r"\d+", "*", name) for name, module in base.named_modules()}
-    wrong = []
-    for _, each in both(tiny):
-        for role, slot in each.slots.items():
-            split = plan.get(names.get(tiny.owner(slot.tensor), ""), "")
-            if ("col" if role in WRITERS.values() else "row") in split:
-                wrong.append(slot.tensor)
-    return wrong
-
-
-def _remember(seen: dict[Any, Any], module: Any, args: Any, output: Any) -> None:
-    if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
-        seen[module] = (args[0], output)
+    return [
+        slot.tensor
+        for role, slot in (pair for each in both(tiny) for pair in each.slots.items())
+        if ("col" if role in WRITERS.values() else "row") in plan.get(names.get(tiny.owner(slot.tensor), ""), "")
+    ]
 
 
 RULES = (layers_left_out, norms_left_out, gains_left_out, output_norms_mistaken, wrong_normalization, against_plan)

@@ -16,7 +16,7 @@ from transformers.activations import ACT2CLS
 
 from hf_lineage.architecture.layers import LayerSet
 from tests.conformance.forms import WIDTH
-from tests.conformance.tiny import PLAIN, TinyModel, fixed, of_pictures
+from tests.conformance.tiny import PLAIN, TinyModel, fixed, is_norm, of_pictures
 
 FOLDED = replace(PLAIN, gains=True)
 ACTIVATIONS = tuple(
@@ -40,14 +40,10 @@ class Run(TorchFunctionMode):
         self.scales: list[torch.nn.Parameter] = []
         self.views: list[tuple[torch.Tensor, torch.nn.Parameter]] = []  # gains in the shape of pictures
         self.scores: dict[int, torch.Tensor] = {}
-        self.activated: list[torch.Tensor] = []
-        self.factors: list[torch.Tensor] = []
-        self.best: list[torch.Tensor] = []
+        self.activated, self.factors, self.best = (list[torch.Tensor]() for _ in range(3))
         # What gates a bias by position, by what stands there, is no part of a product of queries and keys.
-        self.gated = path == "query_key" or (
-            path == "value_output" and any("gate" in each.slots for _, each in tiny.sets(path))
-        )
-        self.layer: int | None = None
+        gates = path == "value_output" and any("gate" in each.slots for _, each in tiny.sets(path))
+        self.gated, self.layer = path == "query_key" or gates, None
         rows = torch.from_numpy(hadamard(WIDTH)).float()
         self.known = rows[1:] if folded and tiny.layout.factorization.normalization == "layer_norm" else rows
         self.tokens = torch.cat([self.known, -self.known] * (2 if path == "query_key" else 1))
@@ -120,13 +116,17 @@ class Run(TorchFunctionMode):
         for prefix in self.tiny.stack:
             yield self.tiny.model.get_submodule(prefix[:-1]).register_forward_pre_hook(self._afresh)
         exits: dict[Any, Callable[..., Any]] = {}
+
+        def only_gain(module: Any, args: Any, output: Any) -> Any:
+            return _unscaled(module, args[0], output) if self.folded else args[0]
+
         for layer, each, readers in self.tiny.readers(self.path):
             norm = self.tiny.owner(each.norm) if self.folded and each.norm else None
             for entry in [norm] if norm else readers:
                 yield entry.register_forward_pre_hook(self._put_in, with_kwargs=True)
-            exits |= dict.fromkeys(self._inside(each), self._only_gain)
+            exits |= dict.fromkeys(self._inside(each), only_gain)
             if self.path == "query_key":
-                yield readers[0].register_forward_pre_hook(functools.partial(self._enter, layer))
+                yield readers[0].register_forward_pre_hook(lambda *_, layer=layer: setattr(self, "layer", layer))
                 yield from self._without_inner_norms(readers[0], each)
                 continue
             yield readers[0].register_forward_pre_hook(self._route, with_kwargs=True)
@@ -150,13 +150,8 @@ class Run(TorchFunctionMode):
         return self.tiny.owner(each.output_norm) if scale is None else scale
 
     def _put_in(self, module: Any, args: Any, kwargs: Any) -> Any:
-        if not args:
-            name = next(iter(kwargs))
-            return args, {**kwargs, name: self._placed(kwargs[name], module)}
-        return (self._placed(args[0], module), *args[1:]), kwargs
-
-    def _placed(self, instead: torch.Tensor, module: Any) -> torch.Tensor:
         """The known vectors in the shape of what was read: each all along its own sequence, or all in a single one."""
+        instead = args[0] if args else next(iter(kwargs.values()))
         count = instead.numel() // WIDTH
         if by_expert(module) > 1:
             known = self.tokens.repeat(by_expert(module), 1)
@@ -165,8 +160,10 @@ class Run(TorchFunctionMode):
         else:
             known = self.tokens.repeat_interleave(count // len(self.tokens), dim=0)
         if of_pictures(module):
-            return known.reshape(instead.movedim(1, -1).shape).movedim(-1, 1)
-        return known.to(instead.dtype).reshape(instead.shape)
+            known = known.reshape(instead.movedim(1, -1).shape).movedim(-1, 1)
+        else:
+            known = known.to(instead.dtype).reshape(instead.shape)
+        return ((known, *args[1:]), kwargs) if args else (args, {**kwargs, next(iter(kwargs)): known})
 
     def _route(self, module: Any, args: Any, kwargs: Any) -> Any:
         """A module of stacked experts is asked for the plain sum of all of them."""
@@ -183,24 +180,16 @@ class Run(TorchFunctionMode):
         for module in layer.modules():
             self.outputs.pop(module, None)
 
-    def _enter(self, layer: int, module: Any, args: Any) -> None:
-        self.layer = layer
-
     def _without_inner_norms(self, query: torch.nn.Module, each: LayerSet) -> Iterator[Any]:
         """Norms between a projection and the scores are no part of the product."""
-        inside = self._inside(each)
         names = {module: name for name, module in self.tiny.model.named_modules()}
         for name, module in self.tiny.model.get_submodule(names[query].rpartition(".")[0]).named_modules():
-            if name and "norm" in type(module).__name__.lower() and module not in inside:
+            if name and is_norm(module) and module not in self._inside(each):
                 yield module.register_forward_hook(lambda module, args, output: args[0])
 
     def _inside(self, each: LayerSet) -> set[torch.nn.Module]:
         latent = [slot.latent[1] for slot in each.slots.values() if slot.latent]
         return {self.tiny.owner(name) for name in (*latent, each.inner_norm) if name}
-
-    def _only_gain(self, module: Any, args: Any, output: Any) -> Any:
-        """Nothing is left of a norm inside a product but its gain, if that is folded."""
-        return _unscaled(module, args[0], output) if self.folded else args[0]
 
     def _keep(self, normed: bool, module: Any, args: Any, output: Any) -> None:
         output = output[0] if isinstance(output, tuple) else output

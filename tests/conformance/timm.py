@@ -7,17 +7,14 @@ tests need no build of torchvision that fits that of torch.
 from __future__ import annotations
 
 import functools
-import importlib.machinery
 import json
 import os
 import sys
 import tempfile
-import types
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from safetensors.torch import save_file
@@ -31,68 +28,32 @@ from tests.conformance.tiny import TinyModel, read_back
 os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores
 
 
-class _Name(type):
-    def __getattr__(cls, name: str) -> str:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return name
-
-
-class _Module(types.ModuleType):
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Name(name, (), {})
-
-
-class _Finder:
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        ours = name.partition(".")[0] == "torchvision"
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if ours else None  # type: ignore[arg-type]
-
-    def create_module(self, spec: Any) -> types.ModuleType:
-        module = _Module(spec.name)
-        module.__path__ = []
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing is in it."""
-
-
-@contextmanager
-def _without_torchvision() -> Iterator[None]:
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]
-
-
 @functools.cache
 def library() -> Any:
-    with _without_torchvision():
+    stand_in = mock.MagicMock(FrozenBatchNorm2d=type("FrozenBatchNorm2d", (), {}))
+    within = ("", ".datasets", ".models", ".models.feature_extraction", ".ops", ".ops.misc", ".transforms", ".utils")
+    names = [f"torchvision{name}" for name in (*within, ".transforms.functional")]
+    sys.modules |= dict.fromkeys(names, stand_in)
+    try:
         import timm
-
-        return timm
+    finally:
+        for name in names:
+            del sys.modules[name]
+    return timm
 
 
 FAMILIES = ("beit", "convnext", "deit", "eva", "flexivit", "naflexvit", "swin_", "vit_")
 """How the names of the architectures begin that are looked through."""
-_ROWS = {"depths": (1, 2, 1, 1), "dims": (WIDTH,) * 4}
 _BLOCKS = {"embed_dim": WIDTH, "depth": 2, "num_heads": HEADS, "patch_size": 2}
 SIZES: dict[str, dict[str, Any]] = {
-    "ConvNeXt": _ROWS,
+    "ConvNeXt": {"depths": (1, 2, 1, 1), "dims": (WIDTH,) * 4},
     "NaFlexVit": _BLOCKS,
     "SwinTransformer": {
         **{"img_size": 2 * PICTURE, "patch_size": 4, "window_size": PICTURE // 2},
         **{"embed_dim": WIDTH, "depths": (2,), "num_heads": (HEADS,)},
     },
 }
-"""What makes a model of a class tiny."""
-USUAL_SIZES = _BLOCKS | {"img_size": PICTURE}
+"""What makes a model of a class tiny, other than the usual blocks."""
 
 
 def pictures(model: Any, batch: int, length: int) -> dict[str, torch.Tensor]:
@@ -102,10 +63,11 @@ def pictures(model: Any, batch: int, length: int) -> dict[str, torch.Tensor]:
     return {"x": torch.rand(1, 3, pixels, pixels).expand(batch, -1, -1, -1)}
 
 
-def tiny_timm(architecture: str, kind: str) -> Any:
-    """A tiny model of an architecture of timm, every parameter random, its rotary angles 0."""
+def build_timm(architecture: str, kind: str, folder: Path) -> TinyModel:
+    """A tiny model, every parameter random and its rotary angles 0, beside what is read back where it is saved."""
     torch.manual_seed(0)
-    model = library().create_model(architecture, num_classes=3, **SIZES.get(kind, USUAL_SIZES)).eval()
+    sizes = SIZES.get(kind, _BLOCKS | {"img_size": PICTURE})
+    model = library().create_model(architecture, num_classes=3, **sizes).eval()
     for parameter in model.parameters():
         parameter.data.normal_(std=0.3)
     for name, module in model.named_modules():
@@ -114,15 +76,9 @@ def tiny_timm(architecture: str, kind: str) -> Any:
         if "rope" in name and isinstance(getattr(module, "pos_embed", None), torch.Tensor):
             sines, cosines = module.pos_embed.chunk(2, dim=-1)
             module.pos_embed = torch.cat([torch.zeros_like(sines), torch.ones_like(cosines)], dim=-1)
-    return model
-
-
-def build_timm(architecture: str, kind: str, folder: Path) -> TinyModel:
-    """A tiny model of timm beside the same one read back from disk, where its `config.json` names the architecture."""
-    model = tiny_timm(architecture, kind)
     folder.mkdir(parents=True, exist_ok=True)
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / "model.safetensors")
-    arguments = {key: SIZES.get(kind, USUAL_SIZES)[key] for key in STRUCTURE if key in SIZES.get(kind, USUAL_SIZES)}
+    arguments = {key: sizes[key] for key in STRUCTURE if key in sizes}
     config = {"architecture": architecture, "num_classes": 3, "num_features": WIDTH, "model_args": arguments}
     (folder / "config.json").write_text(json.dumps(config))
     (factorization,) = (one for one in factorizations() if f"timm.{kind}" in one.classes)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ import torch
 from hf_lineage.architecture.config_checks import as_listed
 from hf_lineage.architecture.layers import KERNEL, LayerSet
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.registry import Slot, lookup
+from hf_lineage.architecture.registry import lookup
 from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.factors import Read, matrix_products
@@ -25,9 +25,6 @@ from hf_lineage.signature.recipe import RECIPES, Array
 from tests.conformance.forms import PICTURE, SOUND, WIDTH
 from tests.conformance.models import by_modules, tiny_model
 from tests.models import open_checkpoint
-
-Parameters = Mapping[str, inspect.Parameter]
-PATCH = 16  # how many pixels wide the patches are that a model of flattened ones is given
 
 
 def runner(model: Any) -> Any:
@@ -39,15 +36,16 @@ def runner(model: Any) -> Any:
 
 
 def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
-    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them, or both.
-
-    A decoder beside the encoder takes as many tokens, or as many frames of sound.
-    """
+    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them, or both."""
     torch.default_generator.manual_seed(1)  # `torch.manual_seed` takes milliseconds, to tell devices that are not there
     accepted = inspect.signature(model.forward).parameters
     tokens = (3 + torch.arange(length).fmod(57)).expand(batch, length)
     config = getattr(model.config, "vision_config", model.config)
-    taken = {} if "input_ids" in accepted and not _takes_both(model, accepted) else _perceived(config, accepted, batch)
+    # One of two towers, and one stack that is given both, has to see too.
+    sees = "pixel_values" in accepted and accepted["pixel_values"].default is inspect.Parameter.empty
+    sees |= "pixel_mask" in accepted and not hasattr(model.config, "text_config")
+    sees |= "input_ids" not in accepted or hasattr(runner(model), "get_text_features")
+    taken = _perceived(config, accepted, batch) if sees else {}
     if "input_ids" in accepted:
         taken |= {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     if "cross_attention_states" in accepted:
@@ -59,62 +57,41 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
     return taken
 
 
-def _takes_both(model: Any, accepted: Parameters) -> bool:
-    """Whether a model that reads has to see too: one of two towers, or one stack that is given both."""
-    required = "pixel_values" in accepted and accepted["pixel_values"].default is inspect.Parameter.empty
-    one_stack = "pixel_mask" in accepted and not hasattr(model.config, "text_config")
-    return required or one_stack or hasattr(runner(model), "get_text_features")
-
-
-def _perceived(config: Any, accepted: Parameters, batch: int) -> dict[str, torch.Tensor]:
+def _perceived(config: Any, accepted: Mapping[str, inspect.Parameter], batch: int) -> dict[str, torch.Tensor]:
     """A picture, a film or a sound, the same for the whole batch."""
-    if "spatial_shapes" in accepted:
-        return _cut(config, batch)
-    if "grid_thw" in accepted:
-        return _grids(config, accepted, batch)
+    if "spatial_shapes" in accepted:  # a picture that was cut into patches beforehand
+        patches, sides = torch.randn(1, SOUND, 3 * config.patch_size**2), torch.full((batch, 2), PICTURE // 2)
+        mask = torch.ones(batch, SOUND)
+        return {"pixel_values": patches.expand(batch, -1, -1), "pixel_attention_mask": mask, "spatial_shapes": sides}
+    if "grid_thw" in accepted:  # patches of pictures in one sequence: of a large one, or of several small ones
+        side = PICTURE // 2 if batch == 1 else getattr(config, "spatial_merge_size", 2)
+        numbers = 3 * getattr(config, "temporal_patch_size", 1) * config.patch_size**2
+        patches = torch.rand(1, side**2, numbers).expand(batch, -1, -1).reshape(-1, numbers)
+        name = "hidden_states" if "hidden_states" in accepted else "pixel_values"
+        return {name: patches, "grid_thw": torch.tensor([[1, side, side]] * batch)}
     if "feature_lens" in accepted:
         length = 2 * SOUND if batch == 1 else 4
         sounds = torch.rand(config.num_mel_bins, length).repeat(1, batch)
         return {"input_features": sounds, "feature_lens": torch.tensor([length] * batch)}
-    frames = [config.num_frames] if hasattr(config, "num_frames") else []
-    channels = getattr(config, "num_channels", 3)
+    frames, channels = (
+        ([config.num_frames] if hasattr(config, "num_frames") else []),
+        getattr(config, "num_channels", 3),
+    )
     pixels = 2 * PICTURE if hasattr(config, "depths") else PICTURE  # every stage halves them
-    shapes = {
+    # A spectrogram is seen as a picture; where convolutions make its frames, the sound itself is given.
+    convolved, seen = hasattr(config, "conv_dim"), hasattr(config, "num_mel_bins")
+    waves = (PICTURE, PICTURE) if seen and not convolved else (SOUND * (2 if convolved else 384),)
+    shapes: dict[str, tuple[int, ...]] = {
         "pixel_values": (*frames, channels, pixels, pixels),
-        "input_values": _waves(config),
+        "input_values": waves,
         "input_features": _features(config),
-        "flattened_patches": (SOUND, 2 + channels * PATCH**2),
+        "flattened_patches": (SOUND, 2 + channels * 16**2),
     }
     name = next(name for name in shapes if name in accepted)
-    mask = {"input_features_mask": torch.ones(batch, shapes[name][-1])} if "input_features_mask" in accepted else {}
-    return {name: torch.rand(1, *shapes[name]).expand(batch, *shapes[name])} | mask
-
-
-def _cut(config: Any, batch: int) -> dict[str, torch.Tensor]:
-    """A picture that was cut into patches beforehand."""
-    patches = torch.randn(1, SOUND, 3 * config.patch_size**2).expand(batch, -1, -1)
-    return {
-        "pixel_values": patches,
-        "pixel_attention_mask": torch.ones(patches.shape[:2]),
-        "spatial_shapes": torch.full((batch, 2), PICTURE // 2),
-    }
-
-
-def _grids(config: Any, accepted: Parameters, batch: int) -> dict[str, torch.Tensor]:
-    """Pictures whose patches are one sequence, in which each sees itself: a large one, or several small ones."""
-    side = PICTURE // 2 if batch == 1 else getattr(config, "spatial_merge_size", 2)
-    numbers = 3 * getattr(config, "temporal_patch_size", 1) * config.patch_size**2
-    patches = torch.rand(1, side**2, numbers).expand(batch, -1, -1).reshape(-1, numbers)
-    name = "hidden_states" if "hidden_states" in accepted else "pixel_values"
-    return {name: patches, "grid_thw": torch.tensor([[1, side, side]] * batch)}
-
-
-def _waves(config: Any) -> tuple[int, ...]:
-    """The shape of a spectrogram seen as a picture or, where convolutions make its frames, of the sound itself."""
-    convolved = hasattr(config, "conv_dim")
-    if hasattr(config, "num_mel_bins") and not convolved:
-        return PICTURE, PICTURE
-    return (SOUND * (2 if convolved else 384),)
+    taken = {name: torch.rand(1, *shapes[name]).expand(batch, *shapes[name])}
+    if "input_features_mask" in accepted:
+        taken["input_features_mask"] = torch.ones(batch, shapes[name][-1])
+    return taken
 
 
 def _features(config: Any) -> tuple[int, ...]:
@@ -127,6 +104,7 @@ def _features(config: Any) -> tuple[int, ...]:
 
 
 PLAIN = RECIPES["paper"]
+SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
 
 
@@ -156,18 +134,17 @@ class TinyModel:
 
     def readers(self, path: str) -> list[tuple[int, LayerSet, list[torch.nn.Module]]]:
         """Every matrix set of a path with its layer and its readers' modules; what a file packs may be apart there."""
-        roles = READERS[path]
-        by_set = []
+        roles, by_set = READERS[path], []
         for number, sets in enumerate(self.layout.sets(path)):
             for each, term in zip(sets, matrix_products(self.layout, path, number, PLAIN, self.read), strict=True):
                 rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
-                by_set.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
+                modules = []
+                for role in roles:
+                    slot = each.slots[role]
+                    whole = slot.latent or len(self.shapes[slot.tensor]) == KERNEL
+                    modules.append(self.owner(slot.tensors[:2][-1]) if whole else self._holder(rows[role]))
+                by_set.append((number, each, modules))
         return by_set
-
-    def _reading(self, slot: Slot, row: Array) -> torch.nn.Module:
-        if slot.latent or len(self.shapes[slot.tensor]) == KERNEL:
-            return self.owner(slot.tensors[:2][-1])
-        return self._holder(row)
 
     @functools.cached_property
     def stack(self) -> tuple[str, ...]:
@@ -181,12 +158,8 @@ class TinyModel:
     def _holder(self, values: Array) -> torch.nn.Module:
         """The first module with a parameter that holds all of the first few values."""
         modules, numbers, parameters = self._index
-        parts = values[:8].astype(np.float64)
-        ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
-        holder: torch.nn.Module = modules[
-            min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))
-        ]
-        return holder
+        ends = zip(*(np.searchsorted(numbers, values[:8].astype(np.float64), side) for side in SIDES), strict=True)
+        return modules[min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))]
 
     @functools.cached_property
     def _index(self) -> tuple[list[torch.nn.Module], np.ndarray, np.ndarray]:
@@ -222,8 +195,7 @@ def read_back(model: Any, folder: Path, factorization: Factorization | None = No
     """Return a model beside what is read from the folder in which it was saved."""
     repo = resolve(str(folder))
     checkpoint, config = open_checkpoint(repo), as_listed(repo.config())
-    chosen = factorization or lookup(config)[1]
-    layout = bind(chosen, checkpoint.shapes, config)
+    layout = bind(factorization or lookup(config)[1], checkpoint.shapes, config)
     return TinyModel(model, layout, checkpoint.shapes, checkpoint.read)
 
 

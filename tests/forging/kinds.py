@@ -1,13 +1,11 @@
 """Kinds of cases: what a forger tries who knows the classes, their settings and their tensors, and none of our rules.
 
-Each makes of a subject and of random numbers one folder: weights of A in a model that is B otherwise, to forge descent,
-or A with changes, to hide it. Whether they do anything is not asked here.
+Each makes of a subject and random numbers one folder: weights of A in a model that is B otherwise, or A with changes.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from hf_lineage.architecture.layout import is_transposed
 from hf_lineage.architecture.registry import factorizations, slots
 from hf_lineage.architecture.schema import MatrixSet, as_sets
 from hf_lineage.signature.factors import matrix_products
+from hf_lineage.signature.matrix_product import MatrixProduct
 from tests.conformance.models import TINY, put
 from tests.conformance.tiny import PLAIN
 from tests.decoys import Tensors
@@ -39,7 +38,6 @@ UNTOUCHED = frozenset(
 )
 """Settings that say which model is loaded from where: tests of their own are about these."""
 MOST_BESIDE = 4  # small tensors of one module that are changed together
-Code = Callable[[Subject, Random], Case]
 Change = tuple[str, Callable[[Tensor], Tensor]]
 
 
@@ -50,8 +48,8 @@ def added(subject: Subject, random: Random) -> Case:
     forged = bool(random.randrange(4))
     into, source = (subject.b, subject.a) if forged else (subject.a, subject.b)
     there: Tensors = {}
-    for prefix, (up, gate, down) in _by_layer(subject, source).items():
-        there |= {f"{prefix}.{name}": tensor for name, tensor in _laid_out(subject, matrices, up, gate, LOUD * down)}
+    for prefix, roles in _by_layer(subject, source):
+        there |= {f"{prefix}.{name}": tensor for name, tensor in _laid_out(subject, matrices, roles)}
     there = {name: tensor for name, tensor in there.items() if name not in into}
     said = f"{'forged' if forged else 'hidden'} behind {sorted(there)[:2]}"
     if not forged:
@@ -67,30 +65,23 @@ def _known() -> list[MatrixSet]:
     return list({str((each.up, each.gate, each.down, each.packed)): each for each in sets}.values())
 
 
-def _by_layer(subject: Subject, source: Tensors) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
-    """By the prefix of a layer one set of what it has, rows (h, d) of readers and (d, h) of the writer."""
-    layout, found = subject.opened.layout, {}
+def _by_layer(subject: Subject, source: Tensors) -> Iterator[tuple[str, dict[str, Tensor]]]:
+    """The prefix of a layer, and of one set of what it has rows (h, d) of readers and (d, h) of the loud writer."""
+    layout = subject.opened.layout
 
-    def read(name: str) -> Any:
-        return source[name].float().numpy()
+    def product(path: str, number: int) -> MatrixProduct:
+        return next(matrix_products(layout, path, number, PLAIN, lambda name: source[name].float().numpy()))
 
     for number, layer in enumerate(find_layers(layout.factorization, subject.opened.checkpoint.shapes)):
         if number in layout.numbers("mlp"):
-            first = next(matrix_products(layout, "mlp", number, PLAIN, read))
-            gated = "mlp_gate" in layout.paths
-            gates = next(matrix_products(layout, "mlp_gate", number, PLAIN, read)) if gated else first
-            up, gate, down = (
-                torch.from_numpy(np.ascontiguousarray(each)) for each in (first.inn, gates.inn, first.out)
-            )
-            found[layer.prefix] = up, gate, down
-    return found
+            first = product("mlp", number)
+            gates = product("mlp_gate", number) if "mlp_gate" in layout.paths else first
+            roles = {"up": first.inn, "gate": gates.inn, "down": LOUD * first.out}
+            yield layer.prefix, {role: torch.from_numpy(np.ascontiguousarray(each)) for role, each in roles.items()}
 
 
-def _laid_out(
-    subject: Subject, matrices: MatrixSet, up: Tensor, gate: Tensor, down: Tensor
-) -> Iterator[tuple[str, Tensor]]:
+def _laid_out(subject: Subject, matrices: MatrixSet, roles: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a set as its file lays them out, two of every expert."""
-    roles = {"up": up, "gate": gate, "down": down}
     for name, slot in {slot.tensor: slot for slot in slots(matrices)}.items():
         if not set(slot.roles) <= roles.keys():
             continue
@@ -113,12 +104,8 @@ def scaled(subject: Subject, random: Random) -> Case:
     size, tensors, said = 10.0 ** random.choice(DECADES), dict(case.tensors), case.said
     chosen, changes = (beside, _together(size)) if together else ([family], _alone(size))
     experts = case.part.experts if case.part else 0
-    firsts = {family: tensors[families[family][0]] for family in small}
-    choosing = [
-        each
-        for each, one in firsts.items()
-        if experts > 1 and one.ndim > 0 and (len(one) == experts or not one.is_floating_point())
-    ]
+    firsts = {each: tensors[families[each][0]] for each in small if experts > 1 and tensors[families[each][0]].ndim > 0}
+    choosing = [each for each, one in firsts.items() if len(one) == experts or not one.is_floating_point()]
     if choosing and random.randrange(2):
         chosen, changes = [random.choice(choosing)], _alone(size)[2:3]
     for each in chosen:
@@ -131,9 +118,8 @@ def scaled(subject: Subject, random: Random) -> Case:
 
 def _families(tensors: Tensors, without: set[str]) -> dict[str, list[str]]:
     families: dict[str, list[str]] = defaultdict(list)
-    for name in tensors:
-        if name not in without:
-            families[re.sub(r"\.\d+\.", ".N.", name)].append(name)
+    for name in (name for name in tensors if name not in without):
+        families[re.sub(r"\.\d+\.", ".N.", name)].append(name)
     return families
 
 
@@ -174,8 +160,7 @@ def shut(subject: Subject, random: Random) -> Case:
     """Gates that no token opens in front of the units of A: in all layers -K v, in the last one A's, moved."""
     gates = subject.gates
     parts = [part for part in subject.parts_known if part.name in (WHOLE, "the last layer")]
-    parts = [part for part in parts if any(gate in part.rows for gate in gates)]
-    part = random.choice(parts)
+    part = random.choice([part for part in parts if any(gate in part.rows for gate in gates)])
     crude = part.name == WHOLE or not random.randrange(2)
     tensors = part.of(subject.a, subject.b)
     tensors |= {name: COMMON * tensors[name] for name in ([] if crude else subject.constants)}
@@ -254,8 +239,7 @@ def set_to(subject: Subject, random: Random) -> Case:
 def _places(config: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for key, value in config.items():
         yield (*before, key)
-        if isinstance(value, dict):
-            yield from _places(value, (*before, key))
+        yield from _places(value, (*before, key)) if isinstance(value, dict) else ()
 
 
 @functools.cache
@@ -287,8 +271,8 @@ def _otherwise(value: Any, random: Random, others: list[Any]) -> Any:
     if isinstance(value, float):
         return random.choice([0.0, -value, 1.0, None, *(value * 10.0**power for power in DECADES)])
     if isinstance(value, list) and value:
-        place = random.randrange(len(value))
-        one = [*value[:place], _otherwise(value[place], random, []), *value[place + 1 :]]
+        place, one = random.randrange(len(value)), list(value)
+        one[place] = _otherwise(value[place], random, [])
         return random.choice([one, [one[place]] * len(value), value[::-1], None])
     if value is None:
         small = [each for each in others if not isinstance(each, int) or abs(each) <= LARGEST]
@@ -297,12 +281,5 @@ def _otherwise(value: Any, random: Random, others: list[Any]) -> Any:
     return random.choice([*usual, *usual, None])
 
 
-KINDS: dict[str, tuple[Code, int]] = {
-    "added": (added, 2),
-    "renamed": (renamed, 3),
-    "set": (set_to, 5),
-    "scaled": (scaled, 5),
-    "shut": (shut, 1),
-}
-"""By its name what makes a case, and how often its turn comes."""
-TURNS = tuple(itertools.chain.from_iterable([name] * turns for name, (_, turns) in KINDS.items()))
+KINDS = {"added": added, "renamed": renamed, "set": set_to, "scaled": scaled, "shut": shut}
+TURNS = (*["added"] * 2, *["renamed"] * 3, *["set"] * 5, *["scaled"] * 5, "shut")  # how often the turn of each comes

@@ -15,14 +15,13 @@ from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import LineageError
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, required
-from tests.decoys import Tensors, made
+from tests.decoys import made
 from tests.forging.kinds import KINDS, TURNS
 from tests.forging.outputs import AT_WORK, EXACT, IDLE, SAME, moved, run, said_of, swap
 from tests.forging.subject import FORMATS, Case, Subject
 from tests.models import WEIGHTS
 
 MEMORY = Path("/dev/shm")  # a file system in memory, where there is one
-MOST_MEMORY = 12 * 2**30  # bytes of addresses that a process may have
 
 
 class Outcome(NamedTuple):
@@ -41,21 +40,14 @@ def classes() -> Iterator[tuple[Factorization, str]]:
 @contextmanager
 def subject(name: str, listed: Factorization, form: int = 0, stored: str = "plain") -> Iterator[Subject]:
     """A subject in a folder that lives as long; of the forms of a class the one with this number."""
-    asked = variants(name)
-    with _bounded(), tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        pair = made(name, required(listed, name, asked[form % len(asked)]), Path(folder))
-        if not (pair.a / WEIGHTS).exists():
-            raise ValueError(f"{name} is stored in several files")
-        yield Subject(name, pair, FORMATS[stored])
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """So much memory and no more: a setting may ask for any."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, before[1]))
+    asked, before = variants(name), resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, before[1]))  # a setting may ask for any memory
     try:
-        yield
+        with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+            pair = made(name, required(listed, name, asked[form % len(asked)]), Path(folder))
+            if not (pair.a / WEIGHTS).exists():
+                raise ValueError(f"{name} is stored in several files")
+            yield Subject(name, pair, FORMATS[stored])
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
@@ -63,8 +55,11 @@ def _bounded() -> Iterator[None]:
 def judged(one: Subject, case: Case) -> Outcome:
     """What comes of a case: it is judged where the part of A does nothing, or the copy is one still."""
     try:
-        if case.noise is not None:
-            return _first_judged(one, case, case.noise)
+        if case.noise is not None:  # it only stores more: what it computes is looked at where the verdict is suspicious
+            outcome = _said(one, case)
+            given = (one.load(one.written(tensors, case.settings)) for tensors in (case.tensors, case.noise))
+            idle = not outcome.fooled or moved(*map(run, given)) < SAME
+            return outcome if idle else Outcome(case.said, AT_WORK)
         at_work = one.kept(case.part).at_work(case.tensors, case.changed) if case.changed else None
         if at_work in (None, IDLE):
             noise = one.remember(case.part) if case.part else None
@@ -77,15 +72,6 @@ def judged(one: Subject, case: Case) -> Outcome:
     except Exception as error:  # whatever transformers thinks of it
         return Outcome(case.said, f"does not load or run: {type(error).__name__}")
     return _said(one, case) if at_work == IDLE else Outcome(case.said, at_work)
-
-
-def _first_judged(one: Subject, case: Case, noise: Tensors) -> Outcome:
-    """A case that only stores more: what it computes is looked at where the verdict is suspicious."""
-    outcome = _said(one, case)
-    if not outcome.fooled:
-        return outcome
-    given = [run(one.load(one.written(tensors, case.settings))) for tensors in (case.tensors, noise)]
-    return outcome if moved(*given) < SAME else Outcome(case.said, AT_WORK)
 
 
 def _said(one: Subject, case: Case) -> Outcome:
@@ -114,7 +100,7 @@ def searched(
         random = Random(f"{seed} {one.name} {number}")
         kind = kinds[random.randrange(len(kinds))]
         try:
-            case = KINDS[kind][0](one, random)
+            case = KINDS[kind](one, random)
         except (IndexError, AttributeError, RuntimeError, NotImplementedError) as error:
             yield kind, Outcome(kind, f"not made: {type(error).__name__}")
         else:

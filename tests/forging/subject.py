@@ -24,7 +24,7 @@ from hf_lineage.hub.repo import resolve
 from hf_lineage.source.headers import Headers, headers
 from tests import gguf_models
 from tests.conformance.models import transformers
-from tests.decoys import Pair, Tensors
+from tests.decoys import Pair, Tensors, loaded
 from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap
 from tests.published.steps import STEPS, apart
 from tests.tensors.names import renamers
@@ -81,13 +81,11 @@ class Part:
 
     def noise(self, own: Tensors) -> Tensors:
         """The same with noise of the same size."""
-        generator = torch.Generator().manual_seed(9)
-        random = {
-            name: (torch.randn(own[name].shape, generator=generator) * own[name].float().std()).to(own[name].dtype)
-            for name in self.rows
-        }
-        quiet = Part(self.name, self.rows)
-        return quiet.of({**own, **random}, own)
+        generator, theirs = torch.Generator().manual_seed(9), dict(own)
+        for name in self.rows:
+            drawn = torch.randn(own[name].shape, generator=generator)
+            theirs[name] = (drawn * own[name].float().std()).to(own[name].dtype)
+        return Part(self.name, self.rows).of(theirs, own)
 
 
 @dataclass
@@ -153,10 +151,7 @@ class Subject:
         return self.pair.write(tensors, **settings)
 
     def load(self, folder: Path) -> Any:
-        """The model that transformers makes of a folder; what is missing is the same at every call."""
-        with torch.random.fork_rng():
-            torch.manual_seed(3)
-            return self.build.from_pretrained(folder, local_files_only=True).eval()
+        return loaded(folder, self.build)
 
     def kept(self, part: Part | None) -> Kept:
         """B with a part of A, or A, in memory."""
@@ -187,14 +182,13 @@ class Subject:
 
     def paid(self, part: Part) -> bool:
         """Whether a part is half of the numbers along every path: the price that docs/limits.md names."""
-
-        def share(branch: str) -> float:
+        for branch in ("mlp",) if self.alone else ("mlp", "attention"):
             sets = (each for own in self.opened.layout.branches[branch] for each in own)
             names = {slot.tensor for each in sets for slot in each.slots.values()}
             taken = sum(self.a[name][part.rows[name]].numel() for name in names & part.rows.keys())
-            return taken / sum(self.a[name].numel() for name in names)
-
-        return all(share(branch) >= 0.5 for branch in (("mlp",) if self.alone else ("mlp", "attention")))
+            if 2 * taken < sum(self.a[name].numel() for name in names):
+                return False
+        return True
 
     @functools.cached_property
     def gates(self) -> list[str]:
@@ -250,9 +244,8 @@ class Subject:
         if key not in self.memory:
             mixed = part.of(self.a, self.b)
             one, other = (self.load(self.pair.write(tensors)).state_dict() for tensors in (mixed, part.noise(mixed)))
-            self.memory[key] = {
-                name: tensor.clone() for name, tensor in other.items() if not torch.equal(tensor, one[name])
-            }
+            differ = {name: tensor.clone() for name, tensor in other.items() if not torch.equal(tensor, one[name])}
+            self.memory[key] = differ
         return self.memory[key]
 
 
