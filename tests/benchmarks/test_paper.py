@@ -6,6 +6,7 @@ import stat
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,7 @@ def test_the_items_are_listed_and_none_is_run(run, tmp_path, options):
     listed = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
     assert (done.exit_code, listed) == (0, [[item, f"what {item} is"] for item in ITEMS])
     assert written(tmp_path) == set()
+    assert len(command.listing(found()).splitlines()) == len(FILES)
 
 
 def test_results_go_to_the_scratch_folder_and_over_committed_ones_only_where_asked(run, tmp_path):
@@ -106,28 +108,17 @@ def test_every_item_has_its_results_in_which_a_row_that_differs_says_why(item, f
             assert row.note, row.name
 
 
-def test_every_item_has_a_line_of_its_own():
-    assert len(command.listing(found()).splitlines()) == len(FILES)
-
-
 def committed(item):
     return {row.name: row for row in Results.read(FILES[item]).rows}
-
-
-def fails(experiment, rows):
-    try:
-        experiment.claim(rows)
-    except ClaimError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: f"{one.item}, {one.title}")
 def test_a_claim_holds_for_what_is_committed_and_fails_for_other_figures(experiment):
     rows = committed(experiment.item)
     experiment.claim(rows)
-    wrong = [0.0, 0.5, 1.0, 99.0, "W: 0 factorizations"]
-    assert any(fails(experiment, rows | {name: replace(rows[name], ours=value)}) for name in rows for value in wrong)
+    wrong = product(rows, [0.0, 0.5, 1.0, 99.0, "W: 0 factorizations"])
+    with pytest.raises(ClaimError):
+        list(map(experiment.claim, (rows | {name: replace(rows[name], ours=value)} for name, value in wrong)))
 
 
 def test_results_are_rounded_written_and_read(tmp_path):
@@ -145,35 +136,24 @@ def test_the_interval_of_a_rate_draws_whole_bases_and_not_pairs():
     low, high = (trace(observed=observed) for observed in (-1.0, 2.0))
     pairs = [
         adapters.Pair(family, configuration, 1, own, base, "UNRELATED", False, high if own == 0 else low)
-        for own in range(10)
-        for base in range(10)
-        if own != base
-        for _ in range(20)
+        for own, base in permutations(range(10), 2)
     ]
-    found = adapters.rate(pairs, 0.01)
+    found = adapters.rate(20 * pairs, 0.01)
     assert (found.share, found.pairs, found.low) == (pytest.approx(0.1), 1800, 0)
     assert found.high > 0.25  # of as many pairs by themselves the interval would end at 0.115
 
 
-def test_there_are_as_many_bases_and_false_pairs_as_the_claim_needs():
+def test_there_are_as_many_bases_and_false_pairs_as_the_claims_and_thresholds_need():
     rows = committed("ours:adapters")
     pairs = rows["false pairs rejected at 0.01"].note.split(" pairs")[0]
     found = [row.note.partition(" of ")[2].partition(";")[0] for name, row in rows.items() if name.endswith(": found")]
     assert int(pairs) >= 1300
     assert rows[ours_adapters.WRONG].number <= 2
     assert sum(map(int, found)) >= 15 * 4 * 3
-
-
-def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():
     rows = committed("ours:frames")
     assert framed_verdict.CALIBRATION == "benchmarks/results/ours-frames.json"
     assert rows[ours_frames.PAIRS].number == framed_verdict.PAIRS > 1000
     assert rows[ours_frames.LARGEST].number <= framed_verdict.LARGEST < framed_verdict.CALIBRATED / 1.5
-
-
-TIMED = {"tab:gpt2-latency"}
-"""What it claims is about times, which say nothing on a machine with other work: here they are only taken."""
-QUICK = "tab:survival"  # what `make test` runs
 
 
 @pytest.fixture(scope="module")
@@ -183,12 +163,13 @@ def scratch(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("item", "experiments"),
-    [pytest.param(*each, id=each[0], marks=[] if each[0] == QUICK else [LONG]) for each in found().items()],
+    [pytest.param(*each, id=each[0], marks=[] if each[0] == "tab:survival" else [LONG]) for each in found().items()],
 )
 def test_the_claim_of_an_item_holds_on_a_small_scale(item, experiments, scratch):
     torch.set_num_threads(1)
     bench = Bench("smoke", Cache(scratch), scratch / "figures")
-    assert reproduced(item, experiments, bench, scratch) or item in TIMED
+    timed = item == "tab:gpt2-latency"  # times say nothing on a machine with other work: here they are only taken
+    assert reproduced(item, experiments, bench, scratch) or timed
     assert Results.read(scratch / file_name(item)).rows
 
 
@@ -219,9 +200,8 @@ def test_laundering_moves_weights_but_neither_function_nor_score(pair, name):
     assert torch.allclose(models.outputs(edited, INPUTS), models.outputs(pair, INPUTS), atol=1e-4)
     clean, disguised = (scores.signature(networks[0].blocks) for networks in (pair, edited))
     assert scores.score(clean, disguised) == pytest.approx(1, abs=1e-6)
-    assert not any(
-        torch.equal(before, after) for (before, _), (after, _) in zip(pair[0].blocks, edited[0].blocks, strict=True)
-    )
+    blocks = zip(pair[0].blocks, edited[0].blocks, strict=True)
+    assert not any(torch.equal(before, after) for (before, _), (after, _) in blocks)
 
 
 def test_the_gate_stops_an_edit_that_moves_the_function_or_a_logit(pair):
@@ -238,17 +218,14 @@ def test_an_uncentred_signature_is_of_the_product_itself(pair):
     exact = scores.signature(pair[0].blocks)
     products = torch.stack([w_out @ w_in for w_in, w_out in pair[0].blocks])
     assert np.allclose(scores.uncentred(exact).sketch, products, atol=1e-5)
-    assert scores.trace_score(exact) == pytest.approx(
-        float((products.diagonal(dim1=1, dim2=2).sum(1).abs() / products.norm(dim=(1, 2))).mean()), rel=1e-4
-    )
+    shares = products.diagonal(dim1=1, dim2=2).sum(1).abs() / products.norm(dim=(1, 2))
+    assert scores.trace_score(exact) == pytest.approx(float(shares.mean()), rel=1e-4)
 
 
 def test_metrics_of_scores_that_can_be_counted():
-    assert scores.auroc([3, 2], [1, 0]) == 1
-    assert scores.auroc([1, 0], [1, 0]) == 0.5
-    assert scores.auroc([0, 2], [1]) == 0.5
-    assert scores.gap_z([2, 4], [0, 2]) == pytest.approx(2)
-    assert scores.gap_z([1, 1], [0, 0]) == math.inf
+    pairs = ([3, 2], [1, 0]), ([1, 0], [1, 0]), ([0, 2], [1])
+    assert [scores.auroc(*pair) for pair in pairs] == [1, 0.5, 0.5]
+    assert (scores.gap_z([2, 4], [0, 2]), scores.gap_z([1, 1], [0, 0])) == (pytest.approx(2), math.inf)
     assert scores.spearman([1, 5, 9], [0, 0.5, 1]) == 1
 
 
@@ -271,15 +248,7 @@ def test_held_out_text_shares_no_paragraph_with_the_training_text():
     corpus = documentation()
     training, held_out = (bytes(text.tolist()).decode().split("\n\n") for text in (corpus.training, corpus.held_out))
     long = {part for part in held_out if len(part) > 60}
-    assert long
-    assert not long & set(training)
-
-
-def test_trace_scores_of_orthogonal_matrices_lie_on_the_diagonal():
-    turns = [torch.linalg.qr(torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))).Q for seed in range(3)]
-    scores = trace_scores(turns, [turn.T for turn in turns])
-    assert np.diagonal(scores) == pytest.approx(8**0.5)
-    assert paired(scores).accuracy == paired(scores).auc == 1
+    assert (bool(long), long & set(training)) == (True, set())
 
 
 def test_a_pairing_is_that_of_the_products_written_out():
@@ -293,6 +262,10 @@ def test_a_pairing_is_that_of_the_products_written_out():
 
 
 def test_identical_partners_find_each_other_and_strangers_do_not():
+    turns = [torch.linalg.qr(torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))).Q for seed in range(3)]
+    scores = trace_scores(turns, [turn.T for turn in turns])
+    assert np.diagonal(scores) == pytest.approx(8**0.5)
+    assert paired(scores).accuracy == paired(scores).auc == 1
     random = torch.Generator().manual_seed(0)
     readers = [torch.randn(64, 16, generator=random) for _ in range(6)]
     assert pairing([(reader, -reader.mT) for reader in readers]).accuracy == 1
@@ -322,10 +295,7 @@ def test_representations_that_differ_by_a_rotation_are_the_same(measure):
     turned = 3 * X @ ortho_group.rvs(5, random_state=1) + 7
     assert measure(X, turned) == pytest.approx(1, abs=1e-6)
     assert measure(X, RANDOM.standard_normal((2000, 5))) < 0.1
-
-
-def test_cka_of_half_a_representation_is_known():
-    """White features, of which one half is shared: ‖YᵀX‖² = 2 n² by ‖XᵀX‖ ‖YᵀY‖ = 2 n² √2."""
+    # Of white features one half is shared: ‖YᵀX‖² = 2 n² by ‖XᵀX‖ ‖YᵀY‖ = 2 n² √2.
     white = np.linalg.qr(X - X.mean(axis=0))[0]
     assert baselines.cka(white[:, :4], white[:, 2:4]) == pytest.approx(2 / (2 * 2**0.5), abs=1e-6)
 
@@ -339,8 +309,7 @@ def recorded(name):
     return (ROOT / "tests" / "data" / "rivals" / f"{name}.json").read_text(encoding="utf-8")
 
 
-def scored(pipeline, weights):
-    return f"pipeline score {pipeline}, identity score of the weights {weights}"
+SCORED = "pipeline score {}, identity score of the weights {}"
 
 
 @pytest.mark.parametrize(
@@ -349,23 +318,20 @@ def scored(pipeline, weights):
         ("modeldna-fine-tune", Said("FINE_TUNE", True, "probability 0.9985")),
         ("modeldna-liar", Said("SAME_FAMILY_UNRESOLVED", None, "probability 0.8609")),
         ("modeldna-two-layers-less", Said("NO_MATCH", None, "no probability: layer count mismatch")),
-        ("provenancekit-liar", Said("Confirmed Match", True, scored("1.0000", "0.6361"))),
-        ("provenancekit-two-layers-less", Said("High-Confidence Match", True, scored("0.8899", "0.8899"))),
-        ("provenancekit-another-architecture", Said("Not Matched", False, scored("0.5821", "0.5821"))),
+        ("provenancekit-liar", Said("Confirmed Match", True, SCORED.format("1.0000", "0.6361"))),
+        ("provenancekit-two-layers-less", Said("High-Confidence Match", True, SCORED.format("0.8899", "0.8899"))),
+        ("provenancekit-another-architecture", Said("Not Matched", False, SCORED.format("0.5821", "0.5821"))),
     ],
 )
 def test_what_a_rival_prints_is_read(name, said):
     assert verdicts.READERS[name.partition("-")[0]](recorded(name)) == said
 
 
-def test_a_decision_that_compared_no_weights_is_none():
-    output = recorded("provenancekit-another-architecture").replace("Not Matched", "Not Matched (metadata only)")
-    assert verdicts.provenancekit(output).related is None
-
-
 @pytest.mark.parametrize("rival", RIVALS)
 @pytest.mark.parametrize("output", ["", "error: no such folder", "{}", '{"verdict": "FINE_TUNE", "scores": 1}'])
-def test_what_is_no_verdict_is_an_error(rival, output):
+def test_what_is_no_verdict_is_an_error_and_a_decision_that_compared_no_weights_is_none(rival, output):
+    metadata = recorded("provenancekit-another-architecture").replace("Not Matched", "Not Matched (metadata only)")
+    assert verdicts.provenancekit(metadata).related is None
     with pytest.raises(CommandError, match="no verdict can be read"):
         verdicts.READERS[rival.command](output)
 
@@ -389,9 +355,7 @@ def test_a_verdict_is_wrong_only_where_it_is_so_by_our_definition_and_by_its_own
 
 def test_a_command_that_fails_is_an_error_and_no_verdict(tmp_path):
     (command := tmp_path / "bin" / "modeldna").parent.mkdir()
-    command.write_text(
-        f"#!{sys.executable}\nimport sys\nprint(sys.argv[1:])\nsys.exit('no weights')\n", encoding="utf-8"
-    )
+    command.write_text(f"#!{sys.executable}\nimport sys\nprint(sys.argv[1:])\nsys.exit('no weights')\n", "utf-8")
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
     with pytest.raises(CommandError, match=r"modeldna==.* ended with exit code 1: no weights"):
         verdicts.printed(MODELDNA, tmp_path, tmp_path, Path("bad"), Path("base"))
@@ -404,12 +368,8 @@ def test_nothing_is_installed_at_the_smallest_scale(tmp_path):
 
 
 def test_its_pairs_are_all_claims_of_the_hub_and_more():
-    declared = {
-        (f"{folder.parent.name}/{folder.name}", claim.base)
-        for folder in HUB.glob("*/*")
-        if (folder / "config.json").exists()
-        for claim in read_claims(RepoRef("", folder)).claims
-    }
+    claims = {file.parent: read_claims(RepoRef("", file.parent)).claims for file in HUB.glob("*/*/config.json")}
+    declared = {(folder.relative_to(HUB).as_posix(), claim.base) for folder, of in claims.items() for claim in of}
     assert len(declared) > 10
     assert declared < {(pair.suspect, pair.reference) for pair in item.PAIRS}
 
@@ -432,8 +392,6 @@ def test_the_readme_says_below_the_table_what_stands_in_it():
         return [pair for pair in item.PAIRS if item.stood(rows[f"{pair.name}: {tool}"]) == standing]
 
     ours, modeldna, kit = (partial(those, name) for name in (item.OURS.name, *item.NAMES.values()))
-    assert not ours(WRONG)
-    assert not ours(UNDECIDED)
-    assert not modeldna(WRONG)
+    assert (ours(WRONG), ours(UNDECIDED), modeldna(WRONG)) == ([], [], [])
     assert {pair for pair in item.PAIRS if pair.truth != RELATED} <= set(modeldna(UNDECIDED))
     assert [pair.truth for pair in kit(OWN_TERMS)] == [DISTILLED]

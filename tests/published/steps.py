@@ -30,10 +30,8 @@ from tests.streams import edited
 
 REPOSITORY = "general.base_model.0.repo_url"
 INDEX, GRAPH, LORA = "model.safetensors.index.json", "onnx/model.onnx", "adapter_model.safetensors"
-DIFFUSION = "diffusion_pytorch_model.safetensors"
+DIFFUSION, UP, DOWN = "diffusion_pytorch_model.safetensors", "mlp.up_proj", "mlp.down_proj"
 Step = Callable[..., object]
-YI = {"architectures": ["YiForCausalLM"], "model_type": "Yi", "auto_map": {"AutoModel": "yi.Yi"}}
-"""What a configuration says of a class of remote code that is a Llama under another name."""
 
 
 def named(steps: Iterable[Any]) -> list[tuple[str, Any]]:
@@ -50,9 +48,6 @@ def take(folder: Path, steps: Iterable[Any]) -> Path:
 def each(change: Callable[[Path, str, Any], object]) -> Step:
     """A step that changes one thing after the other, each by its name."""
     return lambda folder, given: [change(folder, name, value) for name, value in given.items()]
-
-
-# Files
 
 
 def config(folder: Path, said: Mapping[str, Any]) -> None:
@@ -118,9 +113,6 @@ def sentence_transformer(folder: Path) -> None:
     write(folder, "modules.json", modules)
 
 
-# Tensors
-
-
 def rename(folder: Path, names: Mapping[str, str]) -> None:
     """Names of tensors, of a model or an adapter, changed by patterns; a tensor without a name is gone."""
     file = folder / (WEIGHTS if (folder / WEIGHTS).exists() else LORA)
@@ -170,13 +162,6 @@ def trap(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
 
 
-def embedding(folder: Path) -> None:
-    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
-
-
-# Formats of quantization
-
-
 def quantized(pack: Any, **settings: Any) -> Step:
     """A step that stores the matrices of the layers as a format of quantization does."""
 
@@ -197,11 +182,6 @@ def mlx_bits(folder: Path, bits: int) -> None:
     plain = apart(folder)
     hqq.released(plain, folder, bits=bits)
     shutil.rmtree(plain)
-
-
-def codes(matrix: torch.Tensor) -> torch.Tensor:
-    """Integers in place of a matrix, which only the library of their format can decode."""
-    return matrix.to(torch.int32)
 
 
 def eetq(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -237,16 +217,14 @@ PACKS: dict[str, Any] = {
     "nf4 as bfloat16": as_bfloat16,
     "nvfp4": fp8.nvfp4,
     "int8": lambda matrix: {".weight": matrix.to(torch.int8)},
-    "aqlm": lambda matrix: {".codes": codes(matrix), ".codebooks": matrix[:1]},
-    "exl2": lambda matrix: {".q_weight": codes(matrix), ".q_groups": codes(matrix)},
-    "quip": lambda matrix: {".Qidxs": codes(matrix)},
-    "qweight alone": lambda matrix: {".qweight": codes(matrix)},
+    # Integers in place of a matrix, which only the library of their format can decode.
+    "aqlm": lambda matrix: {".codes": matrix.int(), ".codebooks": matrix[:1]},
+    "exl2": lambda matrix: {".q_weight": matrix.int(), ".q_groups": matrix.int()},
+    "quip": lambda matrix: {".Qidxs": matrix.int()},
+    "qweight alone": lambda matrix: {".qweight": matrix.int()},
     "compressed fp8": FP8,
     "compressed mixed": by_width(FP8, NVFP4),
 }
-
-
-# GGUF and ONNX
 
 
 def as_gguf(folder: Path, kinds: Mapping[str, str], keep: tuple[str, ...] = (), **writer: Any) -> None:
@@ -266,10 +244,8 @@ def gguf_lora(folder: Path, file: str) -> None:
     for name, factor in load_file(folder / LORA).items():
         number, role, which = re.search(r"layers\.(\d+)\..*(\w)_proj.*lora_(.)", name).groups()  # type: ignore[union-attr]
         writer.add_tensor(f"blk.{number}.attn_{role}.weight.lora_{which.lower()}", factor.float().numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    for end in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close):
+        end()
     for name in (LORA, "adapter_config.json"):
         (folder / name).unlink()
 
@@ -290,11 +266,8 @@ def fuse(model: onnx.ModelProto) -> None:
     model.graph.node[0].op_type, model.graph.node[0].domain = "QMoE", "com.microsoft"
 
 
-# Models of other libraries
-
-
-def blocks(folder: Path, prefix: str, into: Mapping[str, str], **said: Any) -> None:
-    """The matrices of every layer under other names, several in one where a name takes several; and other settings."""
+def blocks(folder: Path, prefix: str, into: Mapping[str, str], file: str = DIFFUSION, **said: Any) -> None:
+    """The layers of a Llama as blocks of another library: other names, some of several matrices; and other settings."""
 
     def change(tensors: dict) -> None:
         layers = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("model.layers."))
@@ -309,51 +282,45 @@ def blocks(folder: Path, prefix: str, into: Mapping[str, str], **said: Any) -> N
         tensors.update(renamed)
 
     spoil(folder, change)
+    (folder / WEIGHTS).rename(folder / file)
     write(folder, "config.json", said)
 
 
-def as_unet(folder: Path) -> None:
-    """The layers of a Llama as the blocks of a U-Net of diffusers."""
-    names = {"norm3": "post_attention_layernorm", "ff.net.2": "mlp.down_proj"}
-    names["ff.net.0.proj"] = "mlp.up_proj+mlp.gate_proj"
-    said = {"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"}
-    blocks(folder, "down_blocks.{}.attentions.0.transformer_blocks.0", names, **said)
-    (folder / WEIGHTS).rename(folder / DIFFUSION)
-
-
-def as_pixart(folder: Path) -> None:
-    """The layers of a Llama as the blocks of a transformer of diffusers on patches."""
-    names = {f"attn1.to_{role}": f"self_attn.{role}_proj" for role in "qkv"}
-    names |= {"attn1.to_out.0": "self_attn.o_proj", "ff.net.0.proj": "mlp.up_proj", "ff.net.2": "mlp.down_proj"}
-    said = {"_class_name": "PixArtTransformer2DModel", "_diffusers_version": "0.30"}
-    blocks(folder, "transformer_blocks.{}", names, **said, num_layers=2, num_attention_heads=2)
-    (folder / WEIGHTS).rename(folder / DIFFUSION)
-
-
-def as_timm(folder: Path) -> None:
-    """The layers of a Llama as the blocks of a vision transformer of timm."""
-    names = {
-        **{"norm1": "input_layernorm", "attn.qkv": "self_attn.q_proj+self_attn.k_proj+self_attn.v_proj"},
-        **{"attn.proj": "self_attn.o_proj", "norm2": "post_attention_layernorm"},
-        **{"mlp.fc1": "mlp.up_proj", "mlp.fc2": "mlp.down_proj"},
-    }
-    arguments = {"depth": 2, "num_heads": 2}
-    blocks(folder, "blocks.{}", names, architecture="vit_tiny_patch16_224.augreg", model_args=arguments)
+ATTENTION = {f"to_{role}": f"self_attn.{role}_proj" for role in "qkv"} | {"to_out.0": "self_attn.o_proj"}
+LIBRARIES: dict[str, Step] = {
+    "as_unet": partial(
+        blocks, prefix="down_blocks.{}.attentions.0.transformer_blocks.0", _diffusers_version="0.30",
+        into={"norm3": "post_attention_layernorm", "ff.net.2": DOWN, "ff.net.0.proj": f"{UP}+mlp.gate_proj"},
+        _class_name="UNet2DConditionModel",
+    ),
+    "as_pixart": partial(
+        blocks, prefix="transformer_blocks.{}", num_layers=2, num_attention_heads=2, _diffusers_version="0.30",
+        into={f"attn1.{part}": name for part, name in ATTENTION.items()} | {"ff.net.0.proj": UP, "ff.net.2": DOWN},
+        _class_name="PixArtTransformer2DModel",
+    ),
+    "as_timm": partial(
+        blocks, prefix="blocks.{}", file=WEIGHTS, architecture="vit_tiny_patch16_224.augreg",
+        model_args={"depth": 2, "num_heads": 2},
+        into={
+            **{"norm1": "input_layernorm", "attn.qkv": "self_attn.q_proj+self_attn.k_proj+self_attn.v_proj"},
+            **{"attn.proj": "self_attn.o_proj", "norm2": "post_attention_layernorm"},
+            **{"mlp.fc1": UP, "mlp.fc2": DOWN},
+        },
+    ),
+}  # fmt: skip
+"""Blocks of a U-Net and of a transformer on patches of diffusers, and of a vision transformer of timm."""
 
 
 def pipeline(folder: Path) -> None:
     """A pipeline of diffusers: a text encoder, a network whose blocks are those of the model too, and a decoder."""
     unet = shutil.copytree(folder, folder.with_name("unet"))
-    as_unet(unet)
+    LIBRARIES["as_unet"](unet)
     into(folder, "text_encoder")
     shutil.move(unet, folder / "unet")
     write(folder, "vae/config.json", {"_class_name": "AutoencoderKL", "_diffusers_version": "0.30"})
     write(folder, f"vae/{DIFFUSION}", "what no factorization reads")
     parts = {"text_encoder": ["transformers", "X"], "unet": ["diffusers", "UNet2DConditionModel"]}
     write(folder, "model_index.json", parts | {"_class_name": "Pipeline", "vae": ["diffusers", "AutoencoderKL"]})
-
-
-# Classes of remote code
 
 
 INSIDE = {
@@ -377,27 +344,6 @@ def inside(folder: Path, where: str) -> None:
     spoil(folder, lambda tensors: tensors.update({f"{tower}.layers.0.weight": torch.ones(8, 8)}))
 
 
-def yi(folder: Path) -> None:
-    """A class of the code of a repository, which calls the norms otherwise."""
-    config(folder, YI | {"hidden_act": "silu"})
-    rename(folder, {"input_layernorm": "ln1", "post_attention_layernorm": "ln2"})
-
-
-def nemotron_embed(folder: Path) -> None:
-    """A model without a head, in which every token sees every other one."""
-    name = "LlamaBidirectionalModel"
-    auto = {"AutoModel": f"llama_bidirectional_model.{name}"}
-    said = {"hidden_act": "silu", "model_type": "llama_bidirec", "pooling": "avg"}
-    config(folder, said | {"architectures": [name], "auto_map": auto})
-    take(folder, ["bare"])
-
-
-def rotated(matrix: torch.Tensor) -> torch.Tensor:
-    """The rows of each head in another order, so that neighbours are rotated in place of halves."""
-    rows, columns = matrix.shape
-    return matrix.view(HEADS, 2, rows // HEADS // 2, columns).transpose(1, 2).reshape(rows, columns)
-
-
 MAKERS_NAMES = {
     **{f"self_attn.{role}_proj": f"attention.w{role}" for role in "qkvo"},
     **{"mlp.gate_proj": "feed_forward.w1", "mlp.down_proj": "feed_forward.w2", "mlp.up_proj": "feed_forward.w3"},
@@ -405,21 +351,20 @@ MAKERS_NAMES = {
 }
 
 
-def makers_tensors(tensors: dict) -> None:
-    """The names that Mistral and Meta give to the tensors of a Llama, and their order of rows."""
-    for name in list(tensors):
-        tensor, own = tensors.pop(name), name.removeprefix("model.")
-        for ours, theirs in MAKERS_NAMES.items():
-            own = own.replace(ours, theirs)
-        tensors[own] = rotated(tensor) if own.endswith(("wq.weight", "wk.weight")) else tensor
-
-
 def makers_names(folder: Path) -> None:
-    spoil(folder, makers_tensors)
+    """The names that Mistral and Meta give to the tensors of a Llama, and their order of rows."""
+
+    def change(tensors: dict) -> None:
+        for name in list(tensors):
+            tensor, own = tensors.pop(name), name.removeprefix("model.")
+            for ours, theirs in MAKERS_NAMES.items():
+                own = own.replace(ours, theirs)
+            if own.endswith(("wq.weight", "wk.weight")):  # neighbours are rotated in place of halves
+                tensor = tensor.unflatten(0, (HEADS, 2, -1)).transpose(1, 2).reshape(tensor.shape)
+            tensors[own] = tensor
+
+    spoil(folder, change)
     (folder / WEIGHTS).rename(folder / "consolidated.safetensors")
-
-
-# Adapters and mixtures
 
 
 def only(folder: Path, shapes: Mapping[str, Any], beside: Mapping[str, torch.Tensor] = {}) -> None:
@@ -465,6 +410,7 @@ STEPS: dict[str, Step] = {
     "copy": copy,
     "copied": each(copied),
     "cut": each(cut),
+    "embedding": lambda folder: save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors"),
     "index": each(index),
     "move": each(move),
     "odd": each(odd),
@@ -475,7 +421,6 @@ STEPS: dict[str, Step] = {
     "write": each(write),
     "also": lambda folder, shapes: only(folder, shapes, load_file(folder / LORA)),
     "shaped": lambda folder, shape: only(folder, dict.fromkeys(load_file(folder / LORA), shape)),
-    "renamed": lambda folder: config(folder, YI),
     "autoround": quantized(gptq.gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
     "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
     "hqq": quantized(hqq.hqq(), quant_method="hqq"),
@@ -487,6 +432,7 @@ STEPS: dict[str, Step] = {
     "fp8_blocks": quantized(fp8.blocks(16, 32), **fp8.FP8, weight_block_size=[16, 32]),
     "gptq": quantized(gptq.gptq(), **gptq.settings()),
     "torchao": quantized(torchao.rows(torch.int8), **torchao.TORCHAO),
+    **LIBRARIES,
     "gguf": as_gguf,
     "gguf_beside_config": partial(as_gguf, keep=("config.json",)),
     "gguf_of_its_own_word": partial(as_gguf, said={REPOSITORY: "https://huggingface.co/acme/base"}),
@@ -497,16 +443,13 @@ STEPS: dict[str, Step] = {
     "outside": partial(graph, change=onnx_models.outside),
     "graph_in_4_bits": partial(graph_beside, name="model_q4", change=partial(onnx_models.blocks, size=16)),
     "graph_in_8_bits": partial(graph_beside, name="model_quantized", change=onnx_models.dynamic),
-    **{name: partial(inside, where=name) for name in ("hcx_vision", "internvl", "llava", "minicpm_v")},
-    "bare": lambda folder: rename(folder, {r"^model\.": ""}),
-    "nv_embed": lambda folder: inside(take(folder, ["bare"]), "nv_embed"),
+    **{name: partial(inside, where=name) for name in INSIDE},
     "old_torch_file": partial(torch_file, old=True),
     **{
         step.__name__: step
         for step in (
-            as_pixart, as_timm, as_unet, cast, config, embedding, extracted, foreign_experts, gguf_lora, graph, into,
-            makers_names, mlx_bits, mlx_lora, nemotron_embed, only, pipeline, rename, sentence_transformer,
-            shard, torch_file, torch_shards, trap, yi,
+            cast, config, extracted, foreign_experts, gguf_lora, graph, into, makers_names, mlx_bits,
+            mlx_lora, only, pipeline, rename, sentence_transformer, shard, torch_file, torch_shards, trap,
         )
     },
 }  # fmt: skip
