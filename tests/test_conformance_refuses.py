@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from hf_lineage.architecture.layout import bind
 from hf_lineage.errors import CheckpointError
 from tests.conformance import rules
-from tests.conformance.forms import variants
-from tests.conformance.models import required
-from tests.conformance.proving import deviations, pretend
+from tests.conformance.forms import WIDTH, variants
+from tests.conformance.models import FUNCTION, by_modules, required, tiny_model
+from tests.conformance.proving import deviations, names_said, names_unseen, pretend
 from tests.conformance.tiny import TinyModel, build_tiny_model
 
 
@@ -170,3 +171,24 @@ def test_reader_and_writer_exchanged_where_both_have_one_shape_are_noticed(tmp_p
     first = right.layout.sets("mlp")[0][0]
     object.__setattr__(first, "slots", {"up": first.slots["down"], "down": first.slots["up"]})
     assert rules.against_plan(right) == ["model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.up_proj.weight"]
+
+
+PLANTED = {"ignores": ("mlp.router",), "mlp": {"norm": ("planted", "post_attention_layernorm")}}
+
+
+@pytest.mark.parametrize(("said", "unseen"), [({}, set()), (PLANTED, {"planted", "mlp.router"})])
+def test_names_that_the_class_never_writes_are_told_and_no_others(said, unseen, tmp_path):
+    entry = pretend("llama", layers="model.layers.{layer}", **said)
+    assert names_unseen(names_said(entry), build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)) == unseen
+
+
+def test_what_is_called_by_modules_is_what_one_function_computes():
+    model = tiny_model("WavLMModel", {})
+    module = next(one for one in model.modules() if hasattr(one, FUNCTION))
+    states, mask = torch.randn(2, 5, WIDTH), torch.tensor([[1] * 5, [1, 1, 1, 0, 0]])
+    with torch.no_grad():
+        as_one, _, _ = module(states, mask)
+        by_modules(model)
+        apart, _, _ = module(states, mask)
+    torch.testing.assert_close(apart, as_one)
+    assert as_one.abs().max() > 0.01

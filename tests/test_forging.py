@@ -20,9 +20,8 @@ from hf_lineage.checking import by_units
 from hf_lineage.evidence import inherited
 from hf_lineage.source import differences
 from hf_lineage.source import headers as opened
-from tests.forging.kinds import TURNS
+from tests.forging.cases import TURNS, classes, searched, subject
 from tests.forging.outputs import AT_WORK, BROKEN, IDLE, moved, said_of, sound
-from tests.forging.search import classes, searched, subject
 from tests.forging.subject import FORMATS
 
 CLASSES = 34  # of so many factorizations a class is tried, with so many cases

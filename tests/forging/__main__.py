@@ -19,8 +19,7 @@ import torch
 
 from hf_lineage.architecture.registry import listing
 from hf_lineage.architecture.schema import Factorization
-from tests.forging.kinds import TURNS
-from tests.forging.search import classes, searched, subject
+from tests.forging.cases import TURNS, classes, searched, subject
 from tests.forging.subject import FORMATS
 
 LONGEST = 120  # seconds of the processor that the cases of a class take at most, however busy the machine is

@@ -28,7 +28,7 @@ from tests.experts import made
 from tests.models import EXAMPLES, HEADS, WEIGHTS, Trap, edit_json, shard, spoil
 from tests.streams import edited
 
-REPOSITORY = "general.base_model.0.repo_url"
+BASE, REPOSITORY = "acme/base", "general.base_model.0.repo_url"
 INDEX, GRAPH, LORA = "model.safetensors.index.json", "onnx/model.onnx", "adapter_model.safetensors"
 DIFFUSION, UP, DOWN = "diffusion_pytorch_model.safetensors", "mlp.up_proj", "mlp.down_proj"
 Step = Callable[..., object]
@@ -67,15 +67,6 @@ def card(folder: Path, said: Any, encoding: str = "utf-8") -> None:
 def move(folder: Path, name: str, other: str) -> None:
     (folder / other).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).rename(folder / other) if other else (folder / name).unlink()
-
-
-def copied(folder: Path, name: str, other: str) -> None:
-    (shutil.copytree if (folder / name).is_dir() else shutil.copy)(folder / name, folder / other)
-
-
-def copy(folder: Path, steps: list[Any]) -> None:
-    """The files are those of the base, to which these steps are done."""
-    shutil.copytree(take(folder.parents[1] / "acme/base", steps), folder, dirs_exist_ok=True)
 
 
 def into(folder: Path, name: str) -> None:
@@ -123,26 +114,16 @@ def rename(folder: Path, names: Mapping[str, str]) -> None:
     save_file(tensors, file)
 
 
-def add(folder: Path, name: str, shape: list[int]) -> None:
-    spoil(folder, lambda tensors: tensors.update({name: torch.ones(shape)}))
-
-
-def poke(folder: Path, name: str, value: float) -> None:
-    spoil(folder, lambda tensors: tensors[name].view(-1)[:1].fill_(value))
-
-
 def cast(folder: Path, dtype: str) -> None:
     """Every matrix as numbers of another type."""
-
-    def change(tensors: dict) -> None:
-        matrices = {name: tensor for name, tensor in tensors.items() if tensor.ndim > 1}
-        tensors.update({name: tensor.to(getattr(torch, dtype)) for name, tensor in matrices.items()})
-
-    spoil(folder, change)
+    kind = getattr(torch, dtype)
+    spoil(folder, lambda stored: stored.update({name: one.to(kind) for name, one in stored.items() if one.ndim > 1}))
 
 
-def torch_file(folder: Path, name: str = "pytorch_model.bin", old: bool = False) -> None:
-    torch.save(load_file(folder / WEIGHTS), folder / name, _use_new_zipfile_serialization=not old)
+def torch_file(folder: Path, name: str = "pytorch_model.bin", old: bool = False, trap: bool = False) -> None:
+    """The weights as torch stores them, with a trap beside them that leaves a file behind where it is loaded."""
+    more = {"trap": Trap(folder / "sprung")} if trap else {}
+    torch.save(load_file(folder / WEIGHTS) | more, folder / name, _use_new_zipfile_serialization=not old)
     (folder / WEIGHTS).unlink()
 
 
@@ -154,12 +135,6 @@ def torch_shards(folder: Path) -> None:
     for file in list(folder.glob("model-*.safetensors")):
         torch.save(load_file(file), folder / f"pytorch_{file.stem}.bin")
         file.unlink()
-
-
-def trap(folder: Path) -> None:
-    """Weights as a pickle that leaves a file behind where it is loaded."""
-    torch.save(load_file(folder / WEIGHTS) | {"trap": Trap(folder / "sprung")}, folder / "pytorch_model.bin")
-    (folder / WEIGHTS).unlink()
 
 
 def quantized(pack: Any, **settings: Any) -> Step:
@@ -178,17 +153,6 @@ def quantized(pack: Any, **settings: Any) -> Step:
     return store
 
 
-def mlx_bits(folder: Path, bits: int) -> None:
-    plain = apart(folder)
-    hqq.released(plain, folder, bits=bits)
-    shutil.rmtree(plain)
-
-
-def eetq(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Integers laid out for a GPU, which nothing but the library undoes."""
-    return {".weight": matrix.T.contiguous().to(torch.int8), ".weight_scales": torch.ones(len(matrix)).half()}
-
-
 def rows_of_fp8(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
     scales = matrix.abs().amax(dim=1) / 448
     return {".weight": (matrix / scales[:, None]).to(torch.float8_e4m3fn), ".weight_scale": scales}
@@ -197,6 +161,12 @@ def rows_of_fp8(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
 def as_bfloat16(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
     parts = bnb.four_bits()(matrix)
     return parts | {".weight": parts[".weight"].reshape(-1).view(torch.bfloat16)[:, None]}
+
+
+def mlx_bits(folder: Path, bits: int) -> None:
+    plain = apart(folder)
+    hqq.released(plain, folder, bits=bits)
+    shutil.rmtree(plain)
 
 
 def by_width(narrow: Any, wide: Any) -> Any:
@@ -217,7 +187,8 @@ PACKS: dict[str, Any] = {
     "nf4 as bfloat16": as_bfloat16,
     "nvfp4": fp8.nvfp4,
     "int8": lambda matrix: {".weight": matrix.to(torch.int8)},
-    # Integers in place of a matrix, which only the library of their format can decode.
+    # Integers in place of a matrix, which only the library of their format can decode, or laid out for a GPU.
+    "eetq": lambda matrix: {".weight": matrix.T.contiguous().to(torch.int8), ".weight_scales": matrix[:, 0].half()},
     "aqlm": lambda matrix: {".codes": matrix.int(), ".codebooks": matrix[:1]},
     "exl2": lambda matrix: {".q_weight": matrix.int(), ".q_groups": matrix.int()},
     "quip": lambda matrix: {".Qidxs": matrix.int()},
@@ -323,6 +294,7 @@ def pipeline(folder: Path) -> None:
     write(folder, "model_index.json", parts | {"_class_name": "Pipeline", "vae": ["diffusers", "AutoencoderKL"]})
 
 
+# Models of remote code with a language model inside: its prefix, the key of its settings, the class, and a tower.
 INSIDE = {
     "hcx_vision": ("model.language_model.", "text_config", "HCXVisionV2ForCausalLM", "model.vision_model"),
     "internvl": ("language_model.", "llm_config", "InternVLChatModel", "vision_model.encoder"),
@@ -330,16 +302,14 @@ INSIDE = {
     "minicpm_v": ("llm.", "", "MiniCPMV", "vpm.encoder"),
     "nv_embed": ("embedding_model.", "text_config", "NVEmbedModel", "latent_attention_model.cross_attend_blocks"),
 }
-"""Models of remote code with a language model inside: its prefix, the key of its settings, the class, and a tower."""
 
 
 def inside(folder: Path, where: str) -> None:
     """A language model is the one inside another of remote code, with a tower for pictures."""
     prefix, settings, name, tower = INSIDE[where]
     own = json.loads((folder / "config.json").read_text()) | {"hidden_act": "silu"}
-    outer = {settings: own} if settings else own
-    whole = outer | {"architectures": [name], "auto_map": {"AutoModel": "modeling.Theirs"}, "model_type": "theirs"}
-    write(folder, "config.json", whole)
+    said = {"architectures": [name], "auto_map": {"AutoModel": "modeling.Theirs"}, "model_type": "theirs"}
+    write(folder, "config.json", ({settings: own} if settings else own) | said)
     rename(folder, {"^": prefix})
     spoil(folder, lambda tensors: tensors.update({f"{tower}.layers.0.weight": torch.ones(8, 8)}))
 
@@ -405,24 +375,29 @@ def foreign_experts(folder: Path) -> None:
 
 
 STEPS: dict[str, Step] = {
-    "add": each(add),
+    "add": each(lambda folder, name, shape: spoil(folder, lambda stored: stored.update({name: torch.ones(shape)}))),
     "bytes": each(lambda folder, name, content: (folder / name).write_bytes(bytes.fromhex(content))),
-    "copy": copy,
-    "copied": each(copied),
+    # The files are those of the base, to which the given steps are done.
+    "copy": lambda folder, given: shutil.copytree(take(folder.parents[1] / BASE, given), folder, dirs_exist_ok=True),
+    "copied": each(
+        lambda folder, name, other: (shutil.copytree if (folder / name).is_dir() else shutil.copy)(
+            folder / name, folder / other
+        )
+    ),
     "cut": each(cut),
     "embedding": lambda folder: save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors"),
     "index": each(index),
     "move": each(move),
     "odd": each(odd),
     "pack": lambda folder, name: quantized(PACKS[name])(folder),
-    "poke": each(poke),
+    "poke": each(lambda folder, name, value: spoil(folder, lambda stored: stored[name].view(-1)[:1].fill_(value))),
     "repeat": each(lambda folder, name, given: (folder / name).write_text(given[0] * given[1])),
     "settings": each(lambda folder, name, said: edit_json(folder / name, **said)),
     "write": each(write),
     "also": lambda folder, shapes: only(folder, shapes, load_file(folder / LORA)),
     "shaped": lambda folder, shape: only(folder, dict.fromkeys(load_file(folder / LORA), shape)),
     "autoround": quantized(gptq.gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
-    "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
+    "eetq": quantized(PACKS["eetq"], quant_method="eetq", weights="int8"),
     "hqq": quantized(hqq.hqq(), quant_method="hqq"),
     "quanto": quantized(torchao.quanto(torch.int8)),
     "awq": quantized(PACKS["awq"], **gptq.AWQ),
@@ -445,11 +420,12 @@ STEPS: dict[str, Step] = {
     "graph_in_8_bits": partial(graph_beside, name="model_quantized", change=onnx_models.dynamic),
     **{name: partial(inside, where=name) for name in INSIDE},
     "old_torch_file": partial(torch_file, old=True),
+    "trap": partial(torch_file, trap=True),
     **{
         step.__name__: step
         for step in (
-            cast, config, extracted, foreign_experts, gguf_lora, graph, into, makers_names, mlx_bits,
-            mlx_lora, only, pipeline, rename, sentence_transformer, shard, torch_file, torch_shards, trap,
+            cast, config, extracted, foreign_experts, gguf_lora, graph, into, makers_names, mlx_bits, mlx_lora, only,
+            pipeline, rename, sentence_transformer, shard, torch_file, torch_shards,
         )
     },
 }  # fmt: skip

@@ -1,29 +1,37 @@
-"""Every repository of repositories.yaml, built from tiny models and checked as users would, has its own verdict."""
+"""Repositories as people publish them, built from tiny models and checked as users would, each with its own answer.
+
+Those of repositories.yaml have a verdict; what public reports are about is read, or named as what it is.
+"""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 from hf_lineage.architecture.registry import registry_root
-from tests.invoking import lineage
+from tests.invoking import check, lineage
 from tests.long import first_with
-from tests.models import fine_tuned, tiny_llama
-from tests.published.steps import STEPS, card, named, take
+from tests.models import EXAMPLES, card, family, fine_tuned, tiny_llama
+from tests.published import steps
+from tests.published.steps import STEPS, named, take
 from tools.published import published_counts
 
-CASES = yaml.safe_load(Path(__file__).with_name("repositories.yaml").read_text(encoding="utf-8"))
+TABLES = {
+    of: yaml.safe_load(Path(__file__).with_name(f"{of}.yaml").read_text("utf-8"))
+    for of in ("repositories", "files", "damaged", "cases")
+}
+REPOSITORIES, FILES, DAMAGED, CASES = TABLES.values()
 INSIDE = {"InternVLChatModel": ("language_model", "heads: llm_config.num_attention_heads\n"), "MiniCPMV": ("llm", "")}
 """Class of remote code -> where its language model is, and what a user writes of it beside that."""
 KEYS = {"name", "card", "files", "steps", "base", "arguments", "folder", "notes", "undecided", "rows", "other", "as"}
-
-
 IN_REPORTS = {"awq", "bnb_four_bits", "fp8", "gptq", "{'mlx_bits': 8}"}
-"""Packings of which test_reports.py has a descendant and an independent model as well."""
+"""Packings of which a report has a descendant and an independent model as well."""
 
 
-def steps(case):
+def of_repository(case):
     """What is done to the weights of a case, and to its base; or a card that leaves the claim undecided."""
     return {*map(str, (*case.get("steps", ()), *case.get("base", ()))), *case.keys() & {"undecided"}} - IN_REPORTS
 
@@ -43,22 +51,22 @@ def checked(tmp_path, monkeypatch):
         written = f"classes: [{name}]\nlayers: {prefix}.model.layers.{{layer}}\n{keys}normalization:{behind}"
         (tmp_path / f"registry/{name}.yaml").write_text(written)
 
-    def check(case, name):
+    def judged(case, name):
         folder = take(tmp_path / "hub/fern" / name, case.get("steps", ()))
         if (said := case.get("card", {"base_model": "acme/base"})) is not None:
-            card(folder, said)
+            steps.card(folder, said)
         take(folder, [{"write": case.get("files", {})}])
         model = "/".join(filter(None, ("fern", name, case.get("folder"))))
         return lineage("check", model, "--local-hub", "hub", "--format", "json", *case.get("arguments", ()))
 
     def prepared(case):
         take(base, case.get("base", ()))
-        return {name: check(case, name) for name in ("child", "other")}
+        return {name: judged(case, name) for name in ("child", "other")}
 
     return prepared
 
 
-@pytest.mark.parametrize("case", first_with(CASES, steps))
+@pytest.mark.parametrize("case", first_with(REPOSITORIES, of_repository))
 def test_a_repository_has_the_verdict_that_is_expected_of_it(case, checked):
     results = checked(case)
     reports = {name: json.loads(result.out) for name, result in results.items()}
@@ -81,17 +89,72 @@ def test_a_repository_has_the_verdict_that_is_expected_of_it(case, checked):
         assert words in sentences
 
 
-def test_the_list_is_long_enough_and_what_is_left_undecided_is_little():
+OF_CASE = {"name", "link", "of", "steps", "card", "files", "arguments", "code", "says", "silent"}
+
+
+def of_file(row):
+    """What is done to a folder, by its kind and for a packing by its name; and the exit code."""
+    return {f"{given if name == 'pack' else name} {row['code']}" for name, given in named(row["do"])}
+
+
+def of_case(case):
+    """What is done to the folder of a case, and which files are written into it."""
+    return {case.get("of", ""), *(name for name, _ in named(case.get("steps", ()))), *case.get("files", ())}
+
+
+@pytest.mark.parametrize("row", first_with([*FILES, *DAMAGED], of_file))
+def test_what_was_reported_is_read_or_named_as_what_it_is(row, tmp_path):
+    """An independent model in the same clothes is UNRELATED wherever the descendant is verified."""
+    hub = family(tmp_path / "hub")
+    take(hub / row.get("at", "fern/child"), row["do"])
+    outcome = check(hub, "--explain")
+    text = f"{outcome.sentences} {outcome.err}"
+    assert outcome.code == row["code"], text
+    assert [words for words in row["says"] if words not in text] == [], text
+    if row["code"] == 2 and "at" not in row:
+        assert "fern/child" in outcome.error
+    else:
+        assert outcome.err == ""
+    if "row" in row:
+        assert outcome.rows == [["acme/base", "finetune", "-", "-", "-", "-", *row["row"].split()]]
+    if outcome.code == 0:
+        take(card(tiny_llama(hub / "fern/other", seed=5), "acme/base", "finetune"), row["do"])
+        assert lineage("check", "fern/other", "--local-hub", hub).code == 1
+
+
+@pytest.mark.parametrize("case", first_with(CASES, of_case))
+def test_a_report_has_its_answer(case, tmp_path):
+    hub = shutil.copytree(EXAMPLES, tmp_path / "hub") if "of" in case else tmp_path / "hub"
+    folder = hub / "fern/case"
+    if "of" in case:
+        shutil.copytree(hub / case["of"], folder)
+        (folder / "README.md").unlink()
+    take(folder, case.get("steps", ()))
+    files = dict(case.get("files", {}))
+    steps.card(folder, case.get("card", {"base_model": "acme/llama-base"}), files.pop("encoding", "utf-8"))
+    take(folder, [{"write": files}])
+    result = lineage("check", "fern/case", "--local-hub", hub, "--explain", *case.get("arguments", ()))
+    told = " ".join(f"{result.out} {result.err}".split())
+    assert result.code == case["code"], told
+    assert all(words in told for words in case["says"]), told
+    assert not any(words in told for words in case.get("silent", ())), told
+
+
+def test_the_lists_are_long_enough_and_what_is_left_undecided_is_little():
     """Every other test here shows that one repository has its verdict: these are the counts of them."""
     _, descendants, decided = published_counts()
     assert descendants >= 86
     assert decided >= 0.97 * descendants
+    assert (len(FILES) >= 55, len(CASES) >= 40) == (True, True)
 
 
-def test_the_tables_have_no_key_that_nothing_reads_and_no_step_is_idle():
-    assert not [case["name"] for case in CASES if not case.keys() <= KEYS]
-    assert len({case["name"] for case in CASES}) == len(CASES)
-    tables = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in Path(__file__).parent.glob("*.yaml")]
-    rows = [row for table in tables for row in table if isinstance(row, dict)]
+def test_the_tables_have_names_links_no_key_that_nothing_reads_and_no_step_is_idle():
+    for rows in (REPOSITORIES, (*FILES, *DAMAGED), CASES):
+        assert len({row["name"] for row in rows}) == len(rows)
+    links = [row["link"] for row in (*FILES, *CASES)]
+    assert [link for link in links if not re.match(r"https://(github\.com|huggingface\.co)/\w", link)] == []
+    assert not [case["name"] for case in REPOSITORIES if not case.keys() <= KEYS]
+    assert not [case["name"] for case in CASES if not case.keys() <= OF_CASE]
+    rows = [row for table in TABLES.values() for row in table]
     taken = [step for row in rows for key in ("steps", "base", "do") for step in row.get(key, ())]
     assert {name for name, _ in named(taken)} == STEPS.keys()
