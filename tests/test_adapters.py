@@ -17,8 +17,8 @@ UP = "model.layers.0.mlp.up_proj"
 FACTORS = pair(UP, 48, 32)
 
 
-def filled(number, factor="lora"):
-    return {name: tensor * 0 + number if factor in name else tensor for name, tensor in FACTORS.items()}
+def filled(number):
+    return {name: tensor * 0 + number for name, tensor in FACTORS.items()}
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,7 @@ def filled(number, factor="lora"):
         (pair(UP, 48, 32, rank=100), {"r": 100}, 3, "UNDECIDED"),
         (pair("model.layers.0.\x1b[31m.up_proj", 48, 32), {}, 3, r"the adapter is for model.layers.0.\x1b[31m.up_proj"),
         (pair("model.layers.0.mlp.experts", 48, 32, rank=8), {"target_parameters": ["x"]}, 3, "UNDECIDED"),
-        (filled(3e38), {}, 3, "UNDECIDED"),
-        (filled(1e-40), {}, 3, "UNDECIDED"),
+        *((filled(number), {}, 3, "UNDECIDED") for number in (3e38, 1e-40)),
         (pair(UP, 64, 40), {}, 1, "by shape: model.layers.0.mlp.up_proj is 64 x 40, not 48 x 32"),
     ],
 )
@@ -62,11 +61,10 @@ def test_the_owner_of_the_weights_can_forge_a_trace_and_security_says_so(tmp_pat
     random, factors = torch.Generator().manual_seed(0), {}
     for layer in range(6):
         down = weights[f"model.layers.{layer}.mlp.down_proj.weight"].float()
-        width, hidden = down.shape
         module = f"model.layers.{layer}.mlp.up_proj"
-        factors |= pair(module, hidden, width)
+        factors |= pair(module, *down.shape[::-1])
         factors[f"base_model.model.{module}.lora_A.weight"] *= 1e-6
-        factors[f"base_model.model.{module}.lora_B.weight"] = down.T @ torch.randn(width, 2, generator=random)
+        factors[f"base_model.model.{module}.lora_B.weight"] = down.T @ torch.randn(len(down), 2, generator=random)
     ended = lineage("compare", HUB / "otter/llama-independent", written(tmp_path / "x", factors))
     assert (ended.code, ended.rows[0][-2:]) == (0, ["VERIFIED", "adapter"])
     assert "forge a trace" in Path("SECURITY.md").read_text(encoding="utf-8")
@@ -101,22 +99,17 @@ def test_the_section_of_a_card_and_its_command_say_that_a_trace_is_weak(weak, tm
     assert claim["command"].endswith("--accept weak")
 
 
+PERMUTED = '"permuted": "dimensions of value heads"'
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        (
-            "fern/llama-dora", {
-                "text": ["trace by projection", "value z"],
-                "json": ['"projection": "value"', '"permuted": "dimensions of value heads"'],
-            },
-        ),
-        (
-            "magpie/llama-lora-liar",
-            {"html": ["dimensions of value heads", "residual coordinates", "Layer"], "sarif": ["trace of this base"]},
-        ),
+        ("fern/llama-dora", {"text": ["trace by projection", "value z"], "json": ['"projection": "value"', PERMUTED]}),
+        ("magpie/llama-lora-liar", {"html": ["residual coordinates", "Layer"], "sarif": ["trace of this base"]}),
     ],
-)  # fmt: skip
+)
 def test_every_report_shows_the_projections(model, told, tmp_path):
     asked = [f"--output={form}={tmp_path / form}" for form in told]
     assert lineage("check", model, "--local-hub", HUB, *asked).code == (1 if "liar" in model else 0)

@@ -9,11 +9,9 @@ from hf_lineage import Options, check
 from tests.goldens import HUB
 
 TUNED = ("fern/llama-finetune-a", "fern/llama-finetune-b", "fern/gpt2-finetune-a", "moss/llama-continued")
-PRUNED = ("heron/llama-pruned-50", "heron/llama-int8-rounded")
-MERGED = ("magpie/llama-laundered", "fern/llama-lora-merged")
 MODELS = {
-    **dict.fromkeys((*TUNED, *PRUNED), ("VERIFIED inherited", 45)),
-    **dict.fromkeys(MERGED, ("VERIFIED inherited", 60)),
+    **dict.fromkeys((*TUNED, "heron/llama-pruned-50", "heron/llama-int8-rounded"), ("VERIFIED inherited", 45)),
+    **dict.fromkeys(("magpie/llama-laundered", "fern/llama-lora-merged"), ("VERIFIED inherited", 60)),
     **dict.fromkeys(("fern/llama-lora", "heron/llama-qlora"), ("VERIFIED adapter", 60)),
     "fern/llama-dora": ("VERIFIED adapter", 66),
     "fern/llama-merge-a-b": ("VERIFIED merge", 80),
@@ -67,10 +65,9 @@ def test_every_format_shows_the_weaker_path_which_decides():
         "fine-tuning or a merge. Unrelated models of this size score at most 0.018."
     )
     document, action = (json.loads(found.to_format(form)) for form in ("json", "github"))
-    claim, sarif = document["claims"][0], json.loads(found.to_format("sarif"))["runs"][0]["results"][0]
-    assert {round(number, 3) for number in (claim["score"], sarif["properties"]["score"])} == {0.631}
-    shares = claim["inherited"]["share"], sarif["properties"]["inherited"]
-    assert {round(share, 2) for share in shares} == {0.9}
+    claim, sarif = document["claims"][0], json.loads(found.to_format("sarif"))["runs"][0]["results"][0]["properties"]
+    assert {round(number, 3) for number in (claim["score"], sarif["score"])} == {0.631}
+    assert {round(share, 2) for share in (claim["inherited"]["share"], sarif["inherited"])} == {0.9}
     assert action["outputs"]["score"] == "0.6307"
 
 
@@ -89,6 +86,5 @@ def test_strict_says_what_the_report_knows_of_the_numbers_that_differ(model, sai
 def test_no_base_that_the_user_names_is_called_declared():
     found = report("magpie/llama-grafted", "acme/llama-base", "otter/llama-independent", "acme/gpt2-base")
     assert [row.verdict.word for row in found.rows] == ["RELATED", "UNRELATED", "UNRELATED"]
-    for text in (found.to_text(), found.to_text(explain=True), found.to_markdown()):
-        assert "declared base" not in text.casefold()
-        assert "the model itself declares" not in text
+    text = "".join((found.to_text(), found.to_text(explain=True), found.to_markdown())).casefold()
+    assert [words for words in ("declared base", "the model itself declares") if words in text] == []

@@ -13,9 +13,7 @@ from tests.screenshots import LARGEST, SHOWN, picture
 from tools.docs import BLOCKS, PAGES, README, ROOT, block
 
 REPOSITORY = "https://github.com/hf-lineage/hf-lineage/"
-LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.values())})
-LONGEST = 200  # lines of README.md
 BINARY = {".safetensors", ".gguf", ".onnx", ".png", ".pyc"}
 SLOW = {"demo", "review", "tree"}  # blocks that take seconds
 
@@ -43,8 +41,7 @@ def test_every_generated_block_is_up_to_date(name):
 
 def test_blocks_are_generated_and_links_lead_to_a_file_a_folder_or_a_heading(text):
     assert set(re.findall(r"^<!-- begin (.+) -->$", text, re.MULTILINE)) <= set(BLOCKS)
-    links = re.findall(rf"{re.escape(REPOSITORY)}(blob|tree)/main/([\w./-]+)", text)
-    for kind, path in links:
+    for kind, path in re.findall(rf"{re.escape(REPOSITORY)}(blob|tree)/main/([\w./-]+)", text):
         assert (ROOT / path).is_dir() if kind == "tree" else (ROOT / path).is_file(), path
     for page, anchor in re.findall(rf"{re.escape(REPOSITORY)}blob/main/([\w./-]+\.md)#([\w-]+)", text):
         headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
@@ -53,10 +50,10 @@ def test_blocks_are_generated_and_links_lead_to_a_file_a_folder_or_a_heading(tex
 
 def test_the_readme_is_short_tells_how_to_set_up_and_has_links_that_work_anywhere():
     readme = README.read_text(encoding="utf-8")
-    assert len(readme.splitlines()) <= LONGEST
+    assert len(readme.splitlines()) <= 200
     assert ("$ make demo" in readme, "$ make test" in readme) == (True, True)
-    links = [*LINK.findall(readme), *re.findall(r"""(?:src|srcset|href)=["']?([^"'\s>]+)""", readme)]
-    assert links
+    attributes = re.findall(r"""(?:src|srcset|href)=["']?([^"'\s>]+)""", readme)
+    assert (links := [*re.findall(r"\]\(([^)\s]+)\)", readme), *attributes])
     assert [link for link in links if not link.startswith("https://")] == []
 
 
@@ -92,10 +89,9 @@ def test_every_page_is_in_the_navigation():
 def test_the_demo_has_the_verdicts_that_its_cards_deserve():
     lines = block((PAGES / "many.md").read_text(encoding="utf-8"), "demo")[2].splitlines()
     rows = [line.split() for line in lines if "/" in line]
-    assert [row[0] for row in rows if row[5] == "UNRELATED"] == [
-        "heron/llama-distilled", "magpie/llama-liar", "magpie/llama-lora-liar"
-    ]  # fmt: skip
-    assert [row[0] for row in rows if row[5] == "RELATED"] == ["magpie/llama-grafted"]
+    by_word = {word: [row[0] for row in rows if row[5] == word] for word in ("UNRELATED", "RELATED")}
+    unrelated = ["heron/llama-distilled", "magpie/llama-liar", "magpie/llama-lora-liar"]
+    assert by_word == {"UNRELATED": unrelated, "RELATED": ["magpie/llama-grafted"]}
     assert sum(row[5] == "VERIFIED" for row in rows) >= 12
     assert {row[3] for row in rows if row[5] == "UNRELATED"} == {"0%", "-"}, "an adapter inherits no units"
 

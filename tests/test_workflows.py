@@ -22,15 +22,21 @@ def workflow(file):
     return yaml.safe_load(file.read_text("utf-8"))
 
 
+def steps(file):
+    return [step for job in workflow(file)["jobs"].values() for step in job["steps"]]
+
+
 @pytest.fixture(params=FILES, ids=lambda file: f"{file.parent.parent.name}/{file.name}")
 def file(request):
     return request.param
 
 
 def test_there_are_workflows_to_copy_and_the_statement_of_a_release_is_ours():
-    assert {file.name for file in FILES} >= {
-        "ci.yml", "release.yml", "on-release.yml", "on-push.yml", "nightly.yml", "organisation.yml",
-    }  # fmt: skip
+    names = {f"{name}.yml" for name in ("ci", "release", "on-release", "on-push", "nightly", "organisation")}
+    assert {file.name for file in FILES} >= names
+    everything = "".join(file.read_text("utf-8") for file in (*FILES, ROOT / "action.yml"))
+    pins = set(re.findall(r"uses: ([\w./-]+)@([0-9a-f]{40})", everything))
+    assert len({name for name, _ in pins}) == len(pins), "one action is one commit everywhere"
     assert f"predicate-type: {PREDICATE_TYPE}\n" in (ROOT / "examples/workflows/on-release.yml").read_text("utf-8")
 
 
@@ -40,37 +46,19 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version(file):
     assert [use for use in used if not PINNED.fullmatch(use) and not use.startswith(ours)] == []
 
 
-def test_one_action_is_one_commit_everywhere():
-    everything = "".join(file.read_text("utf-8") for file in (*FILES, ROOT / "action.yml"))
-    pins = set(re.findall(r"uses: ([\w./-]+)@([0-9a-f]{40})", everything))
-    assert len({name for name, _ in pins}) == len(pins)
-
-
-def test_every_job_ends_names_its_rights_and_no_script_holds_an_expression(file):
+def test_every_job_ends_names_rights_and_inputs_that_there_are_and_no_script_holds_an_expression(file):
     assert (workflow(file)["permissions"], "group" in workflow(file)["concurrency"]) == ({}, True)
     jobs = workflow(file)["jobs"].values()
     assert all(job["timeout-minutes"] <= 350 for job in jobs)
-    assert not [step["run"] for job in jobs for step in job["steps"] if "${{" in step.get("run", "")]
+    assert not [step["run"] for step in steps(file) if "${{" in step.get("run", "")]
+    for step in (step for step in steps(file) if step.get("uses", "").startswith(("./", "hf-lineage/"))):
+        assert set(step["with"]) <= set(action()["inputs"])
+        assert step["with"].get("fail-on", "never") in FAIL_ON
 
 
-def test_the_inputs_of_the_action_are_those_that_there_are(file):
-    for job in workflow(file)["jobs"].values():
-        for step in job["steps"]:
-            if step.get("uses", "").startswith(("./", "hf-lineage/")):
-                assert set(step["with"]) <= set(action()["inputs"])
-                assert step["with"].get("fail-on", "never") in FAIL_ON
-
-
-SCRIPTS = [
-    pytest.param(step["run"], id=file.name)
-    for file in FILES
-    for job in workflow(file)["jobs"].values()
-    for step in job["steps"]
-    if step.get("shell") == "python"
-]
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    "script", [step["run"] for file in FILES for step in steps(file) if step.get("shell") == "python"]
+)
 def test_what_a_script_asks_of_the_hub_is_there(script):
     calls = [node for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Call)]
     asked = [call for call in calls if isinstance(call.func, ast.Attribute) and hasattr(HfApi, call.func.attr)]
