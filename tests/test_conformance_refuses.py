@@ -34,53 +34,47 @@ def test_one_expert_named_and_the_others_not_and_one_that_lacks_a_tensor_are_ref
     named = {role: f"mlp.experts.0.{role}_proj" for role in ("up", "gate", "down")}
     assert built("FlexOlmoForCausalLM", "flex_olmo", tmp_path / "named", mlp=named).layout.unclaimed
     whole = built("FlexOlmoForCausalLM", "flex_olmo", tmp_path / "whole")
-    lacking = {
-        name: shape for name, shape in whole.shapes.items() if name != "model.layers.0.mlp.experts.1.up_proj.weight"
-    }
+    lacking = dict(whole.shapes)
+    del lacking["model.layers.0.mlp.experts.1.up_proj.weight"]
     with pytest.raises(CheckpointError):
         bind(pretend("flex_olmo"), lacking, whole.model.config.to_dict())
 
 
+LLAMA, BEIT, RESNET = ("LlamaForCausalLM", "llama"), ("BeitModel", "vit"), ("ResNetModel", "resnet_bottleneck")
+GPT2, DEEPSEEK = ("GPT2LMHeadModel", "gpt2"), ("DeepseekV3ForCausalLM", "deepseek")
+LAST = {"up": "layer.0.convolution", "latent": {}, "inner_norm": "layer.0.normalization"}
+QKV, EXPERTS = ("query", "key", "value"), {"mlp.experts.gate_up_proj": ("gate", "up")}
+
+
+def by_head(**packed: Any) -> dict[str, Any]:
+    """Heads that a file says to be packed by turns, said to follow one another."""
+    return {
+        "attention": {"interleaved": {}, "packed": {name.replace("__", "."): roles for name, roles in packed.items()}}
+    }
+
+
 DEVIATING = {
-    "value for key":
-        ("LlamaForCausalLM", "llama", {"attention": {"key": "self_attn.v_proj", "value": "self_attn.k_proj"}}),
-    "gate and up exchanged": ("LlamaForCausalLM", "llama", {"mlp": {"up": "mlp.gate_proj", "gate": "mlp.up_proj"}}),
-    "query and value exchanged":
-        ("GPT2LMHeadModel", "gpt2", {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}}),
-    "the other branch's norm": ("LlamaForCausalLM", "llama", {"mlp": {"norm": "input_layernorm"}}),
-    "a gain said to be stored less one": ("LlamaForCausalLM", "llama", {"gain": "one_plus"}),
+    "value for key": (*LLAMA, {"attention": {"key": "self_attn.v_proj", "value": "self_attn.k_proj"}}),
+    "gate and up exchanged": (*LLAMA, {"mlp": {"up": "mlp.gate_proj", "gate": "mlp.up_proj"}}),
+    "query and value exchanged": (*GPT2, {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}}),
+    "the other branch's norm": (*LLAMA, {"mlp": {"norm": "input_layernorm"}}),
+    "a gain said to be stored less one": (*LLAMA, {"gain": "one_plus"}),
     "two gains on outputs exchanged":
-        ("BeitModel", "vit", {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}}),
-    "queries, keys and values by head said to follow one another": (
-        "DebertaModel", "deberta",
-        {"attention": {"interleaved": {}, "packed": {"attention.self.in_proj": ("query", "key", "value")}}},
-    ),
+        (*BEIT, {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}}),
+    "queries, keys and values by head": ("DebertaModel", "deberta", by_head(attention__self__in_proj=QKV)),
     "a gain stored less one said to be plain": ("GemmaForCausalLM", "gemma", {"gain": "plain"}),
     "an output norm said to be an input norm":
         ("Olmo2ForCausalLM", "olmo2", {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}}),
     "a norm inside the branch": ("BitNetForCausalLM", "llama", {}),
     "one of two norms inside left out": ("BitNetForCausalLM", "bitnet", {"mlp": {"inner_norm": ()}}),
-    "keys and values from a latent exchanged": (
-        "DeepseekV3ForCausalLM", "deepseek", {"attention": {"interleaved": {"self_attn.kv_b_proj": ("value", "key")}}},
-    ),
-    "keys and values from a latent said to follow one another": (
-        "DeepseekV3ForCausalLM", "deepseek",
-        {"attention": {"interleaved": {}, "packed": {"self_attn.kv_b_proj": ("key", "value")}}},
-    ),
-    "heads packed by turns said to follow one another": (
-        "GPTNeoXForCausalLM", "gpt_neox",
-        {"attention": {"interleaved": {}, "packed": {"attention.query_key_value": ("query", "key", "value")}}},
-    ),
+    "keys and values from a latent exchanged":
+        (*DEEPSEEK, {"attention": {"interleaved": {"self_attn.kv_b_proj": ("value", "key")}}}),
+    "keys and values from a latent": (*DEEPSEEK, by_head(self_attn__kv_b_proj=("key", "value"))),
+    "heads packed by turns": ("GPTNeoXForCausalLM", "gpt_neox", by_head(attention__query_key_value=QKV)),
     "blocks of heads said to be one": ("CodeGenForCausalLM", "codegen", {"attention": {"blocks": 1}}),
-    "gate and up by turns said to follow one another": (
-        "GptOssForCausalLM", "gpt_oss",
-        {"mlp": {"interleaved": {}, "packed": {"mlp.experts.gate_up_proj": ("gate", "up")}}},
-    ),
+    "gate and up by turns": ("GptOssForCausalLM", "gpt_oss", {"mlp": {"interleaved": {}, "packed": EXPERTS}}),
     "a gate on attention left out": ("BeamForCausalLM", "beam", {"attention": {"gate": None}}),
-    "the first and the last of three convolutions": (
-        "ResNetModel", "resnet_bottleneck",
-        {"mlp": {"up": "layer.0.convolution", "latent": {}, "inner_norm": "layer.0.normalization"}},
-    ),
+    "the first and the last of three convolutions": (*RESNET, {"mlp": LAST}),
     "a batch norm between two convolutions left out": ("ResNetModel", "resnet_basic", {"mlp": {"inner_norm": ()}}),
     "two attentions, one subtracted from the other": ("DiffLlamaForCausalLM", "llama", {}),
     "attention with a norm on its values": ("Gemma4ForCausalLM", "gemma2", {"gain": "plain"}),
@@ -95,12 +89,9 @@ def test_a_factorization_that_is_not_the_module_deviates(name, registered, chang
     assert deviations(built(name, registered, tmp_path, **changes))
 
 
-CONVOLUTION, BATCH_NORM = 4, "running_var"
 MISREAD = {
-    "one tap": lambda name, stored: (
-        stored[..., 1, 1] if stored.ndim == CONVOLUTION and stored.shape[-1] > 1 else stored
-    ),
-    "a gain without the running variance": lambda name, stored: stored**0 if name.endswith(BATCH_NORM) else stored,
+    "one tap": lambda name, stored: stored[..., 1, 1] if stored.ndim == 4 and stored.shape[-1] > 1 else stored,
+    "a gain without the running variance": lambda name, stored: stored**0 if name.endswith("running_var") else stored,
 }
 
 
@@ -111,45 +102,33 @@ def test_a_convolution_read_otherwise_deviates(registered, misread, tmp_path):
     assert deviations(replace(stored, read=lambda name: misread(name, stored.read(name))))
 
 
-STAGES_NORM = "encoder.stages.0.layers.0.layer.2.normalization"
+LAYERS, NORMS, GAINS, KIND = (
+    rules.layers_left_out,
+    rules.norms_left_out,
+    rules.gains_left_out,
+    rules.wrong_normalization,
+)
+CLIP, STAGES_NORM = {"text": "text_model.encoder.layers.{layer}"}, "encoder.stages.0.layers.0.layer.2.normalization"
+GROUPS, OUTPUT = "encoder.albert_layer_groups.", rules.output_norms_mistaken
 NOTICED = {
     "the encoder beside its decoder":
-        ("T5Model", "t5", {"layers": {"decoder": "decoder.block.{layer}"}}, rules.layers_left_out, "encoder.block.0"),
-    "one of two towers": (
-        "CLIPModel", "clip_towers", {"layers": {"text": "text_model.encoder.layers.{layer}"}}, rules.layers_left_out,
-        "vision_model.encoder.layers.0",
-    ),
-    "every stage but the first": (
-        "ResNetModel", "resnet_bottleneck", {"layers": "encoder.stages.0.layers.{layer}"}, rules.layers_left_out,
-        "encoder.stages.1.layers.0",
-    ),
+        ("T5Model", "t5", {"layers": {"decoder": "decoder.block.{layer}"}}, LAYERS, "encoder.block.0"),
+    "one of two towers": ("CLIPModel", "clip_towers", {"layers": CLIP}, LAYERS, "vision_model.encoder.layers.0"),
+    "every stage but the first":
+        (*RESNET, {"layers": "encoder.stages.0.layers.{layer}"}, LAYERS, "encoder.stages.1.layers.0"),
     "all layers of a group but the first": (
-        "AlbertModel", "albert", {"layers": "encoder.albert_layer_groups.{layer}.albert_layers.0"},
-        rules.layers_left_out, "encoder.albert_layer_groups.0.albert_layers.1",
+        "AlbertModel", "albert", {"layers": f"{GROUPS}{{layer}}.albert_layers.0"}, LAYERS, f"{GROUPS}0.albert_layers.1",
     ),
-    "a norm left out": (
-        "LlamaForCausalLM", "llama", {"mlp": {"norm": ()}}, rules.norms_left_out,
-        ["model.layers.0.post_attention_layernorm", "model.layers.1.post_attention_layernorm"],
-    ),
-    "an output norm left out": (
-        "Gemma2ForCausalLM", "gemma2", {"attention": {"output_norm": ()}}, rules.output_norms_mistaken,
-        ["value_output"],
-    ),
-    "a gain on the output left out": (
-        "BeitModel", "vit", {"mlp": {"output_norm": ()}}, rules.gains_left_out,
-        ["encoder.layer.0.lambda_2", "encoder.layer.1.lambda_2"],
-    ),
-    "an output batch norm left out": (
-        "ResNetModel", "resnet_bottleneck", {"mlp": {"output_norm": ()}}, rules.gains_left_out,
-        f"{STAGES_NORM}.weight",
-    ),
-    "the wrong kind of norm": (
-        "LlamaForCausalLM", "llama", {"normalization": "layer_norm"}, rules.wrong_normalization,
-        "model.layers.0.input_layernorm",
-    ),
+    "a norm left out":
+        (*LLAMA, {"mlp": {"norm": ()}}, NORMS, [f"model.layers.{n}.post_attention_layernorm" for n in (0, 1)]),
+    "an output norm left out":
+        ("Gemma2ForCausalLM", "gemma2", {"attention": {"output_norm": ()}}, OUTPUT, ["value_output"]),
+    "a gain on the output left out":
+        (*BEIT, {"mlp": {"output_norm": ()}}, GAINS, [f"encoder.layer.{n}.lambda_2" for n in (0, 1)]),
+    "an output batch norm left out": (*RESNET, {"mlp": {"output_norm": ()}}, GAINS, f"{STAGES_NORM}.weight"),
+    "the wrong kind of norm": (*LLAMA, {"normalization": "layer_norm"}, KIND, "model.layers.0.input_layernorm"),
     **{
-        f"a batch norm said to be {kind}":
-            ("ResNetModel", "resnet_bottleneck", {"normalization": kind}, rules.wrong_normalization, STAGES_NORM)
+        f"a batch norm said to be {kind}": (*RESNET, {"normalization": kind}, KIND, STAGES_NORM)
         for kind in ("rms_norm", "layer_norm")
     },
 }  # fmt: skip
@@ -157,7 +136,6 @@ NOTICED = {
 
 @pytest.mark.parametrize(("name", "registered", "changes", "rule", "named"), NOTICED.values(), ids=NOTICED.keys())
 def test_what_an_entry_leaves_out_or_mistakes_is_noticed_by_its_rule(name, registered, changes, rule, named, tmp_path):
-    """The one that is named, or all of a list."""
     found = rule(built(name, registered, tmp_path, **changes))
     assert named == found if isinstance(named, list) else named in found
     assert rule in rules.RULES

@@ -54,8 +54,16 @@ class Tried:
         sets = self.tiny.layout.everything
         names = dict.fromkeys(each.slots[role].tensor for each in sets for role in roles if role in each.slots)
         self.writers = sorted(set(filter(None, map(self._parameter, names))))
-        self.reads: set[str] = set()
-        with _recorded(self.reads):
+        self.reads: set[str] = set()  # the settings that the code of models reads
+        usual = PreTrainedConfig.__getattribute__
+
+        def spy(config: Any, key: str) -> Any:
+            code = sys._getframe(1).f_code
+            if "modeling_" in code.co_filename and code.co_name != "_init_weights":
+                self.reads.add(key)
+            return usual(config, key)
+
+        with mock.patch.object(PreTrainedConfig, "__getattribute__", spy):
             self.plain = self._stream(self._made(self.said))
         self.before = self._effects(self._made(self.said), self.plain)
         self.whole = self.build.config_class.from_dict(copy.deepcopy(self.said)).to_dict()
@@ -86,15 +94,15 @@ class Tried:
             if isinstance(parts[0], torch.Tensor):
                 given[name] = parts[0]
 
-        hooks = [model.get_submodule(name).register_forward_hook(functools.partial(keep, name)) for name in self.layers]
         base = runner(model)
         inputs = sample(base, TOKENS)
         for name in inputs.keys() & {"input_ids", "decoder_input_ids"}:
             inputs[name] = (inputs[name] + 5 * torch.arange(TOKENS)[:, None]) % 57 + 3
-        with torch.no_grad():
+        with torch.no_grad(), contextlib.ExitStack() as hooks:
+            for name in self.layers:
+                module = model.get_submodule(name)
+                hooks.enter_context(module.register_forward_hook(functools.partial(keep, name)))
             base(**inputs)
-        for hook in hooks:
-            hook.remove()
         streams = [given[name] for name in self.layers if name in given]
         by_token = [each.movedim(1, -1) if each.ndim == KERNEL else each for each in streams]
         return [each.reshape(-1, each.shape[-1]).float() for each in by_token]
@@ -142,33 +150,29 @@ class Tried:
         others = {new: old for old, new in (self.build.config_class.attribute_map or {}).items()}
         if len(place) > 1 or {place[0], others.get(place[0], place[0])} & self.reads:
             return False
-        try:
+        with contextlib.suppress(Exception):
             now = self.build.config_class.from_dict(copy.deepcopy(said)).to_dict()
-        except Exception:
-            return False
-        return all(now.get(key) == value for key, value in self.whole.items() if key != place[0])
+            return all(now.get(key) == value for key, value in self.whole.items() if key != place[0])
+        return False
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...], dict[str, str]]]:
         """Every small tensor of the layers that the factorization does not read: its name, its shape and outcomes."""
-        model = self._made(self.said)
-        state = model.state_dict()
+        state = (model := self._made(self.said)).state_dict()
         groups: dict[str, list[tuple[tuple[int, ...], str]]] = defaultdict(list)
         for relative, name, shape in self._small():
             values = torch.from_numpy(np.asarray(self.tiny.read(name)))
             fits = [key for key, held in state.items() if held.shape == values.shape and torch.equal(held, values)]
             last = [key for key in fits if key.rpartition(".")[2] == name.rpartition(".")[2]]
             groups[relative] += [(shape, key) for key in (last or fits)[:1] if state[key].is_floating_point()]
-        for relative, members in groups.items():
-            held = {key: state[key].clone() for _, key in members}
-            outcomes = {}
-            for change in CHANGES if members else ():
+        for relative, members in ((relative, members) for relative, members in groups.items() if members):
+            held, outcomes = {key: state[key].clone() for _, key in members}, {}
+            for change in CHANGES:
                 for key, values in held.items():
                     state[key].copy_(values * float(change[1:]) if change[0] == "*" else float(change[1:]))
                 outcomes[change] = self._judged(model)
             for key, values in held.items():
                 state[key].copy_(values)
-            if members:
-                yield relative, members[0][0], outcomes
+            yield relative, members[0][0], outcomes
 
     def _small(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """The name in its layer, the whole name and the shape of each."""
@@ -182,22 +186,8 @@ class Tried:
                         yield name.removeprefix(f"{layer.prefix}.").removesuffix(".weight"), name, shape
 
 
-def _recorded(reads: set[str]) -> contextlib.AbstractContextManager[Any]:
-    """Record which settings the code of models reads."""
-    usual = PreTrainedConfig.__getattribute__
-
-    def spy(config: Any, key: str) -> Any:
-        code = sys._getframe(1).f_code
-        if "modeling_" in code.co_filename and code.co_name != "_init_weights":
-            reads.add(key)
-        return usual(config, key)
-
-    return mock.patch.object(PreTrainedConfig, "__getattribute__", spy)
-
-
 def _apart(stream: torch.Tensor) -> torch.Tensor:
-    """What tells tokens apart."""
-    return stream - stream.mean(0)
+    return stream - stream.mean(0)  # what tells tokens apart
 
 
 def _difference(stream: torch.Tensor) -> float:

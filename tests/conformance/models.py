@@ -17,10 +17,8 @@ from hf_lineage.architecture.schema import Factorization
 from tests.conformance.forms import HEADS, SOUND, WIDTH
 
 INNER = {
-    "Idefics2VisionTransformer": "idefics2",
-    "Qwen2VisionTransformerPretrainedModel": "qwen2_vl",
-    "Qwen2_5OmniAudioEncoder": "qwen2_5_omni",
-    "Qwen2_5OmniVisionEncoder": "qwen2_5_omni",
+    **{"Idefics2VisionTransformer": "idefics2", "Qwen2VisionTransformerPretrainedModel": "qwen2_vl"},
+    **dict.fromkeys(("Qwen2_5OmniAudioEncoder", "Qwen2_5OmniVisionEncoder"), "qwen2_5_omni"),
     "Qwen3OmniMoeVisionEncoder": "qwen3_omni_moe",
 }
 """Parts of models that transformers does not offer by themselves, each with the folder of its module."""
@@ -50,19 +48,9 @@ _SPELLINGS: dict[int, str] = {
     512: "max_position_embeddings n_positions max_seq_len max_target_positions n_ctx",
 }
 TINY: dict[str, Any] = {key: value for value, keys in _SPELLINGS.items() for key in keys.split()} | {
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "use_cache": False,
-    "attention_bias": True,
-    "mlp_bias": True,
-    "deepstack_visual_indexes": [0],
-    "conv_dim": (WIDTH,),
-    "conv_kernel": (2,),
-    "conv_stride": (2,),
-    "sliding_window": 512,
-    "attn_logit_softcapping": None,
-    "final_logit_softcapping": None,
+    **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "use_cache": False, "sliding_window": 512},
+    **{"attention_bias": True, "mlp_bias": True, "attn_logit_softcapping": None, "final_logit_softcapping": None},
+    **{"deepstack_visual_indexes": [0], "conv_dim": (WIDTH,), "conv_kernel": (2,), "conv_stride": (2,)},
     **dict.fromkeys(("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"), 1e-12),
 }
 """What every configuration is asked for, as far as it has the attribute."""
@@ -72,13 +60,6 @@ TINY: dict[str, Any] = {key: value for value, keys in _SPELLINGS.items() for key
 def known_classes() -> frozenset[str]:
     """Return the names of all classes; to ask transformers for one of them imports its code."""
     return frozenset(dir(transformers)) | INNER.keys()
-
-
-LARGEST = 8_000_000  # parameters of a tiny model
-POSITIONS = re.compile(r"(rel_embeddings|relative_pos_embeddings|embed_positions|distance_embedding)\.")
-"""Tables of positions that attention multiplies with queries and keys."""
-DISTANCES = re.compile(r"linear_pos\.")
-"""What attention makes of fixed positions before it multiplies them with queries."""
 
 
 def tiny_config(name: str, wanted: dict[str, Any]) -> Any:
@@ -139,15 +120,15 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
     build = getattr(transformers, name)
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in build(tiny_config(name, wanted)).parameters())
-    if size > LARGEST:
+    if size > 8_000_000:
         raise ValueError(f"{name} has {size} parameters in the sizes that every tiny model gets, so it is not tiny")
     torch.manual_seed(0)
     model = build(tiny_config(name, wanted)).eval()
     for key, parameter in model.named_parameters():
-        if POSITIONS.search(key):
+        if re.search(r"(rel_embeddings|relative_pos_embeddings|embed_positions|distance_embedding)\.", key):
             parameter.data[:] = parameter.data[0].clone()  # every token stands at one place, relative or absolute
             continue
-        parameter.data.normal_(std=0.0 if DISTANCES.search(key) else 0.3)
+        parameter.data.normal_(std=0.0 if "linear_pos." in key else 0.3)  # made of fixed positions for queries
         if key.endswith("sinks"):
             parameter.data.fill_(-1e4)  # attention to the only token is 1, not shared with a sink
         if ".time_mix_" in key:
@@ -166,9 +147,7 @@ FUNCTION = "torch_multi_head_self_attention"
 """What one function of torch does in some modules; calls of their own modules are the same, and hooks can see them."""
 
 
-def attend(
-    module: Any, states: torch.Tensor, mask: torch.Tensor | None, bias: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def attend(module: Any, states: torch.Tensor, mask: Any, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """What WavLM makes of a stream (batch, tokens, width)."""
     query, key, value = (
         linear(states).unflatten(-1, (module.num_heads, -1)).transpose(1, 2)
