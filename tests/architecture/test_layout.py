@@ -41,7 +41,8 @@ def layer(number: int = 0, /, **others: Any) -> dict[str, tuple[int, ...]]:
         **dict.fromkeys(("k", "v"), (2 * SIZE, WIDTH)),
         **{"down": (WIDTH, HIDDEN), "q": (HEADS * SIZE, WIDTH), "o": (WIDTH, HEADS * SIZE)},
     } | others
-    return {f"h.{number}.{name}.weight": shape for name, shape in shapes.items() if shape is not None}
+    ends = {name: "" if name.endswith(".bias") else ".weight" for name in shapes}
+    return {f"h.{number}.{name}{ends[name]}": shape for name, shape in shapes.items() if shape is not None}
 
 
 def bound(text: str = PLAIN, shapes: dict[str, tuple[int, ...]] | None = None, config: Any = None) -> Layout:
@@ -71,18 +72,6 @@ WITHOUT: list[Any] = [{}, {"text_config": None}, {"text_config": {}}, {INSIDE: H
 
 
 @pytest.mark.parametrize(
-    ("key", "config"),
-    [
-        ("[n_head, num_attention_heads]", {"num_attention_heads": HEADS}),
-        ("[n_head, num_attention_heads]", {"n_head": HEADS, "num_attention_heads": 1}),
-        (INSIDE, {"text_config": {"heads": HEADS}}),
-    ],
-)
-def test_heads_are_counted_by_the_first_key_that_is_there_or_by_one_inside_another(key, config):
-    assert bound(f"heads: {key}\n{PLAIN}", config=config).heads == HEADS
-
-
-@pytest.mark.parametrize(
     ("key", "config", "named", "value"),
     [
         *(("n_head", {"n_head": heads}, "n_head", heads) for heads in (None, 0, -4, "4", True, 4.0, [4])),
@@ -90,7 +79,10 @@ def test_heads_are_counted_by_the_first_key_that_is_there_or_by_one_inside_anoth
         *((INSIDE, said, INSIDE, None) for said in WITHOUT),
     ],
 )
-def test_a_number_of_heads_that_is_none_is_refused(key, config, named, value):
+def test_heads_are_counted_by_the_first_key_that_is_there_and_are_a_positive_integer(key, config, named, value):
+    for counted in ({"num_attention_heads": HEADS}, {"n_head": HEADS, "num_attention_heads": 1}):
+        assert bound(f"heads: [n_head, num_attention_heads]\n{PLAIN}", config=counted).heads == HEADS
+    assert bound(f"heads: {INSIDE}\n{PLAIN}", config={"text_config": {"heads": HEADS}}).heads == HEADS
     said = f"config.json: `{named}` must be a positive integer, not {value!r}"
     assert refusal(layer(), f"heads: {key}\n{PLAIN}", config) == said
 
@@ -136,15 +128,12 @@ branches:
 @pytest.mark.parametrize("model", ["", "model."])
 def test_a_name_with_the_number_of_the_layer_stands_beside_the_layers(model):
     parts = {"att": ("q", "k", "v", "o"), "ffn": ("up", "down", "gate"), "norm": ("",)}
-    shapes = {
-        f"{model}{part}.{number}.{name or 'weight'}": layer()[f"h.0.{name or 'ln_1'}.weight"]
-        for number in range(2)
-        for part, names in parts.items()
-        for name in names
-    }
+    names = [(part, number, name) for number in range(2) for part, names in parts.items() for name in names]
+    sizes = {name: layer()[f"h.0.{name or 'ln_1'}.weight"] for _, _, name in names}
+    shapes = {f"{model}{part}.{number}.{name or 'weight'}": sizes[name] for part, number, name in names}
     layout = bound(BESIDE, shapes)
-    assert layout.sets("mlp")[1][0].slots["up"].tensor == f"{model}ffn.1.up"
-    assert layout.sets("mlp")[1][0].norm == f"{model}norm.1.weight"
+    mlp = layout.sets("mlp")[1][0]
+    assert (mlp.slots["up"].tensor, mlp.norm) == (f"{model}ffn.1.up", f"{model}norm.1.weight")
     assert layout.sets("value_output")[1][0].slots["query"].tensor == f"{model}att.1.q"
     assert layout.unclaimed == (f"{model}ffn.0.gate", f"{model}ffn.1.gate")
 
@@ -173,19 +162,14 @@ def test_heads_that_read_a_latent_have_the_sizes_that_the_shapes_say():
     assert found.heads == {"query": Heads(HEADS, 3), "key": Heads(HEADS, 2), "value": Heads(HEADS, 3)}
     assert {"h.0.q_a.weight", "h.0.kv_a.weight", "h.0.q_ln.weight", "h.0.kv_ln.weight"} <= set(found.tensors)
     assert "h.0.q_a.weight" not in found.read_by("value", "output")
+    for name, shape, fitting in (("q_a", (7, WIDTH), (6, 8)), ("kv_a", (4, WIDTH), (5, 8)), ("kv_b", (21, 5), (20, 5))):
+        said = f"h.0.{name}.weight has shape {shape}, but the rest of the model needs {fitting} (out, in)"
+        assert refusal(latent(**{name: shape}), LATENT) == said
+    said = "h.0.kv_a.weight has shape (6,), which is not the shape of a matrix"
+    assert refusal(latent(kv_a=(6,)), LATENT) == said
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "said"),
-    [
-        ("q_a", (7, WIDTH), "h.0.q_a.weight has shape (7, 8), but the rest of the model needs (6, 8) (out, in)"),
-        ("kv_a", (4, WIDTH), "h.0.kv_a.weight has shape (4, 8), but the rest of the model needs (5, 8) (out, in)"),
-        ("kv_a", (6,), "h.0.kv_a.weight has shape (6,), which is not the shape of a matrix"),
-        ("kv_b", (HEADS * 5 + 1, 5), "has shape (21, 5), but the rest of the model needs (20, 5) (out, in)"),
-    ],
-)
-def test_a_latent_that_does_not_fit_is_refused(name, shape, said):
-    assert said in refusal(latent(**{name: shape}), LATENT)
+BIASES: list[tuple[str, tuple[int, ...]]] = [("up", (HIDDEN + 1,)), ("gate", (HIDDEN, 1)), ("gate", ())]
 
 
 @pytest.mark.parametrize(
@@ -201,6 +185,10 @@ def test_a_latent_that_does_not_fit_is_refused(name, shape, said):
         ({"k": (2 * SIZE + 1, WIDTH)}, "k.weight has shape (7, 8), but the rest of the model needs (6, 8)"),
         ({"o": (WIDTH, HEADS * SIZE + 1)}, "o.weight has shape (8, 13) (out, in), which does not divide into 4 heads"),
         ({"q": (HEADS * SIZE + 2, WIDTH)}, "q.weight has shape (14, 8) (out, in), which does not divide into 4 heads"),
+        *(
+            ({f"{name}.bias": shape}, f"{name}.bias has shape {shape}, but the rest of the model needs")
+            for name, shape in BIASES
+        ),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(changes, said):
@@ -218,20 +206,13 @@ def test_queries_may_have_another_size_than_values_and_roles_may_share_a_matrix(
         assert refusal(layer(qkv=((HEADS + rows) * SIZE, WIDTH), **others), packed).startswith(said)
 
 
-def experts(*numbers: int) -> dict[str, tuple[int, ...]]:
+def test_experts_count_each_as_a_set_of_which_no_part_may_be_missing_and_stacks_are_equally_deep():
     sizes = {"up": (HIDDEN, WIDTH), "down": (WIDTH, HIDDEN)}
-    return {f"h.0.e.{number}.{role}.weight": size for number in numbers for role, size in sizes.items()}
-
-
-def test_a_shared_expert_counts_beside_the_others_of_which_no_part_may_be_missing():
-    whole = layer(gate=None) | experts(0, 1)
-    assert len(bound(EXPERTS, whole).sets("mlp")[0]) == 3
-    for lost in ("up", "down"):
-        rest = {name: shape for name, shape in whole.items() if name != f"h.0.e.1.{lost}.weight"}
-        assert refusal(rest, EXPERTS) == f"h.0 has no tensor e.1.{lost}, although others of its branch are there"
-
-
-def test_stacked_experts_must_be_equally_many_in_every_tensor():
+    experts = {f"e.{number}.{role}": size for number in (0, 1) for role, size in sizes.items()}
+    assert len(bound(EXPERTS, layer(gate=None, **experts)).sets("mlp")[0]) == 3
+    for lost in ("e.1.up", "e.1.down"):
+        said = f"h.0 has no tensor {lost}, although others of its branch are there"
+        assert refusal(layer(gate=None, **experts | {lost: None}), EXPERTS) == said
     stacked = {"stack.up": (5, HIDDEN, WIDTH), "stack.down": (5, WIDTH, HIDDEN)}
     shapes = layer(gate=None, up=None, down=None, **stacked)
     assert bound(EXPERTS, shapes).width == WIDTH
@@ -245,27 +226,12 @@ def test_a_matrix_of_the_residual_width_that_nothing_reads_is_unclaimed():
     assert bound(f"ignores: [router]\n{PLAIN}", layer(**others)).unclaimed == ()
 
 
-STACKED = {"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4)}
-
-
-def with_bias(name: str, shape: tuple[int, ...], **others: Any) -> dict[str, tuple[int, ...]]:
-    return {**layer(**others), f"h.0.{name}.bias": shape}
-
-
 def test_biases_of_the_right_shapes_are_bound():
-    (stack,) = bound(UNGATED, with_bias("up", (3, 4), **STACKED)).sets("mlp")[0]
+    stacked = {"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4)}
+    (stack,) = bound(UNGATED, layer(**stacked, **{"up.bias": (3, 4)})).sets("mlp")[0]
     assert dict(stack.biases) == {"h.0.up.weight": "h.0.up.bias"}
-    (plain,) = bound(PLAIN, with_bias("up", (HIDDEN,)) | with_bias("gate", (HIDDEN,))).sets("mlp")[0]
+    (plain,) = bound(PLAIN, layer(**{"up.bias": (HIDDEN,), "gate.bias": (HIDDEN,)})).sets("mlp")[0]
     assert set(plain.biases.values()) == {"h.0.up.bias", "h.0.gate.bias"}
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "text", "others"),
-    [
-        *(("up", shape, UNGATED, STACKED) for shape in ((4,), (3, 5))),  # of a stack
-        *(("up", (HIDDEN + 1,), PLAIN, {}), ("gate", (HIDDEN, 1), PLAIN, {}), ("gate", (), PLAIN, {})),
-    ],
-)
-def test_a_bias_has_to_fit_its_matrix(name, shape, text, others):
-    said = refusal(with_bias(name, shape, **others), text)
-    assert said.startswith(f"h.0.{name}.bias has shape {shape}, but the rest of the model needs")
+    for shape in ((4,), (3, 5)):
+        said = refusal(layer(**stacked, **{"up.bias": shape}), UNGATED)
+        assert said.startswith(f"h.0.up.bias has shape {shape}, but the rest of the model needs")

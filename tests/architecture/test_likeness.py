@@ -89,38 +89,31 @@ def test_mixtures_with_the_names_of_published_code_are_judged_at_the_first_comma
     assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
 
 
-@pytest.mark.long
-def test_classes_that_compute_the_same_are_one_and_others_are_told_apart_by_type_and_activation(llama):
-    assert likes(llama) == ["LlamaForCausalLM", "GemmaForCausalLM"]
-    assert likes(llama, hidden_act="silu") == ["LlamaForCausalLM"]
-    assert likes(llama, hidden_act="gelu_pytorch_tanh") == ["GemmaForCausalLM"]
-    assert likes(llama, model_type="gemma", hidden_act="silu") == ["GemmaForCausalLM"]
+SILU = {"hidden_act": "silu"}
 
 
 @pytest.mark.parametrize(
-    ("added", "config"),
+    ("added", "config", "found"),
     [
-        ({"model.layers.0.self_attn.k_proj.weight": None}, {}),
-        ({"model.layers.1.mlp.more.weight": (32, 32)}, {}),
-        ({"model.layers.1.self_attn.scale": (1,)}, {}),
-        ({"model.layers.0.mlp.up_proj.weight": (47, 32)}, {}),
-        *(({}, other) for other in ({"num_hidden_layers": 3}, {"hidden_size": 64}, {"num_attention_heads": "four"})),
+        *(({}, config, "Llama") for config in (SILU, *({**SILU, "architectures": named} for named in (7, [7], None)))),
+        *(({}, config, "Llama Gemma") for config in ({}, {"hidden_act": ["silu"]})),
+        *(({}, config, "Gemma") for config in ({"hidden_act": "gelu_pytorch_tanh"}, {**SILU, "model_type": "gemma"})),
+        ({}, {**SILU, "model_type": ["llama"]}, "Llama"),
+        ({"model.layers.0.self_attn.k_proj.weight": None}, SILU, ""),
+        ({"model.layers.1.mlp.more.weight": (32, 32)}, SILU, ""),
+        ({"model.layers.1.self_attn.scale": (1,)}, SILU, ""),
+        ({"model.layers.0.mlp.up_proj.weight": (47, 32)}, SILU, ""),
+        *(
+            ({}, SILU | other, "")
+            for other in ({"num_hidden_layers": 3}, {"hidden_size": 64}, {"num_attention_heads": "4"})
+        ),
     ],
 )
-def test_a_tensor_more_or_less_or_settings_of_another_depth_or_width_are_no_likeness(llama, added, config):
-    assert likes(llama, added, hidden_act="silu", **config) == []
-
-
-@pytest.mark.parametrize(
-    ("config", "found"),
-    [
-        *(({"hidden_act": "silu", "architectures": named}, 1) for named in (7, [7], None)),
-        ({"hidden_act": "silu", "model_type": ["llama"]}, 1),
-        ({"hidden_act": ["silu"]}, 2),
-    ],
-)
-def test_hostile_settings_are_no_likeness_and_tell_none_from_another(llama, config, found):
-    assert likes(llama, **config) == ["LlamaForCausalLM", "GemmaForCausalLM"][:found]
+def test_a_class_is_alike_with_the_same_tensors_and_told_from_others_by_type_and_activation(
+    llama, added, config, found
+):
+    """Hostile settings tell none from another; a tensor more or less and another depth or width are no likeness."""
+    assert likes(llama, added, **config) == [f"{name}ForCausalLM" for name in found.split()]
 
 
 def test_every_class_of_own_code_is_read_as_one_that_is_listed_and_is_not_listed_itself():

@@ -1,6 +1,7 @@
 """The rules on names and settings alone: which tensors are the layers, and what makes that unclear."""
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -33,19 +34,10 @@ T5 = {f"{stack}.block.{n}.layer.0.x.weight": (4, 4) for stack in ("encoder", "de
 
 
 @pytest.mark.parametrize(
-    ("file", "shapes", "config"),
-    [
-        *(("llama", llama(), config) for config in (CONFIG, {**CONFIG, "n_layer": 2}, {"num_attention_heads": 4})),
-        *(("resnet_basic", STAGES, {"depths": [2, 1]}), ("t5", T5, {"num_layers": 2})),
-    ],
-)
-def test_as_many_layers_of_a_stage_or_stack_as_config_json_says_are_all_read(file, shapes, config):
-    assert as_loaded(FILES[file], shapes, config).shapes == shapes
-
-
-@pytest.mark.parametrize(
     ("file", "shapes", "config", "message"),
     [
+        *(("llama", llama(), config, "") for config in (CONFIG, {**CONFIG, "n_layer": 2}, {"num_attention_heads": 4})),
+        *(("resnet_basic", STAGES, {"depths": [2, 1]}, ""), ("t5", T5, {"num_layers": 2}, "")),
         *(("llama", llama(n), CONFIG, rf"^config\.json says 2 layers and the weights hold {n}: ") for n in (1, 3, 4)),
         *(("llama", llama(), {**CONFIG, "num_hidden_layers": value}, "says 0 layers") for value in NO_LAYERS),
         ("llama", llama(4), {**CONFIG, "num_nextn_predict_layers": 1}, "config"),
@@ -53,9 +45,9 @@ def test_as_many_layers_of_a_stage_or_stack_as_config_json_says_are_all_read(fil
         ("t5", T5, {"num_layers": 2, "num_decoder_layers": 3}, "says 3 layers in the decoder and the weights hold 2"),
     ],
 )
-def test_another_number_of_layers_is_refused_and_so_is_none_at_all(file, shapes, config, message):
-    with pytest.raises(NothingToCompare, match=message):
-        as_loaded(FILES[file], shapes, config)
+def test_as_many_layers_of_a_stage_or_stack_as_config_json_says_are_read_or_all_refused(file, shapes, config, message):
+    with pytest.raises(NothingToCompare, match=message) if message else nullcontext():
+        assert as_loaded(FILES[file], shapes, config).shapes == shapes
 
 
 def test_of_layers_after_the_last_only_those_are_left_out_that_config_json_counts():
