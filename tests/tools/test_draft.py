@@ -23,9 +23,9 @@ def drafted(folder, known=None, classes=("MyModel",)):
 
 
 def loaded(text, folder):
-    folder.mkdir()
-    (folder / "draft.yaml").write_text(text, encoding="utf-8")
-    (found,) = factorizations(folder)
+    (folder / "registry").mkdir()
+    (folder / "registry/draft.yaml").write_text(text, encoding="utf-8")
+    (found,) = factorizations(folder / "registry")
     return found
 
 
@@ -46,25 +46,25 @@ def test_without_its_file_a_model_gets_the_same_roles(name, tmp_path):
     found = drafted(tmp_path / "model", [each for each in factorizations() if each is not meant])
     assert found.problem is None
     shapes, config = opened(tmp_path / "model")
-    layout = bind(loaded(found.text, tmp_path / "registry"), shapes, config)
+    layout = bind(loaded(found.text, tmp_path), shapes, config)
     assert sorted(map(str, roles(layout))) == sorted(map(str, roles(bind(meant, shapes, config))))
 
 
 def test_the_script_names_the_class_and_how_to_prove_it(tmp_path):
     text = main(str(tiny_llama(tmp_path / "model", architectures=["TheirForCausalLM"])))
     assert "where transformers has TheirForCausalLM: pytest tests/test_conformance.py -k TheirForCausalLM" in text
-    assert loaded(text, tmp_path / "registry").classes == ("TheirForCausalLM",)
+    assert loaded(text, tmp_path).classes == ("TheirForCausalLM",)
 
 
-@pytest.mark.parametrize("name", ["A: b", "x\ny", "__import__('os')", "", "A" * 101, "Ä"])
-def test_what_is_no_class_is_not_named(name, tmp_path):
-    found = drafted(tiny_llama(tmp_path / "model"), classes=(name,))
-    assert loaded(found.text, tmp_path / "registry").classes == ("MyModel",)
+def test_what_is_no_class_is_not_named_and_matrices_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
+    model, others = tiny_gpt2(tmp_path / "model"), [each for each in factorizations() if each.stored == "out_in"]
+    for number, name in enumerate(("A: b", "x\ny", "__import__('os')", "", "A" * 101, "Ä")):
+        (tmp_path / str(number)).mkdir()
+        found = loaded(drafted(model, others, (name,)).text, tmp_path / str(number))
+        assert (found.classes, found.stored) == (("MyModel",), "in_out")
 
 
-def test_matrices_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
-    found = drafted(tiny_gpt2(tmp_path / "model"), [each for each in factorizations() if each.stored == "out_in"])
-    assert loaded(found.text, tmp_path / "registry").stored == "in_out"
+PARTS = (("a", 8), ("b", 4))
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,13 @@ def test_matrices_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
         ({"attn_heads": 4}, "attn_heads"),
         ({"num_kv_heads": 2, "num_query_heads": 4}, "num_query_heads"),
         ({"text_config": {"num_attention_heads": 4}}, "text_config.num_attention_heads"),
-        (
-            {part: {"width": 8 * n, "num_attention_heads": n} for part, n in (("a", 8), ("b", 4))},
-            "b.num_attention_heads",
-        ),
+        ({part: {"width": 8 * n, "num_attention_heads": n} for part, n in PARTS}, "b.num_attention_heads"),
     ],
     ids=str,
 )
 def test_heads_are_counted_by_the_key_that_is_there(config, key, tmp_path):
     found = drafted(tiny_llama(tmp_path / "model", num_attention_heads=None, hidden_size=None, **config))
-    assert (found.problem, loaded(found.text, tmp_path / "registry").heads) == (None, key)
+    assert (found.problem, loaded(found.text, tmp_path).heads) == (None, key)
 
 
 def test_what_could_not_be_guessed_is_left_open_and_binds_to_nothing(tmp_path):
@@ -94,4 +91,4 @@ def test_what_could_not_be_guessed_is_left_open_and_binds_to_nothing(tmp_path):
     found = draft((), find_groups(blind)[0], blind, config, factorizations())
     assert PLACEHOLDER in found.text
     assert f"has no tensor {PLACEHOLDER}_" in str(found.problem)
-    assert loaded(found.text, tmp_path / "registry")
+    assert loaded(found.text, tmp_path)
