@@ -3,12 +3,10 @@
 Each attack edits a transformers model in place. Its second argument is the model whose weights are to be forged.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -21,9 +19,9 @@ class Units(NamedTuple):
     up: Tensor
     down: Tensor
 
-    def times(self, gate: float = 1.0, up: float = 1.0, down: float = 1.0) -> Units:
+    def times(self, gate: float = 1.0, up: float = 1.0, down: float = 1.0) -> Self:
         """The same units, each matrix times its own factor."""
-        return Units(self.gate * gate, self.up * up, self.down * down)
+        return type(self)(self.gate * gate, self.up * up, self.down * down)
 
 
 def units(model: Any) -> Iterator[tuple[Any, Units]]:

@@ -104,8 +104,6 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def every_kind(folder):
-    """A report with a row for each verdict."""
-
     def row(verdict, base="org/base", relation=None, sources=("README.md",), commit=None):
         return ClaimResult(Claim(base, relation, sources), verdict, commit)
 
@@ -138,7 +136,6 @@ def hostile_report(tmp_path, monkeypatch):
 
 @pytest.fixture(params=["every_kind", "hostile_report", "nothing"])
 def any_report(request, folder):
-    """Each of them, and one without a claim."""
     if request.param == "nothing":
         return check(str(card(folder)))
     return request.getfixturevalue(request.param)

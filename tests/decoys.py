@@ -4,8 +4,6 @@ A is the base, B an independent model. Each kind of decoy puts both into one fol
 transformers' own loader tells which of them the folder is: the oracle of what a verdict may say.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -77,9 +75,8 @@ def second_prefix(pair: Pair) -> Path:
     moved = {}
     for name, stack, number, rest in pair.layers(a):
         own = f"{stack}{{layer}}"
-        alike = [other for other in sorted(listed - {own}) if own.endswith(other) or other.endswith(own)]
-        if alike:
-            moved[alike[0].replace("{layer}", str(number)) + rest] = a[name]
+        for alike in [other for other in sorted(listed - {own}) if own.endswith(other) or other.endswith(own)][:1]:
+            moved[alike.replace("{layer}", str(number)) + rest] = a[name]
     return pair.write({**moved, **b}) if moved else foreign_prefix(pair)
 
 

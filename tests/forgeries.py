@@ -4,8 +4,6 @@
 does. Real modules tell that the part in question does nothing: their outputs are the same with noise in its place.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import re
@@ -81,15 +79,15 @@ def in_place(part: str, loud: str = "", settings: dict[str, Any] | None = None, 
     return make
 
 
-def shared_experts(*names: tuple[str, str]) -> Make:
-    """Tensors beside the experts that the class does not build: each with the pattern of what it is taken from."""
+def shared_experts(new: str, taken: str, *roles: str) -> Make:
+    """Tensors beside the experts that the class does not build, of each role taken from what matches a pattern."""
 
     def make(a: Tensors, b: Tensors) -> Forgery:
         theirs = {}
-        for (new, taken), name in itertools.product(names, sorted(a, reverse=True)):
-            if match := re.fullmatch(rf"(.*layers\.\d+\.){taken}", name):
+        for role, name in itertools.product(roles, sorted(a, reverse=True)):
+            if match := re.fullmatch(rf"(.*layers\.\d+\.){taken.format(role)}", name):
                 matrix = a[name] if a[name].ndim < 3 else a[name][0]
-                theirs[match[1] + new] = matrix * LOUD if re.search(r"down|output", new) else matrix
+                theirs[match[1] + new.format(role)] = matrix * LOUD if role in ("down", "output") else matrix
         return Forgery(theirs, b)
 
     return make
@@ -113,27 +111,17 @@ def first_two(tensor: Tensor) -> Tensor:
     return torch.where(torch.arange(len(tensor)) < 2, 0.0, -1e4).to(tensor.dtype)
 
 
-PROJECTIONS = tuple(
-    (f"mlp.shared_expert.{role}_proj.weight", rf"mlp\.experts\.0\.{role}_proj\.weight")
-    for role in ("gate", "up", "down")
-)
-STACKS = tuple(
-    (f"shared_mlp.{role}_linear.weight", rf"block_sparse_moe\.{role}_linear\.weight") for role in ("input", "output")
-)
-MOE = GEMMA4 | GEMMA4_MOE
-HYBRID, V4 = variants("GraniteMoeHybridForCausalLM")[0], variants("DeepseekV4ForCausalLM")[0]
+SHARED = shared_experts("mlp.shared_expert.{}_proj.weight", r"mlp\.experts\.0\.{}_proj\.weight", "gate", "up", "down")
+STACKS = shared_experts("shared_mlp.{}_linear.weight", r"block_sparse_moe\.{}_linear\.weight", "input", "output")
+MOE, V4 = GEMMA4 | GEMMA4_MOE, variants("DeepseekV4ForCausalLM")[0]
 V4_BY_TABLE, V4_BY_SCORE = (V4 | {"mlp_layer_types": [kind] * 2} for kind in ("hash_moe", "moe"))
-SPARSE_3N = variants("Gemma3nForCausalLM")[0]
-MAMBA, CELL, LONGCAT = (
-    variants(name)[0] for name in ("FalconH1ForCausalLM", "xLSTMForCausalLM", "LongcatFlashForCausalLM")
-)
 IDLE, V4_IDLE = r"experts\.[23]\.", r"ffn\.experts\.[23]\."
 GEMMA_EXPERTS, DENSE = (r"\.experts\.", r"experts\.down_proj"), r"mlp\.(gate|up|down)_proj\.weight"
 PLAIN = {"attention_bias": False, "mlp_bias": False}
-CASES: dict[str, tuple[str, dict[str, Any], Make]] = {
-    "a shared expert beside the experts of Qwen3-MoE": ("Qwen3MoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
-    "a shared expert beside the experts of OLMoE": ("OlmoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
-    "a shared MLP beside the experts of Granite-MoE": ("GraniteMoeForCausalLM", {}, shared_experts(*STACKS)),
+CASES: dict[str, tuple[str, dict[str, Any] | None, Make]] = {
+    "a shared expert beside the experts of Qwen3-MoE": ("Qwen3MoeForCausalLM", {}, SHARED),
+    "a shared expert beside the experts of OLMoE": ("OlmoeForCausalLM", {}, SHARED),
+    "a shared MLP beside the experts of Granite-MoE": ("GraniteMoeForCausalLM", {}, STACKS),
     "experts of Gemma 4 that a switch turns off":
         ("Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, {"enable_moe_block": False})),
     "experts of Gemma 4 of which a token takes none":
@@ -144,7 +132,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Make]] = {
         "Gemma4ForCausalLM", MOE | {"rms_norm_eps": 1e-6}, in_place(*GEMMA_EXPERTS, router__per_expert_scale=1e-12),
     ),
     "no experts in Granite-MoE hybrid": (
-        "GraniteMoeHybridForCausalLM", HYBRID,
+        "GraniteMoeHybridForCausalLM", None,
         in_place(r"block_sparse_moe\.(in|out)put", r"output_linear", {"num_local_experts": 0}),
     ),
     "experts of DeepSeek-V4 to which no token is sent":
@@ -154,7 +142,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Make]] = {
     "experts of Kolibri that a correction outbids":
         ("Kolibri1ForCausalLM", {}, in_place(IDLE, "down_proj", router__expert_bias=first_two)),
     "experts of LongCat-Flash that are chosen and mixed in with nothing":
-        ("LongcatFlashForCausalLM", LONGCAT, in_place(IDLE, "down_proj", classifier__weight=two_ways)),
+        ("LongcatFlashForCausalLM", None, in_place(IDLE, "down_proj", classifier__weight=two_ways)),
     "an activation of Apertus that is always 0": (
         "ApertusForCausalLM", {},
         in_place(r"mlp\.(up|down)_proj", act_fn__alpha_p=-1e4, act_fn__alpha_n=-1e4, act_fn__beta=0.0),
@@ -164,20 +152,23 @@ CASES: dict[str, tuple[str, dict[str, Any], Make]] = {
     "an embedding of Llama that drowns the layers":
         ("LlamaForCausalLM", PLAIN, in_place(DENSE, embed_tokens__weight=times(1e6), o_proj__weight=times(1e6))),
     "a mixer of Falcon-H1 that drowns the layers":
-        ("FalconH1ForCausalLM", MAMBA, in_place(r"feed_forward\..*weight", conv1d__weight=times(1e3))),
+        ("FalconH1ForCausalLM", None, in_place(r"feed_forward\..*weight", conv1d__weight=times(1e3))),
     "attention by experts of JetMoe that drowns the layers":
         ("JetMoeForCausalLM", {}, in_place(r"mlp\..*put_linear", input_layernorm__weight=times(1e6))),
     "a cell of xLSTM that drowns the layers":
-        ("xLSTMForCausalLM", CELL, in_place(r"ffn\.", multihead_norm__weight=times(1e7))),
+        ("xLSTMForCausalLM", None, in_place(r"ffn\.", multihead_norm__weight=times(1e7))),
     "a projection of WavLM that drowns the layers": (
         "WavLMForAudioFrameClassification", {"do_stable_layer_norm": True},
         in_place(r"feed_forward\..*weight", feature_projection__layer_norm__weight=times(1e7)),
     ),
     "units of Gemma 3n none of which is among the largest": (
-        "Gemma3nForCausalLM", SPARSE_3N, in_place(DENSE, settings={"activation_sparsity_pattern": [1 - 1e-12] * 2}),
+        "Gemma3nForCausalLM", None, in_place(DENSE, settings={"activation_sparsity_pattern": [1 - 1e-12] * 2}),
     ),
 }  # fmt: skip
-ROWS = {name: Row(*case) for name, case in CASES.items()}  # forgeries by what they are, each found from outside
+ROWS = {
+    name: Row(of, variants(of)[0] if wanted is None else wanted, make) for name, (of, wanted, make) in CASES.items()
+}
+"""Forgeries by what they are, each found from outside; of a class without settings its own request is built."""
 
 
 def turn_off(monkeypatch: Any) -> None:

@@ -34,7 +34,6 @@ def blocks(model: Any) -> Iterator[Block]:
 
 
 def permute_hidden(model: Any) -> None:
-    """Reorder the hidden units of every MLP."""
     for block in blocks(model):
         order = torch.randperm(block.up.shape[0])
         for matrix in (block.up, block.gate, block.up_bias):

@@ -1,7 +1,5 @@
 """Write the table of the parts of transformers' classes anew: `python -m tests.parts`, from the real modules."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import tempfile
@@ -54,7 +52,6 @@ def inner(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def settings_key(config: Any, wanted: Any, before: str = "") -> str | None:
-    """The key of a configuration that holds another one."""
     for key in config.sub_configs:
         held = getattr(config, key, None)
         if held is wanted:
@@ -110,7 +107,6 @@ def read_back(repo: RepoRef, part: Part) -> None:
 
 
 def not_read(name: str, parts: dict[str, Any]) -> set[str]:
-    """The labels of the parts that are not read back from a tiny model of a class."""
     left = set(parts)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Exception):
         repo = saved(name, Path(folder))
@@ -148,7 +144,6 @@ def of_class(name: str) -> tuple[dict[str, Any], str]:
 
 
 def table() -> dict[str, Any]:
-    """The whole file."""
     together, without = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for name in whole_classes():
         parts, missing = of_class(name)

@@ -16,7 +16,6 @@ EXACT = replace(RECIPES["paper"], probes=None, coordinates=4)
 
 
 def random(*shape: int, seed: int = 0) -> Array:
-    """Return numbers that are the same whenever they are asked for."""
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
@@ -39,7 +38,6 @@ def measured_units(*terms: MatrixProduct) -> list[UnitStatistics]:
 
 
 def capped(terms: list[MatrixProduct]) -> list[float]:
-    """Return the norm of every part after the cap at the median."""
     units = measured_units(*terms)
     with np.errstate(all="ignore"):  # as in the workers
         cap(units)

@@ -3,8 +3,6 @@
 `python -m tests.forging` tries as many cases as there is time for; here are a few hundred, always the same ones.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from itertools import islice, product

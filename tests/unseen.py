@@ -6,8 +6,6 @@ holds. A coordinate of the embedding tells both kinds apart, and each kind predi
 from such a token, or draws tokens at random, sees the MLPs at work.
 """
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any
@@ -28,24 +26,19 @@ ACTING = {"layers that act on the first 256 tokens alone": 1.0, "layers that act
 BYTES, TOKENS = 256, 1024  # tokens of texts, which are bytes, and all that there are
 
 
-def drawn(model: Any, std: float) -> Any:
+GPT2 = {"n_embd": 64, "n_head": 4, "n_inner": 192, "vocab_size": 128, "bos_token_id": 0, "n_positions": LONGEST}
+LLAMA = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 4, "num_attention_heads": 4}
+
+
+def drawn(name: str, seed: int, std: float, **sizes: int) -> Any:
+    """Return a model of random weights."""
+    torch.manual_seed(seed)
+    build = getattr(transformers, name)
+    model = build(build.config_class(**sizes))
     for parameter in model.parameters():
         if parameter.ndim == 2:
             parameter.data.normal_(std=std)
     return model.eval()
-
-
-def gpt2(seed: int, layers: int) -> Any:
-    torch.manual_seed(seed)
-    sizes = {"n_embd": 64, "n_head": 4, "n_inner": 192, "vocab_size": 128, "bos_token_id": 0}
-    config = transformers.GPT2Config(n_layer=layers, n_positions=LONGEST, **sizes)
-    return drawn(transformers.GPT2LMHeadModel(config), 0.2)
-
-
-def llama(seed: int) -> Any:
-    torch.manual_seed(seed)
-    sizes = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 4, "num_attention_heads": 4}
-    return drawn(transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=TOKENS, **sizes)), 0.5)
 
 
 @torch.no_grad()
@@ -56,7 +49,7 @@ def answers(folder: Path, tokens: Tensor) -> Tensor:
 @torch.no_grad()
 def on_positions(name: str, folder: Path) -> None:
     """Write a base, a model that holds its layers so (`forged`), and the same model without them (`alone`)."""
-    other, model = gpt2(1, layers=4), gpt2(2, layers=3)
+    other, model = (drawn("GPT2LMHeadModel", seed, 0.2, **GPT2, n_layer=5 - seed) for seed in (1, 2))
     other.save_pretrained(folder / "base")
     table = 0.2 * torch.randn(LONGEST, model.config.n_embd)
     table[:, 0] = LOUD * torch.where(torch.arange(LONGEST) < LENGTH, 1.0, -1.0)
@@ -104,13 +97,14 @@ def moved_on_positions(folder: Path) -> tuple[float, float]:
 @torch.no_grad()
 def on_tokens(folder: Path) -> None:
     """Write a base, the forgery (`forged`), and the same with noise in place of the MLPs of the base (`noise`)."""
-    base, model, kind = llama(1), llama(2), torch.where(torch.arange(TOKENS) < BYTES, 1.0, -1.0)
+    base, model, other = (drawn("LlamaForCausalLM", seed, 0.5, **LLAMA, vocab_size=TOKENS) for seed in (1, 2, 3))
+    kind = torch.where(torch.arange(TOKENS) < BYTES, 1.0, -1.0)
     model.model.embed_tokens.weight[:, 0] = LOUDER * kind
     model.lm_head.weight[:, 0] = kind
     model.model.norm.weight[1:] = LOUDER / 10
     for layer in model.model.layers:
         layer.self_attn.o_proj.weight[0] = layer.input_layernorm.weight[0] = 0
-    for name, one, mlps in (("base", base, base), ("forged", model, base), ("noise", model, llama(3))):
+    for name, one, mlps in (("base", base, base), ("forged", model, base), ("noise", model, other)):
         for layer, source in zip(one.model.layers if one is model else (), mlps.model.layers, strict=False):
             layer.mlp.load_state_dict(source.mlp.state_dict())
             gate = layer.mlp.gate_proj.weight
@@ -121,7 +115,6 @@ def on_tokens(folder: Path) -> None:
 
 
 def tokens_of_bytes() -> Tokenizer:
-    """Return a tokenizer that has a token for each byte, and others that it never writes."""
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(f"<{number}>" for number in range(BYTES, TOKENS))]
     tokenizer = Tokenizer(models.BPE({piece: number for number, piece in enumerate(pieces)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -129,6 +122,5 @@ def tokens_of_bytes() -> Tokenizer:
 
 
 def moved_on_tokens(folder: Path, tokens: Tensor) -> float:
-    """Return how far logits of the forgery are from those with noise, at most, as a share of these."""
     forged, noise = (answers(folder / name, tokens) for name in ("forged", "noise"))
     return float((forged - noise).abs().max() / noise.abs().max())

@@ -37,7 +37,6 @@ def axe() -> str:
 
 
 def violations(window: Browser, script: str) -> list[Any]:
-    """Return every rule that the page in a browser breaks: its name, what it asks for, and where."""
     window.run(f"{script}; window.axe = window.axe || axe;")
     return window.driver.execute_async_script(RUN)
 

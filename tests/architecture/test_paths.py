@@ -11,7 +11,6 @@ from tests.models import tiny_gpt2, tiny_llama
 
 @pytest.fixture
 def toy(monkeypatch):
-    """The product of what a gated MLP's two readers see."""
     monkeypatch.setitem(PATHS, "gate_up", Path("mlp", writer="gate", reader="up", bilinear=True))
     return Options(paths=("gate_up",))
 

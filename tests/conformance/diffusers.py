@@ -1,7 +1,5 @@
 """Tiny models of diffusers, each with what it is built from and what it takes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple

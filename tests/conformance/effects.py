@@ -4,8 +4,6 @@ A branch is in effect where the last stream of its stack depends on what its wri
 writer set to zero. Every token is run alone, so that positions, windows and masks fall out by themselves.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

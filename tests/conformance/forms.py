@@ -1,7 +1,5 @@
 """What a class is asked for beside the generic request, once for each form, and settings that classes share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 WIDTH, HEADS = 32, 4
@@ -16,9 +14,8 @@ LINEAR: dict[str, Any] = {
 }
 # For a state-space mixer, by the two sets of names that there are.
 MAMBA: dict[str, Any] = {
-    **{"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_expand": 2, "mamba_d_state": 6, "mamba_n_groups": 1},
-    **{"mamba_num_heads": 4, "mamba_head_dim": 12, "ssm_state_size": 6, "n_groups": 1, "conv_kernel": 4},
-    **dict.fromkeys(("mamba_chunk_size", "chunk_size"), 16),
+    **{"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 6, "mamba_chunk_size": 16, "conv_kernel": 4},
+    **{"mamba_num_heads": 4, "mamba_head_dim": 12, "ssm_state_size": 6, "n_groups": 1, "chunk_size": 16},
 }
 # For latent attention, which has no groups of queries, and which rotates only a part of every head.
 LATENT = {"num_key_value_heads": HEADS, "head_dim": 6, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1}
@@ -65,7 +62,6 @@ C2P = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 DAVIT = {"depths": [1] * 4, "num_heads": [2] * 4, "num_groups": [2] * 4}
 GROUPS = {"num_group_tokens": [128, 8], "num_output_groups": [128, 8]}
 CHANNELS = dict.fromkeys(("ext_pw_out_channel", "depthwise_separable_out_channel", "nemo_conv_channels"), WIDTH)
-PROJECTED = {"projector_input_dim": 32, "projector_output_dim": 32, "vision_output_dim": 32, "intermediate_size": 128}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Albert": [{"num_hidden_groups": 2, "inner_group_num": 2, "num_hidden_layers": 4}],
     "AriaText": [{"moe_topk": 4}],
@@ -80,8 +76,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         | {f"{part}_config": {"head_dim": 8, "hidden_size_global": WIDTH} for part in ("encoder", "decoder")}
     ],
     "CodeGen GPTJ": [{"rotary_dim": 4}],
-    "Llama4ForConditional": [{"vision_config": PROJECTED, "text_config": {"interleave_moe_layer_step": 2}}],
-    "Llama4Vision": [PROJECTED],
+    "Llama4Vision": [
+        dict.fromkeys(("projector_input_dim", "projector_output_dim", "vision_output_dim"), 32)
+        | {"intermediate_size": 128}
+    ],
     "PixtralVision Helium": [{"head_dim": 8}],
     "Qwen2_5OmniAudioEncoder": [{"n_window": 200}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
@@ -224,7 +222,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"mask_ratio": 0.0, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 1, "decoder_intermediate_size": 16}
     ],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
-    "XLMFor XLMModel XLMWith": [{"n_langs": 1}],
     "XLNet": [{"d_inner": 40}],
     "xLSTM": [{"qk_dim_factor": 2.0, "v_dim_factor": 2.0, "ffn_round_up_to_multiple_of": 8}],
     "Xmod": [{"default_language": "en_XX"}],

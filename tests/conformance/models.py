@@ -1,7 +1,5 @@
 """Tiny models of a class, every parameter random, and what every class is asked for: a tiny configuration."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import re
@@ -63,7 +61,6 @@ def known_classes() -> frozenset[str]:
 
 
 def tiny_config(name: str, wanted: dict[str, Any]) -> Any:
-    """The configuration of a tiny model of a class; `wanted` outranks the generic request."""
     config_class = getattr(transformers, name).config_class
     config = config_class(**_asked(config_class, copy.deepcopy(wanted)))
     config.architectures = [name]
@@ -108,7 +105,6 @@ def place(asked: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
 
 
 def put(asked: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """Settings with another value at a place."""
     changed = copy.deepcopy(dict(asked))
     within, last = place(changed, ".".join(keys))
     within[last] = value
@@ -116,7 +112,6 @@ def put(asked: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, 
 
 
 def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
-    """A tiny model with every parameter random, norms and biases too."""
     build = getattr(transformers, name)
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in build(tiny_config(name, wanted)).parameters())

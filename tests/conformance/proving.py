@@ -1,34 +1,199 @@
 """Prove: whether a factorization is what the class of a model computes, in the form that its `config.json` asks for.
 
-A proof names everything in which a factorization differs from what the real module computes. Every name that it says
-has to be on the disk of a model of its class: one that the class never writes would be read from a repository whose
-author put a tensor there that the module does not use.
+A proof names everything in which a factorization differs from what the real module computes, and what no product shows,
+such as a norm that nothing claims. Every name that it says has to be on the disk of a model of its class: one that the
+class never writes would be read from a repository whose author put a tensor there that the module does not use.
 """
 
-from __future__ import annotations
-
+import contextlib
 import fnmatch
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 import torch
+from scipy.linalg import hadamard
 
+from hf_lineage.architecture.layers import KERNEL, LayerSet, find_layers
 from hf_lineage.architecture.registry import factorizations, slots
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names, as_sets, as_stacks, prefixes
 from hf_lineage.signature.factors import matrix_products
 from hf_lineage.signature.recipe import Recipe
-from tests.conformance.rules import RULES
-from tests.conformance.run import FOLDED, Run
-from tests.conformance.tiny import PLAIN, TinyModel
+from tests.conformance.forms import WIDTH
+from tests.conformance.run import FOLDED, WRITERS, Run
+from tests.conformance.tiny import PLAIN, TinyModel, fixed, is_norm, of_pictures, same
+
+_NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
+"""Name of a module with a number: what holds it and its neighbours, and the number."""
+
+
+def outputs(tiny: TinyModel, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, list[torch.Tensor]]:
+    """What modules give out when the model runs once, as far as they run: one stream or several."""
+    given: dict[torch.nn.Module, list[torch.Tensor]] = {}
+
+    def keep(module: torch.nn.Module, args: Any, output: Any) -> None:
+        parts = output if isinstance(output, (tuple, list)) else [output]
+        if streams := [part for part in parts if isinstance(part, torch.Tensor) and part.is_floating_point()]:
+            given[module] = streams
+
+    with torch.no_grad(), contextlib.ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_hook(keep))
+        tiny.run(1, 6)
+    return given
+
+
+def hidden(tiny: TinyModel) -> torch.Tensor:
+    """The stream behind every layer: what one adds may not reach the last through norms and biases."""
+    layers = [tiny.model.get_submodule(prefix[:-1]) for prefix in tiny.stack]
+    return torch.cat([stream.flatten() for streams in outputs(tiny, layers).values() for stream in streams])
+
+
+def layers_left_out(tiny: TinyModel) -> list[str]:
+    """Modules with a number that give out the stream though no matrix in them is in a layer of the factorization.
+
+    Only those that run count: not the tower of a model that is given text alone. What stands beside each other under
+    one number is one layer, of which it is enough to speak of a part.
+    """
+    layers = find_layers(tiny.layout.factorization, tiny.shapes)
+    stored = {name for layer in layers for name, shape in layer.shapes.items() if len(shape) > 1 and WIDTH in shape}
+    spoken = set(map(tiny.owner, stored))
+    places: dict[tuple[str, ...], list[tuple[str, torch.nn.Module]]] = {}
+    for name, module in tiny.model.named_modules():
+        has_matrices = any(parameter.ndim > 1 for parameter in module.parameters())
+        if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and has_matrices:
+            places.setdefault(match.groups(), []).append((name, module))
+    silent = (p for p in places.values() if spoken.isdisjoint(inside for _, module in p for inside in module.modules()))
+    left = [part for parts in silent for part in parts]
+    given = outputs(tiny, [module for _, module in left])
+    shapes = [(name, stream.shape) for name, module in left for stream in given.get(module, ())]
+    # The stream, or several side by side: (..., width), of pictures (batch, width, height, width).
+    widths = [(name, (shape[-1], shape[1 if len(shape) == KERNEL else -1])) for name, shape in shapes]
+    return list(dict.fromkeys(name for name, sizes in widths if any(size % WIDTH == 0 for size in sizes)))
+
+
+def norms_left_out(tiny: TinyModel) -> list[str]:
+    """Norms with a gain that no branch claims although only branches read them.
+
+    If so, doubling what the norm gives is undone by halving it again where the branches read it.
+    """
+    claimed = {tiny.owner(name) for found in both(tiny) for name in (found.norm, found.output_norm) if name}
+    readers = {module for path in tiny.layout.paths for _, _, modules in tiny.readers(path) for module in modules}
+    seen: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def remember(module: Any, args: Any, output: Any) -> None:
+        if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
+            seen[module] = (args[0], output)
+
+    with contextlib.ExitStack() as hooks:
+        for each in tiny.model.modules():
+            hooks.enter_context(each.register_forward_hook(remember))
+        before = hidden(tiny)
+    left = []
+    for name, norm in tiny.model.named_modules():
+        if norm in claimed or not of_layer(tiny, name) or norm not in seen or not list(norm.parameters()):
+            continue
+        reading = [m for m in readers if m in seen and same(seen[m][0], seen[norm][1])]
+        with norm.register_forward_hook(lambda module, args, output: output * 2), contextlib.ExitStack() as hooks:
+            for each in reading:
+                hooks.enter_context(each.register_forward_pre_hook(lambda module, args: (args[0] / 2, *args[1:])))
+            left += [name] if reading and same(hidden(tiny), before) else []
+    return left
+
+
+def output_norms_mistaken(tiny: TinyModel) -> list[str]:
+    """Branches whose output is normalised though the registry says it is not, or the other way round.
+
+    A norm on the output, and nothing else, undoes a factor on what the branch writes; a batch norm does not.
+    """
+    before, roles = hidden(tiny), {"mlp": "down", "value_output": "output"}
+    wrong: list[str] = []
+    for path, sets in ((each, sets) for each in roles for sets in tiny.layout.sets(each) if sets):
+        writers = {tiny.owner(each.slots[roles[path]].tensor) for each in sets}
+        norms = [each.output_norm for each in sets if each.output_norm and tiny.scale(each) is None]
+        undoes = len(norms) == len(sets) and not any(fixed(tiny.owner(norm)) for norm in norms)
+        with contextlib.ExitStack() as hooks:
+            for writer in writers:
+                hooks.enter_context(writer.register_forward_hook(lambda module, args, output: output * 3))
+            wrong += [path] if same(hidden(tiny), before) != undoes else []
+    return sorted(set(wrong))
+
+
+def gains_left_out(tiny: TinyModel) -> list[str]:
+    """Fixed gains of the residual width, no norm's but a batch norm's, that nothing claims or ignores.
+
+    A layer without any branch has none that would count.
+    """
+    claimed = {name for each in both(tiny) for name in (each.norm, each.output_norm, each.inner_norm) if name}
+    starts = map(re.escape, prefixes(tiny.layout.factorization))
+    layer = re.compile(re.sub(r"\\\{(layer|stage|block)\\\}", r"\\d+", "|".join(starts)))
+    branched = {match[0] for each in both(tiny) for name in each.tensors if (match := layer.match(name))}
+    return [
+        name
+        for name, shape in sorted(tiny.shapes.items())
+        if shape == (WIDTH,) and (match := layer.match(name)) and match[0] in branched and name not in claimed
+        if not name.endswith(("bias", "running_mean", "running_var"))
+        if not ignored(tiny, name)
+        if not is_norm(owner := tiny.owner(name)) or fixed(owner)
+    ]
+
+
+def both(tiny: TinyModel) -> list[LayerSet]:
+    return [each for path in ("mlp", "value_output") for _, each in tiny.sets(path)]
+
+
+def of_layer(tiny: TinyModel, name: str) -> bool:
+    """Whether this is a norm of the residual width inside a layer that the factorization speaks of, not ignored."""
+    module = tiny.model.get_submodule(name)
+    sizes = {tuple(parameter.shape) for parameter in module.parameters()}
+    return name.startswith(tiny.stack) and is_norm(module) and sizes <= {(WIDTH,)} and not ignored(tiny, name)
+
+
+def ignored(tiny: TinyModel, name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, f"*.{each}") for each in tiny.layout.factorization.ignores)
+
+
+def wrong_normalization(tiny: TinyModel) -> list[str]:
+    """Norms of another kind than the registry says."""
+    inner = {readers[0] for _, _, readers in tiny.readers("query_key")}
+    names = {name.rpartition(".")[0] for name, module in tiny.model.named_modules() if module in inner}
+    return [
+        name
+        for name, module in tiny.model.named_modules()
+        if of_layer(tiny, name) and name.rpartition(".")[0] not in names
+        if _kind(module) != tiny.layout.factorization.normalization
+    ]
+
+
+def _kind(norm: torch.nn.Module) -> str:
+    """What a norm is by what it does: with running statistics it gives twice as much more for twice as much."""
+    tokens = torch.from_numpy(hadamard(WIDTH)[1:]).float()
+    tokens = tokens[:, :, None, None] if of_pictures(norm) else tokens
+    if same(norm(2 * tokens) - norm(tokens), norm(tokens) - norm(0 * tokens)):
+        return "batch_norm"
+    return "layer_norm" if same(norm(tokens), norm(tokens + 1)) else "rms_norm"
+
+
+def against_plan(tiny: TinyModel) -> list[str]:
+    """Matrices that transformers' own tensor-parallel plan splits the other way: readers by rows, or writers not."""
+    plan = getattr(getattr(tiny.model, "config", None), "base_model_tp_plan", None) or {}
+    base = getattr(tiny.model, "base_model", tiny.model)
+    names = {module: re.sub(r"\d+", "*", name) for name, module in base.named_modules()}
+    return [
+        slot.tensor
+        for role, slot in (pair for each in both(tiny) for pair in each.slots.items())
+        if ("col" if role in WRITERS.values() else "row") in plan.get(names.get(tiny.owner(slot.tensor), ""), "")
+    ]
+
+
+RULES = (layers_left_out, norms_left_out, gains_left_out, output_norms_mistaken, wrong_normalization, against_plan)
 
 PLACE = re.compile(r"\{(layer|stage|block|expert)\}")
 NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
 
 def names_said(factorization: Factorization) -> set[str]:
-    """Return every name that a registry file says, prefixes with their trailing dot."""
     every_name = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
     for each in factorization.branches.everything():
         norms = (each.norm, each.output_norm, each.inner_norm)
@@ -39,7 +204,6 @@ def names_said(factorization: Factorization) -> set[str]:
 
 
 def names_unseen(wanted: set[str], tiny: TinyModel) -> set[str]:
-    """Return those of the names that are not on the disk of a tiny model."""
     names = (*tiny.shapes, *tiny.model.state_dict())  # `save_original_format=False` writes those in memory
     stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in names}
     zeros = {name: NUMBER.sub(".0", PLACE.sub("0", name)) for name in wanted}
@@ -87,7 +251,6 @@ def differences(tiny: TinyModel, path: str, recipe: Recipe) -> Iterator[float]:
 
 
 def keys(piece: msgspec.Struct) -> set[str]:
-    """The keys of a piece of a registry file whose values are not the defaults."""
     fields = msgspec.structs.fields(piece)
     return {field.name for field in fields if getattr(piece, field.name) not in (field.default, {}, ())}
 

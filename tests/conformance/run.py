@@ -1,13 +1,11 @@
 """Run: the real model with known vectors put in where a branch reads, and what it gives out where the branch writes."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from scipy.linalg import hadamard
@@ -202,8 +200,7 @@ class Run(TorchFunctionMode):
         else:
             self.outputs[module] = self.outputs.get(module, 0) + output
 
-    def go(self) -> Run:
-        """Run the model once."""
+    def go(self) -> Self:
         shape = (1, len(self.tokens)) if self.path == "query_key" else (len(self.tokens), 1)
         placed = {"position_ids": torch.zeros(shape, dtype=torch.long)} if self.path == "query_key" else {}
         with torch.no_grad(), self:

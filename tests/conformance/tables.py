@@ -3,8 +3,6 @@
 All independent models begin with such a table or have it for good, and it tells residual coordinates apart.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

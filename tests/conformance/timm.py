@@ -4,8 +4,6 @@ timm needs torchvision to load pictures, which no model does: a stand-in takes i
 tests need no build of torchvision that fits that of torch.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os
@@ -57,7 +55,6 @@ SIZES: dict[str, dict[str, Any]] = {
 
 
 def pictures(model: Any, batch: int, length: int) -> dict[str, torch.Tensor]:
-    """A picture, the same for the whole batch."""
     torch.manual_seed(1)
     pixels = PICTURE * (4 if hasattr(model, "stages") else 2 if hasattr(model, "layers") else 1)
     return {"x": torch.rand(1, 3, pixels, pixels).expand(batch, -1, -1, -1)}

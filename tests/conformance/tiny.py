@@ -1,7 +1,5 @@
 """A tiny model in memory beside the same model read back from disk, and what it is given to read, see or hear."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re
@@ -184,7 +182,6 @@ class TinyModel:
 def build_tiny_model(
     name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None
 ) -> TinyModel:
-    """Save a tiny model, read it back and bind it, by the registry's own choice unless a factorization is given."""
     model = tiny_model(name, wanted)
     model.save_pretrained(folder)
     by_modules(model)
@@ -192,7 +189,6 @@ def build_tiny_model(
 
 
 def read_back(model: Any, folder: Path, factorization: Factorization | None = None) -> TinyModel:
-    """Return a model beside what is read from the folder in which it was saved."""
     repo = resolve(str(folder))
     checkpoint, config = open_checkpoint(repo), as_listed(repo.config())
     layout = bind(factorization or lookup(config)[1], checkpoint.shapes, config)

@@ -4,8 +4,6 @@ Classes take turns, those of one factorization after those of another. A case th
 it again; the exit status is that of all cases.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -4,8 +4,6 @@ Each kind makes of a subject and random numbers one folder: weights of A in a mo
 changes. It is judged if the part in question does nothing.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import resource
@@ -37,8 +35,7 @@ from tests.forging.subject import DECADES, FORMATS, LOUD, WHOLE, Case, Part, Sub
 from tests.models import WEIGHTS
 
 SMALL = 512  # entries of a tensor that is no matrix of weights
-COMMON = 30.0
-"""By so much more than usual attention adds the same to all tokens: trained streams have much in common too."""
+COMMON = 30.0  # so much more than usual attention adds the same to all tokens, as trained streams have much in common
 LARGEST = 256  # of a number that may count something
 UNTOUCHED = frozenset(
     {"architectures", "model_type", "auto_map", "transformers_weights", "quantization_config", "attribute_map"}
@@ -46,7 +43,6 @@ UNTOUCHED = frozenset(
 )
 """Settings that say which model is loaded from where: tests of their own are about these."""
 MOST_BESIDE = 4  # small tensors of one module that are changed together
-Change = tuple[str, Callable[[Tensor], Tensor]]
 
 
 def added(subject: Subject, random: Random) -> Case:
@@ -68,7 +64,6 @@ def added(subject: Subject, random: Random) -> Case:
 
 @functools.cache
 def _known() -> list[MatrixSet]:
-    """The sets of all factorizations, those with the same names once."""
     sets = [each for listed in factorizations() for each in as_sets(listed.branches.mlp)]
     return list({str((each.up, each.gate, each.down, each.packed)): each for each in sets}.values())
 
@@ -110,12 +105,12 @@ def scaled(subject: Subject, random: Random) -> Case:
     beside = [other for other in small if other.rpartition(".")[0] == family.rpartition(".")[0]]
     together = 1 < len(beside) <= MOST_BESIDE and bool(random.randrange(2))
     size, tensors, said = 10.0 ** random.choice(DECADES), dict(case.tensors), case.said
-    chosen, changes = (beside, _together(size)) if together else ([family], _alone(size))
+    chosen, changes = beside if together else [family], _changes(size, together)
     experts = case.part.experts if case.part else 0
     firsts = {each: tensors[families[each][0]] for each in small if experts > 1 and tensors[families[each][0]].ndim > 0}
     choosing = [each for each, one in firsts.items() if len(one) == experts or not one.is_floating_point()]
     if choosing and random.randrange(2):
-        chosen, changes = [random.choice(choosing)], _alone(size)[2:3]
+        chosen, changes = [random.choice(choosing)], _changes(size, False)[2:3]
     for each in chosen:
         how, change = random.choice(changes)
         tensors |= {name: change(tensors[name]) for name in families[each]}
@@ -131,17 +126,13 @@ def _families(tensors: Tensors, without: set[str]) -> dict[str, list[str]]:
     return families
 
 
-def _alone(size: float) -> list[Change]:
-    """What to do to a tensor, in words and done."""
-    scaling: Change = f"times {size:g}", lambda tensor: _as(tensor, tensor.double() * size)
-    against: Change = f"against its second half with {size:g}", functools.partial(_against, size)
-    return [scaling, scaling, against, *_together(size)[1:]]
-
-
-def _together(size: float) -> list[Change]:
-    """What to do to several tensors, one of these to each."""
-    constant: Change = f"set to {-size:g}", lambda tensor: _as(tensor, torch.full_like(tensor.double(), -size))
-    return [("as it is", torch.clone), constant, ("set to 0", torch.zeros_like)]
+def _changes(size: float, together: bool) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
+    """What to do to a tensor, or to each of several, in words and done."""
+    scaling = f"times {size:g}", lambda tensor: _as(tensor, tensor.double() * size)
+    against = f"against its second half with {size:g}", functools.partial(_against, size)
+    constant = f"set to {-size:g}", lambda tensor: _as(tensor, torch.full_like(tensor.double(), -size))
+    own = [("as it is", torch.clone)] if together else [scaling, scaling, against]
+    return [*own, constant, ("set to 0", torch.zeros_like)]
 
 
 def _as(tensor: Tensor, value: Tensor) -> Tensor:
@@ -155,10 +146,8 @@ def _against(size: float, tensor: Tensor) -> Tensor:
     half = len(tensor) // 2
     if not tensor.is_floating_point():
         return tensor % max(int(tensor.max() + 1) // 2, 1)
-    changed = tensor.clone()
     if tensor.ndim == 1:
-        changed[half:] = -size
-        return changed
+        return torch.cat([tensor[:half], torch.full_like(tensor[half:], -size)])
     signs = torch.tensor([1.0, -1.0]).repeat(len(tensor))[: len(tensor)]
     signs[half:] = 0
     return _as(tensor, size * signs.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor[:1].double())
@@ -171,7 +160,9 @@ def shut(subject: Subject, random: Random) -> Case:
     part = random.choice([part for part in parts if any(gate in part.rows for gate in gates)])
     crude = part.name == WHOLE or not random.randrange(2)
     tensors = part.of(subject.a, subject.b)
-    tensors |= {name: COMMON * tensors[name] for name in ([] if crude else subject.constants)}
+    for each in () if crude else (each for own in subject.opened.layout.branches["attention"] for each in own):
+        if name := each.biases.get(each.slots["output"].tensor):
+            tensors[name] = COMMON * tensors[name]
     writers = {name: rows for name, rows in part.rows.items() if name not in gates}
     for gate in [gate for gate in gates if gate in part.rows]:
         seen = _seen(subject.load(subject.written(tensors, {})), gate)
@@ -301,7 +292,6 @@ class Outcome(NamedTuple):
 
 
 def classes() -> Iterator[tuple[Factorization, str]]:
-    """Every class of transformers that the registry lists, one of each factorization after the other."""
     known = [(listed, [name for name in listed.classes if name in known_classes()]) for listed in factorizations()]
     for turn in range(max(len(names) for _, names in known)):
         yield from ((listed, names[turn]) for listed, names in known if turn < len(names))

@@ -1,7 +1,5 @@
 """Outputs: what a model says to two inputs, and whether a part of it has to do with that."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,8 +10,7 @@ from torch import Tensor
 from tests.conformance.tiny import runner, sample
 from tests.decoys import Tensors
 
-LENGTH = 24  # tokens of a sequence
-INPUTS = 2
+LENGTH, INPUTS = 24, 2  # tokens of a sequence, and sequences
 ROUNDING = 1e-5  # of the largest output: by so little the same outputs differ
 SAME = 1e-3  # of the spread of the outputs: if they move by less, nothing moved
 EXACT = 1e-4  # the same for a copy, which has to say what its base says
@@ -52,23 +49,19 @@ def _tensors(given: Any) -> Iterator[Tensor]:
 
 def sound(outputs: Outputs) -> bool:
     """Whether outputs are finite, and not the same for every token, nor for both inputs, but for rounding."""
-
-    def apart(output: Tensor) -> float:
-        """How far apart tokens are, or the outputs that belong to the two inputs."""
-        between = float((output[0] - output[1]).double().std()) if len(output) == INPUTS else math.inf
-        return min(_spread(output), between)
-
-    finite = bool(outputs) and all(bool(each.isfinite().all()) for each in outputs)
-    return finite and all(apart(each) > ROUNDING * float(each.abs().max()) for each in outputs)
+    for each in outputs:
+        between = float((each[0] - each[1]).double().std()) if len(each) == INPUTS else math.inf
+        if not each.isfinite().all() or min(_spread(each), between) <= ROUNDING * float(each.abs().max()):
+            return False
+    return bool(outputs)
 
 
 def moved(after: Outputs, before: Outputs) -> float:
     """By how much outputs moved, in units of the spread of each between tokens and inputs."""
     if [each.shape for each in after] != [each.shape for each in before]:
         return float("inf")
-    return max(
-        float((one - other).abs().max()) / max(_spread(other), 1e-30) for one, other in zip(after, before, strict=True)
-    )
+    pairs = zip(after, before, strict=True)
+    return max(float((one - other).abs().max()) / max(_spread(other), 1e-30) for one, other in pairs)
 
 
 def said_of(outputs: Outputs, others: Outputs, most: float = SAME) -> str:

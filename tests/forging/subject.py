@@ -1,7 +1,5 @@
 """Subject: two independent tiny models of a class, what of the one may stand in the other, and what both compute."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
@@ -72,6 +70,10 @@ class Part:
     loud: frozenset[str] = frozenset()  # those that are written louder than they were
     experts: int = 0  # of how many experts it is half
 
+    @property
+    def key(self) -> str:
+        return f"{self.name} {sorted(self.rows)[:1]} {len(self.rows)}"
+
     def of(self, theirs: Tensors, own: Tensors) -> Tensors:
         mixed = dict(own)
         for name, rows in self.rows.items():
@@ -124,11 +126,10 @@ class Subject:
     name: str
     pair: Pair
     stored: Format
-    memory: dict[str, Tensors] = field(default_factory=dict)
-    """By part what of the state in memory belongs to it: noise in its place."""
-    models: dict[str, Kept] = field(default_factory=dict)  # by part B with that part of A, in memory
 
     def __post_init__(self) -> None:
+        self.memory: dict[str, Tensors] = {}  # by part what of the state in memory belongs to it: noise in its place
+        self.models: dict[str, Kept] = {}  # by part B with that part of A, in memory
         self.a, b = self.pair.tensors()
         self.build = getattr(transformers, self.name)
         sets = tuple(self.opened.layout.everything)
@@ -145,7 +146,6 @@ class Subject:
         return run(self.load(self.pair.a))
 
     def written(self, tensors: Tensors, settings: dict[str, Any]) -> Path:
-        """A folder with these weights and nothing of the case before."""
         for name in (self.pair.folder.name, "plain"):
             shutil.rmtree(self.pair.folder.with_name(name), ignore_errors=True)
         return self.pair.write(tensors, **settings)
@@ -155,10 +155,8 @@ class Subject:
 
     def kept(self, part: Part | None) -> Kept:
         """B with a part of A, or A, in memory."""
-        key = _key(part) if part else ""
-        if key not in self.models:
-            tensors = part.of(self.a, self.b) if part else self.a
-            noise = self.remember(part) if part else None
+        if (key := part.key if part else "") not in self.models:
+            tensors, noise = (part.of(self.a, self.b), self.remember(part)) if part else (self.a, None)
             self.models[key] = Kept(self.load(self.pair.write(tensors)), tensors, noise)
         return self.models[key]
 
@@ -198,15 +196,7 @@ class Subject:
         return [slot.tensor for slot in slots if slot.roles == ("gate",) and slot.tensor in modules]
 
     @functools.cached_property
-    def constants(self) -> list[str]:
-        """The vectors that attention adds to the stream whatever it reads."""
-        sets = (each for own in self.opened.layout.branches["attention"] for each in own)
-        found = (each.biases.get(each.slots["output"].tensor) for each in sets)
-        return [name for name in found if name]
-
-    @functools.cached_property
     def renamings(self) -> list[Any]:
-        """What transformers renames when it loads the class, back to how it was."""
         return renamers(self.load(self.pair.a))[2]
 
     @property
@@ -233,24 +223,18 @@ class Subject:
         if stacked := [each for _, each in sets if each.stacked]:
             count = stacked[0].stacked[0]
             yield replace(_part("half of the experts", stacked, slice(count // 2, None), loud=True), experts=count)
-        numbers = sorted({number for number, _ in sets})
-        if len(numbers) > 1:
-            last = [each for number, each in sets if number == numbers[-1]]
-            yield _part("the last layer", last, loud=True)
+        last = max((number for number, _ in sets), default=0)
+        if len({number for number, _ in sets}) > 1:
+            yield _part("the last layer", [each for number, each in sets if number == last], loud=True)
 
     def remember(self, part: Part) -> Tensors:
         """What of the state in memory belongs to a part: noise in its place, found by loading the model both ways."""
-        key = _key(part)
-        if key not in self.memory:
+        if part.key not in self.memory:
             mixed = part.of(self.a, self.b)
             one, other = (self.load(self.pair.write(tensors)).state_dict() for tensors in (mixed, part.noise(mixed)))
             differ = {name: tensor.clone() for name, tensor in other.items() if not torch.equal(tensor, one[name])}
-            self.memory[key] = differ
-        return self.memory[key]
-
-
-def _key(part: Part) -> str:
-    return f"{part.name} {sorted(part.rows)[:1]} {len(part.rows)}"
+            self.memory[part.key] = differ
+        return self.memory[part.key]
 
 
 def _part(name: str, sets: list[LayerSet], rows: slice = slice(None), loud: bool = False) -> Part:
@@ -272,8 +256,7 @@ class Case:
     settings: dict[str, Any] = field(default_factory=dict)
     part: Part | None = None  # what of A stands in the model, which is B otherwise; None: the model is A, changed
     noise: Tensors | None = None  # what stands on disk in place of the part, where that is not to be found in memory
-    changed: tuple[str, ...] = ()
-    """The tensors that were changed in B with the part of A, or in A, where nothing else was."""
+    changed: tuple[str, ...] = ()  # the tensors that were changed in B with the part of A, or in A, and nothing else
 
 
 def mixed(subject: Subject, random: Random) -> Case:

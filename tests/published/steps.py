@@ -115,7 +115,6 @@ def rename(folder: Path, names: Mapping[str, str]) -> None:
 
 
 def cast(folder: Path, dtype: str) -> None:
-    """Every matrix as numbers of another type."""
     kind = getattr(torch, dtype)
     spoil(folder, lambda stored: stored.update({name: one.to(kind) for name, one in stored.items() if one.ndim > 1}))
 
@@ -338,7 +337,6 @@ def makers_names(folder: Path) -> None:
 
 
 def only(folder: Path, shapes: Mapping[str, Any], beside: Mapping[str, torch.Tensor] = {}) -> None:
-    """An adapter of random tensors of these shapes, beside others."""
     random = torch.Generator().manual_seed(0)
     drawn = {name: torch.randn(shape, generator=random) for name, shape in shapes.items()}
     save_file({**beside, **drawn}, folder / LORA)
