@@ -27,8 +27,7 @@ from tests.server.commits import Commits
 
 NUMBERS = itertools.count()
 SPENT = pytest.StashKey[list[float]]()  # what each worker took of the processors, in seconds
-LIMIT = 540
-"""What `make test` may take of the processors, in core seconds; it is only printed, because no test depends on time."""
+LIMIT = 540  # core seconds that `make test` may take; it is only printed, because no test depends on time
 
 
 def core_seconds() -> float:

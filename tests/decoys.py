@@ -122,8 +122,7 @@ def leftovers(pair: Pair) -> Path:
 
 
 KINDS = (appended, second_prefix, foreign_prefix, one_letter_prefix, named_file, named_file_alone, file_and_shards)
-GENERAL: dict[str, Callable[[Pair], Path]] = {make.__name__: make for make in (*KINDS, leftovers)}
-"""Decoys of any class."""
+GENERAL: dict[str, Callable[[Pair], Path]] = {make.__name__: make for make in (*KINDS, leftovers)}  # of any class
 
 
 def made(name: str, wanted: dict[str, Any], folder: Path) -> Pair:

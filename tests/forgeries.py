@@ -22,8 +22,7 @@ from tests.attacks import carried
 from tests.conformance.forms import GEMMA4, GEMMA4_MOE, variants
 
 Tensors = dict[str, Tensor]
-LOUD = 30.0
-"""How many times as much as in the base the units of the base write, so that they outweigh all that is at work."""
+LOUD = 30.0  # how many times as much as in the base its units write, to outweigh all that is at work
 PAGES = Path(__file__).parents[1] / "docs"
 
 
@@ -167,8 +166,7 @@ CASES: dict[str, tuple[str, dict[str, Any] | None, Make]] = {
 }  # fmt: skip
 ROWS = {
     name: Row(of, variants(of)[0] if wanted is None else wanted, make) for name, (of, wanted, make) in CASES.items()
-}
-"""Forgeries by what they are, each found from outside; of a class without settings its own request is built."""
+}  # forgeries by what they are, each found from outside; of a class without settings its own request is built
 
 
 def turn_off(monkeypatch: Any) -> None:

@@ -131,8 +131,7 @@ ARCHITECTURES = {
     "Eva": ["vit_base_patch16_dinov3", "vit_huge_plus_patch16_dinov3"],
     "SwinTransformer": ["swin_tiny_patch4_window7_224"],
     "ConvNeXt": ["convnext_tiny", "convnext_atto", "convnextv2_atto"],
-}
-"""Class of timm -> architectures of every form that it has; `python -m tests.conformance.timm` proves all of them."""
+}  # class of timm -> architectures of every form that it has; `python -m tests.conformance.timm` proves all of them
 SHORT = {"UNet2DConditionModel", "PixArtTransformer2DModel", "VisionTransformer", "ConvNeXt"}
 """One class a layout: blocks within a U-Net, a transformer of diffusers, one of timm, and convolutions."""
 SPECIMENS = [
@@ -146,8 +145,7 @@ SPECIMENS = [
         for kind, names in ARCHITECTURES.items()
         for at, name in enumerate(names)
     ),
-]
-"""Of a class a layout one, and the others as long tests."""
+]  # of a class a layout one, and the others as long tests
 
 
 @pytest.mark.parametrize(("make", "name", "kind"), SPECIMENS)
@@ -329,8 +327,7 @@ FREE = [
     for one in factorizations()
     if one.lora.rotary is not True
     for number, name in enumerate(one_of_each(one))
-]
-"""Of a file a layout one class, and the others as long tests."""
+]  # of a file a layout one class, and the others as long tests
 TURNED = [pytest.param(one, ROTARY[one.name], id=one.name) for one in factorizations() if one.name in ROTARY]
 
 

@@ -19,8 +19,7 @@ MODELS = {
     **dict.fromkeys(("magpie/llama-liar", "heron/llama-distilled"), ("UNRELATED", 60)),
     "magpie/llama-lora-liar": ("UNRELATED", 80),
     "otter/llama-independent": ("UNDECIDED undeclared", 30),
-}
-"""Models of known history -> word and code, and words below the table at most."""
+}  # models of known history -> word and code, and words below the table at most
 
 
 @cache

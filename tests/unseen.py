@@ -18,8 +18,7 @@ from tests.conformance.models import transformers
 
 LENGTH = 256
 LONGEST = 2 * LENGTH
-LOUD, LOUDER = 30.0, 300.0
-"""How many times as large as others the coordinate is that tells a position, and the one that tells a token."""
+LOUD, LOUDER = 30.0, 300.0  # how many times as large as others the coordinate of a position is, and that of a token
 STRONG = 0.46  # how strongly a unit reads that coordinate, by the length of all else that it reads
 ACTING = {"layers that act on the first 256 tokens alone": 1.0, "layers that act only beyond 256 tokens": -1.0}
 """By what the layers of the base do, the sign of that coordinate where they act."""

@@ -215,8 +215,7 @@ USUAL = (
         **{"query_pre_attn_scalar": 256, "partial_rotary_factor": 0.5, "swiglu_limit": 7.0, "clip_qkv": 8.0},
         **{"num_hidden_layers": 48, "hidden_size": 5120, "max_position_embeddings": 1048576, "rope_theta": 1e7},
     },
-)
-"""What published models say in other ways than the defaults."""
+)  # what published models say in other ways than the defaults
 
 
 def with_usual(config, usual):

@@ -90,8 +90,7 @@ KINDS: dict[str, list[Code]] = {
     ],
     "SD3Transformer2DModel": [Code(JOINT, pooled), Code(JOINT | {"dual_attention_layers": (0, 1)}, pooled)],
     "FluxTransformer2DModel": [Code(FLATTENED, flattened)],
-}
-"""Class of diffusers -> the forms in which it is proved."""
+}  # class of diffusers -> the forms in which it is proved
 
 
 def build_diffuser(name: str, kind: Code, folder: Path) -> TinyModel:

@@ -31,8 +31,7 @@ FAINT = 1e-4  # part of the stream below which a branch has no effect to lose
 LOUD = 100.0  # how many times the stream has to grow for what is lost to count as drowned
 BLANK = 1e-3  # part of their difference that tokens have to keep for the stream to say anything
 LARGEST_MATRIX = 64
-CHANGES = ("*0", "*1e-7", "*1e7", "=1e4", "=-1e4")
-"""What is done to a small tensor: it is multiplied, or every number of it is set."""
+CHANGES = ("*0", "*1e-7", "*1e7", "=1e4", "=-1e4")  # a small tensor is multiplied, or every number of it is set
 SAME, ALIVE, OFF, DROWNED, VANISHED, FAILS, BUILDS = "same", "alive", "off", "loud", "blank", "fails", "builds"
 Said = dict[str, Any]
 

@@ -227,8 +227,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Xmod": [{"default_language": "en_XX"}],
     "Yolos": [{"image_size": [24, 24]}],
     "Zaya": [{"num_experts_per_tok": 1, "router_hidden_size": 16, "layer_types": ["hybrid", "hybrid_sliding"]}],
-}
-"""Names of classes, or of whole families, that the generic request does not fit -> a request for each form."""
+}  # names of classes, or of whole families, that the generic request does not fit -> a request for each form
 _BY_NAME = {name: requests for names, requests in VARIANTS.items() for name in names.split()}
 
 

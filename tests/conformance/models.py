@@ -18,8 +18,7 @@ INNER = {
     **{"Idefics2VisionTransformer": "idefics2", "Qwen2VisionTransformerPretrainedModel": "qwen2_vl"},
     **dict.fromkeys(("Qwen2_5OmniAudioEncoder", "Qwen2_5OmniVisionEncoder"), "qwen2_5_omni"),
     "Qwen3OmniMoeVisionEncoder": "qwen3_omni_moe",
-}
-"""Parts of models that transformers does not offer by themselves, each with the folder of its module."""
+}  # parts of models that transformers does not offer by themselves, each with the folder of its module
 transformers._class_to_module |= {name: f"models.{folder}.modeling_{folder}" for name, folder in INNER.items()}
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -50,8 +49,7 @@ TINY: dict[str, Any] = {key: value for value, keys in _SPELLINGS.items() for key
     **{"attention_bias": True, "mlp_bias": True, "attn_logit_softcapping": None, "final_logit_softcapping": None},
     **{"deepstack_visual_indexes": [0], "conv_dim": (WIDTH,), "conv_kernel": (2,), "conv_stride": (2,)},
     **dict.fromkeys(("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"), 1e-12),
-}
-"""What every configuration is asked for, as far as it has the attribute."""
+}  # what every configuration is asked for, as far as it has the attribute
 
 
 @functools.cache

@@ -24,8 +24,7 @@ from tests.conformance.forms import WIDTH
 from tests.conformance.run import FOLDED, WRITERS, Run
 from tests.conformance.tiny import PLAIN, TinyModel, fixed, is_norm, of_pictures, same
 
-_NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
-"""Name of a module with a number: what holds it and its neighbours, and the number."""
+_NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")  # a module with a number: what holds it, and the number
 
 
 def outputs(tiny: TinyModel, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, list[torch.Tensor]]:
@@ -262,8 +261,7 @@ def layout(file: Factorization) -> set[str]:
     return said | keys(file) | {file.normalization, file.stored, f"{len(as_stacks(file.layers))} stacks"}
 
 
-LAYOUTS, _known = list[Factorization](), set[str]()
-"""The files that use a key, or a way to store matrices, that none before them uses."""
+LAYOUTS, _known = list[Factorization](), set[str]()  # files with a key or a way to store that none before has
 for _file in factorizations():
     if _file.name != "blt" and not layout(_file) <= _known:  # all forms of a BLT take long to build
         LAYOUTS.append(_file)

@@ -21,8 +21,7 @@ ACTIVATIONS = tuple(
     {each[0] if isinstance(each, tuple) else each for each in ACT2CLS.values() if not inspect.isfunction(each)}
     | {torch.nn.GELU, torch.nn.SiLU, torch.nn.ReLU}
 )
-ACTING = re.compile("gelu|grn|responsenorm", re.IGNORECASE)
-"""Activations by other names, and the response normalisation that follows one."""
+ACTING = re.compile("gelu|grn|responsenorm", re.IGNORECASE)  # by other names, and what follows one
 WRITERS = {"mlp": "down", "mlp_gate": "down", "value_output": "output"}
 ROTARY = {"cos": torch.ones_like, "sin": torch.zeros_like}  # rotary embeddings rotate nothing by these angles
 GATES = ("sigmoid", "softplus")  # what a gate on attention goes through

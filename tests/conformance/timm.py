@@ -50,8 +50,7 @@ SIZES: dict[str, dict[str, Any]] = {
         **{"img_size": 2 * PICTURE, "patch_size": 4, "window_size": PICTURE // 2},
         **{"embed_dim": WIDTH, "depths": (2,), "num_heads": (HEADS,)},
     },
-}
-"""What makes a model of a class tiny, other than the usual blocks."""
+}  # what makes a model of a class tiny, other than the usual blocks
 
 
 def pictures(model: Any, batch: int, length: int) -> dict[str, torch.Tensor]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,10 +71,8 @@ def _perceived(config: Any, accepted: Mapping[str, inspect.Parameter], batch: in
         length = 2 * SOUND if batch == 1 else 4
         sounds = torch.rand(config.num_mel_bins, length).repeat(1, batch)
         return {"input_features": sounds, "feature_lens": torch.tensor([length] * batch)}
-    frames, channels = (
-        ([config.num_frames] if hasattr(config, "num_frames") else []),
-        getattr(config, "num_channels", 3),
-    )
+    frames = [config.num_frames] if hasattr(config, "num_frames") else []
+    channels = getattr(config, "num_channels", 3)
     pixels = 2 * PICTURE if hasattr(config, "depths") else PICTURE  # every stage halves them
     # A spectrogram is seen as a picture; where convolutions make its frames, the sound itself is given.
     convolved, seen = hasattr(config, "conv_dim"), hasattr(config, "num_mel_bins")
@@ -102,7 +100,6 @@ def _features(config: Any) -> tuple[int, ...]:
 
 
 PLAIN = RECIPES["paper"]
-SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
 
 
@@ -114,8 +111,7 @@ class TinyModel:
     layout: Layout
     shapes: Mapping[str, tuple[int, ...]]
     read: Read
-    inputs: Callable[[Any, int, int], dict[str, torch.Tensor]] = sample
-    """What the model takes to read so many sequences of so many tokens."""
+    inputs: Callable[[Any, int, int], dict[str, torch.Tensor]] = sample  # for so many sequences of so many tokens
     owners: dict[str, torch.nn.Module] = field(default_factory=dict)
 
     def run(self, batch: int, length: int, placed: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
@@ -156,7 +152,8 @@ class TinyModel:
     def _holder(self, values: Array) -> torch.nn.Module:
         """The first module with a parameter that holds all of the first few values."""
         modules, numbers, parameters = self._index
-        ends = zip(*(np.searchsorted(numbers, values[:8].astype(np.float64), side) for side in SIDES), strict=True)
+        parts = values[:8].astype(np.float64)
+        ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
         return modules[min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))]
 
     @functools.cached_property

@@ -11,12 +11,10 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
 import torch
 
 from hf_lineage.architecture.registry import listing
-from hf_lineage.architecture.schema import Factorization
 from tests.forging.cases import TURNS, classes, searched, subject
 from tests.forging.subject import FORMATS
 
@@ -41,7 +39,9 @@ def main() -> int:
     begun, counts = time.monotonic(), defaultdict[str, Counter[str]](Counter)
     done, fooled, left_out = 0, 0, dict[str, str]()
     able = tuple(kind for kind in TURNS if kind in (FORMATS[asked.stored].kinds or TURNS))
-    for listed, name in _asked(asked):
+    held = FORMATS[asked.stored].classes
+    several = (each for each in classes() if held is None or each[1] in held)
+    for listed, name in [(next(iter(listing(name))), name) for name in asked.named] or several:
         if time.monotonic() - begun > asked.seconds:
             break
         try:
@@ -67,13 +67,6 @@ def main() -> int:
 
 def _too_long(*_: object) -> None:
     raise TimeoutError(f"its cases took more than {LONGEST} s")
-
-
-def _asked(asked: argparse.Namespace) -> Iterator[tuple[Factorization, str]]:
-    if asked.named:
-        return ((next(iter(listing(name))), name) for name in asked.named)
-    known = FORMATS[asked.stored].classes
-    return ((listed, name) for listed, name in classes() if known is None or name in known)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,7 @@ LARGEST = 256  # of a number that may count something
 UNTOUCHED = frozenset(
     {"architectures", "model_type", "auto_map", "transformers_weights", "quantization_config", "attribute_map"}
     | {"configuration_files", "transformers_version", "_name_or_path"}
-)
-"""Settings that say which model is loaded from where: tests of their own are about these."""
+)  # settings that say which model is loaded from where: tests of their own are about these
 MOST_BESIDE = 4  # small tensors of one module that are changed together
 
 

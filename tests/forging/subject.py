@@ -57,8 +57,7 @@ FORMATS: dict[str, Format] = {
     "gguf": _as_gguf("F32"),
     "gguf_eight_bits": _as_gguf("Q8_0"),
     **{name: Format(STEPS[name]) for name in ("awq", "bnb_eight_bits", "bnb_four_bits", "fp8", "gptq", "torchao")},
-}
-"""By the name that `--stored` takes."""
+}  # by the name that `--stored` takes
 
 
 @dataclass(frozen=True)
