@@ -31,7 +31,6 @@ FEWEST = 1000  # numbers of a part that counts as one, of a tiny model: a head o
 
 
 def whole_classes() -> list[str]:
-    """The classes of transformers that hold configurations of others, by its own tables and the registry."""
     found = []
     for name in sorted(name for name in by_tables("MODEL_").keys() | LISTED.keys() if name in known_classes()):
         with contextlib.suppress(AttributeError, ImportError):
@@ -42,10 +41,9 @@ def whole_classes() -> list[str]:
 def inner(model: Any) -> Iterator[tuple[str, Any]]:
     """Every part of a model that is a model, the outer ones first, but not what stands inside of a listed one."""
     taken: list[str] = []
-    for path, part in model.named_modules():
-        if not path or not isinstance(part, transformers.PreTrainedModel) or part is model.base_model:
-            continue
-        within = any(path.startswith(f"{outer}.") for outer in taken)
+    models = [(p, part) for p, part in model.named_modules() if p and isinstance(part, transformers.PreTrainedModel)]
+    for path, part in models:
+        within = part is model.base_model or any(path.startswith(f"{outer}.") for outer in taken)
         if not within and sum(each.numel() for each in part.parameters()) >= FEWEST:
             taken += [path] if type(part).__name__ in LISTED else []
             yield path, part

@@ -113,6 +113,5 @@ PERMUTED = '"permuted": "dimensions of value heads"'
 def test_every_report_shows_the_projections(model, told, tmp_path):
     asked = [f"--output={form}={tmp_path / form}" for form in told]
     assert lineage("check", model, "--local-hub", HUB, *asked).code == (1 if "liar" in model else 0)
-    for form, words in told.items():
-        text = (tmp_path / form).read_text("utf-8")
-        assert [word for word in words if word not in text] == []
+    texts = {form: (tmp_path / form).read_text("utf-8") for form in told}
+    assert [word for form, words in told.items() for word in words if word not in texts[form]] == []

@@ -138,9 +138,7 @@ def test_a_pattern_is_found_under_another_module_and_the_names_of_a_file_outrank
     assert max(both, key=lambda each: each.rank).yaml_set == {"up": "mlp.fc1", "down": "mlp.fc2"}
     for up, down in (((2 * HIDDEN, WIDTH), WRITER), ((HIDDEN, 9), (9, HIDDEN))):  # they cannot go together
         assert found(mlp__fc1=up, mlp__fc2=down) == []
-
-
-def test_what_stands_beside_a_layer_makes_a_pattern_only_without_its_number():
+    # What stands beside a layer makes a pattern only without its number.
     beside = known(mlp={"up": "ffns.{layer}.lin1", "down": "ffns.{layer}.lin2"})
     spread = known(mlp={"up": "lin1.{layer}.a", "down": "lin2.{layer}.a"})
     assert patterns([beside])[0].yaml_set == {"up": "lin1", "down": "lin2"}

@@ -127,10 +127,10 @@ branches:
 
 @pytest.mark.parametrize("model", ["", "model."])
 def test_a_name_with_the_number_of_the_layer_stands_beside_the_layers(model):
-    parts = {"att": ("q", "k", "v", "o"), "ffn": ("up", "down", "gate"), "norm": ("",)}
-    names = [(part, number, name) for number in range(2) for part, names in parts.items() for name in names]
-    sizes = {name: layer()[f"h.0.{name or 'ln_1'}.weight"] for _, _, name in names}
-    shapes = {f"{model}{part}.{number}.{name or 'weight'}": sizes[name] for part, number, name in names}
+    shapes = {f"{model}norm.{number}.weight": (WIDTH,) for number in range(2)}
+    for part, names in (("att", ("q", "k", "v", "o")), ("ffn", ("up", "down", "gate"))):
+        sizes = {name: layer()[f"h.0.{name}.weight"] for name in names}
+        shapes |= {f"{model}{part}.{number}.{name}": size for number in range(2) for name, size in sizes.items()}
     layout = bound(BESIDE, shapes)
     mlp = layout.sets("mlp")[1][0]
     assert (mlp.slots["up"].tensor, mlp.norm) == (f"{model}ffn.1.up", f"{model}norm.1.weight")

@@ -160,9 +160,7 @@ def test_what_stands_under_the_prefix_is_the_model_under_the_names_of_the_class(
     stored = ["m.h.0.ln1.weight", "m.h.11.mlp.w", "m.h.0.ln10.weight", "m.ln1.weight", "m.h.x.ln1.weight"]
     renamed = ["h.0.input.weight", "h.11.mlp.up", "h.0.ln10.weight", "ln1.weight", "h.x.ln1.weight"]
     assert list(within.tensors(dict.fromkeys(stored))) == renamed
-
-
-def test_its_settings_are_its_own_and_how_it_is_stored_is_said_for_all():
+    # Its settings are its own, and how it is stored is said for all.
     whole = {"text_config": {"hidden_size": 8}, "hidden_size": 4, "quantization_config": {"bits": 4}}
     assert Within(("",), "text_config").config(whole) == {"hidden_size": 8, "quantization_config": {"bits": 4}}
     assert Within().config(whole) == whole

@@ -50,13 +50,10 @@ def test_as_many_layers_of_a_stage_or_stack_as_config_json_says_are_read_or_all_
         assert as_loaded(FILES[file], shapes, config).shapes == shapes
 
 
-def test_of_layers_after_the_last_only_those_are_left_out_that_config_json_counts():
+def test_only_layers_that_config_json_counts_are_left_out_and_an_unknown_matrix_is_refused():
     reading = as_loaded(FILES["llama"], llama(3), {**CONFIG, "num_nextn_predict_layers": 1})
     assert reading.shapes == llama(2)
     assert reading.notes == ("9 tensors of layers that only predict further tokens are left out, as in transformers",)
-
-
-def test_a_matrix_in_a_layer_that_nobody_knows_may_be_what_is_loaded():
     with pytest.raises(NothingToCompare, match=r"1 more matrices, such as model\.layers\.0\.mlp\.other\.weight"):
         refuse_hidden(bind(FILES["llama"], llama() | {"model.layers.0.mlp.other.weight": (48, 32)}, CONFIG))
 

@@ -130,7 +130,6 @@ YI = {"architectures": ["YiForCausalLM"], "auto_map": {}}
 
 @pytest.fixture
 def own(tmp_path):
-    """A folder with a factorization of one's own for a class that is not listed."""
     _, rest = (registry_root() / "gpt2.yaml").read_text().split("\nlayers:", 1)
     (tmp_path / "mine.yaml").write_text(f"classes: [YiForCausalLM]\nlayers:{rest}")
     return tmp_path

@@ -65,14 +65,11 @@ README = (Path(__file__).parents[2] / "registry" / "README.md").read_text(encodi
     ("title", "known"),
     [("A file", {*Factorization.__struct_fields__} - {"name"}), ("A matrix set", {*MatrixSet.__struct_fields__})],
 )
-def test_every_key_has_a_row_in_the_table_of_the_readme(title, known):
+def test_every_key_has_a_row_in_the_readme_whose_example_is_the_file_that_it_names(title, known):
     section = README.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.+?) \| ", section, re.MULTILINE)
     assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == known
     assert all(f"`{kind}`" in README for kind in Branches.__struct_fields__)
-
-
-def test_the_example_of_the_readme_is_the_file_that_it_names():
     example = re.search(r"^    classes:.*?\n\n", README, re.MULTILINE | re.DOTALL)
     assert example is not None
     said, stored = yaml.safe_load(example[0]), yaml.safe_load((registry_root() / "phi.yaml").read_text())

@@ -58,7 +58,6 @@ def resnet(folder, **said):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Two independent ResNets."""
     return [resnet(tmp_path_factory.mktemp("resnet"), seed=seed) for seed in (0, 1)]
 
 
@@ -130,10 +129,9 @@ def test_each_stack_has_its_own_number_of_heads():
     found = msgspec.structs.replace(found, heads={"encoder": "num_heads", "decoder": "more.1"})
     shapes = {}
     for stack, mlp in (("encoder", 1), ("decoder", 2)):
-        prefix = f"{stack}.block.0.layer"
-        shapes |= {f"{prefix}.0.SelfAttention.{role}.weight": (24, 24) for role in "qkvo"}
-        shapes |= {f"{prefix}.{n}.layer_norm.weight": (24,) for n in (0, mlp)}
-        shapes |= {f"{prefix}.{mlp}.DenseReluDense.{role}.weight": (24, 24) for role in ("wi", "wo")}
+        names = [*(f"0.SelfAttention.{role}" for role in "qkvo"), *(f"{mlp}.DenseReluDense.w{role}" for role in "io")]
+        shapes |= {f"{stack}.block.0.layer.{name}.weight": (24, 24) for name in names}
+        shapes |= {f"{stack}.block.0.layer.{n}.layer_norm.weight": (24,) for n in (0, mlp)}
     layout = bind(found, shapes, {"num_heads": 4, "more": [9, 6]})
     assert [each.heads["query"].count for (each,) in layout.sets("value_output")] == [4, 6]
     assert layout.heads == 6

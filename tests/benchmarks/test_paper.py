@@ -43,8 +43,6 @@ ITEMS = ("tab:one", "tab:two")
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs the command with two items that take no time, and another place of the committed results."""
-
     def rows(bench):
         return [Row("score", None, bench.cache.kept("models", "a", lambda: 1.0))]
 

@@ -26,7 +26,6 @@ STAGES = {
 
 
 def conditioned(model: Any, batch: int, length: int) -> dict[str, Any]:
-    """A noisy picture at some time with a text, the same for the whole batch."""
     torch.manual_seed(1)
     return {
         "sample": torch.randn(1, CHANNELS, PICTURE, PICTURE).expand(batch, -1, -1, -1),

@@ -91,10 +91,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "CpmAnt": [{"prompt_length": 0, "dim_head": 12, "dim_ff": 40}],
     "CTRL": [{"dff": 40}],
     "Data2VecAudio": [{"conv_pos_kernel_size": 3, "num_conv_pos_embeddings": 1}],
-    "Dbrx": [
-        {"ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 4, "moe_top_k": 4, "hidden_size": WIDTH}}
-        | {"attn_config": {"kv_n_heads": 2, "clip_qkv": 1e4, "rope_theta": 1e4}}
-    ],
+    "Dbrx": [{"ffn_config": {"moe_top_k": 4}, "attn_config": {"kv_n_heads": 2, "clip_qkv": 1e4, "rope_theta": 1e4}}],
     "Deberta": [{}, C2P, C2P | {"share_att_key": True}],
     "DeepseekV32 GlmMoeDsa": [LATENT | INDEXED],
     "DeepseekV4": [INDEXED | {"o_groups": 2, "o_lora_rank": 12, "mlp_layer_types": ["hash_moe", "moe"]}],
@@ -187,10 +184,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
     "Pix2Struct": [{"text_config": {"d_kv": 8}}],
-    "ProphetNet": [
-        {"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS, "use_cache": False}
-        | {"num_encoder_layers": 1, "num_encoder_attention_heads": HEADS}
-    ],
+    "ProphetNet": [{"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS, "num_encoder_layers": 1}],
     "Pvt": [
         STAGES
         | {"num_encoder_blocks": 2, "num_attention_heads": [4, 4], "mlp_ratios": [2, 2]}

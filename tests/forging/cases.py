@@ -4,13 +4,13 @@ Each kind makes of a subject and random numbers one folder: weights of A in a mo
 changes. It is judged if the part in question does nothing.
 """
 
+import contextlib
 import functools
 import re
 import resource
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -247,14 +247,11 @@ def _settings() -> dict[str, list[Any]]:
 
     found: dict[str, list[Any]] = defaultdict(list)
     for kind in CONFIG_MAPPING:
-        try:
-            said = CONFIG_MAPPING[kind]().to_dict()
-        except Exception:  # some need packages that are not there
-            continue
-        for key, value in said.items():
-            short = not isinstance(value, dict) and len(str(value)) < 200
-            if short and key not in UNTOUCHED and value not in found[key]:
-                found[key].append(value)
+        with contextlib.suppress(Exception):  # some need packages that are not there
+            for key, value in CONFIG_MAPPING[kind]().to_dict().items():
+                short = not isinstance(value, dict) and len(str(value)) < 200
+                if short and key not in UNTOUCHED and value not in found[key]:
+                    found[key].append(value)
     return dict(found)
 
 
@@ -296,7 +293,7 @@ def classes() -> Iterator[tuple[Factorization, str]]:
         yield from ((listed, names[turn]) for listed, names in known if turn < len(names))
 
 
-@contextmanager
+@contextlib.contextmanager
 def subject(name: str, listed: Factorization, form: int = 0, stored: str = "plain") -> Iterator[Subject]:
     """A subject in a folder that lives as long; of the forms of a class the one with this number."""
     asked, before = variants(name), resource.getrlimit(resource.RLIMIT_AS)

@@ -248,8 +248,6 @@ DECADES = tuple(range(-7, 0)) + tuple(range(1, 8))  # by how many powers of ten 
 
 @dataclass(frozen=True)
 class Case:
-    """One folder."""
-
     said: str  # what was done
     tensors: Tensors
     settings: dict[str, Any] = field(default_factory=dict)
