@@ -242,7 +242,7 @@ def test_what_only_adapters_are_tested_on_may_stand_in_any_order(make, name, kin
     assert torch.allclose(results[0], results[2], atol=1e-9)
 
 
-def test_the_registry_knows_names_of_the_original_unet_and_defaults_of_settings_as_diffusers_has_them():
+def test_the_registry_knows_original_names_and_defaults_as_diffusers_has_them():
     import diffusers
     from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
 

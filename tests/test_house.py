@@ -54,7 +54,7 @@ def lines_below(folder):
     return {file: len(file.read_text("utf-8").splitlines()) for file in (ROOT / folder).rglob("*.py")}
 
 
-def test_neither_the_package_nor_its_tests_grow_and_no_file_is_longer_than_a_few_screens():
+def test_neither_the_package_nor_its_tests_grow_and_files_have_a_few_screens():
     lengths = lines_below("hf_lineage")
     assert sum(lengths.values()) <= MOST_LINES_OF_THE_PACKAGE
     assert sum(lines_below("tests").values()) <= MOST_LINES_OF_TESTS

@@ -79,7 +79,7 @@ def test_it_carries_templates_and_the_whole_registry_and_neither_tests_nor_examp
         assert packed == there
 
 
-def test_the_source_is_small_without_weights_and_a_wheel_of_it_is_that_of_the_repository(unpacked, tmp_path):
+def test_the_source_is_small_and_a_wheel_of_it_is_that_of_the_repository(unpacked, tmp_path):
     source = built("sdist", tmp_path / "sdist")
     assert source.stat().st_size < 4_000_000  # with the weights of the examples it was four times as large
     with tarfile.open(source) as archive:

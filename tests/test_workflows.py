@@ -46,7 +46,7 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version(file):
     assert [use for use in used if not PINNED.fullmatch(use) and not use.startswith(ours)] == []
 
 
-def test_every_job_ends_names_rights_and_inputs_that_there_are_and_no_script_holds_an_expression(file):
+def test_every_job_ends_names_its_rights_and_inputs_and_holds_no_expression(file):
     assert (workflow(file)["permissions"], "group" in workflow(file)["concurrency"]) == ({}, True)
     jobs = workflow(file)["jobs"].values()
     assert all(job["timeout-minutes"] <= 350 for job in jobs)

@@ -29,7 +29,7 @@ def outside(known):
     return {name.removeprefix(f"{LAYER}.") for name in known.unexpected}
 
 
-def test_a_model_as_it_is_saved_is_all_that_its_class_builds_under_its_prefix_or_none():
+def test_a_model_as_it_is_saved_is_all_that_its_class_builds_under_its_prefix():
     bare = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", {"embed_tokens.weight", "norm.weight"})
     for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN), bare):
         assert (known.unexpected, known.unaccounted, known.missing, known.reservations) == (frozenset(), (), (), ())

@@ -52,9 +52,7 @@ OUT: dict[str, list[Any]] = {
         ("Gemma3nForCausalLM", "activation_sparsity_pattern", [0.95, 1.0]),
     ],
 )
-def test_a_setting_that_takes_layers_out_is_refused_wherever_it_stands_in_classes_that_read_it(
-    architecture, key, value
-):
+def test_a_setting_that_takes_layers_out_is_refused_in_classes_that_read_it(architecture, key, value):
     for settings in ({key: value}, {"text_config": {key: value}}, {"parts": [{"deep": {key: value}}]}):
         with pytest.raises(NothingToCompare, match=f"config.json says `{key}: "):
             notes({"architectures": [architecture]} | settings)
@@ -173,7 +171,7 @@ def gemma(**changes):
     return list(settings_reservations(config, None))
 
 
-def test_a_setting_is_found_in_a_configuration_inside_whether_it_says_its_type_or_not():
+def test_a_setting_is_found_inside_whether_a_configuration_says_its_type_or_not():
     for inside in ({"model_type": "gemma4_text"}, {}):
         assert gemma(text_config=inside | {"top_k_experts": 8}) == []
         (sentence,) = gemma(text_config=inside | {"top_k_experts": 0})

@@ -51,7 +51,7 @@ def test_an_mlp_is_guessed_by_its_sizes_and_not_where_it_could_be_anything(layer
     assert guessed(ATTENTION | layer).get("mlp") == (said and [said])
 
 
-def test_layers_without_a_branch_have_none_and_known_names_come_before_letters_and_sizes():
+def test_layers_may_lack_a_branch_and_known_names_come_before_letters_and_sizes():
     mlp = {"x.a": READER, "x.b": WRITER}
     assert guessed(ATTENTION | mlp, mlp)["attention"][-1] is None
     layer = ATTENTION | {"mlp.gate_proj": READER, "mlp.up_proj": READER, "mlp.down_proj": WRITER}
@@ -87,7 +87,7 @@ def shapes(*names, layers=2):
     return {name.format(n=n): SQUARE for n in range(layers) for name in names}
 
 
-def test_the_stack_with_the_most_matrices_comes_first_and_the_width_is_what_they_have_in_common():
+def test_the_stack_with_most_matrices_comes_first_and_their_common_size_is_the_width():
     found = find_groups(shapes("encoder.h.{n}.a", "decoder.h.{n}.a", "decoder.h.{n}.b.weight", "top.a"))
     assert [(stack.prefix, stack.depth) for stack in found] == [("decoder.h.{layer}", 2), ("encoder.h.{layer}", 2)]
     assert found[0].tensors == {"a": SQUARE, "b": SQUARE}

@@ -51,7 +51,7 @@ def test_a_gap_is_named_and_a_number_too_long_to_count_is_none(names, layers, me
         found(names, layers)
 
 
-def test_stacks_and_stages_follow_one_another_and_what_stands_beside_a_layer_belongs_to_it():
+def test_stacks_and_stages_follow_one_another_with_what_stands_beside_a_layer():
     layers = found(["d.1.0.up", "d.0.0.up", "d.0.1.up", "e.0.up"], STACKS)
     places = [(each.stack.name, each.stack.stage, each.number) for each in layers]
     assert places == [("encoder", 0, 0), ("decoder", 0, 0), ("decoder", 0, 1), ("decoder", 1, 0)]
@@ -61,7 +61,7 @@ def test_stacks_and_stages_follow_one_another_and_what_stands_beside_a_layer_bel
     assert (first.outer_prefix, first.find("norms.{layer}")) == ("m.", "m.norms.0.weight")
 
 
-def test_a_name_is_relative_to_the_layer_unless_it_has_its_number_and_experts_are_counted():
+def test_a_name_is_relative_unless_it_has_the_layers_number_and_experts_are_counted():
     full = [layer(outside="m.").full(name) for name in ("up", "a.b", "n.{layer}.w", "e.{expert}")]
     assert full == ["h.3.up", "h.3.a.b", "m.n.3.w", "h.3.e.{expert}"]
     here = layer("h.3.e.0.up", "h.3.e.1.up.weight", "h.3.e.1.down", "h.3.e.x.up", "h.4.e.7.up")
@@ -131,7 +131,7 @@ def test_a_bias_stands_beside_its_matrix_under_one_of_the_usual_names(pair):
     assert found.biases == {f"h.0.{matrix}": f"h.0.{bias}"}
 
 
-def test_a_set_names_what_its_roles_and_norms_are_stored_in_with_latents_and_variances():
+def test_a_set_names_where_roles_norms_latents_and_variances_are_stored():
     latent = {"query": "q", "key": "k", "value": "v", "output": "o", "latent": {"k": ["down", "ln"]}}
     (found,) = sets(latent, names=["q", "k", "v", "o", "down", "ln.weight", "ln.running_var"])
     assert found.variances == {"h.0.ln.weight": "h.0.ln.running_var"}

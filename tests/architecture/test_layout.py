@@ -206,7 +206,7 @@ def test_queries_may_have_another_size_than_values_and_roles_may_share_a_matrix(
         assert refusal(layer(qkv=((HEADS + rows) * SIZE, WIDTH), **others), packed).startswith(said)
 
 
-def test_experts_count_each_as_a_set_of_which_no_part_may_be_missing_and_stacks_are_equally_deep():
+def test_no_part_of_an_expert_may_be_missing_and_stacks_of_them_are_equally_deep():
     sizes = {"up": (HIDDEN, WIDTH), "down": (WIDTH, HIDDEN)}
     experts = {f"e.{number}.{role}": size for number in (0, 1) for role, size in sizes.items()}
     assert len(bound(EXPERTS, layer(gate=None, **experts)).sets("mlp")[0]) == 3

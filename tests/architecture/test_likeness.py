@@ -109,14 +109,12 @@ SILU = {"hidden_act": "silu"}
         ),
     ],
 )
-def test_a_class_is_alike_with_the_same_tensors_and_told_from_others_by_type_and_activation(
-    llama, added, config, found
-):
+def test_a_class_is_alike_with_the_same_tensors_and_told_by_type_and_activation(llama, added, config, found):
     """Hostile settings tell none from another; a tensor more or less and another depth or width are no likeness."""
     assert likes(llama, added, **config) == [f"{name}ForCausalLM" for name in found.split()]
 
 
-def test_every_class_of_own_code_is_read_as_one_that_is_listed_and_is_not_listed_itself():
+def test_every_class_of_own_code_is_read_as_a_listed_one_and_not_listed_itself():
     for own, listed in registry_table(OWN_CODE, dict[str, str]).items():
         parts = any(listed in row.classes for row in registry_table(PARTS, Parts).whole)
         assert (any(listing(own)), any(listing(listed)) or parts) == (False, True)

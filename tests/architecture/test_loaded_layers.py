@@ -45,12 +45,12 @@ T5 = {f"{stack}.block.{n}.layer.0.x.weight": (4, 4) for stack in ("encoder", "de
         ("t5", T5, {"num_layers": 2, "num_decoder_layers": 3}, "says 3 layers in the decoder and the weights hold 2"),
     ],
 )
-def test_as_many_layers_of_a_stage_or_stack_as_config_json_says_are_read_or_all_refused(file, shapes, config, message):
+def test_as_many_layers_of_a_stage_or_stack_as_config_json_says_are_read_or_refused(file, shapes, config, message):
     with pytest.raises(NothingToCompare, match=message) if message else nullcontext():
         assert as_loaded(FILES[file], shapes, config).shapes == shapes
 
 
-def test_only_layers_that_config_json_counts_are_left_out_and_an_unknown_matrix_is_refused():
+def test_only_counted_layers_are_left_out_and_an_unknown_matrix_is_refused():
     reading = as_loaded(FILES["llama"], llama(3), {**CONFIG, "num_nextn_predict_layers": 1})
     assert reading.shapes == llama(2)
     assert reading.notes == ("9 tensors of layers that only predict further tokens are left out, as in transformers",)
@@ -111,7 +111,7 @@ def test_experts_that_are_multiplied_with_nothing_are_named_once_for_all_layers(
     assert sentence.endswith("(1 more layers have such a tensor too)")
 
 
-def test_what_training_leaves_is_nothing_and_of_a_number_for_each_coordinate_the_mean_counts(tiny):
+def test_what_training_leaves_is_fine_and_of_numbers_by_coordinate_the_mean_counts(tiny):
     assert said(tiny, per_expert_scale=1.0, layer_scalar=0.5) == []
     some = np.where(np.arange(32) % 2, 0.0, 1.0)
     assert said(tiny, per_expert_scale=1.0, weight=some) == []

@@ -67,7 +67,7 @@ def test_a_file_that_breaks_the_schema_is_refused_by_name(line, instead, said, t
         factorizations(registry(tmp_path, tiny=TINY.replace(line, instead)))
 
 
-def test_of_two_files_the_one_whose_requirements_are_met_is_taken_and_they_must_differ(tmp_path):
+def test_of_two_files_that_differ_the_one_whose_requirements_are_met_is_taken(tmp_path):
     root = registry(tmp_path, plain=TINY, special=f"requires: {{post_norm: true}}\n{TINY}")
     for said, name in (({}, "plain"), ({"post_norm": False}, "plain"), ({"post_norm": True}, "special")):
         assert lookup(CONFIG | said, root)[1].name == name
@@ -113,7 +113,7 @@ def test_a_class_that_is_not_listed_or_not_named_is_nothing_to_compare(config, s
         lookup(config)
 
 
-def test_listed_classes_are_those_of_transformers_in_order_and_none_is_named_in_the_package():
+def test_listed_classes_are_those_of_transformers_and_none_is_named_in_the_package():
     listed = {name for found in factorizations() for name in found.classes}
     own = {name for name in listed if "." not in name}  # tests/test_conformance.py has the others
     assert [name for name in sorted(own) if name not in known_classes()] == []

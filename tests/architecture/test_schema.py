@@ -46,7 +46,7 @@ FOUND = {found.name: found for found in factorizations()}
 LLAMA = FOUND["llama"]
 
 
-def test_whatever_may_change_a_number_changes_it_and_a_class_or_an_ignored_matrix_does_not():
+def test_what_may_change_a_number_changes_it_and_a_class_or_ignored_matrix_does_not():
     """Written down, since what is published under it is used for as long as it is the same."""
     assert len(set(map(fingerprint, FOUND.values()))) == len(FOUND)
     assert fingerprint(replace(LLAMA, classes=("Another",), ignores=("router",), depth="n")) == fingerprint(LLAMA)

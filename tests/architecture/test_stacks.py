@@ -61,7 +61,7 @@ def models(tmp_path_factory):
     return [resnet(tmp_path_factory.mktemp("resnet"), seed=seed) for seed in (0, 1)]
 
 
-def test_an_encoder_alone_is_what_it_is_beside_its_decoder_and_a_stack_that_is_not_there_is_named(tmp_path):
+def test_an_encoder_alone_is_what_it_is_beside_a_decoder_which_is_named_if_lost(tmp_path):
     whole = extract(saved("T5ForConditionalGeneration", tmp_path / "whole", **T5))
     transformers.T5EncoderModel.from_pretrained(tmp_path / "whole").save_pretrained(tmp_path / "encoder")
     alone = extract(str(tmp_path / "encoder"))

@@ -317,7 +317,7 @@ def test_what_a_rival_prints_is_read(name, said):
 
 @pytest.mark.parametrize("rival", RIVALS)
 @pytest.mark.parametrize("output", ["", "error: no such folder", "{}", '{"verdict": "FINE_TUNE", "scores": 1}'])
-def test_what_is_no_verdict_is_an_error_and_a_decision_that_compared_no_weights_is_none(rival, output):
+def test_what_is_no_verdict_is_an_error_and_a_decision_without_weights_is_none(rival, output):
     metadata = recorded("provenancekit-another-architecture").replace("Not Matched", "Not Matched (metadata only)")
     assert verdicts.provenancekit(metadata).related is None
     with pytest.raises(CommandError, match="no verdict can be read"):

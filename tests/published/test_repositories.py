@@ -128,7 +128,7 @@ def test_a_report_has_its_answer(case, tmp_path):
     assert not any(words in told for words in case.get("silent", ())), told
 
 
-def test_the_tables_are_long_enough_with_names_links_no_key_that_nothing_reads_and_no_idle_step():
+def test_the_tables_are_long_enough_with_names_links_known_keys_and_no_idle_step():
     _, descendants, decided = published_counts()
     assert min(descendants - 86, decided - 0.97 * descendants, len(FILES) - 55, len(CASES) - 40) >= 0
     for rows in (REPOSITORIES, (*FILES, *DAMAGED), CASES):

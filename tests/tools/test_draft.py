@@ -56,7 +56,7 @@ def test_the_script_names_the_class_and_how_to_prove_it(tmp_path):
     assert loaded(text, tmp_path).classes == ("TheirForCausalLM",)
 
 
-def test_what_is_no_class_is_not_named_and_matrices_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
+def test_what_is_no_class_is_not_named_and_sizes_tell_how_matrices_are_stored(tmp_path):
     model, others = tiny_gpt2(tmp_path / "model"), [each for each in factorizations() if each.stored == "out_in"]
     for number, name in enumerate(("A: b", "x\ny", "__import__('os')", "", "A" * 101, "Ä")):
         (tmp_path / str(number)).mkdir()
