@@ -1,7 +1,5 @@
 """Measure every target of speed and memory in one run: `python -m benchmarks.speed`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -34,7 +34,8 @@ def whole_classes() -> list[str]:
     found = []
     for name in sorted(name for name in by_tables("MODEL_").keys() | LISTED.keys() if name in known_classes()):
         with contextlib.suppress(AttributeError, ImportError):
-            found += [name] if getattr(transformers, name).config_class.sub_configs else []
+            if getattr(transformers, name).config_class.sub_configs:
+                found.append(name)
     return found
 
 
@@ -45,7 +46,8 @@ def inner(model: Any) -> Iterator[tuple[str, Any]]:
     for path, part in models:
         within = part is model.base_model or any(path.startswith(f"{outer}.") for outer in taken)
         if not within and sum(each.numel() for each in part.parameters()) >= FEWEST:
-            taken += [path] if type(part).__name__ in LISTED else []
+            if type(part).__name__ in LISTED:
+                taken.append(path)
             yield path, part
 
 

@@ -40,7 +40,8 @@ def test_no_forger_fools_a_verdict(turn, stored):
         with subject(name, listed, stored=stored) as one:
             for kind, outcome in searched(one, 0, 12, form.kinds or TURNS):
                 came.add(outcome.came)
-                found += [(name, kind, outcome)] if outcome.fooled else []
+                if outcome.fooled:
+                    found.append((name, kind, outcome))
     assert found == []
     assert came >= ({AT_WORK, f"{IDLE}: UNRELATED", "the copy: VERIFIED inherited"} if stored == "plain" else {AT_WORK})
 
@@ -80,7 +81,7 @@ RULES = {
 def test_a_rule_that_is_switched_off_is_found_out(monkeypatch, rule, of, kind, form):
     """By a case that fools nobody while the rule is there."""
     listed = next(listing(of))
-    if kind != "renamed" and rule[0] is not by_units:  # heads would hide nothing that the rule is for
+    if kind != "renamed" and rule[0] is not by_units:  # so that heads hide nothing that the rule is for
         monkeypatch.setattr(by_units, "resolve_paths", mlps_alone)
     with subject(of, listed, form) as without, subject(of, listed, form) as one:
         for number in range(500):

@@ -97,7 +97,8 @@ def norms_left_out(tiny: TinyModel) -> list[str]:
         with norm.register_forward_hook(lambda module, args, output: output * 2), contextlib.ExitStack() as hooks:
             for each in reading:
                 hooks.enter_context(each.register_forward_pre_hook(lambda module, args: (args[0] / 2, *args[1:])))
-            left += [name] if reading and same(hidden(tiny), before) else []
+            if reading and same(hidden(tiny), before):
+                left.append(name)
     return left
 
 
@@ -115,7 +116,8 @@ def output_norms_mistaken(tiny: TinyModel) -> list[str]:
         with contextlib.ExitStack() as hooks:
             for writer in writers:
                 hooks.enter_context(writer.register_forward_hook(lambda module, args, output: output * 3))
-            wrong += [path] if same(hidden(tiny), before) != undoes else []
+            if same(hidden(tiny), before) != undoes:
+                wrong.append(path)
     return sorted(set(wrong))
 
 
