@@ -4,7 +4,6 @@ Decoded by its generic code for all devices: the fast code for the CPU takes the
 matrix is no multiple of the block (0.50.2), such as the 96 of the example.
 """
 
-import functools
 import json
 
 import numpy as np
@@ -12,10 +11,12 @@ import pytest
 import torch
 
 from hf_lineage.checkpoint.formats.grid import CODES
-from tests.quantizing import assert_decoded, put, put_beside, refused
+from tests.quantizing import assert_decoded, put, refused
 
-FOUR = {"quant_method": "bitsandbytes", "load_in_4bit": True}
-EIGHT = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+FOUR, EIGHT = ({"quant_method": "bitsandbytes", f"load_in_{bits}bit": True} for bits in (4, 8))
+UP = "model.layers.1.mlp.up_proj"
+FIRST = "model.layers.0.mlp.up_proj.weight"
+WEIGHT, STATE = f"{UP}.weight", f"{UP}.weight.quant_state.bitsandbytes__nf4"
 
 
 @pytest.fixture(autouse=True)
@@ -25,18 +26,12 @@ def interpreted():
         yield
 
 
-@functools.cache
-def quantizer(kind, nested, block):
-    import bitsandbytes.functional as library
-
-    return functools.partial(library.quantize_4bit, quant_type=kind, compress_statistics=nested, blocksize=block)
-
-
 def four_bits(kind="nf4", nested=False, block=64):
     def pack(matrix):
-        packed, state = quantizer(kind, nested, block)(matrix)
-        stored = {f".weight.{end}": part for end, part in state.as_dict(packed=True).items()}
-        return {".weight": packed, **stored}
+        from bitsandbytes.functional import quantize_4bit
+
+        packed, state = quantize_4bit(matrix, quant_type=kind, compress_statistics=nested, blocksize=block)
+        return {".weight": packed} | {f".weight.{end}": part for end, part in state.as_dict(packed=True).items()}
 
     return pack
 
@@ -72,9 +67,8 @@ PACKS = {
 }
 
 
-@pytest.mark.parametrize("name", PACKS)
-def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
-    pack, settings = PACKS[name]
+@pytest.mark.parametrize(("pack", "settings"), PACKS.values(), ids=PACKS)
+def test_decoded_matrices_are_those_of_the_library(pack, settings, tmp_path):
     assert_decoded(tmp_path / "model", pack, settings, lambda matrix: dequantized(pack(matrix)), rtol=3e-7)
 
 
@@ -85,54 +79,34 @@ def test_the_codes_are_those_of_the_library(kind):
     np.testing.assert_allclose(CODES[kind], library.get_4bit_type(kind, device="cpu").numpy(), rtol=1e-6)
 
 
-UP = "model.layers.1.mlp.up_proj"
-END = ".weight.quant_state.bitsandbytes__nf4"
-STATE = f"{UP}{END}"
+@pytest.mark.parametrize(
+    ("name", "part", "message"),
+    [
+        (f"{WEIGHT}.absmax", None, f"{WEIGHT}.absmax is missing, and"),
+        (f"{WEIGHT}.quant_map", None, f"{WEIGHT}.quant_map is missing"),
+        (STATE, {"shape": [96, 256]}, f"{UP} has another shape or other blocks than matrices of this name"),
+        (STATE, {"shape": [10**9, 10**9]}, f"{UP} has another shape"),
+        (STATE, {"shape": [24576]}, f"{WEIGHT}.quant_state does not give the shape and the blocks"),
+        (STATE, {"blocksize": 128}, f"{UP} has another shape or other blocks"),
+        (STATE, {"blocksize": 63}, "does not give the shape and the blocks of a matrix;"),
+        (STATE, torch.zeros(10).byte(), "quant_state does not give the shape and the blocks of a m"),
+        (STATE, torch.zeros(10**5).byte(), f"{STATE} takes 100000 bytes, too many for a description"),
+        (f"{WEIGHT}.quant_map", torch.zeros(16), f"{WEIGHT}.quant_map is not the code of nf4"),
+        (f"{WEIGHT}.absmax", torch.ones(3), f"{WEIGHT}.absmax has shape (3,), but the"),
+        (f"{WEIGHT}.absmax", torch.full((384,), torch.nan), f"{WEIGHT}.absmax holds scales that"),
+        (WEIGHT, torch.zeros(5, 1).byte(), f"{UP} does not hold as many numbers as its sh"),
+        (f"{UP}.SCB", torch.ones(255), f"{UP}.SCB has shape (255,), but the rest of its matrix needs (256,)"),
+        # The first of all layers describes the others: wherever it is wrong, it is the error of that one.
+        (f"{FIRST}.quant_state.bitsandbytes__nf4", torch.tensor([*b"[]"]).byte(), f"{FIRST}.quant_state does not give"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
+    def describe(tensors):
+        """Say something else in the JSON beside the matrix."""
+        stated = json.loads(bytes(tensors[STATE].tolist())) | part
+        tensors[STATE] = torch.tensor([*json.dumps(stated).encode()], dtype=torch.uint8)
 
-
-def stated(**changes):
-    """Say something else in the JSON beside one matrix."""
-
-    def change(tensors):
-        said = json.loads(bytes(tensors[STATE].tolist()))
-        tensors[STATE] = torch.tensor(list(json.dumps(said | changes).encode()), dtype=torch.uint8)
-
-    return change
-
-
-change = put_beside(UP)
-DAMAGE = {
-    "no scales": (change(".weight.absmax", None), f"{UP}.weight.absmax is missing, and"),
-    "no code": (change(".weight.quant_map", None), f"{UP}.weight.quant_map is missing"),
-    "another shape": (stated(shape=[96, 256]), f"{UP} has another shape or other blocks than matrices of this name"),
-    "an absurd shape": (stated(shape=[10**9, 10**9]), f"{UP} has another shape"),
-    "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not give the shape and the blocks"),
-    "another block": (stated(blocksize=128), f"{UP} has another shape or other blocks"),
-    "an odd block": (stated(blocksize=63), "does not give the shape and the blocks of a matrix;"),
-    "no description": (
-        change(END, torch.zeros(10).byte()),
-        "quant_state does not give the shape and the blocks of a m",
-    ),
-    "a long one": (change(END, torch.zeros(10**5).byte()), f"{STATE} takes 100000 bytes, too many for a description"),
-    "another code": (change(".weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
-    "too few scales": (change(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), but the"),
-    "not a number": (change(".weight.absmax", torch.full((384,), torch.nan)), f"{UP}.weight.absmax holds scales that"),
-    "too few numbers": (change(".weight", torch.zeros(5, 1).byte()), f"{UP} does not hold as many numbers as its sh"),
-    "too few rows": (
-        change(".SCB", torch.ones(255)),
-        f"{UP}.SCB has shape (255,), but the rest of its matrix needs (256,)",
-    ),
-    "the first of all layers": (
-        put(STATE.replace(".1.", ".0."), torch.tensor([*b"[]"], dtype=torch.uint8)),
-        "model.layers.0.mlp.up_proj.weight.quant_state does not give",
-    ),
-}
-"""The first of all layers describes the others: wherever it is wrong, it is the error of that one."""
-
-
-@pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
-    eight = message.startswith(f"{UP}.SCB")
-    error = refused(tmp_path, *((eight_bits, EIGHT) if eight else (four_bits(), FOUR)), damage)
+    pack, settings = (eight_bits, EIGHT) if name.endswith("SCB") else (four_bits(), FOUR)
+    error = refused(tmp_path, pack, settings, describe if isinstance(part, dict) else put(name, part))
     assert error.startswith("CheckpointError: ")
     assert message in error

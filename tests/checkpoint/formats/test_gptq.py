@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.checkpoint.conftest import words
-from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, put_beside, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, put, refused, repacked
 
 GROUP = 32
 
@@ -176,47 +176,33 @@ def test_where_nothing_is_said_the_layout_is_that_of_gptq_and_bits_may_differ(tm
 
 
 UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"
-change = put_beside(UP)
-DAMAGE = {
-    "no scales": (change(".scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
-    "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing"),
-    "too few words": (
-        change(".qweight", torch.zeros(11, 256).int()),
-        f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; have the weights saved again",
-    ),
-    "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
-    "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),
-    "zero points of another shape": (change(".qzeros", torch.zeros(3, 31).int()), "has shape (3, 31), but the"),
-    "infinite scales": (change(".scales", torch.full((3, 256), torch.inf)), f"{UP}.scales holds scales that are not"),
-    "no such group": (
-        change(".g_idx", torch.full((96,), 3).int()),
-        f"{UP}.g_idx names a group that is not among its 3",
-    ),
-    "a negative group": (change(".g_idx", torch.full((96,), -1).int()), "names a group that is not among"),
-    "floats in place of words": (change(".qweight", torch.zeros(12, 256)), f"{UP}.qweight is stored as F32, but its"),
-    "indices as a matrix": (change(".g_idx", torch.zeros(2, 48).int()), "has shape (2, 48), but the"),
-    "nothing": (change(".qweight", torch.zeros(0, 256).int()), "has shape (0, 256), which is not the sha"),
-}
-AWQ_DAMAGE = {
-    "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
-    "no scales": (change(".scales", None), f"{UP}.scales is missing"),
-    "few zero points": (change(".qzeros", torch.zeros(3, 31).int()), f"{UP}.qzeros has shape (3, 31), but the rest of"),
-    "no numbers": (change(".scales", torch.full((3, 256), torch.nan)), f"{UP}.scales holds scales that are not finite"),
-    "no matrix": (
-        change(".qweight", torch.zeros(96).int()),
-        f"{UP}.qweight has shape (96,), which is not the shape of",
-    ),
-}
-DAMAGED = [
-    pytest.param(pack, stated, *row, id=f"{stated['quant_method']}: {name}")
-    for pack, stated, table in ((gptq(), settings(), DAMAGE), (awq(), AWQ, AWQ_DAMAGE))
-    for name, row in table.items()
+DAMAGE = [
+    (".scales", None, f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
+    (".qzeros", None, f"{UP}.qzeros is missing"),
+    (".qweight", torch.zeros(11, 256).int(), f"{UP} is packed in 11 words a column, too few or many for 96 integers"),
+    (".scales", torch.ones(2, 256).half(), f"{UP} has scales for 2 groups, where 96 inputs"),
+    (".scales", torch.ones(3, 255).half(), f"{UP}.scales has shape (3, 255), but"),
+    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the"),
+    (".scales", torch.full((3, 256), torch.inf), f"{UP}.scales holds scales that are not"),
+    (".g_idx", torch.full((96,), 3).int(), f"{UP}.g_idx names a group that is not among its 3"),
+    (".g_idx", torch.full((96,), -1).int(), "names a group that is not among"),
+    (".qweight", torch.zeros(12, 256), f"{UP}.qweight is stored as F32, but its"),
+    (".g_idx", torch.zeros(2, 48).int(), "has shape (2, 48), but the"),
+    (".qweight", torch.zeros(0, 256).int(), "has shape (0, 256), which is not the sha"),
 ]
+AWQ_DAMAGE = [
+    (".qzeros", None, f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
+    (".scales", None, f"{UP}.scales is missing"),
+    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the rest of"),
+    (".scales", torch.full((3, 256), torch.nan), f"{UP}.scales holds scales that are not finite"),
+    (".qweight", torch.zeros(96).int(), f"{UP}.qweight has shape (96,), which is not the shape of"),
+]
+DAMAGED = [(gptq(), settings(), *row) for row in DAMAGE] + [(awq(), AWQ, *row) for row in AWQ_DAMAGE]
 
 
-@pytest.mark.parametrize(("pack", "stated", "damage", "message"), DAMAGED)
-def test_what_does_not_fit_is_one_clear_line(pack, stated, damage, message, tmp_path):
-    error = refused(tmp_path, pack, stated, damage)
+@pytest.mark.parametrize(("pack", "stated", "end", "part", "message"), DAMAGED)
+def test_what_does_not_fit_is_one_clear_line(pack, stated, end, part, message, tmp_path):
+    error = refused(tmp_path, pack, stated, put(f"{UP}{end}", part))
     assert error.startswith("CheckpointError: ")
     assert message in error
 
@@ -237,10 +223,7 @@ NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
         ({"checkpoint_format": ["gptq"]}, f"{NOT_DECODED} as GPTQ in the layout ["),
         (AWQ | {"version": "gemv"}, f"{NOT_DECODED} as AWQ in the layout gemv; hf"),
         (AWQ | {"version": ["gemm"]}, f"{NOT_DECODED} as AWQ in the layout ['gemm'];"),
-        (
-            AWQ | {"bits": 8},
-            "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of quan",
-        ),
+        (AWQ | {"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of q"),
         (AWQ | {"group_size": 128}, f"CheckpointError: org/model: {DOWN}.scales has shape (8, 96), but"),
         (AWQ | {"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
         (ROUND | {"packing_format": "auto_round:nvfp4"}, f"{NOT_DECODED} by AutoRound in"),

@@ -26,13 +26,6 @@ def packed(matrix, bits, dimension):
     return pack_to_int32(signed, bits, dimension).numpy()
 
 
-@pytest.mark.parametrize(("bits", "length", "values"), [(2, 1, 16), (3, 3, 32), (4, 1, 8), (6, 3, 16), (8, 1, 4)])
-def test_numbers_begin_with_a_word_again_after_a_period(bits, length, values):
-    assert grid.period(bits) == (length, values)
-    assert grid.words(values, bits) == length
-    assert grid.words(values + 1, bits) == length + 1
-
-
 @given(bits=st.integers(1, 8), rows=st.integers(1, 80), columns=st.integers(1, 80), data=st.data())
 @cases(150)
 def test_some_rows_are_unpacked_from_either_direction(bits, rows, columns, data):
@@ -45,7 +38,10 @@ def test_some_rows_are_unpacked_from_either_direction(bits, rows, columns, data)
         np.testing.assert_array_equal(target, matrix[some])
 
 
-def test_the_numbers_of_a_word_may_stand_in_another_order():
+@pytest.mark.parametrize(("bits", "length", "values"), [(2, 1, 16), (3, 3, 32), (4, 1, 8), (6, 3, 16), (8, 1, 4)])
+def test_numbers_begin_with_a_word_after_a_period_and_may_stand_in_another_order(bits, length, values):
+    assert grid.period(bits) == (length, values)
+    assert (grid.words(values, bits), grid.words(values + 1, bits)) == (length, length + 1)
     target = np.empty((1, 8), np.float32)
     grid.across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
     assert target.tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
@@ -55,25 +51,16 @@ BYTES = np.arange(256, dtype=np.uint8)
 
 
 @pytest.mark.parametrize("low_first", [True, False])
-def test_a_byte_is_two_numbers_of_ml_dtypes(low_first):
+def test_a_byte_is_two_numbers_of_ml_dtypes_of_which_usually_the_lower_comes_first(low_first):
     np.testing.assert_array_equal(grid.E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
-    target = np.empty((2, 256), np.float32)
+    target, signed, usual = (np.empty(size, np.float32) for size in ((2, 256), 512, 2))
     grid.write_pairs(grid.pairs(low_first, *grid.E2M1), BYTES.reshape(2, 128), target)
     first, second = (BYTES & 15, BYTES >> 4) if low_first else (BYTES >> 4, BYTES & 15)
     assert target.ravel().tolist() == [grid.E2M1[half] for both in zip(first, second, strict=True) for half in both]
-    signed = np.empty(512, np.float32)
     grid.write_pairs(grid.pairs(low_first, *grid.E2M1), BYTES.view(np.int8), signed)
     np.testing.assert_array_equal(signed, target.ravel())
-
-
-def test_of_the_usual_pairs_the_lower_half_comes_first():
-    target = np.empty(2, np.float32)
-    grid.write_pairs(grid.PAIRS, np.array([0x2F], np.int8), target)
-    assert target.tolist() == [-6.0, 1.0]
-
-
-SHAPES = [(7, 10), (8, 12), (1, 1), (64, 3)]
-BLOCKS = [(1, 4), (2, 3), (3, 100), (100, 5), (1, 1), (100, 100)]
+    grid.write_pairs(grid.PAIRS, np.array([0x2F], np.int8), usual)
+    assert usual.tolist() == [-6.0, 1.0]
 
 
 def expected(numbers, block, scales, zeros):
@@ -85,8 +72,8 @@ def expected(numbers, block, scales, zeros):
 
 
 @pytest.mark.parametrize("at_once", [1, 20, 2**19])
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("block", [(1, 4), (2, 3), (3, 100), (100, 5), (1, 1), (100, 100)])
+@pytest.mark.parametrize("shape", [(7, 10), (8, 12), (1, 1), (64, 3)])
 def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at_once, monkeypatch):
     monkeypatch.setattr(grid, "AT_ONCE", at_once)
     random, blocks = np.random.default_rng(0), grid.Grid(shape, block)
@@ -100,15 +87,14 @@ def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at
 
 
 def test_columns_of_one_block_need_not_lie_side_by_side():
-    blocks = grid.Grid((2, 4), (1, 2), columns=np.array([1, 0, 1, 0]))
+    def decode(*sizes, **turned):
+        return grid.Grid(*sizes, **turned).decode(lambda rows, target: target.fill(1), scales)
+
     scales = np.array([[2, 3], [5, 7]], np.float32)
-
-    def unpack(rows, target):
-        target[...] = 1
-
-    np.testing.assert_array_equal(blocks.decode(unpack, scales), [[3, 2, 3, 2], [7, 5, 7, 5]])
-    turned = grid.Grid((4, 2), (2, 1), rows=np.array([1, 0, 1, 0]))
-    np.testing.assert_array_equal(turned.decode(unpack, scales.T), [[3, 7], [2, 5], [3, 7], [2, 5]])
+    order = np.array([1, 0, 1, 0])
+    np.testing.assert_array_equal(decode((2, 4), (1, 2), columns=order), [[3, 2, 3, 2], [7, 5, 7, 5]])
+    scales = scales.T
+    np.testing.assert_array_equal(decode((4, 2), (2, 1), rows=order), [[3, 7], [2, 5], [3, 7], [2, 5]])
 
 
 def test_scales_are_finite_or_an_error_with_their_name():

@@ -58,21 +58,14 @@ BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M
 SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
 
 
-def experts():
-    blocks, scales = test_fp8.blocks_of_four_bits(torch.stack([MATRIX, 2 * MATRIX]).mT)
-    return {"_blocks": blocks, "_scales": scales}, {"quant_method": "mxfp4"}
-
-
-def stack():
-    parts = [test_fp8.blocks(16, 32)(matrix) for matrix in (MATRIX, 2 * MATRIX)]
-    weights, scales = (torch.stack([part[end] for part in parts]) for end in (".weight", ".weight_scale_inv"))
-    return {"": weights, "_scale_inv": scales}, {"quant_method": "fp8", "weight_block_size": [16, 32]}
-
-
 def packed(pack, settings, *_):
     return pack(MATRIX), settings
 
 
+TWO = (MATRIX, 2 * MATRIX)
+EXPERTS = dict(zip(("_blocks", "_scales"), test_fp8.blocks_of_four_bits(torch.stack(TWO).mT), strict=True))
+IN_BLOCKS = [test_fp8.blocks(16, 32)(matrix) for matrix in TWO]
+STACK = {end.removeprefix(".weight"): torch.stack([part[end] for part in IN_BLOCKS]) for end in IN_BLOCKS[0]}
 ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
 MODELS = {
     "FP8 blocks": packed(*test_fp8.PACKS["blocks"]),
@@ -85,9 +78,9 @@ MODELS = {
     "pack-quantized": packed(*test_compressed.case("4 bits, groups, zero points")),
     "float-quantized": packed(*test_compressed.case("FP8, rows")),
     "NVFP4": packed(*test_compressed.case("NVFP4")),
-    "gpt-oss": experts(),
-    "FP8 in a stack": stack(),
-    "HQQ, 3 bits": packed(*test_hqq.PACKS["3 bits"]),
+    "gpt-oss": (EXPERTS, {"quant_method": "mxfp4"}),
+    "FP8 in a stack": (STACK, test_fp8.PACKS["blocks"][1]),
+    "HQQ, 3 bits": packed(test_hqq.hqq(3), test_hqq.SETTINGS),
     "AutoRound as AWQ": packed(*test_gptq.PACKS["AWQ's layout"]),
 } | {name: packed(*FORMATS[name]) for name in ALIKE}
 

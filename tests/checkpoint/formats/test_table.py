@@ -5,6 +5,7 @@ What cannot be decoded is refused by its name, with what to check instead.
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +66,10 @@ def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(tmp_path, m
 
 
 PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
+INSTEAD = "check the release in F16, BF16 or F32 instead"
+NOT_DECODED = f"the weights are stored as {{}}, which is not decoded; {INSTEAD}"
+OTHER_FORM = "the weights are quantized (U8); config.json names `{}`, but hf-lineage does not decode this form of it; "
+SUPPORTED = ("gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up")
 
 
 def config(name):
@@ -79,11 +84,6 @@ def refusal(said, end=".odd"):
     return str(error.value)
 
 
-INSTEAD = "check the release in F16, BF16 or F32 instead"
-NOT_DECODED = f"the weights are stored as {{}}, which is not decoded; {INSTEAD}"
-OTHER_FORM = "the weights are quantized (U8); config.json names `{}`, but hf-lineage does not decode this form of it; "
-OTHER_FORM += INSTEAD
-SUPPORTED = ("gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up")
 NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {INSTEAD}"
 
 
@@ -92,7 +92,7 @@ NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {I
     [
         *((config(method), ".odd", NOT_DECODED.format(name)) for method, name in BY_METHOD.items()),
         *(({}, end, NOT_DECODED.format(name)) for end, name in BY_END.items()),
-        *((config(method), ".odd", OTHER_FORM.format(method)) for method in SUPPORTED),
+        *((config(method), ".odd", OTHER_FORM.format(method) + INSTEAD) for method in SUPPORTED),
         *((config(method), ".odd", NO_NAME) for method in (None, ["gptq"], "", 7)),
     ],
 )
@@ -112,20 +112,17 @@ def test_a_hostile_name_is_cut_and_escaped():
 
 
 GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
-
-
-GROUPS = [("compressed-tensors", {"transform_config": {"config_groups": {"R4": one}}}) for one in (GROUP, "?")]
-ROTATED = [*GROUPS, ("bitnet", {"rotation": True}), ("fp8", {"rotation_config": {"kind": "random"}})]
+ROTATED: list[Any] = [
+    ("compressed-tensors", {"transform_config": {"config_groups": {"R4": one}}}) for one in (GROUP, "?")
+]
+ROTATED += [("bitnet", {"rotation": True}), ("fp8", {"rotation_config": {"kind": "random"}})]
 
 
 @pytest.mark.parametrize(("method", "stated"), ROTATED)
 def test_weights_that_are_stored_rotated_are_refused_with_what_to_do(tmp_path, method, stated):
     model = tiny_llama(tmp_path)
     edit_json(model / "config.json", quantization_config={"quant_method": method} | stated)
-    (key,) = stated
-    result = lineage("check", str(model), "--base", str(model))
-    assert (result.code, result.error) == (
-        2,
-        f"{model}: the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not "
-        "read; check the original of the same model",
-    )
+    result, (key,) = lineage("check", str(model), "--base", str(model)), stated
+    instead = "as by QuaRot or SpinQuant), which is not read; check the original of the same model"
+    told = f"{model}: the weights are stored rotated (`{key}` in config.json, {instead}"
+    assert (result.code, result.error) == (2, told)
