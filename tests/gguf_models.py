@@ -10,8 +10,9 @@ import gguf
 import numpy as np
 from safetensors.torch import load_file
 
-from tests.gguf_blocks import KINDS, Array, quantized
+from tests.gguf_blocks import Array, quantized
 
+KINDS = gguf.GGMLQuantizationType
 EXAMPLES_OF_TYPES = ((KINDS.F32, np.float32), (KINDS.F16, np.float16), (KINDS.F64, np.float64), (KINDS.BF16, np.uint8))
 EXPERT = re.compile(r"(.+\.experts)\.(\d+)\.(.+)")
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")

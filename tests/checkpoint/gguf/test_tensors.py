@@ -86,19 +86,21 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
         loaded.read("c")
 
 
-LIES = {
-    "a type that nobody knows": (20, 99, 4, "is of the type 99, which the installed package gguf does not know"),
-    "rows that are no blocks": (20, 12, 4, "has rows of 64 numbers, which is not a multiple of the block size, 256 as"),
-    "more rows": (12, 9, 8, "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
-    "rows beyond the file": (12, 2**30, 8, "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
-}
-"""The offset behind the name of a tensor, a number, how many bytes it takes, and what is said of it."""
+BLOCKS = "has rows of 64 numbers, which is not a multiple of the block size, 256 as"
+OVERLAP = "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"
 
 
-@pytest.mark.parametrize(("offset", "number", "size", "said"), LIES.values(), ids=LIES)
+@pytest.mark.parametrize(
+    ("offset", "number", "size", "said"),
+    [
+        (20, 99, 4, "is of the type 99, which the installed package gguf does not know"),
+        (20, 12, 4, BLOCKS),
+        *((12, rows, 8, OVERLAP) for rows in (9, 2**30)),
+    ],
+)
 def test_a_tensor_that_lies_about_itself_is_refused(offset, number, size, said, tmp_path):
-    plain = np.ones((4, 64), np.float32)
-    repo = file(tmp_path, ("tensor_a", plain, KINDS.F32), ("tensor_b", plain, KINDS.F32))
+    """The offset behind the name of a tensor, a number, how many bytes it takes, and what is said of it."""
+    repo = file(tmp_path, *((name, np.ones((4, 64), np.float32), KINDS.F32) for name in ("tensor_a", "tensor_b")))
     path = repo.path("model.gguf")
     before, name, behind = path.read_bytes().partition(b"tensor_a")
     path.write_bytes(before + name + behind[:offset] + number.to_bytes(size, "little") + behind[offset + size :])
@@ -153,7 +155,7 @@ WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(
 
 
 def of(name):
-    kind = gguf.GGMLQuantizationType[name]
+    kind = KINDS[name]
     return kind, codes_of(name, lambda parts: gguf.dequantize(parts[0], kind))
 
 
@@ -200,9 +202,7 @@ def test_every_type_has_a_grid_or_as_those_of_tabled_vectors_a_reason():
 def test_it_is_the_installed_package_and_without_it_the_error_says_what_to_install(monkeypatch):
     assert package() is gguf
     monkeypatch.setitem(sys.modules, "gguf", None)
+    install = "run `pip install 'hf-lineage[gguf] @ git+https://github.com/hf-lineage/hf-lineage'`"
     with pytest.raises(NothingToCompare) as caught:
         package()
-    assert str(caught.value) == (
-        "hf-lineage needs the package gguf to read a GGUF file; run `pip install 'hf-lineage[gguf] @ "
-        "git+https://github.com/hf-lineage/hf-lineage'`"
-    )
+    assert str(caught.value) == f"hf-lineage needs the package gguf to read a GGUF file; {install}"
