@@ -33,3 +33,16 @@ def words(numbers, bits):
 @pytest.fixture
 def sharded(tmp_path):
     return shard(tiny_llama(tmp_path))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Makes a repository with empty files of these names."""
+
+    def touch(*names, **named):
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        return repository(tmp_path, **named)
+
+    return touch

@@ -109,7 +109,7 @@ def test_what_is_in_memory_is_read_number_by_number_as_it_is_published(listed, n
 
 @pytest.mark.parametrize(("listed", "name"), KNOWN)
 @pytest.mark.few(4)
-def test_a_name_that_decides_nothing_leads_to_no_parameter_or_is_unaccounted_for_beside_it(listed, name):
+def test_a_name_that_decides_nothing_leads_to_no_parameter_or_is_unaccounted_for(listed, name):
     """Under every module of a class, by every renaming of transformers."""
     for variant in variants(name) if name in known_classes() else ():
         model = module(name, required(listed, name, variant))
@@ -157,7 +157,7 @@ def added(listed, name, by_prefix):
 
 
 @pytest.mark.long
-def test_a_set_that_a_class_does_not_build_is_no_part_of_a_model_whichever_class_has_it():
+def test_a_set_that_a_class_does_not_build_is_no_part_of_it_whichever_has_it():
     """For every class and every set with the same prefix of layers; those of its own factorization could be read."""
     by_prefix = sets_by_prefix()
     own, others, unknown = Counter(), 0, set()

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hf_lineage.checkpoint.foreign_form import HeaderError, list_files
+from hf_lineage.checkpoint.foreign_form import HeaderError
 from hf_lineage.checkpoint.gguf import files as gguf_files
 from hf_lineage.checkpoint.gguf.files import MOST_KEYS, MOST_TENSORS, GgufTensor, choose_files, parse, read_head, texts
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
@@ -30,22 +30,9 @@ from tests.properties import cases
 from tests.published.spellings import TABLES
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with empty files of these names."""
-
-    def made(*names, file=None):
-        for name in names:
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_bytes(b"")
-        return RepoRef("org/model", tmp_path, file=file)
-
-    return made
-
-
 @pytest.mark.parametrize(("names", "chosen"), TABLES["gguf_files"])
-def test_the_most_precise_file_by_its_name_is_the_model(folder, names, chosen):
-    assert choose_files(folder(*names)) == tuple(chosen)
+def test_the_most_precise_file_by_its_name_is_the_model(files, names, chosen):
+    assert choose_files(files(*names)) == tuple(chosen)
 
 
 SEVERAL = " holds several models as GGUF (a-1b.gguf, a-7b.gguf); "
@@ -62,16 +49,9 @@ LACKS = ": a-00002-of-00002.gguf is missing; download all parts of the model"
         *((OptionError, TWO, name, f" has no GGUF file {name} {HAS}") for name in ("nothing.gguf", "../other.gguf")),
     ],
 )
-def test_several_models_and_files_that_are_not_there_are_refused_with_their_names(folder, kind, names, named, said):
+def test_several_models_and_files_that_are_not_there_are_refused_with_their_names(files, kind, names, named, said):
     with pytest.raises(kind, match=f"^org/model{re.escape(said)}$"):
-        choose_files(folder(*names.split(), file=named))
-
-
-def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder):
-    named = "b/a-Q4_0-00001-of-00001.gguf"
-    repo = folder("a-Q8_0.gguf", named, "model.safetensors", file=named)
-    assert choose_files(repo) == (named,)
-    assert list_files(repo, ".gguf") == ["a-Q8_0.gguf", named]
+        choose_files(files(*names.split(), file=named))
 
 
 GIT_LFS = "is a pointer of git-lfs, not the weights; run `git lfs pull`"

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -49,6 +50,11 @@ def test_numbers_texts_and_what_has_a_fixed_length_are_told_apart():
     assert fields(content) == [(1, 150), (2, b"testing"), (3, b"\0\0\x80?"), (4, bytes(8))]
     reader = walker(content)
     assert reader.single(dict(reader.fields(reader.whole))[3]) == 1.0
+    for read in (reader.text, reader.content, lambda value: list(reader.fields(value))):
+        with pytest.raises(HeaderError, match="a number in place of a text or a message;"):
+            read(7)
+    with pytest.raises(HeaderError, match="a number has a wrong length;"):
+        reader.single(Span(0, 3))
 
 
 LONGER = "a field is longer than its message;"
@@ -66,14 +72,6 @@ LONGER = "a field is longer than its message;"
 def test_a_broken_message_is_one_clear_line(content, message):
     with pytest.raises(HeaderError, match=message):
         fields(content)
-
-
-def test_a_number_is_no_text_and_a_text_no_number_of_four_bytes():
-    for read in (walker(b"").text, walker(b"").content, lambda value: list(walker(b"").fields(value))):
-        with pytest.raises(HeaderError, match="a number in place of a text or a message;"):
-            read(7)
-    with pytest.raises(HeaderError, match="a number has a wrong length;"):
-        walker(b"abc").single(Span(0, 3))
 
 
 def test_there_are_bounds_on_texts_and_fields(monkeypatch):
@@ -164,46 +162,40 @@ def test_tensors_are_found_where_their_numbers_lie():
 def outside(**entries):
     held = TensorProto(name="w", data_type=1, dims=[2, 3], data_location=TensorProto.EXTERNAL)
     for key, value in entries.items():
-        entry = held.external_data.add()
-        entry.key, entry.value = key, value
-    return held
+        held.external_data.add(key=key, value=value)
+    return graph(tensors=[held])
 
 
 def test_a_tensor_may_lie_in_another_file():
-    found = read(graph(tensors=[outside(location="model.onnx_data", offset="4096", length="24")])).tensors["w"]
+    found = read(outside(location="model.onnx_data", offset="4096", length="24")).tensors["w"]
     assert (found.form, found.file, found.span) == (OUTSIDE, "model.onnx_data", (4096, 24))
-    assert read(graph(tensors=[outside(location="x")])).tensors["w"].span == (0, 24)
+    assert read(outside(location="x")).tensors["w"].span == (0, 24)
 
 
-ODD_PLACES = [("location", ""), ("length", "23"), ("offset", "-1"), ("offset", "1e3")]
-
-
-@pytest.mark.parametrize("entries", [{}, *({"location": "x"} | {key: value} for key, value in ODD_PLACES)])
-def test_a_place_outside_that_cannot_be_is_refused(entries):
+@pytest.mark.parametrize("odd", [{"location": ""}, {"length": "23"}, {"offset": "-1"}, {"offset": "1e3"}, {}])
+def test_a_place_outside_that_cannot_be_is_refused(odd):
     with pytest.raises(HeaderError, match="does not say where 'w'"):
-        read(graph(tensors=[outside(**entries)]))
+        read(outside(**({"location": "x"} | odd if odd else {})))
 
 
 def claimed(dims, content=b""):
     return graph(tensors=[TensorProto(name="w", data_type=1, dims=dims, raw_data=content)])
 
 
-TWICE = graph(tensors=[tensor("w", [1.0]), tensor("w", [2.0])])
-DAMAGED = {
-    "nothing": (b"", "is not an ONNX file with one graph;"),
-    "an archive": (b"PK\x03\x04", "is damaged or of another format"),
-    "two graphs": (graph().SerializeToString() * 2, "is not an ONNX file with one graph;"),
-    "few bytes": (claimed([2, 3], b"1234"), "'w' has 4 of 24 bytes"),
-    "a huge shape": (claimed([2**40, 2**40]), "has the shape"),
-    "a negative shape": (claimed([-2, 3]), "has the shape"),
-    "a deep shape": (claimed([1] * 9, b"1234"), "has the shape"),
-    "two tensors": (TWICE, "two tensors of the name 'w'"),
-    "a long name": (graph([helper.make_node("Neg", ["x" * 5000], ["y"])]), "has a text of 5000 bytes"),
-    "a number for a node": (field(7, field(1, 3)), "a number in place of"),
-}
-
-
-@pytest.mark.parametrize(("content", "message"), DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not an ONNX file with one graph;"),
+        (b"PK\x03\x04", "is damaged or of another format"),
+        (graph().SerializeToString() * 2, "is not an ONNX file with one graph;"),
+        (claimed([2, 3], b"1234"), "'w' has 4 of 24 bytes"),
+        *((claimed(dims, b"1234"), "has the shape") for dims in ([2**40, 2**40], [-2, 3], [1] * 9)),
+        (graph(tensors=[tensor("w", [1.0]), tensor("w", [2.0])]), "two tensors of the name 'w'"),
+        (graph([helper.make_node("Neg", ["x" * 5000], ["y"])]), "has a text of 5000 bytes"),
+        (field(7, field(1, 3)), "a number in place of"),
+    ],
+    ids=itertools.count(),
+)
 def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
     with pytest.raises(HeaderError, match=message):
         read(content)
@@ -223,11 +215,9 @@ def test_there_are_bounds_on_what_is_kept(monkeypatch):
         read(field(7, inner))
 
 
-GEMM = graph([helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)], [tensor("w", np.ones((2, 2), np.float32))])
-
-
 def test_a_file_cut_within_its_graph_is_our_error():
-    content = GEMM.SerializeToString()
+    node = helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)
+    content = graph([node], [tensor("w", np.ones((2, 2), np.float32))]).SerializeToString()
     behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
     for length in range(behind + 16):
         with pytest.raises(HeaderError):
