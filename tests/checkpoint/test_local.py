@@ -24,6 +24,7 @@ def cast(dtype):
 
 
 def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(folder):
+    """A number format that is not decoded is nothing to compare."""
     found = opened(folder)
     assert found.shapes["model.layers.1.mlp.down_proj.weight"] == (32, 48)
     assert found.stored[NORM].size == 32 * 4
@@ -31,11 +32,8 @@ def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(fo
     assert list(found.parts([NORM, NORM])) == [NORM]
     found.release()
     assert (found.requests, found.bytes_read) == (0, 0)
-
-
-def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(folder):
     found = opened(spoil(folder, cast(torch.int8)))
-    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json does not say"):
+    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config\.json does not say"):
         found.read(NORM)
     assert found.decoded_names == frozenset()
 
