@@ -1,7 +1,4 @@
-"""What a repository holds beside one model: models in folders, adapters, and parents that somebody names.
-
-Each that has a counterpart in the base is judged, one row each.
-"""
+"""What a repository holds beside one model (models in folders, adapters, named parents): a row for each counterpart."""
 
 import json
 import shutil
@@ -25,8 +22,8 @@ from tests.published.steps import STEPS
 
 DIFFUSION = "diffusion_pytorch_model.safetensors"
 OTHER, PATH = "otter/llama-independent", "/home/me/models/base"
-LANGUAGES = ("french", "german")
 OPTIONS = Options(local_hub=EXAMPLES, seed=0)
+UP = "model.layers.0.mlp.up_proj"
 
 
 def options(hub, **more):
@@ -45,9 +42,10 @@ def into(folder, *subfolders):
 
 
 def modules(folder):
+    kind = "sentence_transformers.models"
+    names = ("Transformer", "Pooling")
     listed = [
-        {"idx": 0, "name": "0", "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        {"idx": n, "name": str(n), "path": f"{n}_{name}", "type": f"{kind}.{name}"} for n, name in enumerate(names)
     ]
     (into(folder, "0_Transformer") / "modules.json").write_text(json.dumps(listed))
     edit_json(folder / "1_Pooling.json")
@@ -68,23 +66,20 @@ def rows(report):
     return [(row.claim.base, row.part, row.verdict.code) for row in report.rows]
 
 
-@pytest.mark.parametrize("model", ["fern/child", "acme/base"])
-def test_a_sentence_transformer_or_its_base_is_in_a_folder(hub, model):
-    modules(hub / model)
-    part = "0_Transformer" if model == "fern/child" else ""
-    assert rows(check("fern/child", options=options(hub))) == [("acme/base", part, "inherited")]
-
-
-def test_a_model_and_its_base_may_both_be_in_folders_and_reports_name_the_part(hub):
-    for model in ("acme/base", "fern/child"):
+@pytest.mark.parametrize("models", [["fern/child"], ["acme/base"], ["acme/base", "fern/child"]])
+def test_a_sentence_transformer_or_its_base_or_both_are_in_a_folder(hub, models):
+    for model in models:
         modules(hub / model)
-    assert rows(compare("acme/base", "fern/child", options(hub))) == [("acme/base", "0_Transformer", "inherited")]
-    result = lineage("check", "fern/child", "--local-hub", hub)
-    assert "acme/base (0_Transformer)" in result.sentences
-    (claim,) = json.loads(lineage("check", "fern/child", "--local-hub", hub, "--format", "json").out)["claims"]
-    assert (claim["base"], claim["part"], claim["code"]) == ("acme/base", "0_Transformer", "inherited")
-    for form in ("html", "sarif", "intoto"):
-        assert lineage("check", "fern/child", "--local-hub", hub, "--format", form).code in (0, 2)
+    part = "0_Transformer" if "fern/child" in models else ""
+    expected = [("acme/base", part, "inherited")]
+    assert rows(check("fern/child", options=options(hub))) == expected
+    if len(models) == 2:
+        assert rows(compare("acme/base", "fern/child", options(hub))) == expected
+        assert "acme/base (0_Transformer)" in lineage("check", "fern/child", "--local-hub", hub).sentences
+        (claim,) = json.loads(lineage("check", "fern/child", "--local-hub", hub, "--format", "json").out)["claims"]
+        assert [(claim["base"], claim["part"], claim["code"])] == expected
+        for form in ("html", "sarif", "intoto"):
+            assert lineage("check", "fern/child", "--local-hub", hub, "--format", form).code in (0, 2)
 
 
 def test_of_checkpoints_the_last_is_judged_and_the_others_are_said_and_may_be_named(hub):
@@ -125,12 +120,18 @@ def test_no_folder_above_the_repository_is_a_part_of_it(hub, subfolder):
         part_of(RepoRef("fern/child", hub / "fern/child"), subfolder)
 
 
-def test_a_link_out_of_the_repository_is_not_followed(hub, tmp_path):
+def test_a_link_out_of_the_repository_is_not_followed_and_parts_are_bounded(hub, tmp_path):
     into(hub / "fern/child")
     shutil.copytree(hub / "acme/base", tmp_path / "outside")
     (hub / "fern/child/checkpoint-1").symlink_to(tmp_path / "outside")
     with pytest.raises(CheckpointError, match="a link out of the model's folder"):
         check("fern/child", options=options(hub))
+    for number in range(MOST + 5):
+        (hub / f"fern/many/part{number:02}").mkdir(parents=True)
+        edit_json(hub / f"fern/many/part{number:02}/config.json")
+    parts = folders_of(RepoRef("fern/many", hub / "fern/many"))
+    assert len(parts.models) == MOST
+    assert parts.notes == (f"only the first {MOST} of {MOST + 5} folders with models were judged",)
 
 
 @pytest.mark.parametrize(
@@ -149,15 +150,6 @@ def test_a_list_of_parts_that_says_nothing_usable_is_passed_over(hub, file, cont
     assert part.subfolder == "0_Transformer"
 
 
-def test_parts_are_bounded(hub):
-    for number in range(MOST + 5):
-        (hub / f"fern/many/part{number:02}").mkdir(parents=True)
-        edit_json(hub / f"fern/many/part{number:02}/config.json")
-    parts = folders_of(RepoRef("fern/many", hub / "fern/many"))
-    assert len(parts.models) == MOST
-    assert parts.notes == (f"only the first {MOST} of {MOST + 5} folders with models were judged",)
-
-
 def test_a_repository_without_any_model_is_an_input_error_and_so_is_its_folder(hub):
     into(hub / "fern/child")
     with pytest.raises(NoModelError, match=r"has no config\.json"):
@@ -170,10 +162,8 @@ def test_a_repository_without_any_model_is_an_input_error_and_so_is_its_folder(h
 
 
 def test_a_part_of_a_model_on_the_hub_is_read_by_ranges(online, tmp_path):
-    base = tiny_llama(tmp_path / "base")
-    child = card(fine_tuned(base, tmp_path / "child"), "acme/base")
-    online.publish("acme/base", base)
-    online.publish("fern/child", modules(child))
+    online.publish("acme/base", tiny_llama(tmp_path / "base"))
+    online.publish("fern/child", modules(card(fine_tuned(tmp_path / "base", tmp_path / "child"), "acme/base")))
     report = check("fern/child")
     assert rows(report) == [("acme/base", "0_Transformer", "inherited")]
     assert rows(check("fern/child/0_Transformer", options=Options())) == rows(report)
@@ -240,12 +230,9 @@ def test_a_card_declares_the_base_of_a_bare_adapter_and_vouches_for_no_other_wei
     assert report.exit_code == ExitCode.UNDECIDED
 
 
-def test_the_model_of_a_pipeline_may_be_named_by_itself(pictured):
+def test_of_a_file_for_several_models_each_is_judged_on_its_own_or_the_named(pictured, tmp_path):
     (row,) = compare(str(pictured / "acme/pictures/unet"), str(pictured / "fern/flat"), OPTIONS).rows
     assert row.verdict.label == "VERIFIED adapter"
-
-
-def test_of_a_file_for_several_models_each_is_judged_on_its_own(pictured, tmp_path):
     tensors = load_file(pictured / "fern/flat/style.safetensors")
     tensors |= {"lora_te_x.lora_down.weight": torch.ones(2, 4), "lora_te_x.lora_up.weight": torch.ones(4, 2)}
     save_file(tensors, tmp_path / "both.safetensors")
@@ -299,12 +286,15 @@ def test_adapters_in_folders_are_judged_one_by_one_and_each_may_be_named(adapter
     assert row.verdict.label == "VERIFIED adapter"
 
 
+PATHS = {"french": PATH, "german": PATH}
+
+
 @pytest.mark.parametrize(
     ("bases", "of_card", "expected"),
     [
         ({"french": BASE, "german": OTHER}, BASE, [(BASE, "french", "adapter"), (OTHER, "german", "adapter")]),
         ({"french": BASE}, OTHER, [(BASE, "french", "adapter"), (OTHER, "french", "unrelated")]),
-        (dict.fromkeys(LANGUAGES, PATH), BASE, [(BASE, "french", "adapter"), (BASE, "german", "unrelated")]),
+        (PATHS, BASE, [(BASE, "french", "adapter"), (BASE, "german", "unrelated")]),
     ],
     ids=["each on the base that it names", "one of the card that no folder names", "one that cannot be followed"],
 )
@@ -315,9 +305,6 @@ def test_a_folder_is_judged_on_its_base_or_on_that_of_the_card(adapters, tmp_pat
     report = check(str(card(tmp_path, of_card, "adapter")), options=OPTIONS)
     assert rows(report) == expected
     assert (report.exit_code == ExitCode.VERIFIED) is all(code == "adapter" for *_, code in expected)
-
-
-UP = "model.layers.0.mlp.up_proj"
 
 
 @pytest.fixture
@@ -343,17 +330,14 @@ def test_an_adapter_that_is_damaged_hides_no_other(several):
         check(str(root), [str(base)])
 
 
-def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, monkeypatch):
+def test_of_very_many_adapters_some_are_judged_and_earlier_states_of_training_not(several, monkeypatch):
     base, root = several
-    monkeypatch.setattr("hf_lineage.source.contents.MOST", 2)
-    *some, others = check(str(root), [str(base)]).rows
+    with monkeypatch.context() as few:
+        few.setattr("hf_lineage.source.contents.MOST", 2)
+        *some, others = check(str(root), [str(base)]).rows
     assert [row.part for row in some] == ["a", "b"]
-    assert others.verdict.code == "unsupported"
-    assert others.verdict.reason == "other weights of the repository may come from elsewhere: c"
-
-
-def test_earlier_states_of_training_are_counted_and_not_judged(several):
-    base, root = several
+    told = "other weights of the repository may come from elsewhere: c"
+    assert (others.verdict.code, others.verdict.reason) == ("unsupported", told)
     for old, new in (("a", "checkpoint-9"), ("b", "checkpoint-10"), ("c", "final")):
         (root / old).rename(root / new)
     report = check(str(root), [str(base)])
@@ -370,22 +354,16 @@ def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(pictured,
     expected = [("french", "adapter"), ("german", "unrelated"), ("model", "unrelated")]
     rows = check(str(root), [str(EXAMPLES / BASE)], Options(seed=0)).rows
     assert [(row.part, row.verdict.code) for row in rows] == expected
-    assert [row.part for row in compare(str(EXAMPLES / BASE), str(root), Options(seed=0)).rows] == [
-        row.part for row in rows
-    ]
-    files = shutil.copytree(pictured / "fern/flat", tmp_path / "flat")
+    compared = compare(str(EXAMPLES / BASE), str(root), Options(seed=0)).rows
+    assert [row.part for row in compared] == [row.part for row in rows]
+    files, base = shutil.copytree(pictured / "fern/flat", tmp_path / "flat"), str(pictured / "acme/pictures")
     shutil.copytree(EXAMPLES / OTHER, files / "model")
-    _, said = check(str(files), [str(pictured / "acme/pictures")], Options(seed=0)).rows
+    _, said = check(str(files), [base], Options(seed=0)).rows
     assert said.verdict.reason.endswith("may come from elsewhere: model")
-
-
-@pytest.mark.long
-def test_one_of_several_files_can_be_named(pictured, tmp_path):
-    shutil.copy(pictured / "fern/flat/style.safetensors", tmp_path / "a.safetensors")
-    shutil.copy(pictured / "fern/flat/style.safetensors", tmp_path / "b.safetensors")
-    base = str(pictured / "acme/pictures")
-    assert [row.part for row in compare(base, str(tmp_path)).rows] == ["a.safetensors", "b.safetensors"]
-    assert [row.part for row in compare(base, str(tmp_path), Options(file="b.safetensors")).rows] == ["b.safetensors"]
+    shutil.rmtree(files / "model")
+    shutil.copy(files / "style.safetensors", files / "b.safetensors")  # one of several files can be named
+    assert [row.part for row in compare(base, str(files)).rows] == ["b.safetensors", "style.safetensors"]
+    assert [row.part for row in compare(base, str(files), Options(file="b.safetensors")).rows] == ["b.safetensors"]
 
 
 @pytest.mark.long
@@ -442,13 +420,7 @@ def test_of_three_on_one_line_two_have_shares_and_that_of_the_third_cannot_be_to
     assert report.undeclared == (B,)
     assert "what wren/half gave cannot be told: it equals another parent, or a combination of others" in told(report)
     assert "the weights do not tell whether the model is a blend with" in told(report)
-
-
-@pytest.mark.long
-def test_of_a_base_and_a_part_of_its_own_fine_tune_nothing_is_told_but_the_line(blends):
-    blended(blends / "wren/half", {BASE: 0.5, B: 0.5})
-    report = asked(blends, "wren/half")
-    assert report.undeclared == (), "further along the line is no blend"
+    assert asked(blends, "wren/half").undeclared == (), "further along the line is no blend"
 
 
 @pytest.mark.long

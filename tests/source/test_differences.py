@@ -40,6 +40,11 @@ def paired(base, candidate):
     return pair_tensors(*opened(base, candidate))
 
 
+def add(**tensors):
+    """A change that adds tensors, in whose names `__` stands for a dot."""
+    return lambda stored: stored.update({name.replace("__", "."): one.clone() for name, one in tensors.items()})
+
+
 def rewrite(folder, without=(), **config):
     """Take some settings out of a configuration, and put others into it, of which a null stays there."""
     kept = json.loads((folder / "config.json").read_text())
@@ -86,16 +91,16 @@ def test_a_setting_that_only_the_model_has_counts_unless_its_class_says_the_same
     assert any(one.startswith(said) for one in differing(base, child(**config)))
 
 
-@pytest.mark.parametrize("key", ["rope_parameters", "rms_norm_eps"])
-def test_a_setting_that_only_the_base_has_counts_where_the_class_would_say_another(base, child, key):
-    edit_json(base / "config.json", rope_parameters={"rope_type": "linear", "factor": 8.0}, rms_norm_eps=1e-4)
-    assert differing(base, child(without=(key,)))
-
-
-def test_what_an_older_version_wrote_is_what_this_one_writes(base, child):
+def test_only_what_the_class_would_say_otherwise_counts_where_one_leaves_it_out(base, child):
+    """What an older version wrote is what this one writes."""
     old = {"rope_theta": 10000.0, "rope_scaling": None, "pretraining_tp": 1, "torch_dtype": "float32", "max_length": 20}
     other = child(without=("rope_parameters", "head_dim", "attention_bias", "mlp_bias", "dtype"), **old)
     assert differing(base, other) == differing(other, base) == ()
+    edit_json(base / "config.json", rope_parameters={"rope_type": "linear", "factor": 8.0}, rms_norm_eps=1e-4)
+    for key in ("rope_parameters", "rms_norm_eps"):
+        shutil.copy(base / "config.json", other)
+        rewrite(other, without=(key,))
+        assert differing(base, other)
 
 
 @pytest.mark.parametrize("value", [False, None])
@@ -104,18 +109,18 @@ def test_what_the_base_leaves_to_its_class_is_held_against_what_the_class_says(v
     copy = shutil.copytree(base, tmp_path / "copy")
     rewrite(copy, scale_attn_weights=value)
     assert differing(base, copy)[0] == f"scale_attn_weights is {json.dumps(value)}, and true in the base"
+    gguf_models.write(base, tmp_path / "gguf/model.gguf", "gpt2")  # which needs no base of frequencies
+    assert differing(base, tmp_path / "gguf") == ()
 
 
-def test_who_saved_a_model_says_nothing_and_code_of_the_repository_differs(base, child):
+def test_who_saved_a_model_says_nothing_and_code_of_the_repository_differs(base, child, monkeypatch):
     folder = child(use_cache=False, unsloth_version="1", left_out=None, _name_or_path="x")
     assert differing(base, folder) == ()
     rewrite(folder, auto_map={"AutoModel": "code.Model"})
     assert differing(base, folder) == ("auto_map names code of the repository that the base does not have",)
-
-
-def test_without_transformers_what_only_one_has_counts_and_why_is_said(base, child, monkeypatch):
     monkeypatch.setattr(differences, "find_spec", lambda name: None)
-    only, why = differing(base, child(made_up=3))
+    rewrite(folder, without=("auto_map", "use_cache", "unsloth_version", "left_out"), made_up=3)
+    only, why = differing(base, folder)
     assert only == "made_up is 3, and the base has no such setting"
     assert ("without transformers" in why, "pip install" in why) == (True, True)
 
@@ -144,12 +149,6 @@ def test_metadata_of_gguf_that_change_positions_are_held_against_the_base(base, 
     assert differing(base, tmp_path / "gguf") == expected
 
 
-def test_a_class_without_rotary_positions_needs_no_base_of_frequencies(tmp_path):
-    base = tiny_gpt2(tmp_path / "base")
-    gguf_models.write(base, tmp_path / "gguf/model.gguf", "gpt2")
-    assert differing(base, tmp_path / "gguf") == ()
-
-
 def test_every_tensor_of_a_copy_and_of_one_in_gguf_has_its_counterpart(base, child, tmp_path):
     """Numbers of 32 bits in metadata are those of config.json."""
     gguf_models.write(base, tmp_path / "gguf/model.gguf")
@@ -175,40 +174,32 @@ def test_what_only_one_of_them_has_is_named_also_where_the_class_does_not_build_
 
 
 def test_a_head_that_is_tied_says_nothing_and_another_is_held_against_the_embedding(base, child):
-    tied = child(lambda tensors: tensors.update({"lm_head.weight": tensors["model.embed_tokens.weight"].clone()}))
+    tied = child(add(lm_head__weight=load_file(base / WEIGHTS)["model.embed_tokens.weight"]))
     assert paired(tied, base).copies == ("lm_head.weight is the embedding, to which it is tied",)
     assert ("lm_head.weight", "model.embed_tokens.weight") in paired(base, tied).pairs
-    edit_json(tied / "config.json", tie_word_embeddings=False)
-    edit_json(base / "config.json", tie_word_embeddings=False)
-    assert paired(tied, base).lacking == ("lm_head.weight",)
-    assert paired(base, tied).added == ("lm_head.weight",)
+    for folder in (tied, base):
+        edit_json(folder / "config.json", tie_word_embeddings=False)
+    assert paired(tied, base).lacking == paired(base, tied).added == ("lm_head.weight",)
 
 
-def test_positions_and_biases_of_zeros_say_nothing_and_others_are_named(base, child):
-    beside = {"model.position_ids": torch.arange(9)[None], "lm_head.bias": torch.zeros(4)}
-    folder = child(lambda tensors: tensors.update(beside))
+def test_positions_and_biases_of_zeros_say_nothing_and_others_are_told(base, child):
+    folder = child(add(model__position_ids=torch.arange(9)[None], lm_head__bias=torch.zeros(4)))
     pairing = paired(base, folder)
     assert pairing.added == ()
     assert set(pairing.copies) == {"model.position_ids is a list of positions", "lm_head.bias is a bias of zeros"}
-    others = {"model.position_ids": torch.arange(9).flip(0), "lm_head.bias": torch.ones(4)}
-    assert set(paired(base, spoil(folder, lambda tensors: tensors.update(others))).added) == {*beside}
-
-
-def test_two_names_of_one_tensor_are_refused(base, child):
-    twice = child(lambda tensors: tensors.update({"norm.weight": tensors["model.norm.weight"].clone()}))
+    spoil(folder, add(model__position_ids=torch.arange(9).flip(0), lm_head__bias=torch.ones(4)))
+    assert set(paired(base, folder).added) == {"model.position_ids", "lm_head.bias"}
+    twice = spoil(folder, add(norm__weight=torch.ones(64)))
     with pytest.raises(CheckpointError, match=r"has two tensors that are norm\.weight"):
         paired(base, twice)
 
 
 def test_tensors_outside_of_layers_have_other_names_in_gguf(tmp_path):
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=64, num_attention_heads=4, num_hidden_layers=2, intermediate_size=96, vocab_size=100
-    )
-    base = tmp_path / "base"
-    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(base)
-    gguf_models.write(base, tmp_path / "gguf/model.gguf", "bert")
-    pairing = paired(base, tmp_path / "gguf")
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96}
+    model = transformers.BertModel(transformers.BertConfig(**sizes, vocab_size=100), add_pooling_layer=False)
+    model.save_pretrained(tmp_path / "base")
+    gguf_models.write(tmp_path / "base", tmp_path / "gguf/model.gguf", "bert")
+    pairing = paired(tmp_path / "base", tmp_path / "gguf")
     assert ("token_embd_norm.weight", "embeddings.LayerNorm.weight") in pairing.pairs
     assert (pairing.added, pairing.lacking) == ((), ())
 
@@ -221,11 +212,8 @@ def test_rotary_factors_that_a_converter_makes_of_the_configuration_say_nothing(
     config = transformers.LlamaConfig(head_dim=16, rope_parameters={**scaling, "rope_theta": 500000.0})
     scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
     factors = 1 / 500000.0 ** (torch.arange(0, 16, 2) / 16) / scaled
-    added = {"rope_freqs.weight": change * factors}
-    pairing = paired(base, child(lambda tensors: tensors.update(added)))
-    assert (pairing.added == ("rope_freqs.weight",)) == lone
-    assert (pairing.copies == ()) == lone
-    assert pairing.settings == ()
+    pairing = paired(base, child(add(rope_freqs__weight=change * factors)))
+    assert (pairing.added == ("rope_freqs.weight",), pairing.copies == (), pairing.settings) == (lone, lone, ())
 
 
 def logits(folder):
@@ -263,11 +251,10 @@ def test_a_second_name_with_which_the_loader_replaces_a_norm_verifies_nothing(tm
 
 
 def test_what_the_base_has_or_every_loader_makes_is_accounted_for_and_changes_not(tmp_path):
-    base = spoil(tiny_llama(tmp_path / "base"), lambda tensors: tensors.update({"another.weight": torch.ones(3, 4)}))
-    zeros = {"model.layers.0.mlp.up_proj.bias": torch.zeros(7), "table": torch.arange(5)}
+    base = spoil(tiny_llama(tmp_path / "base"), add(another__weight=torch.ones(3, 4)))
     copy, changed = (shutil.copytree(base, tmp_path / name) for name in ("copy", "changed"))
-    spoil(copy, lambda tensors: tensors.update(zeros))
-    spoil(changed, lambda tensors: tensors.update({"another.weight": torch.full((3, 4), 1.5)}))
+    spoil(copy, add(model__layers__0__mlp__up_proj__bias=torch.zeros(7), table=torch.arange(5)))
+    spoil(changed, add(another__weight=torch.full((3, 4), 1.5)))
     verdicts = [compare(str(base), str(folder)).rows[0].verdict for folder in (copy, changed)]
     assert [verdict.verified for verdict in verdicts] == [True, False]
     assert "1 stored tensors, such as another.weight, are not among" in verdicts[1].reason

@@ -9,6 +9,7 @@ import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -35,13 +36,18 @@ GONE = " is not in the cache, or not completely, and HF_HUB_OFFLINE"
 NO_NAME = "base_model must be a model name such as org/model, not "
 
 
+ABSOLUTE = ("{here}/{0}", "/proc/self/cwd/{0}", "~/{0}", "file:{0}", "file://{here}/{0}", "/", "/etc")
+PATHS = (*ABSOLUTE, "./{0}", "../{0}", "meta-llama/../{0}", "meta-llama//Llama-3.1-8B", "meta-llama\\Llama-3.1-8B")
+REASONS: list[Any] = [(LLAMA, f"{LLAMA}{GONE}"), (".", f"{NO_NAME}."), ("..", f"{NO_NAME}..")]
+REASONS += [(path.replace("{0}", LLAMA), (names.PATH, names.ELSEWHERE)) for path in PATHS]
+
+
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout of a hostile author: a model, and its true base in a folder that is called as a famous model is."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
-    base = tiny_llama(tmp_path / LLAMA, **LOADABLE)
-    fine_tuned(base, tmp_path / "model", noise=0.01)
+    fine_tuned(tiny_llama(tmp_path / LLAMA, **LOADABLE), tmp_path / "model", noise=0.01)
     return tmp_path
 
 
@@ -58,20 +64,7 @@ def published():
 
 class TestDeclared:
     @pytest.mark.parametrize("file", DECLARING)
-    @pytest.mark.parametrize(
-        ("name", "reason"),
-        [
-            (LLAMA, f"{LLAMA}{GONE}"),
-            (".", f"{NO_NAME}."),
-            ("..", f"{NO_NAME}.."),
-            *((path, (names.PATH, names.ELSEWHERE)) for path in (
-                "{here}/meta-llama/Llama-3.1-8B", "./meta-llama/Llama-3.1-8B", "../meta-llama/Llama-3.1-8B",
-                "meta-llama/../meta-llama/Llama-3.1-8B", "meta-llama//Llama-3.1-8B",
-                "/proc/self/cwd/meta-llama/Llama-3.1-8B", "~/meta-llama/Llama-3.1-8B", "file:meta-llama/Llama-3.1-8B",
-                "file://{here}/meta-llama/Llama-3.1-8B", "meta-llama\\Llama-3.1-8B", "/", "/etc",
-            )),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("name", "reason"), REASONS)
     @pytest.mark.crossed("name", "file")
     def test_neither_a_folder_that_is_called_like_it_nor_a_path_is_the_base(
         self, checkout, file, name, reason, monkeypatch
@@ -101,12 +94,15 @@ class TestDeclared:
             card(checkout / "model", name)
             assert only(lineage("check", "./model"))[1] == "no-base"
 
-    def test_the_card_is_not_told_that_it_is_verified(self, checkout):
+    def test_the_card_is_not_told_that_it_is_verified_nor_where_a_typed_folder_is(self, checkout):
         card(checkout / "model", LLAMA, "finetune")
+        command = "hf-lineage check . --base {} --budget full --seed 0"
         assert lineage("annotate", "./model", "--write").code == 0
-        claim = published()
-        assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "no-base", False)
-        assert claim["command"] == f"hf-lineage check . --base {LLAMA} --budget full --seed 0"
+        expected = (LLAMA, "no-base", False, command.format(LLAMA))
+        assert tuple(published()[key] for key in ("base", "code", "verified", "command")) == expected
+        assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
+        expected = ("./Llama-3.1-8B", command.format(f"../{LLAMA}"))
+        assert (published()["base"], published()["command"]) == expected
 
 
 class TestTyped:
@@ -114,7 +110,7 @@ class TestTyped:
         "typed",
         [
             "check {0}", "check ./model --base {0}", "check ./model --null {0} --base ./meta-llama/Llama-3.1-8B",
-            "compare {0} ./model", "compare ./model {0}",
+            "compare {0} ./model", "compare ./model {0}", "index add {0} --index ./index",
             "annotate ./model --base {0}", "extract {0}", "inspect {0}", "identify {0} --index ./index",
         ],
     )  # fmt: skip
@@ -122,11 +118,8 @@ class TestTyped:
     def test_a_name_that_a_folder_bears_as_well_is_refused_wherever_it_stands(self, checkout, typed, name):
         """The author of a checkout chooses neither the model nor the base by the name of a folder."""
         tiny_llama(checkout / "bare")
-        assert MEANT.format(name, "folder") in lineage(*typed.format(name).split()).error
-
-    def test_a_model_for_an_index_is_refused_by_its_line(self, checkout):
-        outcome = lineage("index", "add", LLAMA, "--index", "index")
-        assert (outcome.code, MEANT.format(LLAMA, "folder") in outcome.err) == (2, True)
+        outcome = lineage(*typed.format(name).split())
+        assert (outcome.code, MEANT.format(name, "folder") in outcome.err) == (2, True)
 
     def test_it_is_a_folder_as_a_path_or_in_the_local_hub_and_on_the_hub_with_a_revision(self, checkout):
         for base in ([f"./{LLAMA}"], [f"{LLAMA}/"], [checkout / LLAMA], [LLAMA, "--local-hub", "."]):
@@ -149,11 +142,6 @@ class TestTyped:
             with pytest.raises(SignatureError, match="cannot be read as a signature"):
                 locate(f"./{name}")
 
-    def test_a_base_that_is_a_folder_is_published_without_where_it_is(self, checkout):
-        assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
-        command = "hf-lineage check . --base ../meta-llama/Llama-3.1-8B --budget full --seed 0"
-        assert (published()["base"], published()["command"]) == ("./Llama-3.1-8B", command)
-
 
 class TestLocalHub:
     @pytest.fixture
@@ -163,15 +151,13 @@ class TestLocalHub:
         card(checkout / "hub/fern/child", "acme/base")
         return checkout / "hub"
 
-    def test_it_resolves_what_a_repository_declares_and_may_be_a_link_itself(self, hub):
+    def test_it_resolves_what_a_repository_declares_but_no_path_and_may_be_a_link_itself(self, hub):
         hub.with_name("link").symlink_to(hub)
         for given in (hub, hub.with_name("link")):
             assert only(lineage("check", "fern/child", "--local-hub", given)) == ("acme/base", "inherited")
-
-    @pytest.mark.parametrize("name", ["acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"])
-    def test_a_path_in_it_is_no_name(self, hub, name):
-        card(hub / "fern/child", name)
-        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "no-base")
+        for name in ("acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"):
+            card(hub / "fern/child", name)
+            assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "no-base")
 
     @pytest.mark.parametrize(
         ("link", "at", "to"), [("acme/linked", "acme/linked", "base"), ("linked/base", "linked", "")]
@@ -206,23 +192,15 @@ def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(
         assert (found.folder, found.file) == (tmp_path / folder, file)
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("acme/base", "acme/base"),
-        (Path("acme/base"), "./acme/base"),
-        (Path("model.gguf"), "./model.gguf"),
-        (Path("./acme"), "./acme"),
-        (Path("../acme"), "../acme"),
-        (Path("/acme/base"), "/acme/base"),
-        (Path(), "."),
-    ],
-)
+NAMED = [("acme/base", "acme/base"), (Path("acme/base"), "./acme/base"), (Path("model.gguf"), "./model.gguf")]
+NAMED += [(Path("./acme"), "./acme"), (Path("../acme"), "../acme"), (Path("/acme/base"), "/acme/base"), (Path(), ".")]
+
+
+@pytest.mark.parametrize(("model", "name"), NAMED)
 def test_a_path_object_means_what_is_here_and_one_model_may_stand_for_several(model, name):
     assert model_name(model) == name
     assert several(model) == several([model]) == several(one for one in (model,)) == (name,)
-    assert several([model, model]) == (name, name)
-    assert several(()) == ()
+    assert (several([model, model]), several(())) == ((name, name), ())
 
 
 @pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
@@ -232,16 +210,13 @@ def test_what_is_no_name_is_refused(model):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])
-def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
+def test_a_file_of_weights_leads_to_its_folder_and_a_model_of_ollama_to_its_blob(tmp_path, name):
     folder = tiny_llama(tmp_path / "my model")
     file = (folder / WEIGHTS).rename(folder / name)
     told = f"{file} cannot be read as a signature; to name the model with these weights, give its folder, "
     assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
     (folder / "config.json").unlink()
     assert lineage("inspect", file).error == f"{told}with its config.json beside it"
-
-
-def test_a_model_in_the_store_of_ollama_is_refused_with_what_to_check_instead():
     error = lineage("check", "ollama://llama3.2:1b").error
     assert error.startswith("ollama://llama3.2:1b: the store of Ollama is not read; its blob is a GGUF file")
 
@@ -301,12 +276,9 @@ def folder_of(base, model, **changes):
 
 
 @pytest.mark.parametrize("base", ["acme/base", "..", ".", "/", "./lora", "", "x" * 5000, "a\0b", "./empty"])
-def test_what_can_be_no_base_beside_the_model_is_not_told(here, base):
+def test_what_can_be_no_base_beside_the_model_is_not_told_nor_a_folder_outside(here, base, monkeypatch):
     (here / "empty").mkdir()
     assert folder_of(base, here / "lora") == ""
-
-
-def test_a_folder_outside_and_models_on_the_hub_learn_of_nothing(here, monkeypatch):
     (here / "inner/lora").mkdir(parents=True)
     monkeypatch.chdir(here / "inner")
     assert folder_of("../base", here / "inner/lora") == ""
