@@ -7,6 +7,9 @@ import pytest
 
 from hf_lineage.checkpoint import codes as grids
 
+FOUR = grids.Codes("four bits", *grids.filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], grids.uniform(16), (1, 32))
+NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
+
 
 def test_the_steps_of_a_uniform_grid_are_equal_and_those_of_a_table_are_not():
     assert grids.uniform(5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -33,11 +36,6 @@ def test_scales_with_few_digits_leave_more_beside_half_a_step(dtype, more):
     """The smallest scales of float16 leave more whatever the grid."""
     assert grids.slack(grids.uniform(256), dtype) == pytest.approx(grids.ROUNDED + more, abs=1e-3)
     assert grids.least(grids.uniform(256), dtype) == (512 * grids.HALF if dtype == "F16" else grids.HALF)
-
-
-FOUR = grids.Codes("four bits", *grids.filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], grids.uniform(16), (1, 32))
-
-NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
 
 
 def grid(base, low, high, levels):

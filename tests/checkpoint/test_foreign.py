@@ -23,6 +23,13 @@ NOTES |= {f"{name}.safetensors": ONLY for name in ("weights", "pytorch_model", "
 SEVERAL = ("a b", "model.fp16 model.bf16", "model-00001-of-00001 other", "a b c d e f g h")
 UNCLEAR = "not clear which file is the model: {}, weights.safetensors"
 OTHERS = ("model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt")
+LABELS = (" _fp16 _int8 _quantized _q4 _q4f16 _bnb4", " _O1 _O4 _qint8_avx512_vnni _quint8_avx2")
+LABELLED = [[f"onnx/model{label}.onnx" for label in labels.split(" ")] for labels in LABELS]
+"""Files of one model, the most precise first."""
+INSTEAD = "name one by its path, or with --file for the model that is judged"
+GRAPHS = ("a b", "text_model vision_model", "decoder_model_q4 encoder_model", "encoder_model other")
+NOT_ONE = [([f"{name}.onnx" for name in names.split()], "models as ONNX") for names in GRAPHS]
+NAMES = ("model.safetensors", "model.bin", "onnx/model.onnx", "onnx/model_q4.onnx", "a-Q8_0.gguf")
 
 
 @pytest.fixture
@@ -136,11 +143,6 @@ def chosen(repo):
     return model.end[1:], model.files
 
 
-LABELS = (" _fp16 _int8 _quantized _q4 _q4f16 _bnb4", " _O1 _O4 _qint8_avx512_vnni _quint8_avx2")
-LABELLED = [[f"onnx/model{label}.onnx" for label in labels.split(" ")] for labels in LABELS]
-"""Files of one model, the most precise first."""
-
-
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
@@ -154,11 +156,6 @@ LABELLED = [[f"onnx/model{label}.onnx" for label in labels.split(" ")] for label
 )
 def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(files, names, expected):
     assert chosen(files(*names, "config.json")) == ("onnx", tuple(expected))
-
-
-INSTEAD = "name one by its path, or with --file for the model that is judged"
-GRAPHS = ("a b", "text_model vision_model", "decoder_model_q4 encoder_model", "encoder_model other")
-NOT_ONE = [([f"{name}.onnx" for name in names.split()], "models as ONNX") for names in GRAPHS]
 
 
 @pytest.mark.parametrize(("names", "what"), [*NOT_ONE, (["model.gguf", "onnx/model.onnx"], "libraries")])
@@ -189,9 +186,6 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(files):
 def test_what_transformers_loads_comes_first(files, names, form):
     model = foreign_model(files(*names.split()))
     assert (model and model.end[1:]) == form
-
-
-NAMES = ("model.safetensors", "model.bin", "onnx/model.onnx", "onnx/model_q4.onnx", "a-Q8_0.gguf")
 
 
 @pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])

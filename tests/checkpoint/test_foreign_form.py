@@ -11,6 +11,12 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 from tests.gguf_models import by_role, permuted
 
+ENDS = "is truncated: it ends too early; download it again"
+MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
+EIGHT_AND_TWO = Heads(8, 2)
+JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
+weight_and_bias = pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
+
 
 def reader(content=bytes(range(8)), size=8, bound=None):
     return BoundedReader(io.BytesIO(content), size, "it ends too early", bound)
@@ -24,9 +30,6 @@ def test_parts_are_read_one_after_the_other_and_what_is_no_text_is_replaced():
     assert decode_text(b"a\xff") == "a\ufffd"
 
 
-ENDS = "is truncated: it ends too early; download it again"
-
-
 @pytest.mark.parametrize(
     ("given", "read", "count", "said"),
     [
@@ -38,12 +41,6 @@ ENDS = "is truncated: it ends too early; download it again"
 def test_nothing_is_read_behind_the_end_or_the_bound(given, read, count, said):
     with pytest.raises(HeaderError, match=said):
         read(reader(**given), count)
-
-
-MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
-EIGHT_AND_TWO = Heads(8, 2)
-JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
-weight_and_bias = pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
 
 
 def undone(undo, name, stored, heads=EIGHT_AND_TWO):

@@ -13,6 +13,15 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.conftest import FIRST, INDEX, SECOND, opened, repository, same
 from tests.models import WEIGHTS, Trap, edit_json, tiny_llama
 
+NO_MAP = "has no `weight_map` from tensor names to file names"
+STRANGE = "names a shard that is not a safetensors file of this folder: "
+PATHS = ["../x.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..\\x.safetensors", "C:x.safetensors", ".."]
+GONE = ["gone.safetensors", f"{'x' * 300}.safetensors", "\ud800.safetensors"]
+LYING: list[Any] = [(None, f"{NO_MAP}; save it again"), *((odd, NO_MAP) for odd in ("text", {"a": 7}, {"a": ["x"]}))]
+LYING += [({"a": name}, f"{STRANGE}{name}; do not trust") for name in (*PATHS, "pytorch_model.bin", "")]
+LYING += [({"a": "x\0.safetensors"}, rf"{STRANGE}x\x00.safetensors")]
+LYING += [({"a": name}, f"names the shard {name}, which is missing".replace("\ud800", r"\ud800")) for name in GONE]
+
 
 def test_shards_hold_the_same_as_one_file_and_one_is_opened_whatever_an_index_says(sharded, tmp_path):
     same(opened(sharded), opened(tiny_llama(tmp_path / "a")))
@@ -38,16 +47,6 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
     make(tmp_path / WEIGHTS)
     with pytest.raises(CheckpointError, match=r"org/model: model\.safetensors is not a readable file but a folder, a"):
         opened(tmp_path)
-
-
-NO_MAP = "has no `weight_map` from tensor names to file names"
-STRANGE = "names a shard that is not a safetensors file of this folder: "
-PATHS = ["../x.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..\\x.safetensors", "C:x.safetensors", ".."]
-GONE = ["gone.safetensors", f"{'x' * 300}.safetensors", "\ud800.safetensors"]
-LYING: list[Any] = [(None, f"{NO_MAP}; save it again"), *((odd, NO_MAP) for odd in ("text", {"a": 7}, {"a": ["x"]}))]
-LYING += [({"a": name}, f"{STRANGE}{name}; do not trust") for name in (*PATHS, "pytorch_model.bin", "")]
-LYING += [({"a": "x\0.safetensors"}, rf"{STRANGE}x\x00.safetensors")]
-LYING += [({"a": name}, f"names the shard {name}, which is missing".replace("\ud800", r"\ud800")) for name in GONE]
 
 
 @pytest.mark.parametrize(("weight_map", "message"), LYING)

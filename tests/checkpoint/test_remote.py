@@ -40,6 +40,9 @@ TOKEN = "hf_averysecrettoken"
 AS_JSON = ("--format", "json", "--seed", "0")
 """The order in which layers are read is drawn anew for each report unless its seed is given."""
 UP, GATE, DOWN = (f"model.layers.0.mlp.{role}_proj.weight" for role in ("up", "gate", "down"))
+MISSING = {(0, 50): [(0, 10), (20, 30), (40, 50)], (15, 35): [(20, 30)], (20, 30): [(20, 30)], (0, 10): [(0, 10)]}
+MISSING |= {asked: [] for asked in ((12, 18), (10, 20), (25, 25))}
+QUANTIZED = "fern/quantized"
 
 
 def base():
@@ -254,10 +257,6 @@ def test_reading_stops_where_the_disk_is_full(online, monkeypatch):
     assert lineage("inspect", NAME).error == f"acme/llama-base: model.safetensors: {told}"
 
 
-MISSING = {(0, 50): [(0, 10), (20, 30), (40, 50)], (15, 35): [(20, 30)], (20, 30): [(20, 30)], (0, 10): [(0, 10)]}
-MISSING |= {asked: [] for asked in ((12, 18), (10, 20), (25, 25))}
-
-
 @pytest.mark.parametrize(("asked", "missing"), MISSING.items())
 def test_what_was_asked_for_is_not_missing_and_known_by_the_bytes_that_it_holds(asked, missing):
     """Bytes 10 to 20 and 30 to 40 were asked for, the later ones first."""
@@ -290,9 +289,6 @@ def test_a_model_that_was_renamed_is_followed_and_is_not_its_own_base(online, ca
     found = lineage("check", "fern/own")
     assert found.rows[0][-1] == "no-base"
     assert "The model declares itself, and a model cannot be its own base." in found.sentences
-
-
-QUANTIZED = "fern/quantized"
 
 
 @pytest.mark.parametrize(("pack", "settings"), [(awq(), AWQ), (four_bits(nested=True), FOUR)], ids=["AWQ", "NF4"])

@@ -19,6 +19,7 @@ from tests.models import WEIGHTS, tiny_llama
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16)  # all numbers
 SMALL = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
 FINITE, ODD = HALVES[np.isfinite(HALVES)], (np.inf, -np.inf, np.nan)
+NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
 
 
 def everything(dtype):
@@ -84,9 +85,6 @@ def test_of_one_part_the_tensor_is_that_part_and_of_several_nothing_is_known():
             as_stored(parts)
     sizes = {(): 1, (0,): 0, (3, 4): 12, (2**40, 2**40): 2**80}
     assert {shape: TensorInfo(shape, ("a",)).numbers for shape in sizes} == sizes
-
-
-NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
 
 
 def test_its_parts_are_decoded_in_their_order_and_what_cannot_be_is_refused(tmp_path):

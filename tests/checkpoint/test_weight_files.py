@@ -14,6 +14,10 @@ from tests.models import WEIGHTS, edit_json, open_checkpoint, shard, tiny_llama
 PICKLE = "pytorch_model.bin"
 ADAPTER = ["adapter_config.json", "adapter_model.safetensors"]
 DISTRIBUTED = "shard-00001-model-00001-of-00002.safetensors"
+TRAINING = "optimizer.pt training_args.bin tokenizer.bin scheduler.pt notes.txt"
+UNREAD = "may hold weights too and was not read"
+NOTES = {"": "", TRAINING: "", "b.bin a.onnx c.h5": f"a.onnx and 2 more {UNREAD}"}
+NOTES["a.gguf"] = f"a.gguf {UNREAD}: transformers loads model.safetensors, other"
 
 
 @pytest.mark.parametrize(
@@ -34,12 +38,6 @@ def test_without_weights_that_are_read_the_reason_says_what_is_there_instead(fil
 def test_the_files_that_are_read_are_the_single_one_or_the_shards(tmp_path):
     assert weight_files(repository(tiny_llama(tmp_path / "a"))) == [WEIGHTS]
     assert weight_files(repository(shard(tiny_llama(tmp_path / "b")))) == [FIRST, SECOND]
-
-
-TRAINING = "optimizer.pt training_args.bin tokenizer.bin scheduler.pt notes.txt"
-UNREAD = "may hold weights too and was not read"
-NOTES = {"": "", TRAINING: "", "b.bin a.onnx c.h5": f"a.onnx and 2 more {UNREAD}"}
-NOTES["a.gguf"] = f"a.gguf {UNREAD}: transformers loads model.safetensors, other"
 
 
 @pytest.mark.parametrize(("names", "sentence"), NOTES.items())

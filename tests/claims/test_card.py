@@ -111,6 +111,18 @@ BODY = "## Lineage\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```console\n$ x\n``
 WHOLE = re.compile(re.escape(f"{card.BEGIN}\n{BODY}\n{card.END}".encode()).replace(b"\\\n", rb"(?:\r\n|\r|\n)"))
 
 SECTION = re.compile(rb"<!-- hf-lineage:begin.*?<!-- hf-lineage:end -->", re.DOTALL)
+PIECES = [
+    *("Text.", "", "# Title", "---", "===", "```", "~~~", "````", "> ", "- a", "  b", "    c", "\t", "<!--", "-->"),
+    *("<div>", "<script>", "</script>", "| a | b |", "| --- |", "[a]: b", "1. x", "   ", "***", "<!-- x -->"),
+    *("x <!-- y", "\u2028", "🐦", card.BEGIN, card.END, f"  {card.BEGIN}", f"> {card.END}", f"`{card.END}`"),
+]
+BODIES = st.lists(st.text("abc 12.|\u00e9", max_size=12), max_size=5).map("\n".join)
+GEMMA = "license: other\nlicense_name: gemma\nlicense_link: https://ai.google.dev/gemma/terms\n"
+NO_LICENCES = ("license: null\n", "license: {a: b}\n", "tags: [x]\n", "license: [\n", "- license\n")
+LICENCES = {"license: apache-2.0\n": "apache-2.0", GEMMA: "other (gemma, https://ai.google.dev/gemma/terms)"}
+LICENCES |= {"license: [mit, cc-by-4.0]\n": "mit, cc-by-4.0", "license_name: ours\n": "(ours)"}
+LICENCES |= dict.fromkeys((*NO_LICENCES, f"a: {'x' * LARGEST_METADATA}\nlicense: mit\n"), "")
+LICENCES |= {f"license: [{', '.join(['y'] * 1000)}]\n": "y, y, y, y, y, y, y, y, y, y"}
 
 
 @pytest.fixture
@@ -185,13 +197,6 @@ def test_a_card_that_cannot_be_edited_is_an_error_that_says_where(name):
     assert message in str(error.value)
 
 
-PIECES = [
-    *("Text.", "", "# Title", "---", "===", "```", "~~~", "````", "> ", "- a", "  b", "    c", "\t", "<!--", "-->"),
-    *("<div>", "<script>", "</script>", "| a | b |", "| --- |", "[a]: b", "1. x", "   ", "***", "<!-- x -->"),
-    *("x <!-- y", "\u2028", "🐦", card.BEGIN, card.END, f"  {card.BEGIN}", f"> {card.END}", f"`{card.END}`"),
-]
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_random_cards_keep_their_bytes_or_are_refused(seed):
     chance, accepted = random.Random(seed), 0
@@ -205,9 +210,6 @@ def test_random_cards_keep_their_bytes_or_are_refused(seed):
             assert annotated(new) == new
             assert card._section(split_lines(card.read_text(old))[1]) or added(old, new)
     assert accepted > 50
-
-
-BODIES = st.lists(st.text("abc 12.|\u00e9", max_size=12), max_size=5).map("\n".join)
 
 
 @cases(150)
@@ -237,14 +239,6 @@ def test_another_body_changes_what_stands_between_the_markers_and_nothing_else(t
 def told(repo, metadata, before="---\n", after="---\n# A model\n"):
     repo.path(CARD).write_text(f"{before}{metadata}{after}", encoding="utf-8")
     return stated_licence(RepoRef(repo.name, repo.folder))
-
-
-GEMMA = "license: other\nlicense_name: gemma\nlicense_link: https://ai.google.dev/gemma/terms\n"
-NO_LICENCES = ("license: null\n", "license: {a: b}\n", "tags: [x]\n", "license: [\n", "- license\n")
-LICENCES = {"license: apache-2.0\n": "apache-2.0", GEMMA: "other (gemma, https://ai.google.dev/gemma/terms)"}
-LICENCES |= {"license: [mit, cc-by-4.0]\n": "mit, cc-by-4.0", "license_name: ours\n": "(ours)"}
-LICENCES |= dict.fromkeys((*NO_LICENCES, f"a: {'x' * LARGEST_METADATA}\nlicense: mit\n"), "")
-LICENCES |= {f"license: [{', '.join(['y'] * 1000)}]\n": "y, y, y, y, y, y, y, y, y, y"}
 
 
 @pytest.mark.parametrize(("metadata", "shown"), LICENCES.items(), ids=itertools.count())

@@ -21,6 +21,15 @@ modules:
       - {layer_range: [0, 6], model: org/base}
 """
 """As mergekit 0.1.5 writes it."""
+PAIR = "models: [{{model: Org/A, parameters: {{weight: {}}}}}, {{model: org/b, parameters: {{weight: {}}}}}]"
+LINEAR: list[Any] = [(PAIR.format(3, 1), (0.75, 0.25))]
+LINEAR += [("parameters: {weight: 1}\nmodels: [model: org/a, model: org/b]", (0.5, 0.5))]
+LINEAR += [("models: [{model: org/a, parameters: {weight: 1}}, {model: org/b}]", (1, None))]
+LINEAR += [(text, (None, None)) for text in (PAIR.format(1, "x"), PAIR.format(1, -1), "models: []")]
+BY_PART = "[{filter: mlp, value: [0, 0, 1]}, {filter: self_attn, value: 0.1}, {value: 0.9}]"
+SHARES: list[Any] = [("0.4", 0.4, 0.4), ("[0, 1]", 0.5, 0.5), ("[0, 0.5, 0.3, 0.7, 1]", 0.5, 0.5), (BY_PART, 0.25, 0.1)]
+SHARES += [("[{filter: lm_head, value: 0}, {value: 0.9}]", 0.9, 0.9), ("{filter: mlp, value: 0.2}", 0.2, None)]
+NO_SHARES = [(odd, None, None) for odd in ("[]", "[[0.1], 0.2]", ".nan", "1e400", "true")]
 
 
 def recipe(text):
@@ -45,22 +54,9 @@ def test_a_method_that_takes_differences_has_a_base_and_its_weights_are_as_decla
     assert recipe_in_card("") is recipe("models: [{model: org/a}]") is recipe("merge_method: [linear]") is None
 
 
-PAIR = "models: [{{model: Org/A, parameters: {{weight: {}}}}}, {{model: org/b, parameters: {{weight: {}}}}}]"
-LINEAR: list[Any] = [(PAIR.format(3, 1), (0.75, 0.25))]
-LINEAR += [("parameters: {weight: 1}\nmodels: [model: org/a, model: org/b]", (0.5, 0.5))]
-LINEAR += [("models: [{model: org/a, parameters: {weight: 1}}, {model: org/b}]", (1, None))]
-LINEAR += [(text, (None, None)) for text in (PAIR.format(1, "x"), PAIR.format(1, -1), "models: []")]
-
-
 @pytest.mark.parametrize(("text", "expected"), LINEAR)
 def test_the_weights_of_a_linear_merge_are_shares(text, expected):
     assert weights(f"merge_method: linear\n{text}") == expected
-
-
-BY_PART = "[{filter: mlp, value: [0, 0, 1]}, {filter: self_attn, value: 0.1}, {value: 0.9}]"
-SHARES: list[Any] = [("0.4", 0.4, 0.4), ("[0, 1]", 0.5, 0.5), ("[0, 0.5, 0.3, 0.7, 1]", 0.5, 0.5), (BY_PART, 0.25, 0.1)]
-SHARES += [("[{filter: lm_head, value: 0}, {value: 0.9}]", 0.9, 0.9), ("{filter: mlp, value: 0.2}", 0.2, None)]
-NO_SHARES = [(odd, None, None) for odd in ("[]", "[[0.1], 0.2]", ".nan", "1e400", "true")]
 
 
 @pytest.mark.parametrize(("t", "mlp", "attention"), SHARES + NO_SHARES)

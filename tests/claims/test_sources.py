@@ -22,6 +22,16 @@ from tests.published.spellings import TABLES
 CARD, LORA, MERGE, CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml", "config.json"
 FILES = {"card": CARD, "lora": LORA, "merge": MERGE, "config": CONFIG}
 NOTHING, LOADED = Claims((), ()), '{"_name_or_path": "org/a"}'
+DECLARING = b"---\nbase_model: org/base\n---\n"
+LINE_1 = "README.md, line 1 of its YAML: "
+MERGED = f"x: &s {{model: org/base}}\ny: &p {{sources: [{'*s, ' * 10**5}]}}\nslices: [{'*p, ' * 10**5}]\n"
+"""A hundred thousand slices of a hundred thousand sources each, in a megabyte."""
+ALIASES = "of its YAML: its aliases make more than 1000000 values"
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+TAGS = "tags: [text-generation, 'base_model:finetune:org/a', 'base_model:org/a']"
+A_AND_C, A_AND_PATH = (f"models: [{{model: org/a}}, {{model: {other}}}]" for other in ("org/c", "./merged"))
+OF_B = "adapter_config.json declares org/b; mergekit_config.yml declares org/a, org/c"
+UNCOUNTED = "config.json declares org/a (`_name_or_path`), which does not count because other files declare a base"
 
 
 @pytest.fixture
@@ -62,9 +72,6 @@ def test_a_card_without_a_base_declares_nothing(model, card):
     assert declared(model, card=card) == NOTHING
 
 
-DECLARING = b"---\nbase_model: org/base\n---\n"
-
-
 @pytest.mark.parametrize(
     "card",
     [
@@ -82,7 +89,6 @@ def test_a_card_is_read_however_it_is_written(model, card):
     assert [claim.base for claim in declared(model, card=card).claims] == ["org/base"]
 
 
-LINE_1 = "README.md, line 1 of its YAML: "
 DAMAGED = [
     (front("base_model: [org/a"), f"{LINE_1}expected ',' or ']', but got"),
     (front("base_model: a: b"), f"{LINE_1}mapping values are not allowed here; correct it"),
@@ -110,11 +116,6 @@ def repeated(laugh):
     return front("base_model: org/base", "a0: &a0 {x: y}", *levels)
 
 
-MERGED = f"x: &s {{model: org/base}}\ny: &p {{sources: [{'*s, ' * 10**5}]}}\nslices: [{'*p, ' * 10**5}]\n"
-"""A hundred thousand slices of a hundred thousand sources each, in a megabyte."""
-ALIASES = "of its YAML: its aliases make more than 1000000 values"
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -127,9 +128,6 @@ ALIASES = "of its YAML: its aliases make more than 1000000 values"
 def test_what_multiplies_itself_or_takes_more_than_a_mebibyte_costs_nothing(model, file, content, message):
     with pytest.raises(CheckpointError, match=message):
         declared(model, **{file: content})
-
-
-REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.mark.parametrize("files", [(LORA,), (CARD, LORA)])
@@ -161,10 +159,6 @@ def left_out(file, base, problem=names_module.PATH):
 
 
 AN_A, AN_B, OUTPUT = front("base_model: org/a"), front("base_model: org/b"), '{"_name_or_path": "./output"}'
-TAGS = "tags: [text-generation, 'base_model:finetune:org/a', 'base_model:org/a']"
-A_AND_C, A_AND_PATH = (f"models: [{{model: org/a}}, {{model: {other}}}]" for other in ("org/c", "./merged"))
-OF_B = "adapter_config.json declares org/b; mergekit_config.yml declares org/a, org/c"
-UNCOUNTED = "config.json declares org/a (`_name_or_path`), which does not count because other files declare a base"
 
 
 def weighed(model, files, *claims, conflicts=(), notes=(), besides=()):

@@ -19,6 +19,10 @@ from tests.long import LONG, first_of
 from tests.models import edit_json, spoil, tiny_gpt2, tiny_llama
 from tests.parts import saved
 
+WHOLE = registry_table(settings.PARTS, settings.Parts).whole
+USUAL = ["LlavaForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"]
+ROWS = sorted((row.classes for row in WHOLE), key=lambda names: names[0] not in USUAL)
+
 
 def test_a_configuration_inside_another_means_parts_and_the_first_class_counts():
     for config in ({}, {"quantization_config": {}}, {"vision_config": 7}, {"vision": {}}):
@@ -55,11 +59,6 @@ def test_a_type_that_nobody_listed_says_nothing_and_a_class_is_not_read_as_anoth
     edit_json(folder / "config.json", architectures=["MambaForCausalLM"], model_type="mamba", hidden_act="silu")
     with pytest.raises(NothingToCompare, match="MambaForCausalLM is not supported"):
         read_config(resolve(str(folder)))
-
-
-WHOLE = registry_table(settings.PARTS, settings.Parts).whole
-USUAL = ["LlavaForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"]
-ROWS = sorted((row.classes for row in WHOLE), key=lambda names: names[0] not in USUAL)
 
 
 @pytest.mark.parametrize("names", first_of({names[0]: (names,) for names in ROWS}, count=2))

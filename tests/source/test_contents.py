@@ -24,6 +24,7 @@ DIFFUSION = "diffusion_pytorch_model.safetensors"
 OTHER, PATH = "otter/llama-independent", "/home/me/models/base"
 OPTIONS = Options(local_hub=EXAMPLES, seed=0)
 UP = "model.layers.0.mlp.up_proj"
+PATHS = {"french": PATH, "german": PATH}
 
 
 def options(hub, **more):
@@ -284,9 +285,6 @@ def test_adapters_in_folders_are_judged_one_by_one_and_each_may_be_named(adapter
     assert [other[1:] for other in others] == [("french", "unrelated"), ("german", "adapter")]
     (row,) = check(str(adapters), options=options(EXAMPLES, seed=0, subfolder="french")).rows
     assert row.verdict.label == "VERIFIED adapter"
-
-
-PATHS = {"french": PATH, "german": PATH}
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,10 @@ from tests.conformance.models import tiny_model
 from tests.models import WEIGHTS, edit_json, spoil, tiny_gpt2, tiny_llama
 from tests.quantizing import BASE, repacked
 
+UP, WINDOW = "layers.0.mlp.up_proj", "llama.attention.sliding_window"
+FREQUENCIES = {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}
+EIGHT = {"num_bits": 8, "strategy": "channel"}
+
 
 def opened(*folders):
     return [headers(RepoRef(f"org/{folder.name}", folder)) for folder in folders]
@@ -123,10 +127,6 @@ def test_who_saved_a_model_says_nothing_and_code_of_the_repository_differs(base,
     only, why = differing(base, folder)
     assert only == "made_up is 3, and the base has no such setting"
     assert ("without transformers" in why, "pip install" in why) == (True, True)
-
-
-UP, WINDOW = "layers.0.mlp.up_proj", "llama.attention.sliding_window"
-FREQUENCIES = {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}
 
 
 @pytest.mark.parametrize(
@@ -259,9 +259,6 @@ def test_what_the_base_has_or_every_loader_makes_is_accounted_for_and_changes_no
     assert [verdict.verified for verdict in verdicts] == [True, False]
     assert "1 stored tensors, such as another.weight, are not among" in verdicts[1].reason
     assert not evaluate.judge_signatures(extract(str(base)), extract(str(changed)), Criteria(paths=("mlp",))).verified
-
-
-EIGHT = {"num_bits": 8, "strategy": "channel"}
 
 
 @pytest.mark.parametrize(("scale", "code"), [(0.05, "changed"), (1e-12, "unused")])

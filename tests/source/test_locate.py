@@ -40,6 +40,8 @@ ABSOLUTE = ("{here}/{0}", "/proc/self/cwd/{0}", "~/{0}", "file:{0}", "file://{he
 PATHS = (*ABSOLUTE, "./{0}", "../{0}", "meta-llama/../{0}", "meta-llama//Llama-3.1-8B", "meta-llama\\Llama-3.1-8B")
 REASONS: list[Any] = [(LLAMA, f"{LLAMA}{GONE}"), (".", f"{NO_NAME}."), ("..", f"{NO_NAME}..")]
 REASONS += [(path.replace("{0}", LLAMA), (names.PATH, names.ELSEWHERE)) for path in PATHS]
+NAMED = [("acme/base", "acme/base"), (Path("acme/base"), "./acme/base"), (Path("model.gguf"), "./model.gguf")]
+NAMED += [(Path("./acme"), "./acme"), (Path("../acme"), "../acme"), (Path("/acme/base"), "/acme/base"), (Path(), ".")]
 
 
 @pytest.fixture
@@ -190,10 +192,6 @@ def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(
     for folder, file in (("model", "onnx/model_q4.onnx"), ("alone/onnx", "model.onnx")):
         found = locate(str(tmp_path / folder / file))
         assert (found.folder, found.file) == (tmp_path / folder, file)
-
-
-NAMED = [("acme/base", "acme/base"), (Path("acme/base"), "./acme/base"), (Path("model.gguf"), "./model.gguf")]
-NAMED += [(Path("./acme"), "./acme"), (Path("../acme"), "../acme"), (Path("/acme/base"), "/acme/base"), (Path(), ".")]
 
 
 @pytest.mark.parametrize(("model", "name"), NAMED)

@@ -22,6 +22,13 @@ from hf_lineage.source.model import LazySignature, open_model
 from hf_lineage.source.options import Options
 from tests.models import WEIGHTS, edit_json, tiny_gpt2, tiny_llama
 
+LACKING = [
+    (Options(paths=("mlp", "query_key")), "path query_key"),
+    (Options(recipe=RECIPES["paper"]), "recipe robust with other parameters"),
+]
+ADAPTER = {"config.json": "gone", WEIGHTS: "adapter_model.safetensors"}
+LAYERS, MLP = 4, Options(paths=("mlp",))
+
 
 @pytest.fixture
 def model(tmp_path):
@@ -57,12 +64,6 @@ def test_a_signature_has_the_layers_that_are_asked_for_whatever_was_read_before(
         assert subject.signature().without == {}
 
 
-LACKING = [
-    (Options(paths=("mlp", "query_key")), "path query_key"),
-    (Options(recipe=RECIPES["paper"]), "recipe robust with other parameters"),
-]
-
-
 @pytest.mark.parametrize(("options", "what"), LACKING)
 def test_a_stored_signature_serves_only_what_it_was_made_for(model, stored, options, what):
     with pytest.raises(SignatureError) as error:
@@ -73,9 +74,6 @@ def test_a_stored_signature_serves_only_what_it_was_made_for(model, stored, opti
 def rename(folder, names):
     for old, new in names.items():
         (folder / old).rename(folder / new)
-
-
-ADAPTER = {"config.json": "gone", WEIGHTS: "adapter_model.safetensors"}
 
 
 @pytest.mark.parametrize(
@@ -96,9 +94,6 @@ def test_what_is_wrong_with_a_model_names_it_once(model, damage, kind, said):
         headers(RepoRef(str(model), model))
     assert str(error.value).count(str(model)) == 1
     assert said in str(error.value)
-
-
-LAYERS, MLP = 4, Options(paths=("mlp",))
 
 
 @pytest.fixture

@@ -35,6 +35,10 @@ LEFT_OUT = (
 UNEXPLAINED = {f"SwitchTransformers{head}" for head in ("ForConditionalGeneration", "Model", "EncoderModel")}
 """Classes of which no condition says what layers have experts; a layer with both kinds of MLP is refused."""
 KNOWN = [(listed, name) for listed in factorizations() for name in listed.classes]
+FIRST = {listed.name: (listed, slice(1)) for listed in LAYOUTS}
+EVERY = {f"{listed.name}, every class": (listed, slice(None)) for listed in factorizations()}
+MANY_SETTINGS = "PhiForCausalLM Dinov2WithRegistersModel Qwen3MoeForCausalLM JambaForCausalLM "
+MANY_SETTINGS += "GraniteMoeHybridForCausalLM"
 
 
 @functools.cache
@@ -62,10 +66,6 @@ def differences(listed, name, found, names):
     names = {**shapes, junk: (1,), JUNK: (1,)}
     known = match_class_tensors(name, settle_exchangeable(found.config, listed), names, found.config)
     return (known.unexpected ^ {junk}) | ({*known.unaccounted} ^ {junk, JUNK}), known.missing
-
-
-FIRST = {listed.name: (listed, slice(1)) for listed in LAYOUTS}
-EVERY = {f"{listed.name}, every class": (listed, slice(None)) for listed in factorizations()}
 
 
 @pytest.mark.parametrize(("listed", "some"), first_of(FIRST | EVERY, count=len(LAYOUTS)))
@@ -162,10 +162,6 @@ def test_a_set_that_a_class_does_not_build_is_no_part_of_it_whichever_has_it():
         unknown |= {name} if any(names - known.unexpected for names in mine) else set()
     assert unknown == UNEXPLAINED, f"registry/tensors does not say which of their parts these classes build: {ANEW}"
     assert (len(+own) >= 39, own.total() >= 77, others > 40_000) == (True, True, True), own
-
-
-MANY_SETTINGS = "PhiForCausalLM Dinov2WithRegistersModel Qwen3MoeForCausalLM JambaForCausalLM "
-MANY_SETTINGS += "GraniteMoeHybridForCausalLM"
 
 
 @pytest.mark.parametrize("name", first_of(MANY_SETTINGS.split()))

@@ -8,6 +8,34 @@ import torch
 
 from tests.quantizing import BASE, assert_decoded, decoded, matrices, put, refused, repacked
 
+FLOAT8, FLOAT4 = ({"num_bits": bits, "type": "float"} for bits in (8, 4))
+PACK, INT, FLOAT, NVFP4, MXFP4 = (f"{name}-quantized" for name in ("pack", "int", "float", "nvfp4-pack", "mxfp4-pack"))
+GROUPS: dict[str, Any] = {"num_bits": 4, "group_size": 32, "strategy": "group"}
+ROWS, WHOLE = ({"num_bits": 8, "strategy": strategy} for strategy in ("channel", "tensor"))
+CASES = {
+    "4 bits, groups": (PACK, GROUPS),
+    "4 bits, groups, zero points": (PACK, GROUPS | {"symmetric": False}),
+    "4 bits, rows": (PACK, ROWS | {"num_bits": 4}),
+    "4 bits, rows, zero points": (PACK, ROWS | {"num_bits": 4, "symmetric": False}),
+    "8 bits packed": (PACK, GROUPS | {"num_bits": 8, "group_size": 16}),
+    "3 bits": (PACK, GROUPS | {"num_bits": 3, "symmetric": False}),
+    "int8, rows": (INT, ROWS),
+    "int8, whole": (INT, WHOLE),
+    "int8, zero points": (INT, ROWS | {"symmetric": False}),
+    "FP8, rows": (FLOAT, FLOAT8 | ROWS),
+    "FP8, whole": (FLOAT, FLOAT8 | WHOLE),
+    "FP8, blocks": (FLOAT, {**FLOAT8, "strategy": "block", "block_structure": [16, 32]}),
+    "FP8, naive": ("naive-quantized", FLOAT8 | ROWS),
+    "MXFP8": ("mxfp8-quantized", GROUPS | FLOAT8 | {"scale_dtype": torch.uint8}),
+    "MXFP4": (MXFP4, GROUPS | FLOAT4 | {"scale_dtype": torch.uint8}),
+    "NVFP4": (NVFP4, {**FLOAT4, "strategy": "tensor_group", "group_size": 16}),
+}
+PART = "model.layers.1.mlp.up_proj.weight_"
+PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
+ODD: Any = ({"num_bits": 8}, {"group_size": 64}, {"group_size": -1}, {"strategy": "tensor"}, {"strategy": ["group"]})
+ODD += ({"num_bits": "4"}, {"strategy": "block", "block_structure": [0, 0]})
+ODD_WEIGHTS = (None, *(GROUPS | odd for odd in ODD))
+
 
 def scheme(**weights):
     from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
@@ -68,30 +96,6 @@ def dequantized(parts, form, **weights):
     return dequantize(numbers, scale, args=args.weights, global_scale=state.get("weight_global_scale"))
 
 
-FLOAT8, FLOAT4 = ({"num_bits": bits, "type": "float"} for bits in (8, 4))
-PACK, INT, FLOAT, NVFP4, MXFP4 = (f"{name}-quantized" for name in ("pack", "int", "float", "nvfp4-pack", "mxfp4-pack"))
-GROUPS: dict[str, Any] = {"num_bits": 4, "group_size": 32, "strategy": "group"}
-ROWS, WHOLE = ({"num_bits": 8, "strategy": strategy} for strategy in ("channel", "tensor"))
-CASES = {
-    "4 bits, groups": (PACK, GROUPS),
-    "4 bits, groups, zero points": (PACK, GROUPS | {"symmetric": False}),
-    "4 bits, rows": (PACK, ROWS | {"num_bits": 4}),
-    "4 bits, rows, zero points": (PACK, ROWS | {"num_bits": 4, "symmetric": False}),
-    "8 bits packed": (PACK, GROUPS | {"num_bits": 8, "group_size": 16}),
-    "3 bits": (PACK, GROUPS | {"num_bits": 3, "symmetric": False}),
-    "int8, rows": (INT, ROWS),
-    "int8, whole": (INT, WHOLE),
-    "int8, zero points": (INT, ROWS | {"symmetric": False}),
-    "FP8, rows": (FLOAT, FLOAT8 | ROWS),
-    "FP8, whole": (FLOAT, FLOAT8 | WHOLE),
-    "FP8, blocks": (FLOAT, {**FLOAT8, "strategy": "block", "block_structure": [16, 32]}),
-    "FP8, naive": ("naive-quantized", FLOAT8 | ROWS),
-    "MXFP8": ("mxfp8-quantized", GROUPS | FLOAT8 | {"scale_dtype": torch.uint8}),
-    "MXFP4": (MXFP4, GROUPS | FLOAT4 | {"scale_dtype": torch.uint8}),
-    "NVFP4": (NVFP4, {**FLOAT4, "strategy": "tensor_group", "group_size": 16}),
-}
-
-
 def case(name):
     form, weights = CASES[name]
     return compressed(form, 448.0 * 6 if form == NVFP4 else None, **weights), settings(form, **weights)
@@ -133,10 +137,6 @@ def test_columns_may_be_in_another_order_than_their_groups(ordered, tmp_path):
         np.testing.assert_array_equal(stored[module], expected.numpy())
 
 
-PART = "model.layers.1.mlp.up_proj.weight_"
-PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
-
-
 @pytest.mark.parametrize(
     ("name", "end", "part", "message"),
     [
@@ -161,11 +161,6 @@ def test_what_does_not_fit_is_one_clear_line(name, end, part, message, tmp_path)
     error = refused(tmp_path, *case(name), put(f"{PART}{end}", part))
     assert error.startswith("CheckpointError: ")
     assert message in error
-
-
-ODD: Any = ({"num_bits": 8}, {"group_size": 64}, {"group_size": -1}, {"strategy": "tensor"}, {"strategy": ["group"]})
-ODD += ({"num_bits": "4"}, {"strategy": "block", "block_structure": [0, 0]})
-ODD_WEIGHTS = (None, *(GROUPS | odd for odd in ODD))
 
 
 @pytest.mark.parametrize(

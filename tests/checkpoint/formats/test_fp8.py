@@ -19,6 +19,14 @@ from tests.models import edit_json, spoil
 from tests.quantizing import assert_decoded, opened, put, refused, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+FP8, SIZE = {"quant_method": "fp8"}, (16, 32)
+UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.experts.down_proj"
+SCALES, NOT_FINITE = f"{UP}.weight_scale_inv", "holds scales that are not finite"
+NO_BLOCKS_OF = "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
+NO_STACK = "which do not fit stacked experts; have the weights saved again"
+NO_BLOCKS = "has shape {}, which does not fit experts in blocks of 32"
 
 
 def rounded(numbers):
@@ -41,11 +49,6 @@ def nvfp4(matrix):
         ".weight_scale_2": whole.reshape(()),
         ".input_scale": torch.tensor(1.0),
     }
-
-
-MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
-E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
-FP8, SIZE = {"quant_method": "fp8"}, (16, 32)
 
 
 def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
@@ -181,11 +184,6 @@ def test_decoded_matrices_are_those_of_transformers(name, tmp_path):
     assert_decoded(tmp_path / "model", pack, settings, lambda matrix: decode(pack(matrix)))
 
 
-UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.experts.down_proj"
-SCALES, NOT_FINITE = f"{UP}.weight_scale_inv", "holds scales that are not finite"
-NO_BLOCKS_OF = "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
-
-
 @pytest.mark.parametrize(
     ("name", "part", "message"),
     [
@@ -245,10 +243,6 @@ def test_quantized_experts_are_related_to_the_trained_ones_and_others_are_not(fo
     assert outcome.code == "inherited"
     assert outcome.evidence["mlp"].comparison.score > 0.9
     assert verdict(base, form(tmp_path / "other", 1)).code == "unrelated"
-
-
-NO_STACK = "which do not fit stacked experts; have the weights saved again"
-NO_BLOCKS = "has shape {}, which does not fit experts in blocks of 32"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,53 @@ from tests.checkpoint.conftest import words
 from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, put, refused, repacked
 
 GROUP = 32
+VARIANTS = {
+    "2 bits": {"bits": 2, "symmetric": False},
+    "3 bits": {"bits": 3},
+    "4 bits": {},
+    "8 bits": {"bits": 8},
+    "4 bits, asymmetric": {"symmetric": False},
+    "4 bits, columns in another order": {"order": True},
+    "3 bits, columns in another order": {"bits": 3, "order": True, "symmetric": False},
+    "4 bits, whole columns": {"group": -1},
+    "4 bits, second version": {"version": 2, "symmetric": False},
+    "4 bits, without indices": {"index": False},
+}
+AWQ: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
+ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+AWQ_VARIANTS = {
+    "zero points": ({}, AWQ),
+    "no zero points": ({"symmetric": True}, AWQ | {"zero_point": False}),
+    "whole columns": ({"group": -1}, AWQ | {"group_size": -1}),
+    "upper case": ({}, AWQ | {"version": "GEMM"}),
+}
+VECTORS = load_file("tests/data/autoround.safetensors")
+"""By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
+CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
+ROUND = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True}
+UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"
+DAMAGE = [
+    (".scales", None, f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
+    (".qzeros", None, f"{UP}.qzeros is missing"),
+    (".qweight", torch.zeros(11, 256).int(), f"{UP} is packed in 11 words a column, too few or many for 96 integers"),
+    (".scales", torch.ones(2, 256).half(), f"{UP} has scales for 2 groups, where 96 inputs"),
+    (".scales", torch.ones(3, 255).half(), f"{UP}.scales has shape (3, 255), but"),
+    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the"),
+    (".scales", torch.full((3, 256), torch.inf), f"{UP}.scales holds scales that are not"),
+    (".g_idx", torch.full((96,), 3).int(), f"{UP}.g_idx names a group that is not among its 3"),
+    (".g_idx", torch.full((96,), -1).int(), "names a group that is not among"),
+    (".qweight", torch.zeros(12, 256), f"{UP}.qweight is stored as F32, but its"),
+    (".g_idx", torch.zeros(2, 48).int(), "has shape (2, 48), but the"),
+    (".qweight", torch.zeros(0, 256).int(), "has shape (0, 256), which is not the sha"),
+]
+AWQ_DAMAGE = [
+    (".qzeros", None, f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
+    (".scales", None, f"{UP}.scales is missing"),
+    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the rest of"),
+    (".scales", torch.full((3, 256), torch.nan), f"{UP}.scales holds scales that are not finite"),
+    (".qweight", torch.zeros(96).int(), f"{UP}.qweight has shape (96,), which is not the shape of"),
+]
+NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
 
 
 def quantized(matrix, bits, group, symmetric, order):
@@ -64,20 +111,6 @@ def settings(bits=4, group=GROUP, symmetric=True, order=False, version=1, index=
     return {"quant_method": "gptq", **sizes, "checkpoint_format": {1: "gptq", 2: "gptq_v2"}[version]}
 
 
-VARIANTS = {
-    "2 bits": {"bits": 2, "symmetric": False},
-    "3 bits": {"bits": 3},
-    "4 bits": {},
-    "8 bits": {"bits": 8},
-    "4 bits, asymmetric": {"symmetric": False},
-    "4 bits, columns in another order": {"order": True},
-    "3 bits, columns in another order": {"bits": 3, "order": True, "symmetric": False},
-    "4 bits, whole columns": {"group": -1},
-    "4 bits, second version": {"version": 2, "symmetric": False},
-    "4 bits, without indices": {"index": False},
-}
-
-
 @pytest.mark.few(4)
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
@@ -95,10 +128,6 @@ def test_where_the_settings_are_dynamic_matrices_of_other_bits_are_read_by_shape
     assert_decoded(tmp_path / "model", pack, settings() | {"dynamic": {"+:.*up_proj": {"bits": 8}}}, expected)
 
 
-AWQ: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
-ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-
-
 def awq(symmetric=False, group=GROUP):
     """As AutoAWQ's `from_linear`: eight columns, in this order, into one of words."""
 
@@ -108,14 +137,6 @@ def awq(symmetric=False, group=GROUP):
         return {".qweight": weights, ".scales": scales} | ({} if symmetric else {".qzeros": points})
 
     return pack
-
-
-AWQ_VARIANTS = {
-    "zero points": ({}, AWQ),
-    "no zero points": ({"symmetric": True}, AWQ | {"zero_point": False}),
-    "whole columns": ({"group": -1}, AWQ | {"group_size": -1}),
-    "upper case": ({}, AWQ | {"version": "GEMM"}),
-}
 
 
 @pytest.mark.few(2)
@@ -137,10 +158,6 @@ def test_decoded_matrices_of_awq_are_those_of_compressed_tensors(variant, stated
     assert_decoded(tmp_path / "model", pack, stated, expected)
 
 
-VECTORS = load_file("tests/data/autoround.safetensors")
-"""By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
-CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
-ROUND = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True}
 PACKS = {
     "GPTQ's layout": (gptq(index=False), ROUND | {"packing_format": "auto_round:auto_gptq"}),
     "AWQ's layout": (awq(), ROUND | {"packing_format": "auto_round:auto_awq"}),
@@ -175,28 +192,6 @@ def test_where_nothing_is_said_the_layout_is_that_of_gptq_and_bits_may_differ(tm
         np.testing.assert_allclose(mixed[module], matrix, atol=4e-3 if module in names else 0.1)
 
 
-UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"
-DAMAGE = [
-    (".scales", None, f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
-    (".qzeros", None, f"{UP}.qzeros is missing"),
-    (".qweight", torch.zeros(11, 256).int(), f"{UP} is packed in 11 words a column, too few or many for 96 integers"),
-    (".scales", torch.ones(2, 256).half(), f"{UP} has scales for 2 groups, where 96 inputs"),
-    (".scales", torch.ones(3, 255).half(), f"{UP}.scales has shape (3, 255), but"),
-    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the"),
-    (".scales", torch.full((3, 256), torch.inf), f"{UP}.scales holds scales that are not"),
-    (".g_idx", torch.full((96,), 3).int(), f"{UP}.g_idx names a group that is not among its 3"),
-    (".g_idx", torch.full((96,), -1).int(), "names a group that is not among"),
-    (".qweight", torch.zeros(12, 256), f"{UP}.qweight is stored as F32, but its"),
-    (".g_idx", torch.zeros(2, 48).int(), "has shape (2, 48), but the"),
-    (".qweight", torch.zeros(0, 256).int(), "has shape (0, 256), which is not the sha"),
-]
-AWQ_DAMAGE = [
-    (".qzeros", None, f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
-    (".scales", None, f"{UP}.scales is missing"),
-    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the rest of"),
-    (".scales", torch.full((3, 256), torch.nan), f"{UP}.scales holds scales that are not finite"),
-    (".qweight", torch.zeros(96).int(), f"{UP}.qweight has shape (96,), which is not the shape of"),
-]
 DAMAGED = [(gptq(), settings(), *row) for row in DAMAGE] + [(awq(), AWQ, *row) for row in AWQ_DAMAGE]
 
 
@@ -205,9 +200,6 @@ def test_what_does_not_fit_is_one_clear_line(pack, stated, end, part, message, t
     error = refused(tmp_path, pack, stated, put(f"{UP}{end}", part))
     assert error.startswith("CheckpointError: ")
     assert message in error
-
-
-NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
 
 
 @pytest.mark.parametrize(

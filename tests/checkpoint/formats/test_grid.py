@@ -14,6 +14,8 @@ from hf_lineage.checkpoint.formats import grid
 from hf_lineage.errors import CheckpointError
 from tests.properties import cases
 
+BYTES = np.arange(256, dtype=np.uint8)
+
 
 def numbers(bits, *shape):
     return np.random.default_rng(0).integers(0, 2**bits, shape)
@@ -45,9 +47,6 @@ def test_numbers_begin_with_a_word_after_a_period_and_may_stand_in_another_order
     target = np.empty((1, 8), np.float32)
     grid.across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
     assert target.tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
-
-
-BYTES = np.arange(256, dtype=np.uint8)
 
 
 @pytest.mark.parametrize("low_first", [True, False])

@@ -19,6 +19,17 @@ VECTORS, OF_MLX = (load_file(f"tests/data/{name}.safetensors") for name in ("hqq
 CASES, MLX_CASES = (sorted({".".join(name.split(".")[:2]) for name in vectors}) for vectors in (VECTORS, OF_MLX))
 SETTINGS = {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64, "axis": 1}}}
 PACKINGS = {8: "8bit_u8", 4: "4bit_u8", 2: "2bit_u8", 3: "3bit_32"}
+UP, LATER = "model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj"
+NO_SIZES = "does not say its shape and its groups"
+ENDS = ("weight", "scales", "biases")
+MLX = {"bits": 4, "group_size": 32}
+MLX_DAMAGE = [
+    (f"{UP}.scales", None, f"CheckpointError: org/model: {UP}.scales is missing, and"),
+    (f"{UP}.scales", torch.ones(1, 3), f"{UP}.scales has shape (1, 3), but the rest of its matrix"),
+    (f"{UP}.biases", torch.ones(1, 3), f"{UP}.biases has shape (1, 3), but the rest of its matrix"),
+    (f"{UP}.weight", torch.zeros(256, 12).int(), f"{UP}.weight is stored as I32"),
+    (f"{UP}.scales", torch.full((256, 3), torch.nan), "holds scales that are not finite"),
+]
 
 
 def letters(text):
@@ -63,8 +74,6 @@ def test_a_matrix_is_decoded_as_hqq_does(case, tmp_path):
     assert {int(case.split(".")[0]) for case in MLX_CASES} == set(MLX_BITS)
 
 
-UP, LATER = "model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj"
-NO_SIZES = "does not say its shape and its groups"
 DAMAGE = [
     (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, and"),
     (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, and"),
@@ -88,9 +97,6 @@ DAMAGE = [
 def test_a_bias_beside_a_matrix_stays(tmp_path):
     folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
     assert opened(spoil(folder, put(f"{UP}.bias", torch.ones(256)))).read(f"{UP}.bias").sum() == 256
-
-
-ENDS = ("weight", "scales", "biases")
 
 
 def quantized(values, bits, group):
@@ -125,14 +131,6 @@ def released(source, folder, bits=4, group=32, **changes):
     return folder
 
 
-MLX = {"bits": 4, "group_size": 32}
-MLX_DAMAGE = [
-    (f"{UP}.scales", None, f"CheckpointError: org/model: {UP}.scales is missing, and"),
-    (f"{UP}.scales", torch.ones(1, 3), f"{UP}.scales has shape (1, 3), but the rest of its matrix"),
-    (f"{UP}.biases", torch.ones(1, 3), f"{UP}.biases has shape (1, 3), but the rest of its matrix"),
-    (f"{UP}.weight", torch.zeros(256, 12).int(), f"{UP}.weight is stored as I32"),
-    (f"{UP}.scales", torch.full((256, 3), torch.nan), "holds scales that are not finite"),
-]
 DAMAGED = [(hqq(), SETTINGS, *row) for row in DAMAGE] + [(mlx(4), MLX, *row) for row in MLX_DAMAGE]
 
 

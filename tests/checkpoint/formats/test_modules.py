@@ -24,6 +24,8 @@ LEFT_OUT = [UP, "up_proj", "model.layers.1", "model.layers.1.mlp", "re:.*up_proj
 LEFT_OUT += (r"re:model\.layers\.\d+\.mlp.*", "re:.*mlp.(up|down)_proj")
 TAKEN = ("model.layers.10", "model.layers.1.mlp.up", "re:.*self_attn.*", "re:visual.*", "lm_head", 7, "")
 HOSTILE = ["(a+)+$", "(.*.*)*x", ".*.*.*.*x", r"(a)\1*", "(?=a)", "(", "[", "*", "a" * 101 + "*"]
+BYTES = frozenset({"I8"})
+CONFIG, QUANTIZED = ({"quantization_config": {"quant_method": method}} for method in ("toy", "gptq"))
 
 
 @pytest.mark.parametrize("key", modules.KEYS)
@@ -82,9 +84,7 @@ def decode(module, _):
     return module.tensor((2, 3), (".bytes",), as_stored, "")
 
 
-BYTES = frozenset({"I8"})
 TOY = modules.Format("TOY", frozenset({"toy"}), (".bytes",), (".scale",), decode)
-CONFIG, QUANTIZED = ({"quantization_config": {"quant_method": method}} for method in ("toy", "gptq"))
 NORM = {"norm.weight": stored("F32", 3)}
 WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), **NORM}
 

@@ -40,6 +40,16 @@ FORMATS = {
     "MLX": (test_hqq.mlx(4), {"bits": 4, "group_size": 32}, 0.95),
 }
 """A packing, its settings and the least score; that numbers are decoded as the library does is shown of each."""
+MOST_MEMORY = 2**22
+"""Bytes that may be held at a time for matrices of a few thousand numbers."""
+MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
+BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M0 I8 U8"}
+SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
+TWO = (MATRIX, 2 * MATRIX)
+EXPERTS = dict(zip(("_blocks", "_scales"), test_fp8.blocks_of_four_bits(torch.stack(TWO).mT), strict=True))
+IN_BLOCKS = [test_fp8.blocks(16, 32)(matrix) for matrix in TWO]
+STACK = {end.removeprefix(".weight"): torch.stack([part[end] for part in IN_BLOCKS]) for end in IN_BLOCKS[0]}
+ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
 
 
 @pytest.mark.few(1)
@@ -51,22 +61,10 @@ def test_a_quantized_copy_is_related_and_an_independent_model_is_not(pack, setti
     assert verdict(BASE, repacked(INDEPENDENT, tmp_path / "other", pack, **settings)).code == "unrelated"
 
 
-MOST_MEMORY = 2**22
-"""Bytes that may be held at a time for matrices of a few thousand numbers."""
-MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
-BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M0 I8 U8"}
-SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
-
-
 def packed(pack, settings, *_):
     return pack(MATRIX), settings
 
 
-TWO = (MATRIX, 2 * MATRIX)
-EXPERTS = dict(zip(("_blocks", "_scales"), test_fp8.blocks_of_four_bits(torch.stack(TWO).mT), strict=True))
-IN_BLOCKS = [test_fp8.blocks(16, 32)(matrix) for matrix in TWO]
-STACK = {end.removeprefix(".weight"): torch.stack([part[end] for part in IN_BLOCKS]) for end in IN_BLOCKS[0]}
-ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
 MODELS = {
     "FP8 blocks": packed(*test_fp8.PACKS["blocks"]),
     "MXFP8": packed(*test_fp8.PACKS["MXFP8"]),

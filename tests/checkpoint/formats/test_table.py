@@ -21,6 +21,18 @@ from hf_lineage.errors import NothingToCompare
 from tests.invoking import lineage
 from tests.models import WEIGHTS, edit_json, tiny_llama
 
+PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
+INSTEAD = "check the release in F16, BF16 or F32 instead"
+NOT_DECODED = f"the weights are stored as {{}}, which is not decoded; {INSTEAD}"
+OTHER_FORM = "the weights are quantized (U8); config.json names `{}`, but hf-lineage does not decode this form of it; "
+SUPPORTED = ("gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up")
+NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {INSTEAD}"
+GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
+ROTATED: list[Any] = [
+    ("compressed-tensors", {"transform_config": {"config_groups": {"R4": one}}}) for one in (GROUP, "?")
+]
+ROTATED += [("bitnet", {"rotation": True}), ("fp8", {"rotation_config": {"kind": "random"}})]
+
 
 class Bytes:
     """Matrices as bytes, with a scale for each row beside them."""
@@ -65,13 +77,6 @@ def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(tmp_path, m
     assert 0.999 < outcome.evidence["mlp"].comparison.score < 1
 
 
-PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
-INSTEAD = "check the release in F16, BF16 or F32 instead"
-NOT_DECODED = f"the weights are stored as {{}}, which is not decoded; {INSTEAD}"
-OTHER_FORM = "the weights are quantized (U8); config.json names `{}`, but hf-lineage does not decode this form of it; "
-SUPPORTED = ("gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up")
-
-
 def config(name):
     return {"quantization_config": {"quant_method": name}}
 
@@ -82,9 +87,6 @@ def refusal(said, end=".odd"):
     with pytest.raises(NothingToCompare) as error:
         tensors_of(stored, said)
     return str(error.value)
-
-
-NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {INSTEAD}"
 
 
 @pytest.mark.parametrize(
@@ -109,13 +111,6 @@ def test_a_hostile_name_is_cut_and_escaped():
     message = refusal(config("\x1b[31m\n" * 1000))
     assert message.isprintable()
     assert len(message) < 300
-
-
-GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
-ROTATED: list[Any] = [
-    ("compressed-tensors", {"transform_config": {"config_groups": {"R4": one}}}) for one in (GROUP, "?")
-]
-ROTATED += [("bitnet", {"rotation": True}), ("fp8", {"rotation_config": {"kind": "random"}})]
 
 
 @pytest.mark.parametrize(("method", "stated"), ROTATED)

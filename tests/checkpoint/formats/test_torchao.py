@@ -29,6 +29,33 @@ EIGHT_BITS = {
 }
 """What Float8WeightOnlyConfig stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, and made of it again."""
 CASES.append((EIGHT_BITS, "fp8", CONFIG))
+BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
+DIVIDED = BITNET | {"linear_class": "bitlinear"}
+NO_CLASS = {"quant_method": "bitnet"}
+UP = "model.layers.0.mlp.up_proj"
+DAMAGED, NOT_FINITE = "CheckpointError: org/model: ", "holds scales that are not finite"
+NOT_DECODED = "NothingToCompare: org/model: the weights are stored as torchao with "
+INTEGERS = (
+    ("_weight_qdata", torch.zeros(256, 12, dtype=torch.int32), f"{NOT_DECODED}I32"),
+    ("_weight_scale", None, f"{NOT_DECODED}I8; hf-lineage"),
+    ("_weight_scale", torch.ones(255, 1), f"{DAMAGED}{UP} has scales of shape (255, 1), which do not fit"),
+    ("_weight_scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale {NOT_FINITE}"),
+    ("_weight_zero_point", torch.zeros(2, 1).char(), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
+)
+QUANTO = (
+    ("weight._scale", None, f"{DAMAGED}{UP}.weight._scale is missing, and"),
+    ("weight._scale", torch.ones(255, 1), f"{UP} has scales of shape (255, 1), which do not fit the rows of a matrix"),
+    ("weight._scale", torch.full((256, 1), torch.nan), f"{UP}.weight._scale {NOT_FINITE}"),
+    ("weight._data", torch.zeros(256, 96).int(), f"{UP}.weight._data is stored as I32, but its format needs"),
+    ("weight._data", torch.zeros(256).char(), "has shape (256,), which is not the shape of a matrix"),
+)
+TERNARY = (
+    ("weight_scale", torch.ones(2), f"{DAMAGED}{UP} has 2 scales, not one; have the weights saved again"),
+    ("weight_scale", torch.tensor([torch.nan]), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
+    ("weight_scale", torch.ones(1).char(), f"{DAMAGED}{UP}.weight_scale is stored as I8, but its format needs"),
+    ("weight", torch.zeros(4).byte(), f"{DAMAGED}{UP}.weight has shape (4,), which is not the shape of a"),
+)
+DIVIDED_BY_NOTHING = ("weight_scale", torch.zeros(1), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}")
 
 
 @pytest.mark.parametrize(("vectors", "case", "config"), CASES, ids=[case for _, case, _ in CASES])
@@ -86,11 +113,6 @@ def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
     assert_decoded(tmp_path / "model", pack, TORCHAO, expected)
 
 
-BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
-DIVIDED = BITNET | {"linear_class": "bitlinear"}
-NO_CLASS = {"quant_method": "bitnet"}
-
-
 def ternary(matrix):
     """-1, 0 and 1, and the scale that is multiplied with them, as the layers of transformers find it."""
     scale = matrix.abs().mean()
@@ -131,30 +153,6 @@ def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
     assert "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than" in error
 
 
-UP = "model.layers.0.mlp.up_proj"
-DAMAGED, NOT_FINITE = "CheckpointError: org/model: ", "holds scales that are not finite"
-NOT_DECODED = "NothingToCompare: org/model: the weights are stored as torchao with "
-INTEGERS = (
-    ("_weight_qdata", torch.zeros(256, 12, dtype=torch.int32), f"{NOT_DECODED}I32"),
-    ("_weight_scale", None, f"{NOT_DECODED}I8; hf-lineage"),
-    ("_weight_scale", torch.ones(255, 1), f"{DAMAGED}{UP} has scales of shape (255, 1), which do not fit"),
-    ("_weight_scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale {NOT_FINITE}"),
-    ("_weight_zero_point", torch.zeros(2, 1).char(), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
-)
-QUANTO = (
-    ("weight._scale", None, f"{DAMAGED}{UP}.weight._scale is missing, and"),
-    ("weight._scale", torch.ones(255, 1), f"{UP} has scales of shape (255, 1), which do not fit the rows of a matrix"),
-    ("weight._scale", torch.full((256, 1), torch.nan), f"{UP}.weight._scale {NOT_FINITE}"),
-    ("weight._data", torch.zeros(256, 96).int(), f"{UP}.weight._data is stored as I32, but its format needs"),
-    ("weight._data", torch.zeros(256).char(), "has shape (256,), which is not the shape of a matrix"),
-)
-TERNARY = (
-    ("weight_scale", torch.ones(2), f"{DAMAGED}{UP} has 2 scales, not one; have the weights saved again"),
-    ("weight_scale", torch.tensor([torch.nan]), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
-    ("weight_scale", torch.ones(1).char(), f"{DAMAGED}{UP}.weight_scale is stored as I8, but its format needs"),
-    ("weight", torch.zeros(4).byte(), f"{DAMAGED}{UP}.weight has shape (4,), which is not the shape of a"),
-)
-DIVIDED_BY_NOTHING = ("weight_scale", torch.zeros(1), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}")
 PACKED: Any = ((rows(torch.int8), TORCHAO, INTEGERS), (quanto(torch.int8), {}, QUANTO), (bitnet(), BITNET, TERNARY))
 PACKED += ((bitnet(), DIVIDED, [DIVIDED_BY_NOTHING]),)
 ROWS = [(pack, stated, *row) for pack, stated, table in PACKED for row in table]

@@ -29,16 +29,45 @@ from tests.models import EXAMPLES
 from tests.properties import cases
 from tests.published.spellings import TABLES
 
-
-@pytest.mark.parametrize(("names", "chosen"), TABLES["gguf_files"])
-def test_the_most_precise_file_by_its_name_is_the_model(files, names, chosen):
-    assert choose_files(files(*names)) == tuple(chosen)
-
-
 SEVERAL = " holds several models as GGUF (a-1b.gguf, a-7b.gguf); "
 SEVERAL += "name one by its path, or with --file for the model that is judged; --file all judges each"
 HAS, TWO = "(it has a-Q8_0.gguf); name another", "a-Q8_0.gguf a.safetensors"
 LACKS = ": a-00002-of-00002.gguf is missing; download all parts of the model"
+GIT_LFS = "is a pointer of git-lfs, not the weights; run `git lfs pull`"
+UNREAD = [(b"version https://git-lfs.github.com/spec/v1\n", GIT_LFS), (b"GGUF\3\0", "is truncated: it ends within its")]
+SHORT = "is truncated: it ends within its header; download it again"
+NO_POWER = "general.alignment: 3, which is not a power of two"
+BOTH, AT_MOST = (2**40, 2**40), "hf-lineage reads at most"
+READ, NO = "only little-endian versions 2 and 3 are read; convert the model again", "do not trust it"
+BEYOND = "is truncated or damaged: its t does not begin within the file; download it again"
+LIMITED = """
+import io, resource, sys
+from hf_lineage.checkpoint.foreign_form import HeaderError
+from hf_lineage.checkpoint.gguf.files import parse
+resource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))
+class Endless(io.RawIOBase):
+    "A file of a terabyte: a beginning, then the same bytes again and again."
+    def __init__(self, start, again): self.start, self.again, self.at = start, again, 0
+    def read(self, count=-1):
+        out = self.start[self.at : self.at + count]
+        self.at += count
+        more = count - len(out)
+        return out + (self.again * (more // len(self.again) + 1))[:more]
+    def seek(self, offset, whence=0):
+        self.at = offset + (self.at if whence == 1 else 0)
+        return self.at
+for case in sys.argv[1:]:
+    start, again = (bytes.fromhex(text) for text in case.split())
+    try:
+        print(len(parse(Endless(start, again), 2**40).tensors), "tensors")
+    except HeaderError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize(("names", "chosen"), TABLES["gguf_files"])
+def test_the_most_precise_file_by_its_name_is_the_model(files, names, chosen):
+    assert choose_files(files(*names)) == tuple(chosen)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +81,6 @@ LACKS = ": a-00002-of-00002.gguf is missing; download all parts of the model"
 def test_several_models_and_files_that_are_not_there_are_refused_with_their_names(files, kind, names, named, said):
     with pytest.raises(kind, match=f"^org/model{re.escape(said)}$"):
         choose_files(files(*names.split(), file=named))
-
-
-GIT_LFS = "is a pointer of git-lfs, not the weights; run `git lfs pull`"
-UNREAD = [(b"version https://git-lfs.github.com/spec/v1\n", GIT_LFS), (b"GGUF\3\0", "is truncated: it ends within its")]
 
 
 @pytest.mark.parametrize(("content", "said"), [*UNREAD, (None, "is a link out of the model's folder")])
@@ -188,13 +213,6 @@ def test_the_tensors_are_those_that_gguf_reads_and_another_alignment_moves_them(
     assert np.frombuffer(content[found.start :][:16], np.float32).tolist() == [1, 1, 1, 1]
 
 
-SHORT = "is truncated: it ends within its header; download it again"
-NO_POWER = "general.alignment: 3, which is not a power of two"
-BOTH, AT_MOST = (2**40, 2**40), "hf-lineage reads at most"
-READ, NO = "only little-endian versions 2 and 3 are read; convert the model again", "do not trust it"
-BEYOND = "is truncated or damaged: its t does not begin within the file; download it again"
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -249,29 +267,6 @@ def test_whatever_follows_the_counts_there_is_a_header_or_our_error(body, tensor
         assert all(isinstance(text, str) for key in found.metadata for text in listed(content, key))
 
 
-LIMITED = """
-import io, resource, sys
-from hf_lineage.checkpoint.foreign_form import HeaderError
-from hf_lineage.checkpoint.gguf.files import parse
-resource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))
-class Endless(io.RawIOBase):
-    "A file of a terabyte: a beginning, then the same bytes again and again."
-    def __init__(self, start, again): self.start, self.again, self.at = start, again, 0
-    def read(self, count=-1):
-        out = self.start[self.at : self.at + count]
-        self.at += count
-        more = count - len(out)
-        return out + (self.again * (more // len(self.again) + 1))[:more]
-    def seek(self, offset, whence=0):
-        self.at = offset + (self.at if whence == 1 else 0)
-        return self.at
-for case in sys.argv[1:]:
-    start, again = (bytes.fromhex(text) for text in case.split())
-    try:
-        print(len(parse(Endless(start, again), 2**40).tensors), "tensors")
-    except HeaderError as error:
-        print(error)
-"""
 NO_TENSORS = header(counts=(0, MOST_KEYS))[:24]
 ENDLESS = [
     (NO_TENSORS + key("a", 8, struct.pack("<Q", 2**39)), b"\0" * 8),

@@ -29,6 +29,27 @@ from tests.models import EXAMPLES, fine_tuned, tiny_llama
 ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
 BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
 CHILDREN = {name: EXAMPLES / f"fern/{name}-finetune-a" for name in BASES}
+ARCHITECTURES = _table().architectures
+NAMED = [(name, kind) for name, entry in ARCHITECTURES.items() for kind in (entry.name, entry.with_experts)]
+CLASSES = sorted((name, kind) for name, kind in NAMED if kind)
+LLAMA = {"general.architecture": "llama"}
+DROPPED = {"apertus": {"model.layers.0.mlp.act_fn.eps"}, "bert": {"pooler.dense.weight", "pooler.dense.bias"}}
+"""What a converter leaves out of a model, so that a file of it is never all that the model is."""
+DEAD = ("residual_scale", "embedding_scale", "attention.layer_norm_rms_epsilon")
+OTHER_DEAD = {"dots1": "expert_weights_scale", "glm4moe": "expert_weights_scale", "olmo": "attention.clamp_kqv"}
+UNREAD = "architecture {}, which hf-lineage cannot read; check the safetensors release instead"
+UNNAMED = [({}, None), ({"general.architecture": "mamba"}, "mamba"), ({"general.architecture": 7}, 7)]
+ADAPTER = (LLAMA | {"general.type": "adapter"}, "type adapter, not a model; check the adapter that was converted")
+NAMES = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "blk.17.attn_q.weight": "model.layers.17.self_attn.q_proj.weight",
+    "blk.0.ffn_norm.weight": "model.layers.0.post_attention_layernorm.weight",
+    "blk.0.attn_v.bias": "model.layers.0.self_attn.v_proj.bias",
+    "blk.3.something.weight": "model.layers.3.something.weight",
+    "blk.3.more": "model.layers.3.more",
+}
+"""Names of Llama's tensors; what the class does not name keeps its own name under the prefix of its layer."""
+EXPERTS = {f"blk.0.ffn_up_exps.weight[{n}]": f"model.layers.0.mlp.experts.{n}.up_proj.weight" for n in (0, 31)}
 
 
 def verdict(base, candidate, options=ALL):
@@ -146,14 +167,6 @@ def test_heads_that_are_no_number_are_refused(tmp_path):
         read_headers(read_config(resolve(str(file.parent))))
 
 
-ARCHITECTURES = _table().architectures
-NAMED = [(name, kind) for name, entry in ARCHITECTURES.items() for kind in (entry.name, entry.with_experts)]
-CLASSES = sorted((name, kind) for name, kind in NAMED if kind)
-LLAMA = {"general.architecture": "llama"}
-DROPPED = {"apertus": {"model.layers.0.mlp.act_fn.eps"}, "bert": {"pooler.dense.weight", "pooler.dense.bias"}}
-"""What a converter leaves out of a model, so that a file of it is never all that the model is."""
-
-
 @pytest.mark.few(12)
 @pytest.mark.parametrize(("architecture", "name"), CLASSES)
 def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, name, tmp_path):
@@ -179,10 +192,6 @@ def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, na
     assert {re.sub(r"\d+", "0", name) for name in strict.lacking} == DROPPED.get(architecture, set())
     assert replace(strict, lacking=()).holds, (strict.beyond, strict.added, strict.settings, strict.unbound)
     shutil.rmtree(tmp_path)
-
-
-DEAD = ("residual_scale", "embedding_scale", "attention.layer_norm_rms_epsilon")
-OTHER_DEAD = {"dots1": "expert_weights_scale", "glm4moe": "expert_weights_scale", "olmo": "attention.clamp_kqv"}
 
 
 @pytest.mark.parametrize(("architecture", "key"), [*(("granite", key) for key in DEAD), *OTHER_DEAD.items()])
@@ -220,27 +229,10 @@ def test_experts_make_another_class_and_layers_that_predict_more_do_not_count():
     assert (config["num_hidden_layers"], config["num_nextn_predict_layers"]) == (46, 1)
 
 
-UNREAD = "architecture {}, which hf-lineage cannot read; check the safetensors release instead"
-UNNAMED = [({}, None), ({"general.architecture": "mamba"}, "mamba"), ({"general.architecture": 7}, 7)]
-ADAPTER = (LLAMA | {"general.type": "adapter"}, "type adapter, not a model; check the adapter that was converted")
-
-
 @pytest.mark.parametrize(("metadata", "why"), [*((said, UNREAD.format(name)) for said, name in UNNAMED), ADAPTER])
 def test_what_is_not_read_says_why(metadata, why):
     with pytest.raises(NothingToCompare, match=f"^the GGUF file has the {why}$"):
         config_of(metadata)
-
-
-NAMES = {
-    "token_embd.weight": "model.embed_tokens.weight",
-    "blk.17.attn_q.weight": "model.layers.17.self_attn.q_proj.weight",
-    "blk.0.ffn_norm.weight": "model.layers.0.post_attention_layernorm.weight",
-    "blk.0.attn_v.bias": "model.layers.0.self_attn.v_proj.bias",
-    "blk.3.something.weight": "model.layers.3.something.weight",
-    "blk.3.more": "model.layers.3.more",
-}
-"""Names of Llama's tensors; what the class does not name keeps its own name under the prefix of its layer."""
-EXPERTS = {f"blk.0.ffn_up_exps.weight[{n}]": f"model.layers.0.mlp.experts.{n}.up_proj.weight" for n in (0, 31)}
 
 
 def pieces(architecture, stored):

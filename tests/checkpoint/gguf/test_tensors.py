@@ -21,6 +21,10 @@ from tests.gguf_blocks import QUANTIZED, QUANTIZERS, drawn, quantized
 from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, finish, write
 from tests.models import EXAMPLES, open_checkpoint
 
+BLOCKS = "has rows of 64 numbers, which is not a multiple of the block size, 256 as"
+OVERLAP = "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"
+WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
+
 
 def file(folder, *tensors):
     """A GGUF file of tensors, each a name, an array as stored, and its type."""
@@ -86,10 +90,6 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
         loaded.read("c")
 
 
-BLOCKS = "has rows of 64 numbers, which is not a multiple of the block size, 256 as"
-OVERLAP = "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"
-
-
 @pytest.mark.parametrize(
     ("offset", "number", "size", "said"),
     [
@@ -149,9 +149,6 @@ def test_on_the_hub_only_what_is_read_is_fetched(online, tmp_path):
     assert np.array_equal(found.read("blk.3.ffn_up.weight"), here.read("blk.3.ffn_up.weight"))
     assert online.moved("fern/gguf") - before == here.stored["blk.3.ffn_up.weight"].size
     assert found.bytes_read == online.moved("fern/gguf")
-
-
-WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
 
 
 def of(name):

@@ -37,6 +37,12 @@ LISTED = ("LlamaForCausalLM", "GPT2LMHeadModel", "BertModel", "Phi3ForCausalLM")
 LLAMA, GPT2, BERT, PHI3 = (lookup({"architectures": [name]})[1] for name in LISTED)
 CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2}
 FILE = "onnx/model.onnx"
+STORED = [(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN]
+OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
+BART: Any = ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder.")
+T5 = ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder.")
+OUTSIDE_FILE = {"save_as_external_data": True, "location": "model.onnx_data", "size_threshold": 0}
+OUTSIDE = ["../model.onnx_data", "/etc/passwd", "a/../../x", "..\\x", "C:\\x", ".hidden", "a//b", "", "a/b/c/d/e/f"]
 
 
 def names(factorization, *stored, config=CONFIG, shape=(8, 4)):
@@ -74,10 +80,6 @@ def test_what_transformers_stores_the_other_way_is_turned():
     assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
     shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
     assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
-
-
-STORED = [(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN]
-OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
 
 
 @pytest.fixture(scope="module")
@@ -159,10 +161,6 @@ def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
         assert verdict(graphs("bert base")[0], decoy).code == "unrelated"
 
 
-BART: Any = ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder.")
-T5 = ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder.")
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "settings", "encoder", "decoder"), [BART, T5])
 def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, encoder, decoder, tmp_path):
@@ -195,9 +193,6 @@ def matrix(model):
     return numpy_helper.to_array(model.graph.initializer[0]).T
 
 
-OUTSIDE_FILE = {"save_as_external_data": True, "location": "model.onnx_data", "size_threshold": 0}
-
-
 def beside(folder, location="model.onnx_data"):
     """A model whose numbers are beside it, in a file that may be named otherwise afterwards."""
     model = product()
@@ -222,9 +217,6 @@ def test_matrices_are_read_as_out_in_and_numbers_beside_the_model_are_read_there
     repo, expected = beside(folder)
     np.testing.assert_array_equal(open_checkpoint(repo).read("up.weight"), expected)
     assert weight_files(repo) == [FILE, f"{FILE}_data"]
-
-
-OUTSIDE = ["../model.onnx_data", "/etc/passwd", "a/../../x", "..\\x", "C:\\x", ".hidden", "a//b", "", "a/b/c/d/e/f"]
 
 
 @pytest.mark.parametrize("location", [*OUTSIDE, "x" * 300])

@@ -15,6 +15,8 @@ from hf_lineage.checkpoint.onnx import header as onnx_header
 from hf_lineage.checkpoint.onnx.header import DOUBLES, FLOATS, OUTSIDE, RAW, VARINTS, Span, Walker, parse
 from tests.properties import cases
 
+LONGER = "a field is longer than its message;"
+
 
 def varint(number):
     """A number of seven bits a byte, the least first."""
@@ -55,9 +57,6 @@ def test_numbers_texts_and_what_has_a_fixed_length_are_told_apart():
             read(7)
     with pytest.raises(HeaderError, match="a number has a wrong length;"):
         reader.single(Span(0, 3))
-
-
-LONGER = "a field is longer than its message;"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,10 @@ from tests.checkpoint.onnx.test_header import graph, tensor, varint
 RANDOM = np.random.default_rng(0)
 MATRIX = RANDOM.standard_normal((4, 6)).astype(np.float32)
 WHOLE = RANDOM.integers(-8, 8, (4, 6)).astype(np.int8)
+LONG_ROWS, ROWS, LESS = np.abs(MATRIX[0]), np.abs(MATRIX[:, 0]), np.abs(MATRIX[:, :2])
+CASTS = [helper.make_node("Cast", [one], [other], to=TensorProto.FLOAT) for one, other in ("qf", "zg")]
+FLOATS = ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E4M3FN", "FLOAT8E5M2"]
+WHOLE_NUMBERS = ["INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "INT4", "UINT4", "BOOL"]
 
 
 def graph_of(model):
@@ -40,8 +44,6 @@ def node(kind, *inputs, to="y", **attributes):
     return helper.make_node(kind, inputs, [to], **attributes)
 
 
-LONG_ROWS, ROWS, LESS = np.abs(MATRIX[0]), np.abs(MATRIX[:, 0]), np.abs(MATRIX[:, :2])
-CASTS = [helper.make_node("Cast", [one], [other], to=TensorProto.FLOAT) for one, other in ("qf", "zg")]
 WITH_ZERO = [*CASTS, node("Sub", "f", "g", to="d"), node("Mul", "d", "s")]
 IN_BLOCKS = node("DequantizeLinear", "q", "s", "z", axis=1, block_size=3)
 
@@ -118,10 +120,6 @@ def test_a_type_that_is_not_read_stays_a_reason():
     for kind in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT4E2M1):
         info = constant(OnnxTensor("t", (2,), kind))
         assert info.refusal == f"is stored as data type {kind} of ONNX, which hf-lineage cannot read"
-
-
-FLOATS = ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E4M3FN", "FLOAT8E5M2"]
-WHOLE_NUMBERS = ["INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "INT4", "UINT4", "BOOL"]
 
 
 @pytest.mark.parametrize("raw", [True, False], ids=["bytes", "lists"])

@@ -16,6 +16,18 @@ from tests.checkpoint.onnx.test_values import graph_of, model, read
 MATRIX, ONES = np.arange(12, dtype=np.float32).reshape(4, 3), np.ones(3, np.float32)
 MICROSOFT = "com.microsoft"
 node = helper.make_node
+OWN = ("weight", "weight_quantized", "MatMul.weight", "weight_DQ_Q4", "weight_Q4G32")
+HEADS: dict[tuple[int, ...], int | None] = {(1, 7, 3, 1): 3, (0, 0, -1, 1): 3, (0, 0, 3, -1): 3, (0, 0, 1, 3): 1}
+HEADS |= dict.fromkeys([(0, 0, 2, 2), (7, 3), (0, 0, 3, 0), (0, 0, -1, -1)])
+NAMES = [f"n{number}" for number in range(20_000)]
+MANY_NAMES = [node("Mul", NAMES, [*NAMES, "y"]), node("Neg", NAMES, NAMES)]
+ROWS, COLUMNS = 24, 40
+"""Of the matrix (out, in)."""
+EITHER = (True, False)
+IN_BLOCKS = [(2, True, 32, False), *itertools.product((4, 8), EITHER, (16, 32), (False,))]
+IN_BLOCKS += itertools.product((4,), EITHER, (16, 32), (True,))
+NO_BLOCKS, BLOCKS = "N, K, bits and block_size", ("up.weight",)
+SIZES = {"K": 40, "N": 24, "bits": 4, "block_size": 32}
 
 
 def graph(nodes, **tensors):
@@ -32,9 +44,6 @@ def matmul(weight="w", name="", to="y", scopes=None, of="x"):
 
 def names(found):
     return [*collect_weights(found).matrices]
-
-
-OWN = ("weight", "weight_quantized", "MatMul.weight", "weight_DQ_Q4", "weight_Q4G32")
 
 
 @pytest.mark.parametrize(
@@ -108,10 +117,6 @@ def test_gains_that_are_equal_and_stored_once_have_the_names_of_all_modules():
     assert {name: info.parts for name, info in found.items()} == wanted
 
 
-HEADS: dict[tuple[int, ...], int | None] = {(1, 7, 3, 1): 3, (0, 0, -1, 1): 3, (0, 0, 3, -1): 3, (0, 0, 1, 3): 1}
-HEADS |= dict.fromkeys([(0, 0, 2, 2), (7, 3), (0, 0, 3, 0), (0, 0, -1, -1)])
-
-
 @pytest.mark.parametrize(("shape", "heads"), HEADS.items())
 def test_a_reshape_tells_the_heads(shape, heads):
     nodes = [matmul("a.weight", to="p"), node("Reshape", ["p", "s"], ["y"])]
@@ -122,11 +127,9 @@ def test_a_reshape_tells_the_heads(shape, heads):
         assert collect_weights(graph(joined, a__weight=MATRIX, **parts)).heads == heads
 
 
-NAMES = [f"n{number}" for number in range(20_000)]
 USERS = [matmul(to="p"), node("Add", ["p", "x"], ["y"])] * 3000
 """Every product gives out one value, which as many operations use."""
 LONG_NAMES = [matmul(f"a.{'_Q4' * 1000}{number}!", to="y") for number in range(60)]
-MANY_NAMES = [node("Mul", NAMES, [*NAMES, "y"]), node("Neg", NAMES, NAMES)]
 
 
 @pytest.mark.parametrize("nodes", [USERS, MANY_NAMES, LONG_NAMES], ids=["users", "names", "long names"])
@@ -135,10 +138,6 @@ def test_a_graph_that_is_made_to_take_long_does_not(nodes):
     begun = time.process_time()
     names(found)
     assert time.process_time() - begun < 5
-
-
-ROWS, COLUMNS = 24, 40
-"""Of the matrix (out, in)."""
 
 
 def product(kind="MatMul", bias=False, **attributes):
@@ -187,11 +186,6 @@ def plain(tmp_path):
     return tmp_path / "plain.onnx"
 
 
-EITHER = (True, False)
-IN_BLOCKS = [(2, True, 32, False), *itertools.product((4, 8), EITHER, (16, 32), (False,))]
-IN_BLOCKS += itertools.product((4,), EITHER, (16, 32), (True,))
-
-
 @pytest.mark.parametrize(("bits", "symmetric", "size", "qdq"), IN_BLOCKS)
 def test_blocks_are_decoded_as_onnx_runtime_does(bits, symmetric, size, qdq, plain, tmp_path):
     model = onnx.load(onnx_models.blocks(plain, tmp_path / "q.onnx", bits, symmetric, size, qdq))
@@ -225,10 +219,6 @@ def test_fused_products_of_integers_are_decoded(kind, inputs, domain, tmp_path):
     used = {name for made in nodes for name in made.input}
     made = model(nodes, **{name: value for name, value in tensors.items() if name in used})
     np.testing.assert_array_equal(matrix(made, tmp_path), (numbers.astype(np.float32) - 3).T * 0.5)
-
-
-NO_BLOCKS, BLOCKS = "N, K, bits and block_size", ("up.weight",)
-SIZES = {"K": 40, "N": 24, "bits": 4, "block_size": 32}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,26 @@ OLD, NEW = ({"_use_new_zipfile_serialization": new} for new in (False, True))
 each_way = pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
 NAMES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool"
 TYPES, EIGHT_BITS = ([getattr(torch, name) for name in names.split()] for names in (NAMES, "float8_e4m3fn float8_e5m2"))
+TWO = torch.ones(2)
+UNKNOWN = [
+    (torch.nn.Linear(2, 2), "it holds more than tensors and plain values (NEWOBJ)"),
+    ([TWO], "it holds no mapping from names to tensors"),
+    ({"model": {"a": TWO}, "step": 1}, "its first level, but model, step"),
+    ({}, "it holds no tensors at its first level, but nothing"),
+    ({"a": torch.ones(2, 3).T}, "it holds a with numbers that are not stored row by row"),
+    ({"a": torch.ones(1, 3).expand(4, 3)}, "that are not stored row by row"),
+    ({"a": torch.ones(2, dtype=torch.complex64)}, "numbers of the type torch.ComplexFloatStorage"),
+    ({"a": torch.eye(2).to_sparse()}, "it would call torch.serialization._get_layout"),
+    # Its file cannot be opened, so that another error would come out where it is run.
+    ({"a": TWO, "b": Trap(Path("/nowhere/sprung"))}, "open; hf-lineage reads only named tensors from a pickle; save"),
+]
+HUGE = b"\x8a\x08" + (2**47).to_bytes(8, "little")
+NO_FIT = [{"shape": b"K\x02K\x04\x86", "stride": b"K\x04K\x01\x86"}, {"offset": b"K\x01"}, {"held": b"K\x07"}]
+NO_FIT += [{"shape": HUGE + b"K\x02\x86", "stride": b"K\x02K\x01\x86"}]
+NO_PLACE = [{"offset": b"J\xff\xff\xff\xff"}, {"offset": b"\x88"}, {"shape": b"NN\x86"}, {"stride": b"K\x01\x85"}]
+OTHERS = [(b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of git-lfs, not the weights")]
+OTHERS += [(pickle.dumps({"a": 1}, 2), "the end of its pickle cannot be read")]
+OTHERS += [(b"".join(map(pickle.dumps, (1, 2, "3", "4", "5"))), "that torch.save did not write")]
 
 
 @pytest.fixture
@@ -77,21 +97,6 @@ def test_the_state_of_a_module_in_every_protocol(file, protocol):
     np.testing.assert_array_equal(found["0.weight"], state["0.weight"].numpy())
 
 
-TWO = torch.ones(2)
-UNKNOWN = [
-    (torch.nn.Linear(2, 2), "it holds more than tensors and plain values (NEWOBJ)"),
-    ([TWO], "it holds no mapping from names to tensors"),
-    ({"model": {"a": TWO}, "step": 1}, "its first level, but model, step"),
-    ({}, "it holds no tensors at its first level, but nothing"),
-    ({"a": torch.ones(2, 3).T}, "it holds a with numbers that are not stored row by row"),
-    ({"a": torch.ones(1, 3).expand(4, 3)}, "that are not stored row by row"),
-    ({"a": torch.ones(2, dtype=torch.complex64)}, "numbers of the type torch.ComplexFloatStorage"),
-    ({"a": torch.eye(2).to_sparse()}, "it would call torch.serialization._get_layout"),
-    # Its file cannot be opened, so that another error would come out where it is run.
-    ({"a": TWO, "b": Trap(Path("/nowhere/sprung"))}, "open; hf-lineage reads only named tensors from a pickle; save"),
-]
-
-
 @each_way
 @pytest.mark.parametrize(("content", "said"), UNKNOWN)
 def test_what_is_more_than_tensors_by_their_names_is_not_judged_or_run(content, said, how, file):
@@ -113,12 +118,6 @@ def saved(file):
     """An archive with one tensor."""
     torch.save({"a": torch.ones(2, 3)}, file)
     return file
-
-
-HUGE = b"\x8a\x08" + (2**47).to_bytes(8, "little")
-NO_FIT = [{"shape": b"K\x02K\x04\x86", "stride": b"K\x04K\x01\x86"}, {"offset": b"K\x01"}, {"held": b"K\x07"}]
-NO_FIT += [{"shape": HUGE + b"K\x02\x86", "stride": b"K\x02K\x01\x86"}]
-NO_PLACE = [{"offset": b"J\xff\xff\xff\xff"}, {"offset": b"\x88"}, {"shape": b"NN\x86"}, {"stride": b"K\x01\x85"}]
 
 
 @pytest.mark.parametrize("changes", NO_FIT + NO_PLACE)
@@ -183,11 +182,6 @@ def test_numbers_of_an_old_file_belong_to_its_tensors(file):
     (name,) = values.read_pickle(key, frozenset())
     file.write_bytes(content[:stop] + pickle.dumps([name, "other"], 2) + content[stop + key.tell() :])
     assert "it holds numbers that belong to no tensor" in refusal(file)
-
-
-OTHERS = [(b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of git-lfs, not the weights")]
-OTHERS += [(pickle.dumps({"a": 1}, 2), "the end of its pickle cannot be read")]
-OTHERS += [(b"".join(map(pickle.dumps, (1, 2, "3", "4", "5"))), "that torch.save did not write")]
 
 
 @pytest.mark.parametrize(("content", "said"), OTHERS)

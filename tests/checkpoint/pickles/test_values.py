@@ -13,6 +13,9 @@ from tests.models import Trap
 
 NONE: frozenset[str] = frozenset()
 NESTED = {"a": 1, "b": [1.5, -3, 2**40, None, True, False], "c": {"d": (), "e": ("x", "y")}}
+NO_PICKLES = [b"", b"a pickle", pickle.dumps([1, 2, 3], 2)[:-1], b"X\xff\xff\xff\x7fabc."]
+NO_STACK = [b".", b"t.", b"h\x07.", b"K\x01)R.", b"K\x01K\x02\x93.", b")K\x01a."]
+"""A result, a mark, a memory, a call and a name out of numbers, and items for a tuple."""
 
 
 def value(content, calls=NONE):
@@ -67,11 +70,6 @@ class Set:
 def test_more_than_plain_values_is_refused(content, said):
     with pytest.raises(UnknownError, match=said):
         value(content)
-
-
-NO_PICKLES = [b"", b"a pickle", pickle.dumps([1, 2, 3], 2)[:-1], b"X\xff\xff\xff\x7fabc."]
-NO_STACK = [b".", b"t.", b"h\x07.", b"K\x01)R.", b"K\x01K\x02\x93.", b")K\x01a."]
-"""A result, a mark, a memory, a call and a name out of numbers, and items for a tuple."""
 
 
 @pytest.mark.parametrize("content", NO_PICKLES + NO_STACK)
