@@ -6,6 +6,7 @@ Four-bit floats: the experts of gpt-oss as transformers converts them, NVFP4 as 
 import functools
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.conformance.models import tiny_model
 from tests.models import edit_json, spoil
-from tests.quantizing import assert_decoded, opened, put, refused, verdict
+from tests.quantizing import assert_decoded, opened, put, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
@@ -27,6 +28,15 @@ SCALES, NOT_FINITE = f"{UP}.weight_scale_inv", "holds scales that are not finite
 NO_BLOCKS_OF = "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
 NO_STACK = "which do not fit stacked experts; have the weights saved again"
 NO_BLOCKS = "has shape {}, which does not fit experts in blocks of 32"
+DAMAGE: list[Any] = [
+    (SCALES, None, f"{UP}.weight is stored as F8_E4M3 without its scales"),
+    (SCALES, torch.ones(3, 3), f"{NO_BLOCKS_OF}(`weight_block_size`: [16, 3"),
+    (SCALES, torch.full((16, 3), math.nan), f"{SCALES} {NOT_FINITE}; the weights"),
+    (SCALES, torch.ones(16, 3).int(), f"{SCALES} is stored as I32, but its format needs"),
+    (f"{UP}.weight", torch.zeros(9).to(E4M3), f"{UP}.weight has shape (9,), which is not the shape"),
+]
+SIZES = (None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9])
+NO_SIZE = "which does not fit the blocks of a matrix of"
 
 
 def rounded(numbers):
@@ -184,26 +194,8 @@ def test_decoded_matrices_are_those_of_transformers(name, tmp_path):
     assert_decoded(tmp_path / "model", pack, settings, lambda matrix: decode(pack(matrix)))
 
 
-@pytest.mark.parametrize(
-    ("name", "part", "message"),
-    [
-        (SCALES, None, f"{UP}.weight is stored as F8_E4M3 without its scales"),
-        (SCALES, torch.ones(3, 3), f"{NO_BLOCKS_OF}(`weight_block_size`: [16, 3"),
-        (SCALES, torch.full((16, 3), math.nan), f"{SCALES} {NOT_FINITE}; the weights"),
-        (SCALES, torch.ones(16, 3).int(), f"{SCALES} is stored as I32, but its format needs"),
-        (f"{UP}.weight", torch.zeros(9).to(E4M3), f"{UP}.weight has shape (9,), which is not the shape"),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
-    said = refused(tmp_path, *PACKS["blocks"], put(name, part))
-    assert said.startswith("CheckpointError: org/model: model.layers.0") or NOT_FINITE in said
-    assert message in said
-
-
-@pytest.mark.parametrize("size", [None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9]])
-def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
-    said = refused(tmp_path, blocks(*SIZE), FP8 | {"weight_block_size": size})
-    assert "which does not fit the blocks of a matrix of" in said
+DAMAGED = [(*PACKS["blocks"], *row) for row in DAMAGE]
+DAMAGED += [(blocks(*SIZE), FP8 | {"weight_block_size": size}, "", None, NO_SIZE) for size in SIZES]
 
 
 def stacked(folder, seed, size=SIZE):
@@ -245,20 +237,20 @@ def test_quantized_experts_are_related_to_the_trained_ones_and_others_are_not(fo
     assert verdict(base, form(tmp_path / "other", 1)).code == "unrelated"
 
 
-@pytest.mark.parametrize(
-    ("form", "end", "part", "message"),
-    [
-        (in_four_bits, "_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
-        (in_four_bits, "_scales", torch.zeros(4, 64, 2).byte(), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
-        (in_four_bits, "_scales", torch.full((4, 64, 3), 255).byte(), f"{DOWN}_scales {NOT_FINITE}"),
-        (in_four_bits, "_blocks", torch.zeros(4, 64, 48).byte(), NO_BLOCKS.format((4, 64, 48))),
-        (in_four_bits, "_blocks", torch.zeros(4, 64, 3, 8).byte(), NO_BLOCKS.format((4, 64, 3, 8))),
-        (stacked, "_scale_inv", torch.ones(3, 2, 1), NO_STACK),
-        (stacked, "_scale_inv", torch.ones(()), NO_STACK),
-        (stacked, "_scale_inv", torch.full((4,), torch.nan), f"{DOWN}_scale_inv {NOT_FINITE}"),
-        (stacked, "_scale_inv", torch.ones(4, 3, 7), f"{DOWN}_scale_inv has shape (3, 7), which does not fit the bl"),
-    ],
-)
+STACK_DAMAGE: list[Any] = [
+    (in_four_bits, "_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
+    (in_four_bits, "_scales", torch.zeros(4, 64, 2).byte(), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
+    (in_four_bits, "_scales", torch.full((4, 64, 3), 255).byte(), f"{DOWN}_scales {NOT_FINITE}"),
+    (in_four_bits, "_blocks", torch.zeros(4, 64, 48).byte(), NO_BLOCKS.format((4, 64, 48))),
+    (in_four_bits, "_blocks", torch.zeros(4, 64, 3, 8).byte(), NO_BLOCKS.format((4, 64, 3, 8))),
+    (stacked, "_scale_inv", torch.ones(3, 2, 1), NO_STACK),
+    (stacked, "_scale_inv", torch.ones(()), NO_STACK),
+    (stacked, "_scale_inv", torch.full((4,), torch.nan), f"{DOWN}_scale_inv {NOT_FINITE}"),
+    (stacked, "_scale_inv", torch.ones(4, 3, 7), f"{DOWN}_scale_inv has shape (3, 7), which does not fit the bl"),
+]
+
+
+@pytest.mark.parametrize(("form", "end", "part", "message"), STACK_DAMAGE)
 def test_what_does_not_fit_a_stack_is_one_clear_line(form, end, part, message, tmp_path):
     folder = spoil(form(tmp_path / "model", 0), put(f"{DOWN}{end}", part))
     with pytest.raises(CheckpointError, match=re.escape(message)):

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.checkpoint.conftest import words
-from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, put, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, repacked
 
 GROUP = 32
 VARIANTS = {
@@ -61,6 +61,26 @@ AWQ_DAMAGE = [
     (".qweight", torch.zeros(96).int(), f"{UP}.qweight has shape (96,), which is not the shape of"),
 ]
 NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
+SETTINGS: list[Any] = [
+    ({"bits": 3}, f"CheckpointError: org/model: {DOWN} is packed in 32 words a column,"),
+    ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
+    ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
+    ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
+    ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),
+    ({"group_size": [32]}, "`group_size` of quantization_config must be a positive integer, not [32]"),
+    ({"checkpoint_format": "marlin"}, f"{NOT_DECODED} as GPTQ in the layout m"),
+    ({"checkpoint_format": ["gptq"]}, f"{NOT_DECODED} as GPTQ in the layout ["),
+    (AWQ | {"version": "gemv"}, f"{NOT_DECODED} as AWQ in the layout gemv; hf"),
+    (AWQ | {"version": ["gemm"]}, f"{NOT_DECODED} as AWQ in the layout ['gemm'];"),
+    (AWQ | {"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of q"),
+    (AWQ | {"group_size": 128}, f"CheckpointError: org/model: {DOWN}.scales has shape (8, 96), but"),
+    (AWQ | {"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
+    (ROUND | {"packing_format": "auto_round:nvfp4"}, f"{NOT_DECODED} by AutoRound in"),
+    (ROUND | {"packing_format": ["auto_round"]}, f"{NOT_DECODED} by AutoRound in"),
+    (ROUND | {"bits": 8}, f"CheckpointError: org/model: {DOWN} has scales for"),
+    (ROUND | {"group_size": 64}, f"CheckpointError: org/model: {DOWN} has scales for 8 groups"),
+    (ROUND | {"group_size": None}, "`group_size` of quantization_config must be a positive integer, not None"),
+]
 
 
 def quantized(matrix, bits, group, symmetric, order):
@@ -192,40 +212,8 @@ def test_where_nothing_is_said_the_layout_is_that_of_gptq_and_bits_may_differ(tm
         np.testing.assert_allclose(mixed[module], matrix, atol=4e-3 if module in names else 0.1)
 
 
-DAMAGED = [(gptq(), settings(), *row) for row in DAMAGE] + [(awq(), AWQ, *row) for row in AWQ_DAMAGE]
-
-
-@pytest.mark.parametrize(("pack", "stated", "end", "part", "message"), DAMAGED)
-def test_what_does_not_fit_is_one_clear_line(pack, stated, end, part, message, tmp_path):
-    error = refused(tmp_path, pack, stated, put(f"{UP}{end}", part))
-    assert error.startswith("CheckpointError: ")
-    assert message in error
-
-
-@pytest.mark.parametrize(
-    ("stated", "message"),
-    [
-        ({"bits": 3}, f"CheckpointError: org/model: {DOWN} is packed in 32 words a column,"),
-        ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
-        ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
-        ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
-        ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),
-        ({"group_size": [32]}, "`group_size` of quantization_config must be a positive integer, not [32]"),
-        ({"checkpoint_format": "marlin"}, f"{NOT_DECODED} as GPTQ in the layout m"),
-        ({"checkpoint_format": ["gptq"]}, f"{NOT_DECODED} as GPTQ in the layout ["),
-        (AWQ | {"version": "gemv"}, f"{NOT_DECODED} as AWQ in the layout gemv; hf"),
-        (AWQ | {"version": ["gemm"]}, f"{NOT_DECODED} as AWQ in the layout ['gemm'];"),
-        (AWQ | {"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of q"),
-        (AWQ | {"group_size": 128}, f"CheckpointError: org/model: {DOWN}.scales has shape (8, 96), but"),
-        (AWQ | {"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
-        (ROUND | {"packing_format": "auto_round:nvfp4"}, f"{NOT_DECODED} by AutoRound in"),
-        (ROUND | {"packing_format": ["auto_round"]}, f"{NOT_DECODED} by AutoRound in"),
-        (ROUND | {"bits": 8}, f"CheckpointError: org/model: {DOWN} has scales for"),
-        (ROUND | {"group_size": 64}, f"CheckpointError: org/model: {DOWN} has scales for 8 groups"),
-        (ROUND | {"group_size": None}, "`group_size` of quantization_config must be a positive integer, not None"),
-    ],
-)
-def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
-    stated = settings() | stated
-    pack = {"gptq": gptq(), "awq": awq(), "auto-round": gptq(index=False)}[stated["quant_method"]]
-    assert message in refused(tmp_path, pack, stated)
+BY_METHOD = {"gptq": gptq(), "awq": awq(), "auto-round": gptq(index=False)}
+DAMAGED = [(gptq(), settings(), f"{UP}{end}", part, message) for end, part, message in DAMAGE]
+DAMAGED += [(awq(), AWQ, f"{UP}{end}", part, message) for end, part, message in AWQ_DAMAGE]
+ODD_SETTINGS = [(settings() | stated, message) for stated, message in SETTINGS]
+DAMAGED += [(BY_METHOD[stated["quant_method"]], stated, "", None, message) for stated, message in ODD_SETTINGS]

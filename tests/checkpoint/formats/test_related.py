@@ -23,7 +23,7 @@ from tests.fuzzing.changes import changed
 from tests.fuzzing.readers import only_ours, parted
 from tests.models import WEIGHTS, open_checkpoint, raw_safetensors
 from tests.properties import cases
-from tests.quantizing import BASE, INDEPENDENT, repacked, verdict
+from tests.quantizing import BASE, INDEPENDENT, put, refused, repacked, verdict
 
 FORMATS = {
     "GPTQ": (test_gptq.gptq(), test_gptq.settings(), 0.95),
@@ -50,6 +50,19 @@ EXPERTS = dict(zip(("_blocks", "_scales"), test_fp8.blocks_of_four_bits(torch.st
 IN_BLOCKS = [test_fp8.blocks(16, 32)(matrix) for matrix in TWO]
 STACK = {end.removeprefix(".weight"): torch.stack([part[end] for part in IN_BLOCKS]) for end in IN_BLOCKS[0]}
 ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
+
+
+MODULES = (test_bnb, test_compressed, test_fp8, test_gptq, test_hqq, test_torchao)
+DAMAGED = [row for module in MODULES for row in module.DAMAGED]
+"""A packing, its settings, the name of a part and what is put there, and what is said of it."""
+
+
+@pytest.mark.parametrize(("pack", "settings", "name", "part", "message"), DAMAGED)
+def test_what_does_not_fit_is_one_clear_line(pack, settings, name, part, message, tmp_path):
+    error = refused(tmp_path, pack, settings, part if callable(part) else put(name, part))
+    kind = message.partition(": ")[0] if ": org/model" in message else "CheckpointError"
+    assert error.startswith(f"{kind}: ")
+    assert message in error
 
 
 @pytest.mark.few(1)

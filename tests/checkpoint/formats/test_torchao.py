@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.errors import NothingToCompare
-from tests.quantizing import BASE, assert_decoded, decoded, of_library, put, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, of_library, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
 CONFIG = {"quantization_config": TORCHAO}
@@ -33,29 +33,31 @@ BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantizati
 DIVIDED = BITNET | {"linear_class": "bitlinear"}
 NO_CLASS = {"quant_method": "bitnet"}
 UP = "model.layers.0.mlp.up_proj"
-DAMAGED, NOT_FINITE = "CheckpointError: org/model: ", "holds scales that are not finite"
+WRONG, NOT_FINITE = "CheckpointError: org/model: ", "holds scales that are not finite"
 NOT_DECODED = "NothingToCompare: org/model: the weights are stored as torchao with "
 INTEGERS = (
     ("_weight_qdata", torch.zeros(256, 12, dtype=torch.int32), f"{NOT_DECODED}I32"),
     ("_weight_scale", None, f"{NOT_DECODED}I8; hf-lineage"),
-    ("_weight_scale", torch.ones(255, 1), f"{DAMAGED}{UP} has scales of shape (255, 1), which do not fit"),
+    ("_weight_scale", torch.ones(255, 1), f"{WRONG}{UP} has scales of shape (255, 1), which do not fit"),
     ("_weight_scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale {NOT_FINITE}"),
     ("_weight_zero_point", torch.zeros(2, 1).char(), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
 )
 QUANTO = (
-    ("weight._scale", None, f"{DAMAGED}{UP}.weight._scale is missing, and"),
+    ("weight._scale", None, f"{WRONG}{UP}.weight._scale is missing, and"),
     ("weight._scale", torch.ones(255, 1), f"{UP} has scales of shape (255, 1), which do not fit the rows of a matrix"),
     ("weight._scale", torch.full((256, 1), torch.nan), f"{UP}.weight._scale {NOT_FINITE}"),
     ("weight._data", torch.zeros(256, 96).int(), f"{UP}.weight._data is stored as I32, but its format needs"),
     ("weight._data", torch.zeros(256).char(), "has shape (256,), which is not the shape of a matrix"),
 )
 TERNARY = (
-    ("weight_scale", torch.ones(2), f"{DAMAGED}{UP} has 2 scales, not one; have the weights saved again"),
+    ("weight_scale", torch.ones(2), f"{WRONG}{UP} has 2 scales, not one; have the weights saved again"),
     ("weight_scale", torch.tensor([torch.nan]), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
-    ("weight_scale", torch.ones(1).char(), f"{DAMAGED}{UP}.weight_scale is stored as I8, but its format needs"),
-    ("weight", torch.zeros(4).byte(), f"{DAMAGED}{UP}.weight has shape (4,), which is not the shape of a"),
+    ("weight_scale", torch.ones(1).char(), f"{WRONG}{UP}.weight_scale is stored as I8, but its format needs"),
+    ("weight", torch.zeros(4).byte(), f"{WRONG}{UP}.weight has shape (4,), which is not the shape of a"),
 )
 DIVIDED_BY_NOTHING = ("weight_scale", torch.zeros(1), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}")
+ODD: Any = ({"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]})
+MORE = "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than"
 
 
 @pytest.mark.parametrize(("vectors", "case", "config"), CASES, ids=[case for _, case, _ in CASES])
@@ -147,17 +149,7 @@ def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_p
     assert decoded(model)["model.layers.0.mlp.up_proj"].tolist() == expected
 
 
-@pytest.mark.parametrize("changes", [{"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]}])
-def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
-    error = refused(tmp_path, bitnet(), BITNET | changes)
-    assert "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than" in error
-
-
 PACKED: Any = ((rows(torch.int8), TORCHAO, INTEGERS), (quanto(torch.int8), {}, QUANTO), (bitnet(), BITNET, TERNARY))
 PACKED += ((bitnet(), DIVIDED, [DIVIDED_BY_NOTHING]),)
-ROWS = [(pack, stated, *row) for pack, stated, table in PACKED for row in table]
-
-
-@pytest.mark.parametrize(("pack", "stated", "end", "part", "message"), ROWS)
-def test_what_does_not_fit_is_one_clear_line(pack, stated, end, part, message, tmp_path):
-    assert message in refused(tmp_path, pack, stated, put(f"{UP}.{end}", part))
+DAMAGED = [(*how, f"{UP}.{end}", part, message) for *how, table in PACKED for end, part, message in table]
+DAMAGED += [(bitnet(), BITNET | changes, "", None, MORE) for changes in ODD]
