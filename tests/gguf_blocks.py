@@ -28,37 +28,17 @@ def drawn(kind: KINDS, numbers: int, random: np.random.Generator) -> Array:
     return blocks
 
 
-def searched(groups: Array, top: int, importance: Array, lowest: Array | None = None) -> Array:
-    """The step of each group (n, g, s) that leaves the least error by the importance of each number.
-
-    Among a few with which the grid has up to one value more or less than the group needs, as llama.cpp has it.
-    """
-    low = 0 if lowest is None else lowest[..., None]
-    span = groups.max(axis=2) - lowest if lowest is not None else np.abs(groups).max(axis=2)
-    bottom = 0 if lowest is not None else -top
-    best, least = span / top, np.full(span.shape, np.inf)
-    for more in np.linspace(-0.9, 0.9, 7):
-        step = np.maximum(span / (top + more), 1e-12)
-        codes = np.rint((groups - low) / step[..., None]).clip(bottom, top)
-        error = (importance * (codes * step[..., None] + low - groups) ** 2).sum(axis=2)
-        best, least = np.where(error < least, step, best), np.minimum(error, least)
-    return best
-
-
 def divided(values: Array, step: Array) -> Array:
     """Values as whole numbers of a step, 0 where that is 0."""
     wide = step.astype(np.float32)
     return np.rint(np.divide(values, wide, out=np.zeros_like(values, np.float32), where=wide != 0))
 
 
-def with_minima(values: Array, sizes: tuple[int, int, int, int], importance: Array | None) -> tuple[Array, ...]:
+def with_minima(values: Array, count: int, length: int, top: int, most: int) -> tuple[Array, ...]:
     """Groups, numbers a group, the largest code and the largest scale -> d, dmin, scales, minima and codes."""
-    count, length, top, most = sizes
     groups = values.reshape(-1, count, length).astype(np.float32)
     least = np.minimum(groups.min(axis=2), 0)
     step = (groups.max(axis=2) - least) / top
-    if importance is not None:
-        step = searched(groups, top, importance.reshape(groups.shape), least)
     d, dmin = ((part.max(axis=1, keepdims=True) / most).astype(np.float16) for part in (step, -least))
     scales, minima = divided(step, d).clip(0, most), divided(-least, dmin).clip(0, most)
     real = d.astype(np.float32) * scales
@@ -66,12 +46,10 @@ def with_minima(values: Array, sizes: tuple[int, int, int, int], importance: Arr
     return d, dmin, *(part.astype(np.uint8) for part in (scales, minima, codes.clip(0, top)))
 
 
-def around_zero(values: Array, top: int, most: int, importance: Array | None) -> tuple[Array, Array, Array]:
+def around_zero(values: Array, top: int, most: int) -> tuple[Array, Array, Array]:
     """d, the scales and the codes of sixteen groups of 16 numbers, codes from -top - 1 to top."""
     groups = values.reshape(-1, 16, 16).astype(np.float32)
     step = np.abs(groups).max(axis=2) / top
-    if importance is not None:
-        step = searched(groups, top, importance.reshape(groups.shape))
     d = (step.max(axis=1, keepdims=True) / most).astype(np.float16)
     scales = divided(step, d).clip(-most, most)
     codes = divided(groups, (d.astype(np.float32) * scales)[..., None])
@@ -85,7 +63,6 @@ def packed(codes: Array, parts: int, numbers: int, bits: int) -> Array:
 
 
 def joined(*parts: Array) -> Array:
-    """Blocks (blocks, bytes) of what each holds, one after the other."""
     return np.concatenate([np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in parts], axis=1)
 
 
@@ -95,35 +72,35 @@ def of_six_bits(scales: Array, minima: Array) -> tuple[Array, ...]:
     return *low, (scales[:, 4:] & 15) | (minima[:, 4:] & 15) << 4
 
 
-def q2_k(values: Array, importance: Array | None = None) -> Array:
+def q2_k(values: Array) -> Array:
     """Q2_K: sixteen groups of 16 numbers, each with a scale and a minimum of four bits."""
-    d, dmin, scales, minima, codes = with_minima(values, (16, 16, 3, 15), importance)
+    d, dmin, scales, minima, codes = with_minima(values, 16, 16, 3, 15)
     return joined(scales | minima << 4, packed(codes, 4, 32, 2), d, dmin)
 
 
-def q3_k(values: Array, importance: Array | None = None) -> Array:
+def q3_k(values: Array) -> Array:
     """Q3_K: sixteen groups of 16 numbers, each with a scale of six bits."""
-    d, signed, codes = around_zero(values, 3, 31, importance)
+    d, signed, codes = around_zero(values, 3, 31)
     scales = (signed + 32).astype(np.uint8)
     high, low = packed(codes >> 2, 8, 32, 1), packed(codes & 3, 4, 32, 2)
     return joined(high, low, packed(scales & 15, 2, 8, 4), packed(scales >> 4, 4, 4, 2), d)
 
 
-def q4_k(values: Array, importance: Array | None = None) -> Array:
+def q4_k(values: Array) -> Array:
     """Q4_K: eight groups of 32 numbers, each with a scale and a minimum of six bits."""
-    d, dmin, scales, minima, codes = with_minima(values, (8, 32, 15, 63), importance)
+    d, dmin, scales, minima, codes = with_minima(values, 8, 32, 15, 63)
     return joined(d, dmin, *of_six_bits(scales, minima), packed(codes, 2, 32, 4))
 
 
-def q5_k(values: Array, importance: Array | None = None) -> Array:
+def q5_k(values: Array) -> Array:
     """Q5_K: the same with codes of five bits, the highest of all eight groups in one byte."""
-    d, dmin, scales, minima, codes = with_minima(values, (8, 32, 31, 63), importance)
+    d, dmin, scales, minima, codes = with_minima(values, 8, 32, 31, 63)
     return joined(d, dmin, *of_six_bits(scales, minima), packed(codes >> 4, 8, 32, 1), packed(codes & 15, 2, 32, 4))
 
 
-def q6_k(values: Array, importance: Array | None = None) -> Array:
+def q6_k(values: Array) -> Array:
     """Q6_K: sixteen groups of 16 numbers, each with a scale of eight bits."""
-    d, scales, codes = around_zero(values, 31, 127, importance)
+    d, scales, codes = around_zero(values, 31, 127)
     return joined(packed(codes & 15, 2, 64, 4), packed(codes >> 4, 4, 32, 2), scales, d)
 
 
@@ -131,9 +108,7 @@ QUANTIZERS = {KINDS.Q2_K: q2_k, KINDS.Q3_K: q3_k, KINDS.Q4_K: q4_k, KINDS.Q5_K: 
 """Types that gguf decodes and does not write."""
 
 
-def quantized(values: Array, kind: KINDS, importance: Array | None = None) -> Array:
-    """A matrix in a type, row by row, as bytes; `importance` of each column, where scales are searched for."""
+def quantized(values: Array, kind: KINDS) -> Array:
     if kind not in QUANTIZERS:
         return gguf.quantize(np.ascontiguousarray(values, np.float32), kind)
-    weights = None if importance is None else np.broadcast_to(importance, values.shape)
-    return QUANTIZERS[kind](values, weights).reshape(*values.shape[:-1], -1)
+    return QUANTIZERS[kind](values).reshape(*values.shape[:-1], -1)

@@ -10,14 +10,11 @@ import gguf
 import numpy as np
 from safetensors.torch import load_file
 
-from tests.gguf_blocks import quantized
+from tests.gguf_blocks import Array, quantized
 
-Array = np.ndarray[Any, Any]
 KINDS = gguf.GGMLQuantizationType
 EXAMPLES_OF_TYPES = ((KINDS.F32, np.float32), (KINDS.F16, np.float16), (KINDS.F64, np.float64), (KINDS.BF16, np.uint8))
 EXPERT = re.compile(r"(.+\.experts)\.(\d+)\.(.+)")
-
-
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 USED = ("num_experts_per_tok", "moe_topk", "moe_k")
 
@@ -37,7 +34,6 @@ def by_role(matrix: Array, heads: int, groups: int) -> Array:
 
 
 def turned(name: str, matrix: Array, heads: int, groups: int) -> Array:
-    """Queries and keys in the order of GGUF."""
     found = re.search(r"\.([qk])_proj\.", name)
     return permuted(matrix, heads if found[1] == "q" else groups) if found else matrix
 
@@ -66,13 +62,9 @@ def write(
     said: Mapping[str, Any] | None = None,
     heads: int | None = None,
     groups: int | None = None,
-    importance: Callable[[str, int], Array | None] = lambda _name, _columns: None,
     **writer: Any,
 ) -> Path:
-    """Write the model of a folder as GGUF; `of` may choose another type for a tensor, `said` adds metadata.
-
-    `importance` gives a number for each column of a tensor, by which scales are searched for.
-    """
+    """Write the model of a folder as GGUF; `of` may choose another type for a tensor, `said` adds metadata."""
     file.parent.mkdir(parents=True, exist_ok=True)
     config = json.loads((folder / "config.json").read_text())
     heads = heads or config.get("num_attention_heads") or config.get("n_head") or config.get("n_heads")
@@ -97,9 +89,11 @@ def write(
     if experts is not None and used is not None:
         out.add_expert_count(experts)
         out.add_expert_used_count(used)
-    for end in ("alpha_p", "alpha_n", "beta"):
-        if numbers := learned(stored, f".act_fn.{end}"):
-            out.add_array(f"xielu.{end}", numbers)
+    for end in ("alpha_p", "alpha_n", "beta"):  # what the activation of each layer has learned
+        names = [name for name in stored if name.endswith(f".act_fn.{end}")]
+        if names:
+            by_layer = sorted(names, key=lambda name: int(re.findall(r"\d+", name)[0]))
+            out.add_array(f"xielu.{end}", [float(stored[name].ravel()[0]) for name in by_layer])
     adds: dict[type, Callable[[str, Any], None]] = {str: out.add_string, int: out.add_uint32, float: out.add_float32}
     for key, value in (said or {}).items():
         adds[type(value)](key, value)
@@ -107,25 +101,16 @@ def write(
         chosen = of(name) if of else kind
         small = tensor.ndim == 1 or tensor.shape[-1] % gguf.GGML_QUANT_SIZES[chosen][0]
         chosen = KINDS.F32 if small else chosen
-        weights = importance(name, tensor.shape[-1])
-        matrix = np.ascontiguousarray(tensor, np.float32)
-        out.add_tensor(name, quantized(matrix, chosen, weights), raw_dtype=chosen)
+        out.add_tensor(name, quantized(np.ascontiguousarray(tensor, np.float32), chosen), raw_dtype=chosen)
     finish(out)
     return file
 
 
 def finish(out: gguf.GGUFWriter) -> None:
-    """Write what a writer was given."""
     out.write_header_to_file()
     out.write_kv_data_to_file()
     out.write_tensors_to_file()
     out.close()
-
-
-def learned(stored: Mapping[str, Array], end: str) -> list[float]:
-    """What the activation of each layer has learned."""
-    names = sorted((name for name in stored if name.endswith(end)), key=lambda name: int(re.findall(r"\d+", name)[0]))
-    return [float(stored[name].ravel()[0]) for name in names]
 
 
 def converted(stored: Mapping[str, Array], architecture: str, heads: int, groups: int) -> dict[str, Array]:

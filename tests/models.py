@@ -20,20 +20,18 @@ EXAMPLES = Path("examples/hub")
 SMALL = {name: EXAMPLES / name for name in ("acme/llama-base", "fern/llama-finetune-a")}
 """Two of the example models, the one made from the other."""
 Tensors = dict[str, torch.Tensor]
-LOADABLE = {
-    "vocab_size": VOCABULARY, "intermediate_size": HIDDEN, "num_key_value_heads": HEADS, "tie_word_embeddings": True,
-}  # fmt: skip
+LOADABLE = {"vocab_size": VOCABULARY, "intermediate_size": HIDDEN, "num_key_value_heads": HEADS}
+LOADABLE |= {"tie_word_embeddings": True}
 """What a tiny Llama's config.json needs besides, for transformers to build it."""
 
 
 def open_checkpoint(repo: RepoRef, config: dict[str, Any] | None = None) -> Checkpoint:
-    """The tensors of a repository; `config` tells how they are stored."""
     return open_weights(find_weights(repo), config or {})
 
 
 def tiny_llama(folder: Path, seed: int = 0, layers: int = 2, width: int = WIDTH, **config: Any) -> Path:
     """A Llama of random weights; `config` goes into config.json as it is."""
-    random = _Random(seed)
+    random = _normal(seed)
     tensors = {"model.embed_tokens.weight": random(VOCABULARY, width), "model.norm.weight": torch.ones(width)}
     for layer in range(layers):
         prefix = f"model.layers.{layer}"
@@ -50,7 +48,7 @@ def tiny_llama(folder: Path, seed: int = 0, layers: int = 2, width: int = WIDTH,
 
 def tiny_gpt2(folder: Path, seed: int = 0, layers: int = 2, width: int = WIDTH, **config: Any) -> Path:
     """A GPT-2 of random weights, its matrices stored as (in, out)."""
-    random = _Random(seed)
+    random = _normal(seed)
     tensors = {"wte.weight": random(VOCABULARY, width), "wpe.weight": random(16, width)}
     for layer in range(layers):
         for norm in ("ln_1", "ln_2"):
@@ -67,7 +65,7 @@ def tiny_gpt2(folder: Path, seed: int = 0, layers: int = 2, width: int = WIDTH, 
 def fine_tuned(source: Path, folder: Path, noise: float = 0.1, seed: int = 7) -> Path:
     """A copy whose every matrix has moved a little, with the card left behind."""
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("README.md"))
-    random = _Random(seed)
+    random = _normal(seed)
 
     def move(tensors: Tensors) -> None:
         for name, tensor in tensors.items():
@@ -116,13 +114,11 @@ def shard(folder: Path) -> Path:
 def edit_json(file: Path, **changes: Any) -> None:
     """Set keys of a JSON file, which need not exist; None removes one."""
     content = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    content |= changes
-    left = {key: value for key, value in content.items() if value is not None or key not in changes}
+    left = {key: value for key, value in (content | changes).items() if value is not None or key not in changes}
     file.write_text(json.dumps(left), encoding="utf-8")
 
 
 def raw_safetensors(file: Path, header: bytes | dict[str, Any], data: bytes = b"", length: int | None = None) -> None:
-    """Write a safetensors file that may lie about everything."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     file.write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + data)
 
@@ -147,12 +143,9 @@ class Trap:
         return open, (str(self.file), "w")
 
 
-class _Random:
-    def __init__(self, seed: int) -> None:
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def __call__(self, *shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=self.generator) / shape[-1] ** 0.5
+def _normal(seed: int) -> Callable[..., torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return lambda *shape: torch.randn(*shape, generator=generator) / shape[-1] ** 0.5
 
 
 def _write(folder: Path, config: dict[str, Any], tensors: Tensors) -> Path:

@@ -3,11 +3,11 @@
 import contextlib
 import io
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,19 +30,17 @@ class _Wrapped(torch.nn.Module):
         super().__init__()
         self.inner = inner
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
         extra = {"use_cache": False} if "ForCausalLM" in type(self.inner).__name__ else {}
-        given = {"input_ids": input_ids, "attention_mask": attention_mask, "return_dict": False}
-        out: torch.Tensor = self.inner(**given, **extra)[0]
-        return out
+        return self.inner(input_ids=input_ids, attention_mask=attention_mask, return_dict=False, **extra)[0]
 
 
-def exported(folder: Path, file: Path, dynamo: bool = False, half: bool = False) -> Path:
+def exported(folder: Path, file: Path, dynamo: bool = False) -> Path:
     """Export the model of a folder by one of PyTorch's two exporters."""
     file.parent.mkdir(parents=True, exist_ok=True)
     architecture = transformers.AutoConfig.from_pretrained(folder).architectures[0]
     model = getattr(transformers, architecture).from_pretrained(folder, attn_implementation="eager")
-    module = _Wrapped(model.eval().to(torch.float16 if half else torch.float32))
+    module = _Wrapped(model.eval().to(torch.float32))
     ids = torch.randint(0, 20, (1, 7))
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -58,15 +56,12 @@ def written(folder: Path, file: Path, within: str = "", before: str = "") -> Pat
 
     Of its tensors only those `within` a prefix are, under names with `before` in its place.
     """
-    nodes: list[onnx.NodeProto] = []
-    held: list[onnx.TensorProto] = []
-    results: list[str] = []
+    nodes, held, results = list[onnx.NodeProto](), list[onnx.TensorProto](), list[str]()
     stored = load_file(folder / WEIGHTS)
     named = {before + name.removeprefix(within): stored[name] for name in sorted(stored) if name.startswith(within)}
     for number, (name, tensor) in enumerate(named.items()):
         module, result = f"/{name.removesuffix('.weight').replace('.', '/')}", f"result {number}"
-        for layer in range(10):
-            module = module.replace(f"/layers/{layer}/", f"/layers.{layer}/")
+        module = re.sub(r"/layers/(\d)/", r"/layers.\1/", module)
         if tensor.ndim == 2:
             held.append(numpy_helper.from_array(np.ascontiguousarray(tensor.T, np.float32), f"onnx::MatMul_{number}"))
             nodes.append(helper.make_node("MatMul", ["x", held[-1].name], [result], name=f"{module}/MatMul"))
@@ -109,34 +104,22 @@ def dynamic(source: Path, file: Path, kind: str = "QInt8", by_channel: bool = Fa
     return file
 
 
-def static(source: Path, file: Path, by_channel: bool = True) -> Path:
-    """Quantize to eight bits with ranges measured before: DequantizeLinear in front of every MatMul."""
-    from onnxruntime.quantization import QuantFormat, quantize_static
-
-    sample = {IDS: np.arange(7)[None], MASK: np.ones((1, 7), np.int64)}
-    reader = SimpleNamespace(get_next=partial(next, iter([sample]), None))
-    with quietly():
-        quantize_static(source, file, reader, quant_format=QuantFormat.QDQ, per_channel=by_channel)
-    return file
-
-
 def blocks(source: Path, file: Path, bits: int = 4, symmetric: bool = True, size: int = 32, qdq: bool = False) -> Path:
     """Quantize to some bits in blocks: MatMulNBits, or DequantizeLinear with blocks."""
     from onnxruntime.quantization import QuantFormat
 
-    form = QuantFormat.QDQ if qdq else QuantFormat.QOperator
+    settings = {"bits": bits, "block_size": size, "is_symmetric": symmetric}
     with quietly():
         from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-        settings = {"bits": bits, "block_size": size, "is_symmetric": symmetric, "quant_format": form}
-        quantizer = MatMulNBitsQuantizer(onnx.load(source), **settings)
+        form = QuantFormat.QDQ if qdq else QuantFormat.QOperator
+        quantizer = MatMulNBitsQuantizer(onnx.load(source), quant_format=form, **settings)
         quantizer.process()
     quantizer.model.save_model_to_file(str(file))
     return file
 
 
 def changed(source: Path, file: Path, change: Change, **save: Any) -> Path:
-    """Write a file anew with its message changed."""
     model = onnx.load(source)
     change(model)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -145,17 +128,8 @@ def changed(source: Path, file: Path, change: Change, **save: Any) -> Path:
 
 
 def outside(source: Path, file: Path) -> Path:
-    """The numbers of every tensor in a file beside the model."""
     where = {"save_as_external_data": True, "location": f"{file.name}_data", "size_threshold": 0}
     return changed(source, file, lambda model: None, **where)
-
-
-def as_halves(model: onnx.ModelProto) -> None:
-    """Matrices stored as float16 and cast when they are used."""
-    for tensor in _matrices(model):
-        name, numbers = tensor.name, numpy_helper.to_array(tensor)
-        tensor.CopyFrom(numpy_helper.from_array(numbers.astype(np.float16), f"{name}_half"))
-        model.graph.node.insert(0, helper.make_node("Cast", [f"{name}_half"], [name], to=onnx.TensorProto.FLOAT))
 
 
 def as_scaled(model: onnx.ModelProto) -> None:
@@ -167,15 +141,6 @@ def as_scaled(model: onnx.ModelProto) -> None:
         model.graph.initializer.append(numpy_helper.from_array(scale, f"{name}_scale"))
         model.graph.node.insert(0, helper.make_node("Mul", [f"{name}_f", f"{name}_scale"], [name]))
         model.graph.node.insert(0, helper.make_node("Cast", [f"{name}_q"], [f"{name}_f"], to=onnx.TensorProto.FLOAT))
-
-
-def in_lists(model: onnx.ModelProto) -> None:
-    """Numbers in the typed lists of the message in place of its bytes, some of them as float16."""
-    for number, tensor in enumerate(model.graph.initializer):
-        numbers = numpy_helper.to_array(tensor)
-        if numbers.dtype == np.float32 and numbers.ndim:
-            kind = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)[number % 2]
-            tensor.CopyFrom(helper.make_tensor(tensor.name, kind, numbers.shape, numbers.reshape(-1).tolist()))
 
 
 def bare(model: onnx.ModelProto) -> None:
@@ -200,8 +165,7 @@ def beside(source: Path, decoy: Path, file: Path) -> Path:
 
     def change(model: onnx.ModelProto) -> None:
         own = {node.input[1]: node.name for node in model.graph.node if node.op_type == "MatMul"}
-        other = onnx.load(decoy)
-        for tensor, twin in zip(_matrices(model), _matrices(other), strict=True):
+        for tensor, twin in zip(_matrices(model), _matrices(onnx.load(decoy)), strict=True):
             module = ".".join(own[tensor.name].strip("/").split("/")[:-1])
             model.graph.initializer.append(numpy_helper.from_array(numpy_helper.to_array(twin), f"{module}.weight"))
 
@@ -224,12 +188,9 @@ def in_a_dead_branch(source: Path, decoy: Path, file: Path) -> Path:
 
 
 def bert(folder: Path, seed: int = 0, layers: int = 2) -> Path:
-    """A small BERT of random weights."""
     torch.manual_seed(seed)
-    config = transformers.BertConfig(
-        vocab_size=50, hidden_size=32, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=48,
-        max_position_embeddings=16,
-    )  # fmt: skip
+    sizes = {"vocab_size": 50, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
+    config = transformers.BertConfig(**sizes, num_hidden_layers=layers, max_position_embeddings=16)
     model = transformers.BertModel(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -242,15 +203,12 @@ def bert(folder: Path, seed: int = 0, layers: int = 2) -> Path:
 QUANTIZATIONS: dict[str, tuple[int, Callable[[Path, Path], Path]]] = {
     "8 bits": (8, dynamic),
     "8 bits without a sign, by channel": (8, partial(dynamic, kind="QUInt8", by_channel=True)),
-    "8 bits, static": (8, static),
     "4 bits": (4, blocks),
     "4 bits, zero points": (4, partial(blocks, symmetric=False)),
     "8 bits in blocks": (8, partial(blocks, bits=8, size=16)),
     "4 bits, static": (4, partial(blocks, qdq=True)),
     "4 bits, static, zero points": (4, partial(blocks, qdq=True, symmetric=False)),
-    "float16, cast": (8, partial(changed, change=as_halves)),
     "cast and scaled": (8, partial(changed, change=as_scaled)),
-    "in lists": (8, partial(changed, change=in_lists)),
     "outside": (8, outside),
 }
 """What is done to the matrices of a file, with how many bits at least are left."""

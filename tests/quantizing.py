@@ -24,12 +24,9 @@ Pack = Callable[[Any], Tensors]
 
 def matrices(folder: Path) -> Tensors:
     """The matrices of a model's layers, in float32, without `.weight` in their names."""
-    tensors = load_file(folder / WEIGHTS)
-    return {
-        name.removesuffix(".weight"): tensor.float()
-        for name, tensor in tensors.items()
-        if ".layers." in name and tensor.ndim == 2
-    }
+    found = load_file(folder / WEIGHTS).items()
+    inside = {name: tensor for name, tensor in found if ".layers." in name and tensor.ndim == 2}
+    return {name.removesuffix(".weight"): tensor.float() for name, tensor in inside.items()}
 
 
 def repacked(source: Path, folder: Path, pack: Pack, layers: Any = 99, **settings: Any) -> Path:
@@ -38,9 +35,8 @@ def repacked(source: Path, folder: Path, pack: Pack, layers: Any = 99, **setting
     stored = load_file(source / WEIGHTS)
     for name, matrix in matrices(source).items():
         del stored[f"{name}.weight"]
-        if int(name.split(".")[2]) >= layers:
-            continue
-        stored |= {f"{name}{end}": part.contiguous() for end, part in pack(matrix).items()}
+        if int(name.split(".")[2]) < layers:
+            stored |= {f"{name}{end}": part.contiguous() for end, part in pack(matrix).items()}
     save_file(stored, folder / WEIGHTS)
     edit_json(folder / "config.json", quantization_config=settings)
     return folder
@@ -91,11 +87,6 @@ def put(name: str, part: Any) -> Callable[[Tensors], None]:
         tensors.update({} if part is None else {name: part})
 
     return change
-
-
-def put_beside(start: str) -> Callable[[str, Any], Callable[[Tensors], None]]:
-    """The same for the parts of one matrix, by the ends of their names."""
-    return lambda end, part: put(f"{start}{end}", part)
 
 
 def refused(folder: Path, pack: Pack, settings: Any, *damage: Callable[[Tensors], None]) -> str:

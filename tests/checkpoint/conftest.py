@@ -33,3 +33,14 @@ def words(numbers, bits):
 @pytest.fixture
 def sharded(tmp_path):
     return shard(tiny_llama(tmp_path))
+
+
+@pytest.fixture
+def files(tmp_path):
+    def touch(*names, **named):
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        return repository(tmp_path, **named)
+
+    return touch

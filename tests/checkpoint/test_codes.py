@@ -7,13 +7,15 @@ import pytest
 
 from hf_lineage.checkpoint import codes as grids
 
+FOUR = grids.Codes("four bits", *grids.filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], grids.uniform(16), (1, 32))
+NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
 
-def test_the_steps_of_a_uniform_grid_are_equal_and_those_of_a_table_are_not():
+
+def test_steps_of_a_uniform_grid_are_equal_and_one_part_alone_is_filled():
     assert grids.uniform(5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert grids.table([6, -6, 0, -0.0, 3]).tolist() == [0.0, 0.5, 0.75, 1.0]
-
-
-def test_one_part_is_filled_or_moved_as_far_as_bytes_go_and_the_others_stay():
+    numbers = np.array([1.0009765625, 1e6], np.float32)  # what is too large is infinite
+    assert grids.cast(numbers, np.dtype(np.float16)).tolist() == [1.0009765625, np.inf]
     parts = [np.array([[1, -2]], np.int8), np.array([0.5], np.float32)]
     low, high = (fill(parts) for fill in grids.filled_ends(0, 0x80, 0x7F))
     assert (low[0].tolist(), high[0].tolist()) == ([[-128, -128]], [[127, 127]])
@@ -28,20 +30,12 @@ def test_one_part_is_filled_or_moved_as_far_as_bytes_go_and_the_others_stay():
 
 @pytest.mark.parametrize(("dtype", "more"), [("F32", 3.1e-5), ("F16", 0.125), ("BF16", 1.0), ("F8_E4M3", 0.0)])
 def test_scales_with_few_digits_leave_more_beside_half_a_step(dtype, more):
+    """The smallest scales of float16 leave more whatever the grid."""
     assert grids.slack(grids.uniform(256), dtype) == pytest.approx(grids.ROUNDED + more, abs=1e-3)
-    smallest = 2 * 256 * grids.HALF if dtype == "F16" else grids.HALF
-    assert grids.least(grids.uniform(256), dtype) == smallest, (
-        "the smallest scales of float16 leave more whatever the grid"
-    )
-
-
-FOUR = grids.Codes("four bits", *grids.filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], grids.uniform(16), (1, 32))
-
-NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
+    assert grids.least(grids.uniform(256), dtype) == (512 * grids.HALF if dtype == "F16" else grids.HALF)
 
 
 def grid(base, low, high, levels):
-    """The nearest values of a grid, and its ends."""
     values = low + (high - low) * levels
     return values[np.abs(values - base[..., None]).argmin(axis=-1)], (np.full_like(base, low), np.full_like(base, high))
 
@@ -65,7 +59,7 @@ def test_the_nearest_values_are_right_and_any_other_is_not(base, levels, turned)
     assert not cut.any()
 
 
-def test_what_is_near_is_right_by_the_whole_rule_too(base):
+def test_what_is_near_is_right_by_the_whole_rule_and_a_coarser_grid_is_seen(base):
     numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
     assert grids.all_near(base, numbers, ends, FOUR)
     assert not grids.all_near(base, numbers, ends, replace(FOUR, levels=grids.table(NF)))
@@ -75,43 +69,33 @@ def test_what_is_near_is_right_by_the_whole_rule_too(base):
         assert not grids.all_near(base, other, ends, FOUR)
         assert grids.excess(base, other, ends, FOUR)[0].max() > 0
     assert not grids.all_near(base, numbers, (ends[0] * np.inf, ends[1]), FOUR)
-
-
-def ends(low, high, *shape):
-    return np.full(shape, low, np.float32), np.full(shape, high, np.float32)
-
-
-def test_what_lies_beyond_its_grid_may_be_a_step_off_and_no_more():
-    base, numbers = (np.array([row], np.float32) for row in ([1.0, 1.09, 1.5, -1.5], [1.0, 1.0, 1.0, -1.0]))
-    assert (grids.excess(base, numbers, ends(-1, 1, 1, 4), FOUR)[0] > 0).tolist() == [[False, False, True, True]]
-    base, zeros = np.array([[0.0, 1e-9, 0.3]], np.float32), np.zeros((1, 3), np.float32)
-    assert (grids.excess(base, zeros, (zeros, zeros), FOUR)[0] > 0).tolist() == [[False, False, True]], (
-        "a grid of no width"
-    )
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_never_right(value):
-    base, (low, high), odd = np.zeros((1, 2), np.float32), ends(-1, 1, 1, 2), np.array([[0, value]], np.float32)
-    assert np.isinf(grids.excess(base, odd, (low, high), FOUR)[0][0, 1])
-    assert np.isinf(grids.excess(odd, base, (low, high), FOUR)[0][0, 1])
-    assert np.isinf(grids.excess(base, base, (low * value, high), FOUR)[0]).all()
-
-
-def test_a_search_for_scales_may_cut_some_numbers_but_not_to_nothing():
-    base, numbers = np.array([[2.0, 9.0]], np.float32), np.array([[1.0, 1.0]], np.float32)
-    steps, cut = grids.excess(base, numbers, ends(-1, 1, 1, 2), replace(FOUR, searched=True))
-    assert ((steps > 0).tolist(), cut.tolist()) == ([[True, True]], [[True, False]])
-    assert grids.CUT * 2 < 9 - 1
-
-
-def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base):
     numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
     assert not grids.miss_ends(numbers, ends, FOUR)[0].any()
     numbers[1, :32], wide = 0, (ends[0].copy(), ends[1].copy())
     wide[0][1, :32], wide[1][1, :32] = -16, 16
     short, far = grids.miss_ends(numbers, wide, FOUR)
     assert np.argwhere(short).tolist() == np.argwhere(far).tolist() == [[1, 0]]
+
+
+def ends(low, high, *shape):
+    return np.full(shape, low, np.float32), np.full(shape, high, np.float32)
+
+
+def test_what_lies_beyond_its_grid_may_be_a_step_off_or_cut_by_searched_scales():
+    base, numbers = (np.array([row], np.float32) for row in ([1.0, 1.09, 1.5, -1.5], [1.0, 1.0, 1.0, -1.0]))
+    assert (grids.excess(base, numbers, ends(-1, 1, 1, 4), FOUR)[0] > 0).tolist() == [[False, False, True, True]]
+    base, zeros = np.array([[0.0, 1e-9, 0.3]], np.float32), np.zeros((1, 3), np.float32)  # a grid of no width
+    assert (grids.excess(base, zeros, (zeros, zeros), FOUR)[0] > 0).tolist() == [[False, False, True]]
+    base, numbers = np.array([[2.0, 9.0]], np.float32), np.array([[1.0, 1.0]], np.float32)
+    steps, cut = grids.excess(base, numbers, ends(-1, 1, 1, 2), replace(FOUR, searched=True))
+    assert ((steps > 0).tolist(), cut.tolist()) == ([[True, True]], [[True, False]])
+    assert grids.CUT * 2 < 9 - 1
+    base, (low, high) = np.zeros((1, 2), np.float32), ends(-1, 1, 1, 2)
+    for value in (np.nan, np.inf, -np.inf):  # which are never right
+        odd = np.array([[0, value]], np.float32)
+        assert np.isinf(grids.excess(base, odd, (low, high), FOUR)[0][0, 1])
+        assert np.isinf(grids.excess(odd, base, (low, high), FOUR)[0][0, 1])
+        assert np.isinf(grids.excess(base, base, (low * value, high), FOUR)[0]).all()
 
 
 @pytest.mark.parametrize(
@@ -133,20 +117,11 @@ def test_blocks_of_any_shape_are_looked_at_those_at_the_edges_too(base, block):
     assert grids.miss_ends(np.stack([numbers, numbers]), ends(-1, 1, 2, 4, 64), codes)[0].shape == (2, *shape)
 
 
-def test_a_block_of_zeros_needs_no_grid_if_the_base_has_zeros_there():
+@pytest.mark.parametrize(("step", "together", "count"), [(1, 64, 0), (1, 32, 1), (2, 64, 1)])
+def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen(step, together, count):
+    """A block of zeros needs no grid if the base has zeros there."""
+    width = np.repeat(np.array([63.0, 10.0], np.float32), 32)
+    assert grids.count_big(np.full(64, step, np.float32), width, 0.02, together) == count
     base = np.zeros((1, 64), np.float32)
     base[0, 40] = 1e-3
     assert grids.idle(np.zeros_like(base), base, FOUR).tolist() == [[True, False]]
-
-
-@pytest.mark.parametrize(("step", "together", "count"), [(1, 64, 0), (1, 32, 1), (2, 64, 1)])
-def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen(step, together, count):
-    width = np.repeat(np.array([63.0, 10.0], np.float32), 32)
-    assert grids.count_big(np.full(64, step, np.float32), width, 0.02, together) == count
-
-
-def test_a_cast_rounds_to_the_nearest_and_what_is_too_large_is_infinite():
-    assert grids.cast(np.array([1.0009765625, 1e6], np.float32), np.dtype(np.float16)).tolist() == [
-        1.0009765625,
-        np.inf,
-    ]

@@ -1,7 +1,4 @@
-"""Which files of a repository are read where transformers would load none of them.
-
-Weights under names that transformers does not load are read where it is clear which file is the model.
-"""
+"""Which files of a repository are read where transformers would load none: where it is clear which is the model."""
 
 import re
 import shutil
@@ -20,6 +17,42 @@ from tests.checkpoint.conftest import INDEX, opened, repository
 from tests.checkpoint.onnx.test_weights import product
 from tests.models import WEIGHTS, family, fine_tuned, shard, tiny_llama
 
+ONLY = "the only file with weights; transformers loads model.safetensors alone"
+NOTES = {"model.fp16.safetensors": "read; transformers loads it only with the variant fp16"}
+NOTES |= {f"{name}.safetensors": ONLY for name in ("weights", "pytorch_model", "model-00001-of-00001")}
+SEVERAL = ("a b", "model.fp16 model.bf16", "model-00001-of-00001 other", "a b c d e f g h")
+UNCLEAR = "not clear which file is the model: {}, weights.safetensors"
+OTHERS = ("model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt")
+LABELS = (" _fp16 _int8 _quantized _q4 _q4f16 _bnb4", " _O1 _O4 _qint8_avx512_vnni _quint8_avx2")
+LABELLED = [[f"onnx/model{label}.onnx" for label in labels.split(" ")] for labels in LABELS]
+"""Files of one model, the most precise first."""
+INSTEAD = "name one by its path, or with --file for the model that is judged"
+GRAPHS = ("a b", "text_model vision_model", "decoder_model_q4 encoder_model", "encoder_model other")
+NOT_ONE = [([f"{name}.onnx" for name in names.split()], "models as ONNX") for names in GRAPHS]
+NAMES = ("model.safetensors", "model.bin", "onnx/model.onnx", "onnx/model_q4.onnx", "a-Q8_0.gguf")
+BESIDE = [
+    ("weights", "pytorch_model.bin", "transformers loads the pickle pytorch_model.bin"),
+    *((beside, "notes.txt", "holds") for beside in ("adapter_model", "optimizer", "scaler", "rng_state_0")),
+    *(("weights", other, UNCLEAR.format(other)) for other in OTHERS),
+]
+PRECISION = [
+    (["model.onnx"], ["model.onnx"]),
+    *[(sorted(names), names) for names in LABELLED],
+    (["paraphrase-MiniLM-L3-v2.onnx"], ["paraphrase-MiniLM-L3-v2.onnx"]),
+    (["onnx/model.onnx", "model.onnx"], ["model.onnx", "onnx/model.onnx"]),
+    ([f"decoder_{end}.onnx" for end in ("model", "model_merged", "past")], ["decoder_model_merged.onnx"]),
+    (["onnx/model.onnx", "onnx/vision_encoder.onnx"], ["onnx/model.onnx"]),
+]
+FORMS = [
+    ("model.gguf model.bin vocabulary.json", "gguf"),
+    ("model.gguf params.json consolidated.00.pth", "gguf"),
+    ("model.bin config.json", None),
+    ("model.bin vocabulary.json model.safetensors", None),
+    ("onnx/model.onnx model.safetensors", None),
+    ("onnx/model.onnx pytorch_model.bin", None),
+    ("README.md", None),
+]
+
 
 @pytest.fixture
 def model(tmp_path):
@@ -31,11 +64,6 @@ def same(model, tmp_path):
     found = opened(model)
     conftest.same(found, opened(tiny_llama(tmp_path / "plain")))
     return found
-
-
-ONLY = "the only file with weights; transformers loads model.safetensors alone"
-NOTES = {"model.fp16.safetensors": "read; transformers loads it only with the variant fp16"}
-NOTES |= {f"{name}.safetensors": ONLY for name in ("weights", "pytorch_model", "model-00001-of-00001")}
 
 
 @pytest.mark.parametrize(("name", "note"), NOTES.items())
@@ -63,33 +91,19 @@ def test_shards_without_an_index_are_read_and_a_missing_one_is_an_error(model, t
         opened(model)
 
 
-SEVERAL = ("a b", "model.fp16 model.bf16", "model-00001-of-00001 other", "a b c d e f g h")
-
-
-@pytest.mark.parametrize("names", [names.split() for names in SEVERAL], ids=SEVERAL)
+@pytest.mark.parametrize("names", SEVERAL)
 def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
-    weights = (model / WEIGHTS).read_bytes()
     (model / WEIGHTS).unlink()
-    for name in names:
-        (model / f"{name}.safetensors").write_bytes(weights)
+    for name in names.split():
+        (model / f"{name}.safetensors").touch()
     with pytest.raises(NothingToCompare, match="it is not clear which file is the model:") as error:
         opened(model)
-    assert str(error.value).count(".safetensors") == min(len(names), 6) + 1
-    assert ("and 2 more" in str(error.value)) == (len(names) == 8)
+    many = len(names.split())
+    assert str(error.value).count(".safetensors") == min(many, 6) + 1
+    assert ("and 2 more" in str(error.value)) == (many == 8)
 
 
-UNCLEAR = "not clear which file is the model: {}, weights.safetensors"
-OTHERS = ("model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt")
-
-
-@pytest.mark.parametrize(
-    ("name", "other", "said"),
-    [
-        ("weights", "pytorch_model.bin", "transformers loads the pickle pytorch_model.bin"),
-        *((beside, "notes.txt", "holds") for beside in ("adapter_model", "optimizer", "scaler", "rng_state_0")),
-        *(("weights", other, UNCLEAR.format(other)) for other in OTHERS),
-    ],
-)
+@pytest.mark.parametrize(("name", "other", "said"), BESIDE)
 def test_what_lies_beside_a_model_or_is_of_another_library_makes_it_none_or_unclear(model, name, other, said):
     """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
     (model / WEIGHTS).rename(model / f"{name}.safetensors")
@@ -98,11 +112,14 @@ def test_what_lies_beside_a_model_or_is_of_another_library_makes_it_none_or_uncl
         opened(model)
 
 
-def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
+def test_the_usual_name_is_read_and_an_encoder_with_its_decoder(model, tmp_path, files):
     tiny_llama(tmp_path / "other", seed=3)
     shutil.copy(tmp_path / "other" / WEIGHTS, model / "model.fp16.safetensors")
     same(model, tmp_path)
     assert "model.fp16.safetensors may hold weights too" in find_weights(repository(model)).notes()[0]
+    names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
+    pair = ("onnx", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
+    assert chosen(files(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == pair
 
 
 def wrapped(folder, prefix, keep=()):
@@ -112,145 +129,75 @@ def wrapped(folder, prefix, keep=()):
 
 
 @pytest.mark.parametrize("prefix", [*WRAPPERS, "module._orig_mod.", "_orig_mod.module.base_model.model."])
-def test_a_prefix_of_the_whole_file_is_taken_off(model, tmp_path, prefix):
+def test_a_prefix_of_the_whole_file_is_taken_off_but_not_one_of_some_tensors(model, tmp_path, prefix):
     assert prefix in "".join(same(wrapped(model, prefix), tmp_path).notes)
-
-
-def test_a_prefix_of_some_tensors_is_none_and_no_name_is_unwrapped_without_end(model):
-    checkpoint = opened(wrapped(model, "module.", keep={"model.norm.weight"}))
-    assert (checkpoint.notes, "module.model.embed_tokens.weight" in checkpoint.tensors) == ((), True)
+    checkpoint = opened(wrapped(tiny_llama(tmp_path / "other"), prefix, keep={"model.norm.weight"}))
+    assert (checkpoint.notes, f"{prefix}model.embed_tokens.weight" in checkpoint.tensors) == ((), True)
     assert wrapping([]) == ""
-    assert wrapping(["module." * 100 + "x"]) == "module." * DEEPEST
+    assert wrapping(["module." * 100 + "x"]) == "module." * DEEPEST, "no name is unwrapped without end"
 
 
 def test_a_child_that_is_wrapped_is_related_and_the_report_says_so(tmp_path):
     child = wrapped(family(tmp_path) / "fern/child", "_orig_mod.")
     (row,) = check(str(child), [str(tmp_path / "acme/base")]).rows
-    assert row.verdict.code == "inherited"
-    assert row.notes == (
-        f"{child}: the name of every tensor begins with _orig_mod.; it was removed, but transformers does not",
-    )
+    told = "the name of every tensor begins with _orig_mod.; it was removed, but transformers does not"
+    assert (row.verdict.code, row.notes) == ("inherited", (f"{child}: {told}",))
     other = wrapped(tiny_llama(tmp_path / "other", seed=5), "module.")
-    (row,) = compare(str(tmp_path / "acme/base"), str(other)).rows
-    assert row.verdict.code == "unrelated"
+    assert compare(str(tmp_path / "acme/base"), str(other)).rows[0].verdict.code == "unrelated"
 
 
 def test_a_file_of_another_name_on_the_hub_is_read_by_ranges(online, tmp_path):
-    base = tiny_llama(tmp_path / "base")
-    child = fine_tuned(base, tmp_path / "child")
+    online.publish("acme/base", tiny_llama(tmp_path / "base"))
+    child = fine_tuned(tmp_path / "base", tmp_path / "child")
     (child / WEIGHTS).rename(child / "model.bf16.safetensors")
-    online.publish("acme/base", base)
     online.publish("fern/child", child)
     (row,) = compare("acme/base", "fern/child").rows
-    assert row.verdict.code == "inherited"
-    assert "the variant bf16" in " ".join(row.notes)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A repository with empty files of these names."""
-
-    def made(*names, file=None):
-        for name in names:
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_bytes(b"")
-        return repository(tmp_path, file=file)
-
-    return made
+    assert (row.verdict.code, "the variant bf16" in " ".join(row.notes)) == ("inherited", True)
 
 
 def chosen(repo):
-    """The name of the form in which a repository is read, and the files that were chosen."""
     model = foreign_model(repo)
     return model.end[1:], model.files
 
 
-LABELS = (" _fp16 _int8 _quantized _q4 _q4f16 _bnb4", " _O1 _O4 _qint8_avx512_vnni _quint8_avx2")
-LABELLED = [[f"onnx/model{label}.onnx" for label in labels.split(" ")] for labels in LABELS]
-"""Files of one model, the most precise first."""
+@pytest.mark.parametrize(("names", "expected"), PRECISION)
+def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(files, names, expected):
+    assert chosen(files(*names, "config.json")) == ("onnx", tuple(expected))
 
 
-@pytest.mark.parametrize(
-    ("names", "files"),
-    [
-        (["model.onnx"], ["model.onnx"]),
-        *[(sorted(files), files) for files in LABELLED],
-        (["paraphrase-MiniLM-L3-v2.onnx"], ["paraphrase-MiniLM-L3-v2.onnx"]),
-        (["onnx/model.onnx", "model.onnx"], ["model.onnx", "onnx/model.onnx"]),
-        ([f"decoder_{end}.onnx" for end in ("model", "model_merged", "past")], ["decoder_model_merged.onnx"]),
-        (["onnx/model.onnx", "onnx/vision_encoder.onnx"], ["onnx/model.onnx"]),
-    ],
-)
-def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(folder, names, files):
-    assert chosen(folder(*names, "config.json")) == ("onnx", tuple(files))
+@pytest.mark.parametrize(("names", "what"), [*NOT_ONE, (["model.gguf", "onnx/model.onnx"], "libraries")])
+def test_several_models_or_models_for_several_libraries_are_refused_with_their_names(files, names, what):
+    repo, listed = files(*names), re.escape(", ".join(names))
+    with pytest.raises(NothingToCompare, match=rf"^org/model holds .*several {what} \({listed}\); {INSTEAD}"):
+        foreign_model(repo)
 
 
-@pytest.mark.parametrize(
-    "names", ["a b", "text_model vision_model", "encoder_model decoder_model_q4", "encoder_model other"]
-)
-def test_several_models_are_refused_with_their_names(folder, names):
-    files = [f"{name}.onnx" for name in names.split()]
-    with pytest.raises(NothingToCompare) as caught:
-        foreign_model(folder(*files))
-    said = f"org/model holds several models as ONNX ({', '.join(sorted(files))}); name one by its path, or with --file "
-    assert str(caught.value) == f"{said}for the model that is judged"
-
-
-def test_models_for_several_libraries_need_not_be_the_same(folder):
-    names = ("model.gguf", "onnx/model.onnx")
-    with pytest.raises(
-        NothingToCompare, match=r"several libraries \(model\.gguf, onnx/model\.onnx\); name one by its p"
-    ):
-        foreign_model(folder(*names))
-    assert chosen(folder(*names, file="model.gguf")) == ("gguf", ("model.gguf",))
-
-
-def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
-    names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
-    pair = ("onnx", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
-    assert chosen(folder(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == pair
-
-
-@pytest.mark.parametrize(
-    ("names", "form"),
-    [
-        ("model.gguf model.bin vocabulary.json", "gguf"),
-        ("model.gguf params.json consolidated.00.pth", "gguf"),
-        ("model.bin config.json", None),
-        ("model.bin vocabulary.json model.safetensors", None),
-        ("onnx/model.onnx model.safetensors", None),
-        ("onnx/model.onnx pytorch_model.bin", None),
-        ("README.md", None),
-    ],
-)
-def test_what_transformers_loads_comes_first(folder, names, form):
-    model = foreign_model(folder(*names.split()))
+@pytest.mark.parametrize(("names", "form"), FORMS)
+def test_what_transformers_loads_comes_first(files, names, form):
+    model = foreign_model(files(*names.split()))
     assert (model and model.end[1:]) == form
 
 
 @pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])
-def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder, file, form):
-    names = ("model.safetensors", "onnx/model.onnx", "onnx/model_q4.onnx", "a-Q8_0.gguf")
-    assert chosen(folder(*names, file=file)) == (form, (file,))
+def test_a_file_that_is_named_is_read_whatever_lies_beside_it(files, file, form):
+    assert chosen(files(*NAMES, file=file)) == (form, (file,))
 
 
 @pytest.mark.parametrize(
     "file", ["other.onnx", "../model.onnx", "sub/model.bin", "nothing.gguf", "model.safetensors", "", "x"]
 )
-def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(folder, file):
+def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(files, file):
     with pytest.raises(OptionError, match=r"name another|is not a file for --file"):
-        foreign_model(folder("model.onnx", "model.bin", "model.safetensors", file=file))
+        foreign_model(files(*NAMES, file=file))
 
 
 def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
     told = Onnx.remark.format("model.onnx")
-    assert find_weights(repository(tmp_path)).notes() == (
-        told,
-        "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
-        "with --file for the model that is judged; model_q4.onnx may hold weights too and was not read",
-    )
+    which = "the most precise ONNX file by its name that can be read; name another by its path, or with --file for the "
+    which += "model that is judged; model_q4.onnx may hold weights too and was not read"
+    assert find_weights(repository(tmp_path)).notes() == (told, f"model.onnx was read, {which}")
     named = repository(tmp_path, file="model_q4.onnx")
     assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; model.onnx may")
     (tmp_path / "model_q4.onnx").unlink()

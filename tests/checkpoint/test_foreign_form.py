@@ -11,81 +11,66 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 from tests.gguf_models import by_role, permuted
 
+ENDS = "is truncated: it ends too early; download it again"
+MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
+EIGHT_AND_TWO = Heads(8, 2)
+JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
+weight_and_bias = pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
+BEHIND = [
+    *(({}, read, count, ENDS) for read in (BoundedReader.take, BoundedReader.skip) for count in (9, 2**62)),
+    ({"size": 2**30, "bound": 2**21}, BoundedReader.skip, 2**21 + 1, "a header of more than 2 MiB; do not trust"),
+    ({"content": b""}, BoundedReader.take, 4, "changed while it was read; run again"),
+]
+
 
 def reader(content=bytes(range(8)), size=8, bound=None):
     return BoundedReader(io.BytesIO(content), size, "it ends too early", bound)
 
 
-def test_parts_are_read_one_after_the_other_and_what_is_no_text_is_replaced():
+def test_parts_are_read_in_order_gains_less_one_and_matrices_transposed():
     one = reader()
     assert (one.number("<B"), one.take(2), one.position) == (0, b"\1\2", 3)
     one.skip(4)
     assert (one.number("<B"), one.position) == (7, 8)
     assert decode_text(b"a\xff") == "a\ufffd"
+    gain = MATRIX[0]
+    assert np.allclose(undone("plus_one", "attn_norm.weight", gain + 1), gain, atol=1e-6)
+    assert np.array_equal(undone("plus_one", "attn_norm.bias", gain), gain)
+    assert np.array_equal(undone("transposed", "ffn_up.weight", MATRIX), MATRIX.T)
+    assert np.array_equal(undone("transposed", "ffn_up.bias", gain), gain)
 
 
-ENDS = "is truncated: it ends too early; download it again"
-
-
-@pytest.mark.parametrize(
-    ("given", "read", "count", "said"),
-    [
-        *(({}, read, count, ENDS) for read in (BoundedReader.take, BoundedReader.skip) for count in (9, 2**62)),
-        ({"size": 2**30, "bound": 2**21}, BoundedReader.skip, 2**21 + 1, "a header of more than 2 MiB; do not trust"),
-        ({"content": b""}, BoundedReader.take, 4, "changed while it was read; run again"),
-    ],
-)
+@pytest.mark.parametrize(("given", "read", "count", "said"), BEHIND)
 def test_nothing_is_read_behind_the_end_or_the_bound(given, read, count, said):
     with pytest.raises(HeaderError, match=said):
         read(reader(**given), count)
 
 
-MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
-EIGHT_AND_TWO = Heads(8, 2)
-JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
-
-
 def undone(undo, name, stored, heads=EIGHT_AND_TWO):
-    info = revert(undo, name, TensorInfo(stored.shape, ("part",)), heads)
+    info = revert(undo, f"blk.0.{name}", TensorInfo(stored.shape, ("part",)), heads)
     decoded = info.decode([stored])
     assert decoded.shape == info.shape
     return decoded
 
 
-@pytest.mark.parametrize(("name", "heads"), [("blk.0.attn_q.weight", 8), ("blk.0.attn_k.weight", 2)])
-@pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
-def test_rows_that_were_permuted_are_in_order_again(name, heads, matrix):
-    assert not np.array_equal(permuted(matrix, heads), matrix)
-    assert np.array_equal(undone("rotated", name, permuted(matrix, heads)), matrix)
+@weight_and_bias
+def test_rows_that_were_permuted_are_in_order_again(matrix):
+    for name, heads in (("attn_q.weight", 8), ("attn_k.weight", 2)):
+        assert not np.array_equal(permuted(matrix, heads), matrix)
+        assert np.array_equal(undone("rotated", name, permuted(matrix, heads)), matrix)
 
 
 @pytest.mark.parametrize("heads", [Heads(4, 2), Heads(4, 4), Heads(8, 2), Heads(14, 1)])
-@pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
+@weight_and_bias
 def test_queries_keys_and_values_stand_by_head_again(heads, matrix):
     stored = by_role(matrix, heads.query, heads.key_value)
-    assert np.array_equal(undone("by_role", "blk.0.attn_qkv.weight", stored, heads), matrix)
+    assert np.array_equal(undone("by_role", "attn_qkv.weight", stored, heads), matrix)
 
 
-def test_gains_are_less_one_again_and_matrices_transposed_and_nothing_else():
-    gain = MATRIX[0]
-    assert np.allclose(undone("plus_one", "blk.0.attn_norm.weight", gain + 1), gain, atol=1e-6)
-    assert np.array_equal(undone("plus_one", "blk.0.attn_norm.bias", gain), gain)
-    assert np.array_equal(undone("transposed", "blk.0.ffn_up.weight", MATRIX), MATRIX.T)
-    assert np.array_equal(undone("transposed", "blk.0.ffn_up.bias", gain), gain)
-
-
-@pytest.mark.parametrize(
-    ("undo", "name", "heads"),
-    [
-        ("rotated", "blk.0.attn_q.weight", Heads(7, 7)),
-        ("rotated", "blk.0.attn_q.weight", Heads(96, 96)),
-        ("by_role", "blk.0.attn_qkv.weight", Heads(5, 2)),
-        ("by_role", "blk.0.attn_qkv.weight", Heads(97, 97)),
-    ],
-)
-def test_heads_that_do_not_fit_are_refused(undo, name, heads):
+@pytest.mark.parametrize(("undo", "heads"), [("rotated", 7), ("rotated", 96), ("by_role", 5), ("by_role", 97)])
+def test_heads_that_do_not_fit_are_refused(undo, heads):
     with pytest.raises(CheckpointError, match=r"blk.0.attn_q.* has 96 rows, which do not (fit|make) .*; do not trust"):
-        undone(undo, name, MATRIX, heads)
+        undone(undo, "attn_q.weight", MATRIX, Heads(heads, 2 if heads == 5 else heads))
 
 
 def test_pieces_are_the_rows_they_name_and_two_of_one_name_are_refused():

@@ -24,6 +24,7 @@ def cast(dtype):
 
 
 def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(folder):
+    """A number format that is not decoded is nothing to compare."""
     found = opened(folder)
     assert found.shapes["model.layers.1.mlp.down_proj.weight"] == (32, 48)
     assert found.stored[NORM].size == 32 * 4
@@ -31,24 +32,18 @@ def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(fo
     assert list(found.parts([NORM, NORM])) == [NORM]
     found.release()
     assert (found.requests, found.bytes_read) == (0, 0)
-
-
-def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(folder):
     found = opened(spoil(folder, cast(torch.int8)))
-    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json does not say"):
+    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config\.json does not say"):
         found.read(NORM)
     assert found.decoded_names == frozenset()
 
 
-def test_eight_bit_floats_without_scales_are_read_as_they_are(folder):
+def test_eight_bit_floats_are_read_as_they_are_and_no_name_is_taken_for_rows(folder):
     name = "model.layers.0.mlp.up_proj.weight"
     expected = opened(folder).read(name).astype(ml_dtypes.float8_e5m2)
     stored = opened(spoil(folder, cast(torch.float8_e5m2))).read(name)
     assert stored.dtype == expected.dtype
     np.testing.assert_array_equal(single(stored), single(expected))
-
-
-def test_a_tensor_with_the_name_of_some_rows_of_another_is_not_taken_for_them(folder):
     place = {"some": Place((NORM,), slice(8, 16), None)}
     np.testing.assert_array_equal(opened(folder).with_places(place).read("some"), np.ones(8))
     twice = opened(spoil(folder, lambda tensors: tensors.update({f"{NORM}[8:]": torch.zeros(8)})))

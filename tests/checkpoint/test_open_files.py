@@ -3,6 +3,7 @@
 import os
 import pickle
 import re
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file
@@ -12,22 +13,33 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.conftest import FIRST, INDEX, SECOND, opened, repository, same
 from tests.models import WEIGHTS, Trap, edit_json, tiny_llama
 
+NO_MAP = "has no `weight_map` from tensor names to file names"
+STRANGE = "names a shard that is not a safetensors file of this folder: "
+PATHS = ["../x.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..\\x.safetensors", "C:x.safetensors", ".."]
+GONE = ["gone.safetensors", f"{'x' * 300}.safetensors", "\ud800.safetensors"]
+LYING: list[Any] = [(None, f"{NO_MAP}; save it again"), *((odd, NO_MAP) for odd in ("text", {"a": 7}, {"a": ["x"]}))]
+LYING += [({"a": name}, f"{STRANGE}{name}; do not trust") for name in (*PATHS, "pytorch_model.bin", "")]
+LYING += [({"a": "x\0.safetensors"}, rf"{STRANGE}x\x00.safetensors")]
+LYING += [({"a": name}, f"names the shard {name}, which is missing".replace("\ud800", r"\ud800")) for name in GONE]
 
-def test_shards_hold_the_same_as_one_file_and_one_is_opened_whatever_an_index_says(sharded, tmp_path):
+
+def test_shards_hold_the_same_as_one_file_and_a_tensor_in_two_is_refused(sharded, tmp_path):
     same(opened(sharded), opened(tiny_llama(tmp_path / "a")))
     names = set(open_file(repository(sharded), FIRST).stored)
     assert names
     assert names < set(opened(sharded).stored)
+    (sharded / SECOND).write_bytes((sharded / FIRST).read_bytes())
+    with pytest.raises(CheckpointError, match=rf"is in both {FIRST} and {SECOND}; remove one of them"):
+        opened(sharded)
 
 
 def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path):
     (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
     with pytest.raises(NothingToCompare) as error:
         opened(sharded)
-    assert str(error.value) == (
-        "org/model holds model.safetensors, and its model.safetensors.index.json names other files: transformers "
-        "loads the file, other loaders follow the index; keep one of them"
-    )
+    named = "org/model holds model.safetensors, and its model.safetensors.index.json names other files"
+    told = "transformers loads the file, other loaders follow the index; keep one of them"
+    assert str(error.value) == f"{named}: {told}"
     edit_json(sharded / INDEX, weight_map=dict.fromkeys(load_file(sharded / WEIGHTS), WEIGHTS))
     assert {info.file.name for info in opened(sharded).stored.values()} == {WEIGHTS}
 
@@ -39,38 +51,10 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
         opened(tmp_path)
 
 
-NO_MAP = "has no `weight_map` from tensor names to file names"
-STRANGE = "names a shard that is not a safetensors file of this folder"
-
-
-@pytest.mark.parametrize(
-    ("weight_map", "message"),
-    [
-        (None, f"{NO_MAP}; save it again"),
-        *((odd, NO_MAP) for odd in ("text", {"a": 7}, {"a": ["x"]})),
-        ({"a": "../x.safetensors"}, f"{STRANGE}: ../x.safetensors; do not trust this model"),
-        ({"a": "/etc/x.safetensors"}, f"{STRANGE}: /etc/x.safetensors"),
-        ({"a": "sub/x.safetensors"}, f"{STRANGE}: sub/x.safetensors"),
-        ({"a": "..\\x.safetensors"}, rf"{STRANGE}: ..\x.safetensors"),
-        ({"a": "C:x.safetensors"}, f"{STRANGE}: C:x.safetensors"),
-        ({"a": "x\0.safetensors"}, rf"{STRANGE}: x\x00.safetensors"),
-        ({"a": "pytorch_model.bin"}, f"{STRANGE}: pytorch_model.bin"),
-        ({"a": ""}, f"{STRANGE}: ; do not trust this model"),
-        ({"a": ".."}, f"{STRANGE}: ..; do not trust this model"),
-        ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; fetch it, or a newer index"),
-        ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
-        ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
-    ],
-)
+@pytest.mark.parametrize(("weight_map", "message"), LYING)
 def test_an_index_that_lies_is_refused(sharded, weight_map, message):
     edit_json(sharded / INDEX, weight_map=weight_map)
     with pytest.raises(CheckpointError, match=rf"^org/model: .*{re.escape(message)}"):
-        opened(sharded)
-
-
-def test_a_tensor_in_two_shards_is_refused(sharded):
-    (sharded / SECOND).write_bytes((sharded / FIRST).read_bytes())
-    with pytest.raises(CheckpointError, match=rf"is in both {FIRST} and {SECOND}; remove one of them"):
         opened(sharded)
 
 

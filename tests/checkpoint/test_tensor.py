@@ -1,7 +1,4 @@
-"""A tensor as a model loads it: its shape is the model's, whatever it is decoded from.
-
-Number formats: every stored number becomes the one in float32 that NumPy makes of it.
-"""
+"""A tensor as a model loads it, and every stored number as the one in float32 that NumPy makes of it."""
 
 import warnings
 
@@ -16,14 +13,13 @@ from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, as_stored, single, 
 from hf_lineage.errors import NothingToCompare
 from tests.models import WEIGHTS, tiny_llama
 
-HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16)
-"""All numbers in float16."""
+HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16)  # all numbers
 SMALL = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
 FINITE, ODD = HALVES[np.isfinite(HALVES)], (np.inf, -np.inf, np.nan)
+NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
 
 
 def everything(dtype):
-    """All numbers of a format."""
     size = np.dtype(dtype).itemsize
     return np.arange(2 ** (8 * size), dtype=f"u{size}").view(dtype)
 
@@ -63,12 +59,6 @@ def test_columns_of_a_matrix_are_widened_into_columns_of_another(dtype):
         assert (target[untouched] == 9).all()
 
 
-def test_what_is_too_large_for_float32_is_infinite_without_a_warning():
-    with warnings.catch_warnings(action="error"):
-        assert single(np.array([1e300, -1e300, 1e-300, 2.0])).tolist() == [np.inf, -np.inf, 0.0, 2.0]
-        assert np.isnan(single(np.array([np.nan]))).all()
-
-
 @pytest.mark.parametrize("name", ["BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"])
 def test_numbers_in_a_format_that_numpy_lacks_are_those_that_torch_reads(name):
     stored = everything(DTYPES[name])
@@ -77,23 +67,15 @@ def test_numbers_in_a_format_that_numpy_lacks_are_those_that_torch_reads(name):
     np.testing.assert_array_equal(single(stored), tensor.float().numpy())
 
 
-NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
-
-
-def test_of_one_part_the_tensor_is_that_part_and_of_several_nothing_is_known():
+def test_parts_are_decoded_in_order_and_what_is_too_large_is_infinite(tmp_path):
     part = np.ones(3, np.float32)
     assert as_stored([part]) is single(part) is part
     for parts in ([], [part, part]):
         with pytest.raises(ValueError, match="unpack"):
             as_stored(parts)
+    sizes = {(): 1, (0,): 0, (3, 4): 12, (2**40, 2**40): 2**80}
+    assert {shape: TensorInfo(shape, ("a",)).numbers for shape in sizes} == sizes
 
-
-@pytest.mark.parametrize(("shape", "numbers"), [((), 1), ((0,), 0), ((3, 4), 12), ((2**40, 2**40), 2**80)])
-def test_it_holds_the_product_of_its_shape_however_large(shape, numbers):
-    assert TensorInfo(shape, ("a",)).numbers == numbers
-
-
-def test_its_parts_are_decoded_in_their_order_and_what_cannot_be_is_refused(tmp_path):
     def scaled(parts):
         norm, head = parts
         return norm * 0 + head[0, 0]
@@ -107,3 +89,6 @@ def test_its_parts_are_decoded_in_their_order_and_what_cannot_be_is_refused(tmp_
         checkpoint.read("turned")
     with pytest.raises(NothingToCompare, match=r"^packed is stored as F4$"):
         checkpoint.read("packed")
+    with warnings.catch_warnings(action="error"):
+        assert single(np.array([1e300, -1e300, 1e-300, 2.0])).tolist() == [np.inf, -np.inf, 0.0, 2.0]
+        assert np.isnan(single(np.array([np.nan]))).all()

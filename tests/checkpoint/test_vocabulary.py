@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import gguf
 import numpy as np
@@ -23,7 +24,6 @@ def bpe(vocabulary, *added):
 
 
 def packed(folder, tokens, kind="llama"):
-    """A repository whose only file is a GGUF file with these tokens."""
     folder.mkdir()
     writer = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
     writer.add_tokenizer_model(kind)
@@ -38,19 +38,21 @@ def pairs(shared):
     return list(zip(shared.base.tolist(), shared.candidate.tolist(), strict=True))
 
 
-def test_tokenizers_that_are_alike_share_all_numbers(tmp_path):
+def test_tokenizers_that_are_alike_share_all_numbers_and_sentencepiece_is_bytes(tmp_path):
     a, b = (repo(tmp_path / name, tokenizer_json=bpe({"x": 0})) for name in "ab")
     shared = shared_tokens(a, b, (5, 4))
     assert (pairs(shared), shared.by) == ([(0, 0), (1, 1), (2, 2), (3, 3)], NUMBER)
-
-
-def test_sentencepiece_models_are_compared_by_their_bytes_alone(tmp_path):
-    a, b = (repo(tmp_path / name, tokenizer_model="pieces") for name in "ab")
-    assert len(shared_tokens(a, b, (5, 5)).base) == 5
+    c, d, e = (repo(tmp_path / name, tokenizer_model=pieces) for name, pieces in (("c", "p"), ("d", "p"), ("e", "q")))
+    assert len(shared_tokens(c, d, (5, 5)).base) == 5
     with pytest.raises(NothingToCompare, match="no tokenizer that lists its tokens"):
-        shared_tokens(a, repo(tmp_path / "c", tokenizer_model="other pieces"), (5, 5))
+        shared_tokens(c, e, (5, 5))
 
 
+NO_TOKENS: list[Any] = [
+    bpe({"a": True, "b": -1, "c": "0", "d": 1.5}),
+    {"model": []},
+    {"model": {"vocab": [[], "x", [3, 0.0]]}, "added_tokens": [1, {"id": 3}, {"content": [], "id": 0}]},
+]
 OTHERS = [
     {"tokenizer_json": bpe({"a": 3, "b": 1, "ü": 2})},
     {"tokenizer_json": bpe({"a": 3}, {"content": "b", "id": 1}, {"content": "ü", "id": 2})},
@@ -79,6 +81,9 @@ def test_tokens_without_a_row_are_not_shared_and_those_of_one_row_count_once(tmp
     assert pairs(shared_tokens(a, b, (5, 5))) == [(0, 1)]
     c = repo(tmp_path / "c", vocab_json={"a": 7, "b": 7, "c": 7})
     assert len(shared_tokens(a, c, (10, 10)).base) == 1
+    d = repo(tmp_path / "d", vocab_txt="[CLS]\nplay\n##ing\n")
+    of_bert = packed(tmp_path / "e", ["ing", "\u2581play", "[CLS]"], kind="bert")  # the marks are turned back
+    assert pairs(shared_tokens(d, of_bert, (3, 3))) == [(0, 2), (1, 1), (2, 0)]
 
 
 def test_models_without_a_tokenizer_share_rows_if_they_have_as_many(tmp_path):
@@ -90,28 +95,10 @@ def test_models_without_a_tokenizer_share_rows_if_they_have_as_many(tmp_path):
             shared_tokens(one, other, (4, 5))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        bpe({"a": True, "b": -1, "c": "0", "d": 1.5}),
-        {"model": []},
-        {"model": {"vocab": [[], "x", [3, 0.0]]}, "added_tokens": [1, {"id": 3}, {"content": [], "id": 0}]},
-    ],
-)
-def test_entries_that_are_no_tokens_are_no_tokens(tmp_path, content):
+@pytest.mark.parametrize("content", [*NO_TOKENS, "{", "[]", '{"a": ' * 100_000])
+def test_entries_that_are_no_tokens_are_none_and_a_damaged_tokenizer_is_named(tmp_path, content):
     a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 1, "c": 2})
-    with pytest.raises(NothingToCompare, match="no tokenizer that lists its tokens"):
+    damaged = isinstance(content, str)
+    said = r"b: tokenizer\.json" if damaged else "no tokenizer that lists its tokens"
+    with pytest.raises(CheckpointError if damaged else NothingToCompare, match=said):
         shared_tokens(a, repo(tmp_path / "b", tokenizer_json=content), (5, 5))
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": ' * 100_000])
-def test_a_damaged_tokenizer_is_named(tmp_path, text):
-    a = repo(tmp_path / "a", vocab_json={"a": 0})
-    with pytest.raises(CheckpointError, match=r"b: tokenizer\.json"):
-        shared_tokens(a, repo(tmp_path / "b", tokenizer_json=text), (5, 5))
-
-
-def test_the_marks_of_wordpiece_in_a_gguf_file_are_turned_back(tmp_path):
-    a = repo(tmp_path / "a", vocab_txt="[CLS]\nplay\n##ing\n")
-    b = packed(tmp_path / "b", ["ing", "\u2581play", "[CLS]"], kind="bert")
-    assert pairs(shared_tokens(a, b, (3, 3))) == [(0, 2), (1, 1), (2, 0)]

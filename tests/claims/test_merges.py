@@ -1,5 +1,7 @@
 """What mergekit writes is read as parents and weights, in each of its forms; what is no weight is left out."""
 
+from typing import Any
+
 import pytest
 
 from hf_lineage.claims.merges import MOST, parents_in, recipe_in, recipe_in_card
@@ -19,6 +21,15 @@ modules:
       - {layer_range: [0, 6], model: org/base}
 """
 """As mergekit 0.1.5 writes it."""
+PAIR = "models: [{{model: Org/A, parameters: {{weight: {}}}}}, {{model: org/b, parameters: {{weight: {}}}}}]"
+LINEAR: list[Any] = [(PAIR.format(3, 1), (0.75, 0.25))]
+LINEAR += [("parameters: {weight: 1}\nmodels: [model: org/a, model: org/b]", (0.5, 0.5))]
+LINEAR += [("models: [{model: org/a, parameters: {weight: 1}}, {model: org/b}]", (1, None))]
+LINEAR += [(text, (None, None)) for text in (PAIR.format(1, "x"), PAIR.format(1, -1), "models: []")]
+BY_PART = "[{filter: mlp, value: [0, 0, 1]}, {filter: self_attn, value: 0.1}, {value: 0.9}]"
+SHARES: list[Any] = [("0.4", 0.4, 0.4), ("[0, 1]", 0.5, 0.5), ("[0, 0.5, 0.3, 0.7, 1]", 0.5, 0.5), (BY_PART, 0.25, 0.1)]
+SHARES += [("[{filter: lm_head, value: 0}, {value: 0.9}]", 0.9, 0.9), ("{filter: mlp, value: 0.2}", 0.2, None)]
+NO_SHARES = [(odd, None, None) for odd in ("[]", "[[0.1], 0.2]", ".nan", "1e400", "true")]
 
 
 def recipe(text):
@@ -31,44 +42,24 @@ def weights(text, tensor=UP, models=("org/a", "org/b")):
 
 
 def test_a_method_that_takes_differences_has_a_base_and_its_weights_are_as_declared():
-    """In modules as well."""
+    """In modules as well, and in the block of a card that names a method and can be read."""
     found, parents = recipe(TODAY), parents_in(safe_yaml.load(TODAY))
     assert list(dict.fromkeys(name.base for name in parents)) == ["org/base", "org/a", "org/b"]
     assert (found.method, found.base) == ("ties", "org/base")
     assert weights(TODAY, models=("org/a", "org/b", "org/base", "org/nobody")) == (0.6, 0.4, None, None)
+    card = f"# Merge\n\n```python\nmerge_method\n```\n\n```yaml\nother: 1\n```\n\n~~~YAML\n{TODAY}~~~\n"
+    assert recipe_in_card(card) == found == recipe_in_card(card.replace("\n", "\r\n"))
+    for block in ("merge_method: ties\n", "merge_method: [\n```\n", "- merge_method\n```\n"):
+        assert recipe_in_card(f"```yaml\n{block}") is None
+    assert recipe_in_card("") is recipe("models: [{model: org/a}]") is recipe("merge_method: [linear]") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("models: [{model: Org/A, parameters: {weight: 3}}, {model: org/b, parameters: {weight: 1}}]", (0.75, 0.25)),
-        ("parameters: {weight: 1}\nmodels: [{model: org/a}, {model: org/b}]", (0.5, 0.5)),
-        ("models: [{model: org/a, parameters: {weight: 1}}, {model: org/b}]", (1, None)),
-        ("models: [{model: org/a, parameters: {weight: 1}}, {model: org/b, parameters: {weight: x}}]", (None, None)),
-        ("models: [{model: org/a, parameters: {weight: 1}}, {model: org/b, parameters: {weight: -1}}]", (None, None)),
-        ("models: []", (None, None)),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), LINEAR)
 def test_the_weights_of_a_linear_merge_are_shares(text, expected):
     assert weights(f"merge_method: linear\n{text}") == expected
 
 
-@pytest.mark.parametrize(
-    ("t", "mlp", "attention"),
-    [
-        ("0.4", 0.4, 0.4),
-        ("[0, 1]", 0.5, 0.5),
-        ("[0, 0.5, 0.3, 0.7, 1]", 0.5, 0.5),
-        ("[{filter: mlp, value: [0, 0, 1]}, {filter: self_attn, value: 0.1}, {value: 0.9}]", 0.25, 0.1),
-        ("[{filter: lm_head, value: 0}, {value: 0.9}]", 0.9, 0.9),
-        ("{filter: mlp, value: 0.2}", 0.2, None),
-        ("[]", None, None),
-        ("[[0.1], 0.2]", None, None),
-        (".nan", None, None),
-        ("1e400", None, None),
-        ("true", None, None),
-    ],
-)
+@pytest.mark.parametrize(("t", "mlp", "attention"), SHARES + NO_SHARES)
 def test_t_of_slerp_is_the_share_of_the_other_model(t, mlp, attention):
     text = f"merge_method: slerp\nbase_model: org/a\nmodels: [model: org/a, model: org/b]\nparameters: {{t: {t}}}"
     for tensor, share in ((UP, mlp), (VALUE, attention)):
@@ -77,36 +68,16 @@ def test_t_of_slerp_is_the_share_of_the_other_model(t, mlp, attention):
     assert recipe(text).base == ""
 
 
-def test_what_holds_for_other_tensors_is_not_known_without_their_names():
-    text = "merge_method: slerp\nmodels: [model: org/b]\nparameters: {t: [{filter: mlp, value: 1}]}"
-    assert [recipe(text).weight("org/b", name) for name in (UP, "")] == [1, None]
-
-
-def test_a_pass_through_gives_shares_by_layers():
+def test_slices_come_before_the_whole_and_what_repeats_itself_is_not_worked_out():
     sources = [("org/a", "[0, 4]"), ("org/b", "[2, 6]"), ("org/a", "[4, 8]"), ("org/c", "[8, 2]"), ("org/c", "x")]
     slices = ", ".join(f"{{sources: [{{model: {name}, layer_range: {layers}}}]}}" for name, layers in sources)
     text = f"merge_method: passthrough\nslices: [{slices}]"
     assert weights(text, UP, ("org/a", "org/b", "org/c")) == (8 / 12, 4 / 12, None)
-
-
-def test_the_parameters_of_a_slice_come_before_those_of_the_whole():
-    text = (
-        "merge_method: linear\nparameters: {weight: 1}\nslices:\n"
-        "- parameters: {weight: 3}\n  sources: [{model: org/a}, {model: org/b, parameters: {weight: 1}}]"
-    )
+    text = "merge_method: linear\nparameters: {weight: 1}\nslices:\n- parameters: {weight: 3}\n"
+    text += "  sources: [{model: org/a}, {model: org/b, parameters: {weight: 1}}]"
     assert weights(text) == (0.75, 0.25)
-
-
-def test_a_card_holds_the_recipe_in_a_block_that_names_a_method_and_can_be_read():
-    card = f"# Merge\n\n```python\nmerge_method\n```\n\n```yaml\nother: 1\n```\n\n~~~YAML\n{TODAY}~~~\n"
-    assert recipe_in_card(card) == recipe(TODAY) == recipe_in_card(card.replace("\n", "\r\n"))
-
-    for block in ("merge_method: ties\n", "merge_method: [\n```\n", "- merge_method\n```\n"):
-        assert recipe_in_card(f"```yaml\n{block}") is None
-    assert recipe_in_card("") is recipe("models: [{model: org/a}]") is recipe("merge_method: [linear]") is None
-
-
-def test_a_recipe_that_repeats_itself_without_end_is_not_worked_out():
+    text = "merge_method: slerp\nmodels: [model: org/b]\nparameters: {t: [{filter: mlp, value: 1}]}"
+    assert [recipe(text).weight("org/b", name) for name in (UP, "")] == [1, None]
     many = ", ".join(["{model: org/a, parameters: *p}"] * (MOST + 1))
     text = f"merge_method: ties\nx: &p {{weight: [{', '.join('1' * 100)}]}}\nmodels: [{many}]"
     assert recipe(text).weight("org/a", UP) is None

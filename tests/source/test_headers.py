@@ -15,10 +15,6 @@ from hf_lineage.source.headers import headers, read_headers
 from tests.models import WEIGHTS, edit_json, fine_tuned, tiny_gpt2, tiny_llama
 
 
-def test_nothing_beside_the_weights_is_nothing_to_say(tmp_path):
-    assert read_headers(read_config(resolve(str(tiny_llama(tmp_path / "model"))))).notes == ()
-
-
 def quantized_gpt2(source, folder, pack, settings):
     """A copy of a GPT-2 as GPTQ and bitsandbytes store it: every matrix of its layers turned to (out, in)."""
     shutil.copytree(source, folder)
@@ -48,15 +44,13 @@ def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
     assert verdicts == ["inherited", "unrelated"]
 
 
-def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
-    """A whole command would drop the base that was named."""
+def test_the_hint_keeps_what_was_typed_and_the_foreign_form_is_asked_once(tmp_path, monkeypatch):
+    """A whole command would drop the base that was named; nothing beside the weights is nothing to say."""
+    assert read_headers(read_config(resolve(str(tiny_llama(tmp_path / "plain"))))).notes == ()
     edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"], model_type="ours")
     (row,) = compare(tiny_llama(tmp_path / "base"), tmp_path / "model").rows
     assert "add `--as LlamaForCausalLM` or `--as GemmaForCausalLM` to read it as one of them" in row.verdict.reason
     assert "hf-lineage check" not in row.verdict.reason
-
-
-def test_in_which_foreign_form_a_repository_is_read_is_asked_once(tmp_path, monkeypatch):
     asked = []
 
     def noted(repo):

@@ -1,7 +1,4 @@
-"""Whose name it is: what a repository wrote is a name on the Hub, whatever lies in the working directory.
-
-The report on a base that was a folder tells which folder here may be meant, and what it prints can be typed.
-"""
+"""Whose name it is: what a repository wrote is a name on the Hub, whatever lies in the working directory."""
 
 import json
 import re
@@ -9,6 +6,7 @@ import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,6 +31,12 @@ DECLARING = {
 MEANT = "{0} may be a name on the Hub, and there is a {1} ./{0} here: write ./{0}, or {0}@main for what is on the Hub"
 GONE = " is not in the cache, or not completely, and HF_HUB_OFFLINE"
 NO_NAME = "base_model must be a model name such as org/model, not "
+ABSOLUTE = ("{here}/{0}", "/proc/self/cwd/{0}", "~/{0}", "file:{0}", "file://{here}/{0}", "/", "/etc")
+PATHS = (*ABSOLUTE, "./{0}", "../{0}", "meta-llama/../{0}", "meta-llama//Llama-3.1-8B", "meta-llama\\Llama-3.1-8B")
+REASONS: list[Any] = [(LLAMA, f"{LLAMA}{GONE}"), (".", f"{NO_NAME}."), ("..", f"{NO_NAME}..")]
+REASONS += [(path.replace("{0}", LLAMA), (names.PATH, names.ELSEWHERE)) for path in PATHS]
+NAMED = [("acme/base", "acme/base"), (Path("acme/base"), "./acme/base"), (Path("model.gguf"), "./model.gguf")]
+NAMED += [(Path("./acme"), "./acme"), (Path("../acme"), "../acme"), (Path("/acme/base"), "/acme/base"), (Path(), ".")]
 
 
 @pytest.fixture
@@ -40,8 +44,7 @@ def checkout(tmp_path, monkeypatch):
     """A checkout of a hostile author: a model, and its true base in a folder that is called as a famous model is."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
-    base = tiny_llama(tmp_path / LLAMA, **LOADABLE)
-    fine_tuned(base, tmp_path / "model", noise=0.01)
+    fine_tuned(tiny_llama(tmp_path / LLAMA, **LOADABLE), tmp_path / "model", noise=0.01)
     return tmp_path
 
 
@@ -51,27 +54,13 @@ def only(result):
 
 
 def published():
-    """The one claim in the records of the model."""
     (claim,) = json.loads(Path("model/lineage/claims.json").read_text())["claims"]
     return claim
 
 
 class TestDeclared:
     @pytest.mark.parametrize("file", DECLARING)
-    @pytest.mark.parametrize(
-        ("name", "reason"),
-        [
-            (LLAMA, f"{LLAMA}{GONE}"),
-            (".", f"{NO_NAME}."),
-            ("..", f"{NO_NAME}.."),
-            *((path, (names.PATH, names.ELSEWHERE)) for path in (
-                "{here}/meta-llama/Llama-3.1-8B", "./meta-llama/Llama-3.1-8B", "../meta-llama/Llama-3.1-8B",
-                "meta-llama/../meta-llama/Llama-3.1-8B", "meta-llama//Llama-3.1-8B",
-                "/proc/self/cwd/meta-llama/Llama-3.1-8B", "~/meta-llama/Llama-3.1-8B", "file:meta-llama/Llama-3.1-8B",
-                "file://{here}/meta-llama/Llama-3.1-8B", "meta-llama\\Llama-3.1-8B", "/", "/etc",
-            )),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("name", "reason"), REASONS)
     @pytest.mark.crossed("name", "file")
     def test_neither_a_folder_that_is_called_like_it_nor_a_path_is_the_base(
         self, checkout, file, name, reason, monkeypatch
@@ -84,15 +73,7 @@ class TestDeclared:
         assert (result.code, claim["base"], claim["code"]) == (3, declared, "no-base")
         assert claim["reason"].startswith(reason)
 
-    def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
-        planted, model = logits(LLAMA), logits("model")
-        assert torch.equal(planted, logits(checkout / LLAMA))
-        assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
-        card(checkout / "model", LLAMA)
-        assert only(lineage("check", "./model")) == (LLAMA, "no-base")
-        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
-
-    def test_a_stored_signature_is_a_base_where_it_is_typed_and_not_where_it_is_declared(self, checkout):
+    def test_a_signature_counts_where_it_is_typed_and_a_folder_for_transformers_alone(self, checkout):
         assert lineage("extract", f"./{LLAMA}").code == 0
         stored = "Llama-3.1-8B.lineage.safetensors"
         assert is_path(stored)
@@ -100,13 +81,22 @@ class TestDeclared:
         for name in (stored, f"{checkout}/{stored}"):
             card(checkout / "model", name)
             assert only(lineage("check", "./model"))[1] == "no-base"
+        planted, model = logits(LLAMA), logits("model")
+        assert torch.equal(planted, logits(checkout / LLAMA))
+        assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
+        card(checkout / "model", LLAMA)
+        assert only(lineage("check", "./model")) == (LLAMA, "no-base")
+        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
 
-    def test_the_card_is_not_told_that_it_is_verified(self, checkout):
+    def test_the_card_is_not_told_that_it_is_verified_nor_where_a_typed_folder_is(self, checkout):
         card(checkout / "model", LLAMA, "finetune")
+        command = "hf-lineage check . --base {} --budget full --seed 0"
         assert lineage("annotate", "./model", "--write").code == 0
-        claim = published()
-        assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "no-base", False)
-        assert claim["command"] == f"hf-lineage check . --base {LLAMA} --budget full --seed 0"
+        expected = (LLAMA, "no-base", False, command.format(LLAMA))
+        assert tuple(published()[key] for key in ("base", "code", "verified", "command")) == expected
+        assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
+        expected = ("./Llama-3.1-8B", command.format(f"../{LLAMA}"))
+        assert (published()["base"], published()["command"]) == expected
 
 
 class TestTyped:
@@ -114,7 +104,7 @@ class TestTyped:
         "typed",
         [
             "check {0}", "check ./model --base {0}", "check ./model --null {0} --base ./meta-llama/Llama-3.1-8B",
-            "compare {0} ./model", "compare ./model {0}",
+            "compare {0} ./model", "compare ./model {0}", "index add {0} --index ./index",
             "annotate ./model --base {0}", "extract {0}", "inspect {0}", "identify {0} --index ./index",
         ],
     )  # fmt: skip
@@ -122,20 +112,15 @@ class TestTyped:
     def test_a_name_that_a_folder_bears_as_well_is_refused_wherever_it_stands(self, checkout, typed, name):
         """The author of a checkout chooses neither the model nor the base by the name of a folder."""
         tiny_llama(checkout / "bare")
-        assert MEANT.format(name, "folder") in lineage(*typed.format(name).split()).error
+        outcome = lineage(*typed.format(name).split())
+        assert (outcome.code, MEANT.format(name, "folder") in outcome.err) == (2, True)
 
-    def test_a_model_for_an_index_is_refused_by_its_line(self, checkout):
-        outcome = lineage("index", "add", LLAMA, "--index", "index")
-        assert (outcome.code, MEANT.format(LLAMA, "folder") in outcome.err) == (2, True)
-
-    def test_it_is_a_folder_as_a_path_or_in_the_local_hub_and_on_the_hub_with_a_revision(self, checkout):
+    def test_it_is_a_folder_as_a_path_or_in_the_local_hub_and_a_null_only_as_a_path(self, checkout):
         for base in ([f"./{LLAMA}"], [f"{LLAMA}/"], [checkout / LLAMA], [LLAMA, "--local-hub", "."]):
             assert lineage("check", "./model", "--base", *base).rows[0][-1] == "inherited"
         assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "inherited"
         assert check(Path("model"), Path(LLAMA)).rows[0].verdict.code == "inherited"
         assert GONE in lineage("check", "./model", "--base", f"{LLAMA}@main").sentences
-
-    def test_a_null_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
         tiny_llama(checkout / "org/independent", seed=5)
         arguments = ("check", "./model", "--base", f"./{LLAMA}", "--null")
         assert lineage(*arguments, "./org/independent").rows[0][-1] == "inherited"
@@ -149,29 +134,21 @@ class TestTyped:
             with pytest.raises(SignatureError, match="cannot be read as a signature"):
                 locate(f"./{name}")
 
-    def test_a_base_that_is_a_folder_is_published_without_where_it_is(self, checkout):
-        assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
-        command = "hf-lineage check . --base ../meta-llama/Llama-3.1-8B --budget full --seed 0"
-        assert (published()["base"], published()["command"]) == ("./Llama-3.1-8B", command)
-
 
 class TestLocalHub:
     @pytest.fixture
     def hub(self, checkout):
-        """A local hub with a base of its own, and a model that declares it."""
         fine_tuned(tiny_llama(checkout / "hub/acme/base", seed=3), checkout / "hub/fern/child")
         card(checkout / "hub/fern/child", "acme/base")
         return checkout / "hub"
 
-    def test_it_resolves_what_a_repository_declares_and_may_be_a_link_itself(self, hub):
+    def test_it_resolves_what_a_repository_declares_but_no_path_and_may_be_a_link_itself(self, hub):
         hub.with_name("link").symlink_to(hub)
         for given in (hub, hub.with_name("link")):
             assert only(lineage("check", "fern/child", "--local-hub", given)) == ("acme/base", "inherited")
-
-    @pytest.mark.parametrize("name", ["acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"])
-    def test_a_path_in_it_is_no_name(self, hub, name):
-        card(hub / "fern/child", name)
-        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "no-base")
+        for name in ("acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"):
+            card(hub / "fern/child", name)
+            assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "no-base")
 
     @pytest.mark.parametrize(
         ("link", "at", "to"), [("acme/linked", "acme/linked", "base"), ("linked/base", "linked", "")]
@@ -197,58 +174,39 @@ class TestLocalHub:
         assert "Declare the base that the model was made from" in result.sentences
 
 
-def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(tmp_path):
+def test_the_path_of_a_graph_means_the_repository_above_and_no_name_is_refused(tmp_path):
     for name in ("model/onnx/model_q4.onnx", "model/config.json", "alone/onnx/model.onnx"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     for folder, file in (("model", "onnx/model_q4.onnx"), ("alone/onnx", "model.onnx")):
         found = locate(str(tmp_path / folder / file))
         assert (found.folder, found.file) == (tmp_path / folder, file)
+    for model in (7, None, b"acme/base", ["acme/base"]):
+        with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
+            model_name(model)
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("acme/base", "acme/base"),
-        (Path("acme/base"), "./acme/base"),
-        (Path("model.gguf"), "./model.gguf"),
-        (Path("./acme"), "./acme"),
-        (Path("../acme"), "../acme"),
-        (Path("/acme/base"), "/acme/base"),
-        (Path(), "."),
-    ],
-)
+@pytest.mark.parametrize(("model", "name"), NAMED)
 def test_a_path_object_means_what_is_here_and_one_model_may_stand_for_several(model, name):
     assert model_name(model) == name
     assert several(model) == several([model]) == several(one for one in (model,)) == (name,)
-    assert several([model, model]) == (name, name)
-    assert several(()) == ()
-
-
-@pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
-def test_what_is_no_name_is_refused(model):
-    with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
-        model_name(model)
+    assert (several([model, model]), several(())) == ((name, name), ())
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])
-def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
+def test_a_file_of_weights_leads_to_its_folder_and_a_model_of_ollama_to_its_blob(tmp_path, name):
     folder = tiny_llama(tmp_path / "my model")
     file = (folder / WEIGHTS).rename(folder / name)
     told = f"{file} cannot be read as a signature; to name the model with these weights, give its folder, "
     assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
     (folder / "config.json").unlink()
     assert lineage("inspect", file).error == f"{told}with its config.json beside it"
-
-
-def test_a_model_in_the_store_of_ollama_is_refused_with_what_to_check_instead():
     error = lineage("check", "ollama://llama3.2:1b").error
     assert error.startswith("ollama://llama3.2:1b: the store of Ollama is not read; its blob is a GGUF file")
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A working directory with a base and an adapter of it."""
     shutil.copytree(EXAMPLES / "acme/llama-base", tmp_path / "base")
     shutil.copytree(EXAMPLES / "fern/llama-lora", tmp_path / "lora")
     monkeypatch.chdir(tmp_path)
@@ -261,7 +219,6 @@ def declares(folder, base):
 
 
 def added(text):
-    """The option that a text prints."""
     return shlex.split(re.search(r"add `(--base [^`]+)`", text)[1])
 
 
@@ -301,12 +258,9 @@ def folder_of(base, model, **changes):
 
 
 @pytest.mark.parametrize("base", ["acme/base", "..", ".", "/", "./lora", "", "x" * 5000, "a\0b", "./empty"])
-def test_what_can_be_no_base_beside_the_model_is_not_told(here, base):
+def test_what_can_be_no_base_beside_the_model_is_not_told_nor_a_folder_outside(here, base, monkeypatch):
     (here / "empty").mkdir()
     assert folder_of(base, here / "lora") == ""
-
-
-def test_a_folder_outside_and_models_on_the_hub_learn_of_nothing(here, monkeypatch):
     (here / "inner/lora").mkdir(parents=True)
     monkeypatch.chdir(here / "inner")
     assert folder_of("../base", here / "inner/lora") == ""

@@ -24,16 +24,7 @@ def rows(*args):
     return [*rows_beside(opened(EXAMPLES / BASE), opened(EXAMPLES / CHILD), 0, *args)]
 
 
-def test_every_tensor_is_there_once_by_its_kind():
-    found = rows()
-    checkpoint = opened(EXAMPLES / CHILD).headers.checkpoint
-    assert sum(one.numbers for one in found) == sum(tensor.numbers for tensor in checkpoint.tensors.values())
-    assert {one.kind for one in found} == {"MLPs", "attention", "norms", "embedding", "head"}
-    assert all(one.base.shape == one.candidate.shape and one.digits == (8, 8) for one in found)
-    assert {one.writes for one in found if one.layer < 0} == {None}
-
-
-def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_writers():
+def test_every_tensor_is_there_once_or_with_coordinates_those_of_the_stream(monkeypatch):
     width = opened(EXAMPLES / CHILD).width
     coordinates = Sample(0, all_units=True).coordinates_of(width)
     found = rows({1, 3}, coordinates)
@@ -41,9 +32,12 @@ def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_writers
     assert {one.layer for one in found} == {1, 3}
     assert {one.candidate.shape[0] for one in found if one.writes} == {count}
     assert {one.candidate.shape[1] for one in found if not one.writes} == {width}
-
-
-def test_of_a_large_tensor_a_few_rows_are_read(monkeypatch):
+    found = rows()
+    checkpoint = opened(EXAMPLES / CHILD).headers.checkpoint
+    assert sum(one.numbers for one in found) == sum(tensor.numbers for tensor in checkpoint.tensors.values())
+    assert {one.kind for one in found} == {"MLPs", "attention", "norms", "embedding", "head"}
+    assert all(one.base.shape == one.candidate.shape and one.digits == (8, 8) for one in found)
+    assert {one.writes for one in found if one.layer < 0} == {None}
     monkeypatch.setattr(rows_module, "MOST", 2**10)
     assert max(one.base.size for one in rows()) < 2**11
 
@@ -55,22 +49,14 @@ def test_nothing_is_downloaded_where_that_is_not_asked_for(online, fetch):
     assert bool([*rows_beside(opened(BASE), opened(CHILD), 0, fetch=fetch)]) is fetch
 
 
-def first_mlp(name):
-    model = opened(EXAMPLES / name)
-    return model, model.headers.layout.branches["mlp"][0][0]
-
-
-def test_a_matrix_is_out_by_in_and_some_rows_are_those_of_the_whole():
-    for name, units in (("acme/llama-base", 256), ("acme/gpt2-base", 384)):
-        model, one = first_mlp(name)
+def test_a_matrix_is_out_by_in_with_its_digits_and_some_rows_are_those_of_the_whole():
+    for name, units in (("acme/gpt2-base", 384), (BASE, 256)):
+        model = opened(EXAMPLES / name)
+        one = model.headers.layout.branches["mlp"][0][0]
         whole = matrix(model, one.slots["up"], ())
         assert whole.shape == (units, 96)
         np.testing.assert_array_equal(matrix(model, one.slots["up"], (slice(3, 5), slice(9, 10))), whole[[3, 4, 9]])
-
-
-def test_small_matrices_are_read_whole_with_their_digits_and_of_a_sample_its_rows():
-    model, one = first_mlp("acme/llama-base")
     assert rows_of(model, "up", one, 0, Sample(0), sampled=False) == ()
     assert all(run.stop <= 256 for run in rows_of(model, "up", one, 0, Sample(0), sampled=True))
-    assert digits_of(model.headers.checkpoint, one.slots["up"].tensor) == DIGITS["BF16"]
-    assert bits_of(model.headers.checkpoint, one.slots["up"].tensor) == 0
+    tensor, checkpoint = one.slots["up"].tensor, model.headers.checkpoint
+    assert (digits_of(checkpoint, tensor), bits_of(checkpoint, tensor)) == (DIGITS["BF16"], 0)

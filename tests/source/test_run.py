@@ -17,6 +17,8 @@ from tests.quantizing import repacked
 from tests.running.models import opened, saved
 
 BASE = "acme/llama-base"
+WANTED = {"float32": ["float32", "float32 from disk", "float32 from disk"]}
+WANTED |= {"bfloat16": ["float32", "bfloat16", "bfloat16 from disk"]}
 
 
 @pytest.fixture
@@ -33,12 +35,6 @@ def test_a_model_that_needs_more_memory_than_there_is_is_not_run(folder, monkeyp
     monkeypatch.setattr(run_module, "budgets", lambda _: {"cpu": 2**20})
     with pytest.raises(NothingToCompare, match=r"could not be run: it needs \d+ MiB of memory, and there are 1 MiB"):
         ran(folder).__enter__()
-
-
-WANTED = {
-    "float32": ["float32", "float32 from disk", "float32 from disk"],
-    "bfloat16": ["float32", "bfloat16", "bfloat16 from disk"],
-}
 
 
 @pytest.mark.parametrize("dtype", WANTED)

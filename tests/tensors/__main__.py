@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,32 @@ def plainly(factorization: Factorization, name: str) -> tuple[str, str, set[tupl
     return json.dumps([kind, inside]), json.dumps({"prefixes": prefixes, "beside": always}), others
 
 
-def plainest(groups: set[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the names of tensors, those of one together; a group that is a part of another one is left out."""
-    return sorted(names for names in groups if not any(set(names) < set(others) for others in groups))
+def table(factorization: Factorization) -> dict[str, Any] | None:
+    """What is stored of a factorization; None if transformers has none of its classes."""
+    by_kind: dict[str, list[str]] = defaultdict(list)
+    outside: dict[str, str] = {}
+    others: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for name in (name for name in factorization.classes if hasattr(transformers, name)):
+        kind, outside[name], beside_layers = plainly(factorization, name)
+        by_kind[kind].append(name)
+        others[getattr(transformers, name).config_class.__name__] |= beside_layers
+    stored, known = list[str](), list[list[tuple[str, ...]]]()
+    classes: dict[tuple[str, int, int], list[str]] = defaultdict(list)
+    for names in by_kind.values():
+        found = entries(factorization, names[0], explored(factorization, names[0]))
+        text = json.dumps({stack: merged(of_stack) for stack, of_stack in found.items()})
+        groups = others[getattr(transformers, names[0]).config_class.__name__]
+        of_kind = sorted(one for one in groups if not any(set(one) < set(other) for other in groups))
+        stored += [] if text in stored else [text]
+        known += [] if of_kind in known else [of_kind]
+        for name in names:
+            classes[outside[name], stored.index(text), known.index(of_kind)].append(name)
+    rows = [
+        {"classes": sorted(names), **json.loads(text), "layers": at, "others": number}
+        for (text, at, number), names in classes.items()
+    ]
+    said = {"classes": sorted(rows, key=lambda row: row["classes"]), "layers": [json.loads(text) for text in stored]}
+    return said | {"others": known} if stored else None
 
 
 def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -46,64 +68,24 @@ def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(joined.values())
 
 
-def table(factorization: Factorization) -> dict[str, Any] | None:
-    """What is stored of a factorization; None if transformers has none of its classes."""
-    by_kind: dict[str, list[str]] = defaultdict(list)
-    outside: dict[str, str] = {}
-    others: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for name in (name for name in factorization.classes if hasattr(transformers, name)):
-        kind, outside[name], beside_layers = plainly(factorization, name)
-        by_kind[kind].append(name)
-        others[getattr(transformers, name).config_class.__name__] |= beside_layers
-    stored: list[str] = []
-    known: list[list[tuple[str, ...]]] = []
-    classes: dict[tuple[str, int, int], list[str]] = defaultdict(list)
-    for names in by_kind.values():
-        found = entries(factorization, names[0], explored(factorization, names[0]))
-        text = json.dumps({stack: merged(of_stack) for stack, of_stack in found.items()})
-        of_kind = plainest(others[getattr(transformers, names[0]).config_class.__name__])
-        stored += [] if text in stored else [text]
-        known += [] if of_kind in known else [of_kind]
-        for name in names:
-            classes[outside[name], stored.index(text), known.index(of_kind)].append(name)
-    if not stored:
-        return None
-    rows = [
-        {"classes": sorted(names), **json.loads(text), "layers": at, "others": number}
-        for (text, at, number), names in classes.items()
-    ]
-    layers = [json.loads(text) for text in stored]
-    return {"classes": sorted(rows, key=lambda row: row["classes"]), "layers": layers, "others": known}
-
-
 def lines(value: Any, depth: int = 0) -> str:
     """JSON with an entry on a line of its own."""
-    if depth < 2 and isinstance(value, dict | list) and value:
-        inner = (
-            (f"{json.dumps(key)}: {lines(each, depth + 1)}" for key, each in value.items())
-            if isinstance(value, Mapping)
-            else (lines(each, depth + 1) for each in value)
-        )
-        start, end = "{}" if isinstance(value, Mapping) else "[]"
-        return f"{start}\n" + ",\n".join(inner) + f"\n{end}"
-    return json.dumps(value)
-
-
-def unexplained(said: dict[str, Any]) -> Iterator[str]:
-    """The names of which no condition says when they are built."""
-    for stacks in said["layers"]:
-        for entry in (entry for of_stack in stacks.values() for entry in of_stack):
-            if "maybe" in json.dumps(entry.get("when", "")):
-                yield from entry["names"] or entry["or"]
+    if depth > 1 or not isinstance(value, dict | list) or not value:
+        return json.dumps(value)
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(lines(each, depth + 1) for each in value) + "\n]"
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {lines(each, depth + 1)}" for key, each in value.items()) + "\n}"
 
 
 def main() -> None:
-    """Write the file of every factorization, or of those that are named."""
+    """Write the file of every factorization, or of those that are named, and say of what no condition was found."""
     FOLDER.mkdir(exist_ok=True)
     for factorization in factorizations():
         if factorization.name in (sys.argv[1:] or [factorization.name]) and (said := table(factorization)):
             (FOLDER / f"{factorization.name}.json").write_text(lines(said) + "\n", encoding="utf-8")
-            doubtful = list(unexplained(said))
+            every = [entry for stacks in said["layers"] for of_stack in stacks.values() for entry in of_stack]
+            unclear = [one["names"] or one["or"] for one in every if "maybe" in json.dumps(one.get("when", ""))]
+            doubtful = [name for names in unclear for name in names]
             counts = len(said["classes"]), len(said["layers"]), len(doubtful)
             print(factorization.name, *counts, doubtful[:3], flush=True)
 

@@ -1,7 +1,4 @@
-"""What a class builds, derived from what it was seen to build: for each tensor of a layer the condition.
-
-It is found among the questions that `architecture.class_tensors` knows.
-"""
+"""The condition for each tensor of a layer, among the questions of `architecture.class_tensors`."""
 
 from __future__ import annotations
 
@@ -43,20 +40,10 @@ def layers(factorization: Factorization, found: Loaded) -> tuple[dict[tuple[str,
     for (prefix, stack, stage, number), pattern, name in by_layer(factorization, found.groups):
         gathered[stack, stage, number][found.groups[name]][name not in found.saved].add(older(pattern))
         prefixes.add(prefix)
-    named = {
-        place: {min(saved or other): (saved, other - saved) for saved, other in groups.values()}
-        for place, groups in gathered.items()
-    }
+    named = dict[tuple[str, int, int], Groups]()
+    for place, groups in gathered.items():
+        named[place] = {min(saved or other): (saved, other - saved) for saved, other in groups.values()}
     return named, prefixes
-
-
-def optional(factorization: Factorization, found: Loaded) -> set[str]:
-    """The patterns of groups that a file need not have."""
-    return {
-        older(pattern)
-        for _, pattern, name in by_layer(factorization, found.groups)
-        if found.groups[name] in found.optional
-    }
 
 
 def aliases(config: Any, key: str) -> Key:
@@ -68,7 +55,7 @@ def aliases(config: Any, key: str) -> Key:
     return tuple(f"{outer}.{one}" if outer else one for one in spelled)
 
 
-def decisive(name: str, seen: list[list[Seen]], built: Mapping[int, frozenset[Any]]) -> list[Key]:
+def changed_keys(name: str, seen: list[list[Seen]], built: Mapping[int, frozenset[Any]]) -> list[Key]:
     """The keys that decide whether a tensor is built: changing one of them alone changes where it is."""
     config = getattr(transformers, name).config_class()
     changed = [(one, family[1]) for family in seen for one in family[2:] if one.changed[-1] not in DEPTHS]
@@ -76,65 +63,46 @@ def decisive(name: str, seen: list[list[Seen]], built: Mapping[int, frozenset[An
     return list(dict.fromkeys(aliases(config, key) for key in found))
 
 
-def varied(name: str, seen: list[list[Seen]]) -> list[Key]:
-    """The keys in which the variants of a class differ."""
-    config, first = getattr(transformers, name).config_class(), seen[0][0].found.config
-    return [
-        aliases(config, key)
-        for key in first
-        for family in seen[1:]
-        if family[0].changed != DEFAULT and family[0].found.config.get(key) != first[key]
-    ]
-
-
 def entries(factorization: Factorization, name: str, seen: list[list[Seen]]) -> dict[str, list[dict[str, Any]]]:
-    """By stack what its layers have, each group with its condition."""
-    looks = [one for family in seen for one in family]
-    by_look = {id(one): layers(factorization, one.found)[0] for one in looks}
-    free = {pattern for family in seen for one in family[:2] for pattern in optional(factorization, one.found)}
-    said: dict[str, list[dict[str, Any]]] = {}
-    for stack in sorted({place[0] for found in by_look.values() for place in found}):
-        rows, have = rows_of(stack, looks, by_look)
-        said[stack] = list(of_stack(name, seen, rows, have, by_look, stack, free))
-    return said
+    by_look = {id(one): layers(factorization, one.found)[0] for family in seen for one in family}
+    free = set()
+    for found in (one.found for family in seen for one in family[:2]):
+        inside = by_layer(factorization, found.groups)
+        free |= {older(pattern) for _, pattern, name in inside if found.groups[name] in found.optional}
+    stacks = sorted({place[0] for of_look in by_look.values() for place in of_look})
+    return {stack: list(of_stack(name, seen, by_look, stack, free)) for stack in stacks}
 
 
-def rows_of(stack: str, looks: list[Seen], by_look: Mapping[int, Any]) -> tuple[list[Row], list[Groups]]:
-    """Every layer that was seen, twice: by what was asked for, and by what transformers writes."""
-    rows, have = [], []
-    for one in looks:
+def of_stack(name: str, seen: Any, by_look: Any, stack: str, free: set[str]) -> Iterable[dict[str, Any]]:
+    """The entries of one stack, for which a layer counts twice: as it was asked for, and as transformers writes it."""
+    rows, have = list[Row](), list[Groups]()
+    for one in (one for family in seen for one in family):
         here = {place: groups for place, groups in by_look[id(one)].items() if place[0] == stack}
         depth = Counter(stage for _, stage, _ in here)
         for (_, stage, number), groups in here.items():
             rows += [Row(config, number, depth[stage]) for config in (one.asked, one.found.config)]
             have += [groups, groups]
-    return rows, have
-
-
-def of_stack(
-    name: str, seen: Any, rows: list[Row], have: list[Groups], by_look: Any, stack: str, free: set[str]
-) -> Iterable[dict[str, Any]]:
-    """The entries of one stack, those with the same condition together."""
     known: dict[tuple[bool, ...], Any] = {}
-    default = getattr(transformers, name).config_class().to_dict()
+    config = getattr(transformers, name).config_class()
+    default, first = config.to_dict(), seen[0][0].found.config
     for group in sorted({key for groups in have for key in groups}):
         built = tuple(group in groups for groups in have)
         if built not in known:
             where = {
-                id(one): frozenset(place for place, groups in by_look[id(one)].items() if group in groups)
-                for family in seen
-                for one in family
+                look: frozenset(place for place, groups in found.items() if group in groups)
+                for look, found in by_look.items()
             }
-            keys = decisive(name, seen, where)
+            keys = changed_keys(name, seen, where)
             known[built] = fit(keys, defaults_of(default, keys), rows, built)
-            if known[built] == ["maybe"] and (more := varied(name, seen)):
+            variants = [family[0].found.config for family in seen[1:] if family[0].changed != DEFAULT]
+            more = [aliases(config, key) for key in first for other in variants if other.get(key) != first[key]]
+            if known[built] == ["maybe"] and more:
                 keys = list(dict.fromkeys((*keys, *more)))
                 known[built] = fit(keys, defaults_of(default, keys), rows, built)
         yield entry(group, have, known[built], free)
 
 
 def entry(group: str, have: list[Groups], condition: Any, free: set[str]) -> dict[str, Any]:
-    """What is stored of one group."""
     sets = [groups[group] for groups in have if group in groups]
     always = set.intersection(*(saved for saved, _ in sets))
     said: dict[str, Any] = {"names": sorted(always)}
@@ -151,16 +119,18 @@ def beside(factorization: Factorization, found: Loaded, prefixes: set[str]) -> l
     """The embedding and the norms beside the layers, each under all names that it may have on disk."""
     inside = {name for _, _, name in by_layer(factorization, found.groups)}
     owners = {prefix.partition("{")[0].rpartition(".")[0].rpartition(".")[0] for prefix in prefixes}
+    starts = {f"{owner}." if owner else "" for owner in owners}
+
+    def is_norm(name: str) -> bool:
+        ends = {name.removeprefix(start) for start in starts if name.startswith(start)}
+        return name in found.vectors and "norm" in name and any(end.count(".") == 1 for end in ends)
+
     groups: dict[str, set[str]] = defaultdict(set)
     for name, group in found.groups.items():
         if name not in inside and (group not in found.optional or group in found.tied):
             groups[found.tied.get(group, group)].add(older(name))
     embeddings = {f"{name}{suffix}" for name in as_names(factorization.embedding) for suffix in (".weight", "")}
-    return sorted(
-        sorted(names)
-        for names in groups.values()
-        if names & embeddings or any(_norm(owner, name, found) for owner in owners for name in names)
-    )
+    return sorted(sorted(names) for names in groups.values() if names & embeddings or any(map(is_norm, names)))
 
 
 def named_beside(factorization: Factorization, found: Loaded) -> set[tuple[str, ...]]:
@@ -175,48 +145,32 @@ def named_beside(factorization: Factorization, found: Loaded) -> set[tuple[str, 
     return {tuple(sorted(names)) for names in groups.values()}
 
 
-def _norm(owner: str, name: str, found: Loaded) -> bool:
-    """Whether a tensor is a norm that stands beside the layers."""
-    start = f"{owner}." if owner else ""
-    return (
-        name in found.vectors and name.startswith(start) and "norm" in name and name.removeprefix(start).count(".") == 1
-    )
-
-
 def questions(keys: Sequence[Key], defaults: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Condition]:
-    """Every question about some keys and its opposite, the plainest first."""
+    """Every question about some keys, the plainest first."""
     yield ["first"]
-    yield ["not", ["first"]]
     values = {key: [value_of(row.config, key, defaults.get(key[0])) for row in rows] for key in keys}
     for key in keys:
-        for asked in about(key, defaults.get(key[0]), values[key]):
-            yield from (asked, ["not", asked])
+        yield from about(key, defaults.get(key[0]), values[key])
     counts = [key for key in keys if all(type(value) is int for value in values[key])]
     for one, other in itertools.permutations(counts, 2):
-        cycle = ["cycle", *([list(key), defaults.get(key[0])] for key in (one, other))]
-        yield from (cycle, ["not", cycle])
+        yield ["cycle", *([list(key), defaults.get(key[0])] for key in (one, other))]
 
 
 def about(key: Key, default: Any, values: list[Any]) -> Iterator[Condition]:
-    """The questions that fit the values of a key."""
     start = [list(key), default]
     kinds = {type(value) for value in values}
     if kinds & {list, tuple}:
-        entries = [entry for value in values if isinstance(value, list | tuple) for entry in value]
-        texts = sorted({entry for entry in entries if isinstance(entry, str)})
-        yield ["holds", *start]
-        yield ["entry", *start]
+        lists = [value for value in values if isinstance(value, list | tuple)]
+        texts = sorted({entry for value in lists for entry in value if isinstance(entry, str)})
+        yield from ([word, *start] for word in ("holds", "entry"))
         yield from (["word", *start, [word]] for word in texts)
         yield from (["word", *start, list(pair)] for pair in itertools.combinations(texts, 2))
     yield ["true", *start]
     if None in values:
         yield ["is", *start, [None]]
     if kinds & {int, float} - {bool}:
-        yield ["above", *start, 0]
-        yield ["above", *start, 1]
-        yield ["from", *start]
-        yield ["to", *start]
-        yield ["last", *start]
+        yield from (["above", *start, 0], ["above", *start, 1])
+        yield from ([word, *start] for word in ("from", "to", "last"))
         yield from (["every", *start, told] for told in (0, 1, -1))
     texts = sorted({value for value in values if isinstance(value, str)})
     yield from (["is", *start, [word]] for word in texts)
@@ -243,13 +197,11 @@ def fit(keys: Sequence[Key], defaults: Mapping[str, Any], rows: Sequence[Row], b
     return ["maybe"]
 
 
-def scalar(
-    keys: Sequence[Key], defaults: Mapping[str, Any], rows: Sequence[Row], built: Sequence[bool]
-) -> Condition | None:
+def scalar(keys: Sequence[Key], defaults: Any, rows: Sequence[Row], built: Sequence[bool]) -> Condition | None:
     """The shortest plain condition, all of several questions or any of them; None where there is none."""
     if all(built) or not any(built):
         return ["all"] if all(built) else ["any"]
-    asked = list(questions(keys, defaults, rows))
+    asked = [one for question in questions(keys, defaults, rows) for one in (question, ["not", question])]
     answers = [[holds(each, *row) for row in rows] for each in asked]
     every = cover(asked, answers, [bool(one) for one in built])
     opposite = [[None if one is None else not one for one in each] for each in answers]
@@ -261,11 +213,8 @@ def scalar(
 
 def cover(asked: list[Condition], answers: list[list[bool | None]], built: list[bool]) -> list[Condition]:
     """Few questions that are all answered by yes where it is built and not all elsewhere; none where there are none."""
-    fitting = [
-        number
-        for number, each in enumerate(answers)
-        if all(one is True for one, here in zip(each, built, strict=True) if here)
-    ]
+    yes = [all(one is True for one, here in zip(each, built, strict=True) if here) for each in answers]
+    fitting = [number for number, fits in enumerate(yes) if fits]
     left = {number for number, here in enumerate(built) if not here}
     chosen: list[Condition] = []
     while left and len(chosen) < MOST:

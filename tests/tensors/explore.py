@@ -33,13 +33,9 @@ DEFAULT = ("",)
 
 @dataclass(frozen=True)
 class Seen:
-    """A class under some settings."""
-
-    asked: dict[str, Any]
-    """What its configuration was made from: a `config.json` that leaves out what the class derives."""
+    asked: dict[str, Any]  # what its configuration was made from, which leaves out what the class derives
     found: Loaded
-    changed: Path = ()
-    """The setting that differs from those of the first of its kind; none in the first."""
+    changed: Path = ()  # the setting that differs from those of the first of its kind; none in the first
 
 
 def look(name: str, wanted: dict[str, Any], changed: Path = ()) -> Seen | None:
@@ -52,7 +48,6 @@ def look(name: str, wanted: dict[str, Any], changed: Path = ()) -> Seen | None:
 
 
 def inside(said: Any, path: Path) -> dict[str, Any]:
-    """The settings at a place; none where no settings stand there."""
     within = setting(said, ".".join(path)) if path else said
     return within if isinstance(within, dict) else {}
 
@@ -93,10 +88,9 @@ def others(factorization: Factorization, name: str, path: Path, value: Any) -> I
     yield from required_values if isinstance(required_values, tuple) else ()
     if isinstance(value, bool):
         yield not value
-    elif isinstance(value, int):
-        yield from (other for other in (0, 1, 2, 3, None) if other != value and (value <= SMALL or other in (0, None)))
-    elif isinstance(value, float):
-        yield from (0.0, 0.5, None)
+    elif isinstance(value, int | float):
+        small = (0.0, 0.5, None) if isinstance(value, float) else (0, 1, 2, 3, None) if value <= SMALL else (0, None)
+        yield from (other for other in small if isinstance(value, float) or other != value)
     elif value is None:
         yield from (True, 1, 12, [0], [1, 2], *words(name, path[-1]))
     elif isinstance(value, str):
@@ -127,27 +121,22 @@ def places(factorization: Factorization, config: dict[str, Any]) -> Iterator[tup
 
 
 def explored(factorization: Factorization, name: str, deep: bool = True) -> list[list[Seen]]:
-    """A class under its variants and, for each, with every setting changed that may decide something."""
     kinds = [required(factorization, name, kind) for kind in variants(name)]
-    return [list(around(factorization, name, kind, deep)) for kind in kinds] + (
-        by_default(factorization, name) if deep else []
-    )
+    found = [list(around(factorization, name, kind, deep)) for kind in kinds]
+    return found + (by_default(factorization, name) if deep else [])
 
 
 def by_default(factorization: Factorization, name: str) -> list[list[Seen]]:
     """A class as its configuration is by itself, of fewer layers and experts; nothing where it cannot be built so."""
-    kind = getattr(transformers, name).config_class
-    plain: dict[str, Any] = kind().to_dict()
-    wanted: dict[str, Any] = {}
+    kind, wanted = getattr(transformers, name).config_class, dict[str, Any]()
     for path in outer_keys(factorization):
-        for key in (DEPTHS | EXPERTS) & inside(plain, path).keys():
+        for key in (DEPTHS | EXPERTS) & inside(kind().to_dict(), path).keys():
             wanted = put(wanted, (*path, key), LAYERS)
     try:
         with torch.device("meta"):
-            model = getattr(transformers, name)(kind(**copy.deepcopy(wanted)))
+            found = loaded(getattr(transformers, name)(kind(**copy.deepcopy(wanted))))
     except Exception:
         return []
-    found = loaded(model)
     return [[Seen(wanted, found, DEFAULT)]] if unmet(found.config, factorization.requires) is None else []
 
 

@@ -23,22 +23,15 @@ from tests.conformance.models import tiny_config, transformers
 class Loaded:
     """What a module loads: every name that its loader understands, with what it becomes."""
 
-    config: dict[str, Any]
-    """What `config.json` says where transformers writes it."""
-    saved: frozenset[str]
-    """The names that `save_pretrained` writes, copies of tied tensors among them."""
-    groups: Mapping[str, str]
-    """Name on disk -> what it is loaded into, tensors that are stored together under one name."""
-    optional: frozenset[str]
-    """Groups that a file need not have: buffers, tied tensors, and what the class says it does not miss."""
-    tied: Mapping[str, str]
-    """Groups of which a file needs only one -> one of them."""
-    vectors: frozenset[str]
-    """Names on disk of tensors with one dimension."""
+    config: dict[str, Any]  # what `config.json` says where transformers writes it
+    saved: frozenset[str]  # the names that `save_pretrained` writes, copies of tied tensors among them
+    groups: Mapping[str, str]  # name on disk -> what it is loaded into, those that are stored together under one name
+    optional: frozenset[str]  # groups that a file need not have: buffers, tied, and what the class does not miss
+    tied: Mapping[str, str]  # groups of which a file needs only one -> one of them
+    vectors: frozenset[str]  # names on disk of tensors with one dimension
 
 
 def module(name: str, wanted: dict[str, Any]) -> Any:
-    """The module of a class under some settings, without numbers."""
     with torch.device("meta"):
         return getattr(transformers, name)(tiny_config(name, wanted))
 
@@ -52,7 +45,6 @@ def renamers(model: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
 
 
 def loaded(model: Any) -> Loaded:
-    """What the loader of transformers takes for a model."""
     state = model.state_dict()
     alike = _repeated(model)
     kind = (type(model).__name__, tuple(state), tuple(sorted(map(tuple, map(sorted, alike)))))
@@ -104,7 +96,6 @@ def _loaded(model: Any, state: dict[str, Any], alike: list[set[str]]) -> Loaded:
 
 
 def _repeated(model: Any) -> list[set[str]]:
-    """The names of parameters that are stored once under several names."""
     by_parameter: dict[int, set[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         by_parameter.setdefault(id(parameter), set()).add(name)

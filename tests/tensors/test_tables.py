@@ -10,13 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage.architecture.class_tensors import (
-    DECIDES_NOTHING,
-    match_class_tensors,
-    older,
-    patterns_in_memory,
-    places,
-)
+from hf_lineage.architecture import class_tensors
+from hf_lineage.architecture.class_tensors import match_class_tensors, older
 from hf_lineage.architecture.layers import find_layers
 from hf_lineage.architecture.registry import factorizations, listing, settle_exchangeable, slots
 from hf_lineage.architecture.schema import as_names, prefixes
@@ -33,13 +28,15 @@ ANEW = "run `python -m tests.tensors` and look at what has changed in registry/t
 JUNK = "a_part_that_no_class_has.weight"
 EXPERTS = 4
 NONE = torch.ones(0, 0, 0)
-LEFT_OUT = (
-    r"conv1d\.weight|w13_weight|experts\.gate_up_proj|attn_queries\.\d|attention_input\.query|conv2d\d|\.convs\.\d"
-)
+LEFT_OUT = r"conv1d\.weight|w13_weight|experts\.gate_up_proj|attn_queries\.\d|attention_input\.query|conv2d\d|\.convs"
 """Names of tensors that transformers makes of others in ways that no table says."""
 UNEXPLAINED = {f"SwitchTransformers{head}" for head in ("ForConditionalGeneration", "Model", "EncoderModel")}
 """Classes of which no condition says what layers have experts; a layer with both kinds of MLP is refused."""
 KNOWN = [(listed, name) for listed in factorizations() for name in listed.classes]
+FIRST = {listed.name: (listed, slice(1)) for listed in LAYOUTS}
+EVERY = {f"{listed.name}, every class": (listed, slice(None)) for listed in factorizations()}
+MANY_SETTINGS = "PhiForCausalLM Dinov2WithRegistersModel Qwen3MoeForCausalLM JambaForCausalLM "
+MANY_SETTINGS += "GraniteMoeHybridForCausalLM"
 
 
 @functools.cache
@@ -64,22 +61,12 @@ def differences(listed, name, found, names):
     if not layers:
         return set(), ()
     junk = f"{layers[0].prefix}.{JUNK}"
-    known = match_class_tensors(
-        name, settle_exchangeable(found.config, listed), {**shapes, junk: (1,), JUNK: (1,)}, found.config
-    )
+    names = {**shapes, junk: (1,), JUNK: (1,)}
+    known = match_class_tensors(name, settle_exchangeable(found.config, listed), names, found.config)
     return (known.unexpected ^ {junk}) | ({*known.unaccounted} ^ {junk, JUNK}), known.missing
 
 
-@pytest.mark.parametrize(
-    ("listed", "some"),
-    first_of(
-        {
-            **{listed.name: (listed, slice(1)) for listed in LAYOUTS},
-            **{f"{listed.name}, every class": (listed, slice(None)) for listed in factorizations()},
-        },
-        count=len(LAYOUTS),
-    ),
-)
+@pytest.mark.parametrize(("listed", "some"), first_of(FIRST | EVERY, count=len(LAYOUTS)))
 def test_a_class_builds_what_the_tables_say_and_nothing_else(listed, some):
     for name in [name for name in listed.classes if name in known_classes()][some]:
         for found, state in forms(listed.name, name):
@@ -96,26 +83,26 @@ def test_what_is_in_memory_is_read_number_by_number_as_it_is_published(listed, n
     for variant in variants(name) if name in known_classes() else ():
         held, published = both_layouts(module(name, required(listed, name, variant)))
         read, shapes = dict(held), {one: tuple(tensor.shape) for one, tensor in held.items()}
-        for one, (names, rows, expert) in places(patterns_in_memory(name, listed), shapes).items():
+        patterns = class_tensors.patterns_in_memory(name, listed)
+        for one, (names, rows, expert) in class_tensors.places(patterns, shapes).items():
             whole = torch.cat([held[part] for part in names]) if names[1:] else held[names[0]]
             whole = whole if expert is None else whole[expert]
             read = {part: tensor for part, tensor in read.items() if part not in names}
             read[one] = whole if rows is None else whole[rows]
         unlike = {one for one, tensor in published.items() if not torch.equal(read.pop(older(one), NONE), tensor)}
-        assert {one for one in (*unlike, *read) if not re.search(LEFT_OUT, one)} == set(), (
-            "run `python -m tools.in_memory`"
-        )
+        unread = {one for one in (*unlike, *read) if not re.search(LEFT_OUT, one)}
+        assert unread == set(), "run `python -m tools.in_memory`"
 
 
 @pytest.mark.parametrize(("listed", "name"), KNOWN)
 @pytest.mark.few(4)
-def test_a_name_that_decides_nothing_leads_to_no_parameter_or_is_unaccounted_for_beside_it(listed, name):
+def test_a_name_that_decides_nothing_leads_to_no_parameter_or_is_unaccounted_for(listed, name):
     """Under every module of a class, by every renaming of transformers."""
     for variant in variants(name) if name in known_classes() else ():
         model = module(name, required(listed, name, variant))
         found, parameters = loaded(model), dict(model.named_parameters()).keys()
         modules = {"", *(name[: dot.start() + 1] for name in found.groups for dot in re.finditer(r"\.", name))}
-        names = {f"{start}{end[1:]}" for start in modules for end in DECIDES_NOTHING} - found.saved
+        names = {f"{start}{end[1:]}" for start in modules for end in class_tensors.DECIDES_NOTHING} - found.saved
         second = {name for name, target in targets(model, names) if target in parameters}
         known = match_class_tensors(name, listed, dict.fromkeys(found.saved | second, (1,)), found.config)
         assert second <= {*known.unaccounted}
@@ -134,7 +121,6 @@ def sets_by_prefix():
 
 
 def written(prefix, names):
-    """The names that tensors of a set may have on disk."""
     numbered = {name.replace("{expert}", str(expert)) for name in names for expert in range(EXPERTS)}
     return {f"{prefix}.{name}{end}" for name in numbered for end in (".weight", "")}
 
@@ -145,9 +131,8 @@ def added(listed, name, by_prefix):
     loads = set().union(*(form.groups for form, _ in forms(listed.name, name)))
     sets = defaultdict(set)
     for layer in find_layers(listed, dict.fromkeys(found.saved, (1,))):
-        of_layer = {
-            prefix for prefix in prefixes(listed) if prefix.replace("{layer}", str(layer.number)) == layer.prefix
-        }
+        number = str(layer.number)
+        of_layer = {prefix for prefix in prefixes(listed) if prefix.replace("{layer}", number) == layer.prefix}
         for prefix in of_layer:
             for owner, (matrices, beside) in by_prefix[prefix].items():
                 outside_layers = any("{layer}" in one for one in matrices)
@@ -157,7 +142,7 @@ def added(listed, name, by_prefix):
 
 
 @pytest.mark.long
-def test_a_set_that_a_class_does_not_build_is_no_part_of_a_model_whichever_class_has_it():
+def test_a_set_that_a_class_does_not_build_is_no_part_of_it_whichever_has_it():
     """For every class and every set with the same prefix of layers; those of its own factorization could be read."""
     by_prefix = sets_by_prefix()
     own, others, unknown = Counter(), 0, set()
@@ -165,9 +150,8 @@ def test_a_set_that_a_class_does_not_build_is_no_part_of_a_model_whichever_class
         found, _ = forms(listed.name, name)[0]
         shapes = dict.fromkeys(found.saved, (1,))
         sets = added(listed, name, by_prefix)
-        known = match_class_tensors(
-            name, listed, shapes | dict.fromkeys(set().union(*sets.values()), (1,)), found.config
-        )
+        others_too = shapes | dict.fromkeys(set().union(*sets.values()), (1,))
+        known = match_class_tensors(name, listed, others_too, found.config)
         assert (known.missing, known.unexpected & found.saved) == ((), set())
         others += len(sets)
         mine = [names for (owner, _), names in sets.items() if owner == listed.name]
@@ -177,18 +161,7 @@ def test_a_set_that_a_class_does_not_build_is_no_part_of_a_model_whichever_class
     assert (len(+own) >= 39, own.total() >= 77, others > 40_000) == (True, True, True), own
 
 
-@pytest.mark.parametrize(
-    "name",
-    first_of(
-        [
-            "PhiForCausalLM",
-            "Dinov2WithRegistersModel",
-            "Qwen3MoeForCausalLM",
-            "JambaForCausalLM",
-            "GraniteMoeHybridForCausalLM",
-        ]
-    ),
-)
+@pytest.mark.parametrize("name", first_of(MANY_SETTINGS.split()))
 def test_the_tables_hold_under_every_setting_that_was_changed(name):
     (listed,) = listing(name)
     seen = [one for family in explored(listed, name) for one in family]

@@ -6,7 +6,54 @@ import numpy as np
 import pytest
 import torch
 
-from tests.quantizing import BASE, assert_decoded, decoded, matrices, put, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, matrices, repacked
+
+FLOAT8, FLOAT4 = ({"num_bits": bits, "type": "float"} for bits in (8, 4))
+PACK, INT, FLOAT, NVFP4, MXFP4 = (f"{name}-quantized" for name in ("pack", "int", "float", "nvfp4-pack", "mxfp4-pack"))
+GROUPS: dict[str, Any] = {"num_bits": 4, "group_size": 32, "strategy": "group"}
+ROWS, WHOLE = ({"num_bits": 8, "strategy": strategy} for strategy in ("channel", "tensor"))
+CASES = {
+    "4 bits, groups": (PACK, GROUPS),
+    "4 bits, groups, zero points": (PACK, GROUPS | {"symmetric": False}),
+    "4 bits, rows": (PACK, ROWS | {"num_bits": 4}),
+    "4 bits, rows, zero points": (PACK, ROWS | {"num_bits": 4, "symmetric": False}),
+    "8 bits packed": (PACK, GROUPS | {"num_bits": 8, "group_size": 16}),
+    "3 bits": (PACK, GROUPS | {"num_bits": 3, "symmetric": False}),
+    "int8, rows": (INT, ROWS),
+    "int8, whole": (INT, WHOLE),
+    "int8, zero points": (INT, ROWS | {"symmetric": False}),
+    "FP8, rows": (FLOAT, FLOAT8 | ROWS),
+    "FP8, whole": (FLOAT, FLOAT8 | WHOLE),
+    "FP8, blocks": (FLOAT, {**FLOAT8, "strategy": "block", "block_structure": [16, 32]}),
+    "FP8, naive": ("naive-quantized", FLOAT8 | ROWS),
+    "MXFP8": ("mxfp8-quantized", GROUPS | FLOAT8 | {"scale_dtype": torch.uint8}),
+    "MXFP4": (MXFP4, GROUPS | FLOAT4 | {"scale_dtype": torch.uint8}),
+    "NVFP4": (NVFP4, {**FLOAT4, "strategy": "tensor_group", "group_size": 16}),
+}
+PART = "model.layers.1.mlp.up_proj.weight_"
+PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
+ODD: Any = ({"num_bits": 8}, {"group_size": 64}, {"group_size": -1}, {"strategy": "tensor"}, {"strategy": ["group"]})
+ODD += ({"num_bits": "4"}, {"strategy": "block", "block_structure": [0, 0]})
+ODD_WEIGHTS = (None, *(GROUPS | odd for odd in ODD))
+DAMAGE: list[Any] = [
+    (PACKED, "scale", None, f"{PART}scale is missing, and {PART}packed"),
+    (PACKED, "shape", None, f"{PART}shape is missing"),
+    (PACKED, "zero_point", None, f"{PART}zero_point is missing"),
+    (PACKED, "shape", torch.tensor([96, 256]), f"{PART}shape says another shape"),
+    (PACKED, "shape", torch.tensor([0, -1]), f"{PART}shape says 0 x -1, which is not"),
+    (PACKED, "shape", torch.tensor([1, 2, 3]), f"{PART}shape has shape (3,), but"),
+    (PACKED, "packed", torch.zeros(256, 3).int(), "1.mlp.up_proj has 1 bits, shape (256, 96) and scales"),
+    (PACKED, "scale", torch.ones(256, 2), "and scales of shape (256, 2), which no group"),
+    (PACKED, "scale", torch.full((256, 3), torch.nan), f"{PART}scale holds scales that ar"),
+    (PACKED, "g_idx", torch.full((96,), 3).int(), f"{PART}g_idx names a group that is"),
+    (BYTES, "scale", torch.ones(255, 1), "and scales of shape (255, 1), which no g"),
+    (NV, "global_scale", torch.ones(2), "1.mlp.up_proj has 2 scales of the whole matrix"),
+    (NV, "global_scale", torch.zeros(1), f"{PART}scale holds scales that are n"),
+    (NV, "scale", torch.ones(256, 6), f"{PART}scale is stored as F32"),
+    (NV, "packed", torch.zeros(256, 47).byte(), "1.mlp.up_proj has 94 numbers in a row, which"),
+]
+ODD_GROUPS: list[Any] = [None, {}, [], {"group_0": None}, *({"group_0": {"weights": one}} for one in ODD_WEIGHTS)]
+NO_GROUP = "which no group of `config_groups` in config.json describes"
 
 
 def scheme(**weights):
@@ -68,28 +115,6 @@ def dequantized(parts, form, **weights):
     return dequantize(numbers, scale, args=args.weights, global_scale=state.get("weight_global_scale"))
 
 
-FLOAT8, FLOAT4 = ({"num_bits": bits, "type": "float"} for bits in (8, 4))
-PACK, INT, FLOAT, NVFP4, MXFP4 = (f"{name}-quantized" for name in ("pack", "int", "float", "nvfp4-pack", "mxfp4-pack"))
-CASES = {
-    "4 bits, groups": (PACK, {"num_bits": 4, "group_size": 32, "strategy": "group"}),
-    "4 bits, groups, zero points": (PACK, {"num_bits": 4, "group_size": 32, "strategy": "group", "symmetric": False}),
-    "4 bits, rows": (PACK, {"num_bits": 4, "strategy": "channel"}),
-    "4 bits, rows, zero points": (PACK, {"num_bits": 4, "strategy": "channel", "symmetric": False}),
-    "8 bits packed": (PACK, {"num_bits": 8, "group_size": 16, "strategy": "group"}),
-    "3 bits": (PACK, {"num_bits": 3, "group_size": 32, "strategy": "group", "symmetric": False}),
-    "int8, rows": (INT, {"num_bits": 8, "strategy": "channel"}),
-    "int8, whole": (INT, {"num_bits": 8, "strategy": "tensor"}),
-    "int8, zero points": (INT, {"num_bits": 8, "strategy": "channel", "symmetric": False}),
-    "FP8, rows": (FLOAT, {**FLOAT8, "strategy": "channel"}),
-    "FP8, whole": (FLOAT, {**FLOAT8, "strategy": "tensor"}),
-    "FP8, blocks": (FLOAT, {**FLOAT8, "strategy": "block", "block_structure": [16, 32]}),
-    "FP8, naive": ("naive-quantized", {**FLOAT8, "strategy": "channel"}),
-    "MXFP8": ("mxfp8-quantized", {**FLOAT8, "strategy": "group", "group_size": 32, "scale_dtype": torch.uint8}),
-    "MXFP4": (MXFP4, {**FLOAT4, "strategy": "group", "group_size": 32, "scale_dtype": torch.uint8}),
-    "NVFP4": (NVFP4, {**FLOAT4, "strategy": "tensor_group", "group_size": 16}),
-}
-
-
 def case(name):
     form, weights = CASES[name]
     return compressed(form, 448.0 * 6 if form == NVFP4 else None, **weights), settings(form, **weights)
@@ -131,56 +156,6 @@ def test_columns_may_be_in_another_order_than_their_groups(ordered, tmp_path):
         np.testing.assert_array_equal(stored[module], expected.numpy())
 
 
-UP = "model.layers.1.mlp.up_proj"
-PART = f"{UP}.weight_"
-PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
-DAMAGE = {
-    "no scales": (PACKED, "scale", None, f"{PART}scale is missing, and {PART}packed"),
-    "no shape": (PACKED, "shape", None, f"{PART}shape is missing"),
-    "no zero points": (PACKED, "zero_point", None, f"{PART}zero_point is missing"),
-    "another shape": (PACKED, "shape", torch.tensor([96, 256]), f"{PART}shape says another shape"),
-    "no sizes": (PACKED, "shape", torch.tensor([0, -1]), f"{PART}shape says 0 x -1, which is not"),
-    "too many sizes": (PACKED, "shape", torch.tensor([1, 2, 3]), f"{PART}shape has shape (3,), but"),
-    "few words": (PACKED, "packed", torch.zeros(256, 3).int(), f"{UP} has 1 bits, shape (256, 96) and scales"),
-    "too few scales": (PACKED, "scale", torch.ones(256, 2), "and scales of shape (256, 2), which no group"),
-    "no numbers": (PACKED, "scale", torch.full((256, 3), torch.nan), f"{PART}scale holds scales that ar"),
-    "no such group": (PACKED, "g_idx", torch.full((96,), 3).int(), f"{PART}g_idx names a group that is"),
-    "too few scales of bytes": (BYTES, "scale", torch.ones(255, 1), "and scales of shape (255, 1), which no g"),
-    "two scales of the whole": (NV, "global_scale", torch.ones(2), f"{UP} has 2 scales of the whole matrix"),
-    "a scale of nothing": (NV, "global_scale", torch.zeros(1), f"{PART}scale holds scales that are n"),
-    "scales of another number": (NV, "scale", torch.ones(256, 6), f"{PART}scale is stored as F32"),
-    "an odd row": (NV, "packed", torch.zeros(256, 47).byte(), f"{UP} has 94 numbers in a row, which"),
-}
-
-
-@pytest.mark.parametrize(("name", "end", "part", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_what_does_not_fit_is_one_clear_line(name, end, part, message, tmp_path):
-    error = refused(tmp_path, *case(name), put(f"{PART}{end}", part))
-    assert error.startswith("CheckpointError: ")
-    assert message in error
-
-
-ODD_WEIGHTS = (
-    None,
-    {"num_bits": 8, "strategy": "group", "group_size": 32},
-    {"num_bits": 4, "strategy": "group", "group_size": 64},
-    {"num_bits": 4, "strategy": "group", "group_size": -1},
-    {"num_bits": 4, "strategy": "tensor"},
-    {"num_bits": 4, "strategy": "block", "block_structure": [0, 0]},
-    {"num_bits": 4, "strategy": ["group"], "group_size": 32},
-    {"num_bits": "4", "group_size": 32},
-)
-ODD_GROUPS: list[Any] = [None, {}, [], {"group_0": None}, *({"group_0": {"weights": one}} for one in ODD_WEIGHTS)]
-
-
-@pytest.mark.parametrize("groups", ODD_GROUPS)
-def test_settings_that_do_not_fit_are_one_clear_line(groups, tmp_path):
-    pack, stated = case("4 bits, groups")
-    error = refused(tmp_path, pack, stated | {"config_groups": groups})
-    assert error.startswith("CheckpointError: org/model: model.layers.0.")
-    assert "which no group of `config_groups` in config.json describes" in error
-
-
 def test_of_several_groups_the_one_that_fits_describes_a_matrix(tmp_path):
     four, stated = case("4 bits, groups")
     eight, other = case("int8, rows")
@@ -197,3 +172,8 @@ def test_of_several_groups_the_one_that_fits_describes_a_matrix(tmp_path):
 
     mixed = stated | {"format": "mixed-precision", "config_groups": both}
     assert_decoded(tmp_path / "model", pack, mixed, expected, rtol=3e-7)
+
+
+DAMAGED = [(*case(name), f"{PART}{end}", part, message) for name, end, part, message in DAMAGE]
+FOUR, STATED = case("4 bits, groups")
+DAMAGED += [(FOUR, STATED | {"config_groups": groups}, "", None, NO_GROUP) for groups in ODD_GROUPS]

@@ -1,11 +1,9 @@
-"""FP8 and its scales: decoded as compressed-tensors and transformers do, for every kind of block.
-
-Four-bit floats: the experts of gpt-oss as transformers converts them, NVFP4 as compressed-tensors unpacks it.
-"""
+"""FP8 and four-bit floats: decoded as compressed-tensors and transformers do, for every kind of block."""
 
 import functools
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,34 +14,42 @@ from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.conformance.models import tiny_model
 from tests.models import edit_json, spoil
-from tests.quantizing import assert_decoded, opened, put, refused, verdict
+from tests.quantizing import assert_decoded, opened, put, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+FP8, SIZE = {"quant_method": "fp8"}, (16, 32)
+UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.experts.down_proj"
+SCALES, NOT_FINITE = f"{UP}.weight_scale_inv", "holds scales that are not finite"
+NO_BLOCKS_OF = "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
+NO_STACK = "which do not fit stacked experts; have the weights saved again"
+NO_BLOCKS = "has shape {}, which does not fit experts in blocks of 32"
+DAMAGE: list[Any] = [
+    (SCALES, None, f"{UP}.weight is stored as F8_E4M3 without its scales"),
+    (SCALES, torch.ones(3, 3), f"{NO_BLOCKS_OF}(`weight_block_size`: [16, 3"),
+    (SCALES, torch.full((16, 3), math.nan), f"{SCALES} {NOT_FINITE}; the weights"),
+    (SCALES, torch.ones(16, 3).int(), f"{SCALES} is stored as I32, but its format needs"),
+    (f"{UP}.weight", torch.zeros(9).to(E4M3), f"{UP}.weight has shape (9,), which is not the shape"),
+]
+SIZES = (None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9])
+NO_SIZE = "which does not fit the blocks of a matrix of"
 
 
 def rounded(numbers):
-    """The nearest numbers of four bits."""
     nearest = (numbers.abs()[..., None] - LEVELS).abs().argmin(dim=-1)
     return LEVELS[nearest] * numbers.sign()
 
 
 def nvfp4(matrix):
-    """As modelopt stores it."""
     from compressed_tensors.compressors.nvfp4.helpers import pack_fp4_to_uint8
 
     whole = matrix.abs().amax() / (448 * 6)
     cells = matrix.reshape(len(matrix), -1, 16)
     scales = (cells.abs().amax(dim=2) / 6 / whole).to(torch.float8_e4m3fn)
     numbers = rounded(cells / (scales.float() * whole).clamp(min=1e-9)[..., None]).reshape(matrix.shape)
-    return {
-        ".weight": pack_fp4_to_uint8(numbers),
-        ".weight_scale": scales,
-        ".weight_scale_2": whole.reshape(()),
-        ".input_scale": torch.tensor(1.0),
-    }
-
-
-MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
+    stored = {".weight": pack_fp4_to_uint8(numbers), ".weight_scale": scales}
+    return stored | {".weight_scale_2": whole.reshape(()), ".input_scale": torch.tensor(1.0)}
 
 
 def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
@@ -51,10 +57,9 @@ def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
 
     def expected(matrix):
         parts = nvfp4(matrix)
-        numbers = unpack_fp4_from_uint8(
-            parts[".weight"], len(parts[".weight"]), 2 * parts[".weight"].shape[1], torch.float32
-        )
-        return numbers * (parts[".weight_scale"].float() * parts[".weight_scale_2"]).repeat_interleave(16, 1)
+        packed, scales = parts[".weight"], parts[".weight_scale"].float() * parts[".weight_scale_2"]
+        numbers = unpack_fp4_from_uint8(packed, len(packed), 2 * packed.shape[1], torch.float32)
+        return numbers * scales.repeat_interleave(16, 1)
 
     assert_decoded(tmp_path / "model", nvfp4, MODELOPT, expected)
 
@@ -71,10 +76,11 @@ def trained(seed):
     return model.bfloat16()
 
 
-def gpt_oss(folder, seed):
-    """The same on the disk, its experts not quantized."""
+def gpt_oss(folder, seed, change=lambda tensors: None, **settings):
+    """The same on the disk, and what is made of its tensors."""
     trained(seed).save_pretrained(folder)
-    return folder
+    edit_json(folder / "config.json", quantization_config=settings or None)
+    return spoil(folder, change)
 
 
 def blocks_of_four_bits(stack):
@@ -90,15 +96,11 @@ def blocks_of_four_bits(stack):
 
 
 def in_four_bits(folder, seed):
-    """The same model with its experts in MXFP4."""
-
     def change(tensors):
         for name in [name for name in tensors if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
             tensors[f"{name}_blocks"], tensors[f"{name}_scales"] = blocks_of_four_bits(tensors.pop(name))
 
-    spoil(gpt_oss(folder, seed), change)
-    edit_json(folder / "config.json", quantization_config={"quant_method": "mxfp4"})
-    return folder
+    return gpt_oss(folder, seed, change, quant_method="mxfp4")
 
 
 def test_the_experts_of_gpt_oss_are_those_of_transformers(tmp_path):
@@ -112,10 +114,6 @@ def test_the_experts_of_gpt_oss_are_those_of_transformers(tmp_path):
             expected = convert_moe_packed_tensors(*blocks_of_four_bits(stack)).float().numpy()
             np.testing.assert_array_equal(checkpoint.read(name).astype(np.float32), expected)
             assert checkpoint.read(name).dtype.name == "bfloat16"
-
-
-E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
-FP8 = {"quant_method": "fp8"}
 
 
 def blocks(height, width, dtype=E4M3, end=".weight_scale_inv", powers=None):
@@ -158,7 +156,7 @@ PACKS = {
     "per tensor, two dimensions": (blocks(0, 0), FP8),
     "per row": (blocks(1, 0, end=".weight_scale"), {"quant_method": "fbgemm_fp8"}),
     "per row, E5M2": (blocks(1, 0, E5M2), FP8),
-    "blocks": (blocks(16, 32), {**FP8, "weight_block_size": [16, 32]}),
+    "blocks": (blocks(*SIZE), {**FP8, "weight_block_size": [*SIZE]}),
     "blocks with ragged edges": (blocks(40, 56), {**FP8, "weight_block_size": [40, 56]}),
     "MXFP8": (blocks(1, 32, powers=torch.uint8), {"quant_method": "mxfp8"}),
     "MXFP8, E8M0": (blocks(1, 32, powers=torch.float8_e8m0fnu), {**FP8, "weight_block_size": [1, 32]}),
@@ -166,7 +164,6 @@ PACKS = {
 
 
 def dequantized(parts):
-    """As transformers does it."""
     from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 
     scales = next(part for end, part in parts.items() if end.startswith(".weight_scale"))
@@ -181,47 +178,15 @@ def test_decoded_matrices_are_those_of_transformers(name, tmp_path):
 
     pack, settings = PACKS[name]
     library = FP8BlockDequantizer(weight_block_size=(40, 56), dtype=torch.float32)
-
-    def expected(matrix):
-        parts = pack(matrix)
-        ragged = "ragged" in name
-        return library._create_dequantized_weight(*parts.values()) if ragged else dequantized(parts)
-
-    assert_decoded(tmp_path / "model", pack, settings, expected)
+    decode = (lambda parts: library._create_dequantized_weight(*parts.values())) if "ragged" in name else dequantized
+    assert_decoded(tmp_path / "model", pack, settings, lambda matrix: decode(pack(matrix)))
 
 
-UP = "model.layers.0.mlp.up_proj"
-SCALES, NOT_FINITE = f"{UP}.weight_scale_inv", "holds scales that are not finite"
-NO_BLOCKS_OF = "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
-DAMAGE = {
-    "no scale": (put(SCALES, None), f"{UP}.weight is stored as F8_E4M3 without its scales"),
-    "too few scales": (put(SCALES, torch.ones(3, 3)), f"{NO_BLOCKS_OF}(`weight_block_size`: [16, 3"),
-    "no numbers": (put(SCALES, torch.full((16, 3), math.nan)), f"{SCALES} {NOT_FINITE}; the weights"),
-    "scales as integers": (put(SCALES, torch.ones(16, 3).int()), f"{SCALES} is stored as I32, but its format needs"),
-    "no matrix": (put(f"{UP}.weight", torch.zeros(9).to(E4M3)), f"{UP}.weight has shape (9,), which is not the shape"),
-}
-
-
-@pytest.mark.parametrize(("change", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
-    said = refused(tmp_path, *PACKS["blocks"], change)
-    assert said.startswith("CheckpointError: org/model: model.layers.0") or NOT_FINITE in said
-    assert message in said
-
-
-@pytest.mark.parametrize("size", [None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9]])
-def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
-    said = refused(tmp_path, blocks(16, 32), FP8 | {"weight_block_size": size})
-    assert "which does not fit the blocks of a matrix of" in said
-
-
-SIZE = (16, 32)
-STACK = "model.layers.0.mlp.experts.gate_up_proj"
+DAMAGED = [(*PACKS["blocks"], *row) for row in DAMAGE]
+DAMAGED += [(blocks(*SIZE), FP8 | {"weight_block_size": size}, "", None, NO_SIZE) for size in SIZES]
 
 
 def stacked(folder, seed, size=SIZE):
-    """A mixture of experts, the stacks of which are stored in blocks of FP8."""
-
     def pack(tensors):
         for name in [name for name in tensors if name.endswith("_proj") and ".experts." in name]:
             parts = [blocks(*size)(one.float()) for one in tensors.pop(name)]
@@ -229,25 +194,22 @@ def stacked(folder, seed, size=SIZE):
             scales = torch.stack([part[".weight_scale_inv"] for part in parts])
             tensors[f"{name}_scale_inv"] = scales if size != (0, 0) else scales.reshape(len(scales))
 
-    spoil(gpt_oss(folder, seed), pack)
-    edit_json(folder / "config.json", quantization_config=FP8 | {"weight_block_size": list(SIZE)})
-    return folder
+    return gpt_oss(folder, seed, pack, **FP8, weight_block_size=list(SIZE))
 
 
 @pytest.mark.parametrize("size", [SIZE, (0, 0)], ids=["blocks", "one scale for each expert"])
 def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
     from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 
-    checkpoint = opened(stacked(tmp_path / "model", 0, size))
-    plain = opened(gpt_oss(tmp_path / "plain", 0))
+    checkpoint, plain = opened(stacked(tmp_path / "model", 0, size)), opened(gpt_oss(tmp_path / "plain", 0))
     assert checkpoint.shapes == plain.shapes
-    parts = [
-        torch.from_numpy(checkpoint.stored[f"{STACK}{end}"].read(Memory()).astype("f4")) for end in ("", "_scale_inv")
-    ]
-    scales = parts[1] if size == SIZE else parts[1].reshape(-1, 1, 1)
-    expected = Fp8Dequantize(None)._dequantize_one(parts[0], scales, torch.float32)
-    np.testing.assert_array_equal(checkpoint.read(STACK), expected.numpy())
-    one = checkpoint.with_places({"one": Place((STACK,), slice(8, 16), 2)})
+    stack = "model.layers.0.mlp.experts.gate_up_proj"
+    stored = (checkpoint.stored[f"{stack}{end}"].read(Memory()) for end in ("", "_scale_inv"))
+    weights, scales = (torch.from_numpy(part.astype("f4")) for part in stored)
+    scales = scales if size == SIZE else scales.reshape(-1, 1, 1)
+    expected = Fp8Dequantize(None)._dequantize_one(weights, scales, torch.float32)
+    np.testing.assert_array_equal(checkpoint.read(stack), expected.numpy())
+    one = checkpoint.with_places({"one": Place((stack,), slice(8, 16), 2)})
     np.testing.assert_array_equal(one.read("one"), expected[2, 8:16].numpy())
     assert [part.shape[0] for part in one.parts(["one"]).values()] == [1, 1]  # no other expert is read
 
@@ -261,30 +223,20 @@ def test_quantized_experts_are_related_to_the_trained_ones_and_others_are_not(fo
     assert verdict(base, form(tmp_path / "other", 1)).code == "unrelated"
 
 
-DOWN = "model.layers.0.mlp.experts.down_proj"
-NO_STACK = "which do not fit stacked experts; have the weights saved again"
-NO_BLOCKS = "has shape {}, which does not fit experts in blocks of 32"
+STACK_DAMAGE: list[Any] = [
+    (in_four_bits, "_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
+    (in_four_bits, "_scales", torch.zeros(4, 64, 2).byte(), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
+    (in_four_bits, "_scales", torch.full((4, 64, 3), 255).byte(), f"{DOWN}_scales {NOT_FINITE}"),
+    (in_four_bits, "_blocks", torch.zeros(4, 64, 48).byte(), NO_BLOCKS.format((4, 64, 48))),
+    (in_four_bits, "_blocks", torch.zeros(4, 64, 3, 8).byte(), NO_BLOCKS.format((4, 64, 3, 8))),
+    (stacked, "_scale_inv", torch.ones(3, 2, 1), NO_STACK),
+    (stacked, "_scale_inv", torch.ones(()), NO_STACK),
+    (stacked, "_scale_inv", torch.full((4,), torch.nan), f"{DOWN}_scale_inv {NOT_FINITE}"),
+    (stacked, "_scale_inv", torch.ones(4, 3, 7), f"{DOWN}_scale_inv has shape (3, 7), which does not fit the bl"),
+]
 
 
-@pytest.mark.parametrize(
-    ("form", "end", "part", "message"),
-    [
-        (in_four_bits, "_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
-        (in_four_bits, "_scales", torch.zeros(4, 64, 2).byte(), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
-        (in_four_bits, "_scales", torch.full((4, 64, 3), 255).byte(), f"{DOWN}_scales {NOT_FINITE}"),
-        (in_four_bits, "_blocks", torch.zeros(4, 64, 48).byte(), NO_BLOCKS.format((4, 64, 48))),
-        (in_four_bits, "_blocks", torch.zeros(4, 64, 3, 8).byte(), NO_BLOCKS.format((4, 64, 3, 8))),
-        (stacked, "_scale_inv", torch.ones(3, 2, 1), NO_STACK),
-        (stacked, "_scale_inv", torch.ones(()), NO_STACK),
-        (stacked, "_scale_inv", torch.full((4,), torch.nan), f"{DOWN}_scale_inv {NOT_FINITE}"),
-        (
-            stacked,
-            "_scale_inv",
-            torch.ones(4, 3, 7),
-            f"{DOWN}_scale_inv has shape (3, 7), which does not fit the blocks",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("form", "end", "part", "message"), STACK_DAMAGE)
 def test_what_does_not_fit_a_stack_is_one_clear_line(form, end, part, message, tmp_path):
     folder = spoil(form(tmp_path / "model", 0), put(f"{DOWN}{end}", part))
     with pytest.raises(CheckpointError, match=re.escape(message)):

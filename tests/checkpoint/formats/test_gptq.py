@@ -1,7 +1,4 @@
-"""GPTQ, AWQ and AutoRound: packed as their libraries pack, and decoded as they decode.
-
-GPTQ is written here as gptqmodel writes it and AWQ as AutoAWQ does; AutoRound is what auto-round 0.16.1 stored.
-"""
+"""GPTQ as gptqmodel writes and decodes it, AWQ as AutoAWQ does, and what auto-round 0.16.1 stored and decoded."""
 
 from typing import Any
 
@@ -11,15 +8,82 @@ import torch
 from safetensors.torch import load_file
 
 from tests.checkpoint.conftest import words
-from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, put_beside, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, matrices, of_library, repacked
 
 GROUP = 32
+VARIANTS = {
+    "2 bits": {"bits": 2, "symmetric": False},
+    "3 bits": {"bits": 3},
+    "4 bits": {},
+    "8 bits": {"bits": 8},
+    "4 bits, asymmetric": {"symmetric": False},
+    "4 bits, columns in another order": {"order": True},
+    "3 bits, columns in another order": {"bits": 3, "order": True, "symmetric": False},
+    "4 bits, whole columns": {"group": -1},
+    "4 bits, second version": {"version": 2, "symmetric": False},
+    "4 bits, without indices": {"index": False},
+}
+AWQ: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
+ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+AWQ_VARIANTS = {
+    "zero points": ({}, AWQ),
+    "no zero points": ({"symmetric": True}, AWQ | {"zero_point": False}),
+    "whole columns": ({"group": -1}, AWQ | {"group_size": -1}),
+    "upper case": ({}, AWQ | {"version": "GEMM"}),
+}
+VECTORS = load_file("tests/data/autoround.safetensors")
+"""By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
+CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
+ROUND = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True}
+UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"
+DAMAGE = [
+    (".scales", None, f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
+    (".qzeros", None, f"{UP}.qzeros is missing"),
+    (".qweight", torch.zeros(11, 256).int(), f"{UP} is packed in 11 words a column, too few or many for 96 integers"),
+    (".scales", torch.ones(2, 256).half(), f"{UP} has scales for 2 groups, where 96 inputs"),
+    (".scales", torch.ones(3, 255).half(), f"{UP}.scales has shape (3, 255), but"),
+    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the"),
+    (".scales", torch.full((3, 256), torch.inf), f"{UP}.scales holds scales that are not"),
+    (".g_idx", torch.full((96,), 3).int(), f"{UP}.g_idx names a group that is not among its 3"),
+    (".g_idx", torch.full((96,), -1).int(), "names a group that is not among"),
+    (".qweight", torch.zeros(12, 256), f"{UP}.qweight is stored as F32, but its"),
+    (".g_idx", torch.zeros(2, 48).int(), "has shape (2, 48), but the"),
+    (".qweight", torch.zeros(0, 256).int(), "has shape (0, 256), which is not the sha"),
+]
+AWQ_DAMAGE = [
+    (".qzeros", None, f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
+    (".scales", None, f"{UP}.scales is missing"),
+    (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the rest of"),
+    (".scales", torch.full((3, 256), torch.nan), f"{UP}.scales holds scales that are not finite"),
+    (".qweight", torch.zeros(96).int(), f"{UP}.qweight has shape (96,), which is not the shape of"),
+]
+NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
+SETTINGS: list[Any] = [
+    ({"bits": 3}, f"CheckpointError: org/model: {DOWN} is packed in 32 words a column,"),
+    ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
+    ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
+    ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
+    ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),
+    ({"group_size": [32]}, "`group_size` of quantization_config must be a positive integer, not [32]"),
+    ({"checkpoint_format": "marlin"}, f"{NOT_DECODED} as GPTQ in the layout m"),
+    ({"checkpoint_format": ["gptq"]}, f"{NOT_DECODED} as GPTQ in the layout ["),
+    (AWQ | {"version": "gemv"}, f"{NOT_DECODED} as AWQ in the layout gemv; hf"),
+    (AWQ | {"version": ["gemm"]}, f"{NOT_DECODED} as AWQ in the layout ['gemm'];"),
+    (AWQ | {"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of q"),
+    (AWQ | {"group_size": 128}, f"CheckpointError: org/model: {DOWN}.scales has shape (8, 96), but"),
+    (AWQ | {"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
+    (ROUND | {"packing_format": "auto_round:nvfp4"}, f"{NOT_DECODED} by AutoRound in"),
+    (ROUND | {"packing_format": ["auto_round"]}, f"{NOT_DECODED} by AutoRound in"),
+    (ROUND | {"bits": 8}, f"CheckpointError: org/model: {DOWN} has scales for"),
+    (ROUND | {"group_size": 64}, f"CheckpointError: org/model: {DOWN} has scales for 8 groups"),
+    (ROUND | {"group_size": None}, "`group_size` of quantization_config must be a positive integer, not None"),
+]
 
 
-def quantized(matrix, bits, group, symmetric, order):
+def quantized(matrix, bits=4, group=GROUP, symmetric=True, order=False):
     """Integers (in, out), scales and zero points (groups, out), and the group of each input."""
     columns, most = matrix.T, 2**bits - 1
-    groups = torch.arange(len(columns)) // group
+    groups = torch.arange(len(columns)) // (len(columns) if group == -1 else group)
     if order:
         groups = groups[torch.randperm(len(columns), generator=torch.Generator().manual_seed(3))]
     ends = [columns[groups == number].aminmax(dim=0) for number in range(int(groups.max()) + 1)]
@@ -33,7 +97,6 @@ def quantized(matrix, bits, group, symmetric, order):
 
 
 def packed(integers, bits):
-    """Rows of integers as rows of words."""
     return torch.from_numpy(words(integers.numpy(), bits).view(np.int32))
 
 
@@ -41,8 +104,7 @@ def gptq(bits=4, group=GROUP, symmetric=True, order=False, version=1, index=True
     def pack(matrix):
         if bits == 3 and len(matrix) % 32:  # what cannot be packed stays as it is
             return {".weight": matrix}
-        size = matrix.shape[1] if group == -1 else group
-        integers, scales, zeros, groups = quantized(matrix, bits, size, symmetric, order)
+        integers, scales, zeros, groups = quantized(matrix, bits, group, symmetric, order)
         zeros = zeros - (1 if version == 1 else 0)
         stored = {".qweight": packed(integers.T, bits).T, ".qzeros": packed(zeros, bits), ".scales": scales}
         return stored | ({".g_idx": groups} if index else {})
@@ -54,28 +116,13 @@ def dequantized(matrix, bits=4, group=GROUP, symmetric=True, order=False, **_):
     """`dequantize_weight` of gptqmodel's TorchLinear, of the integers before they were packed."""
     if bits == 3 and len(matrix) % 32:
         return matrix
-    size = matrix.shape[1] if group == -1 else group
-    integers, scales, zeros, groups = quantized(matrix, bits, size, symmetric, order)
+    integers, scales, zeros, groups = quantized(matrix, bits, group, symmetric, order)
     return (scales.float()[groups] * (integers - zeros[groups]).float()).T
 
 
 def settings(bits=4, group=GROUP, symmetric=True, order=False, version=1, index=True):
     sizes = {"bits": bits, "group_size": group, "sym": symmetric, "desc_act": order}
     return {"quant_method": "gptq", **sizes, "checkpoint_format": {1: "gptq", 2: "gptq_v2"}[version]}
-
-
-VARIANTS = {
-    "2 bits": {"bits": 2, "symmetric": False},
-    "3 bits": {"bits": 3},
-    "4 bits": {},
-    "8 bits": {"bits": 8},
-    "4 bits, asymmetric": {"symmetric": False},
-    "4 bits, columns in another order": {"order": True},
-    "3 bits, columns in another order": {"bits": 3, "order": True, "symmetric": False},
-    "4 bits, whole columns": {"group": -1},
-    "4 bits, second version": {"version": 2, "symmetric": False},
-    "4 bits, without indices": {"index": False},
-}
 
 
 @pytest.mark.few(4)
@@ -86,36 +133,24 @@ def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
 
 
 def test_where_the_settings_are_dynamic_matrices_of_other_bits_are_read_by_shape(tmp_path):
-    def pack(matrix):
-        return gptq(bits=8, group=16)(matrix) if matrix.shape[0] == 256 else gptq()(matrix)
+    dynamic, other = settings() | {"dynamic": {"+:.*up_proj": {"bits": 8}}}, {"bits": 8, "group": 16}
 
-    def expected(matrix):
-        return dequantized(matrix, 8, 16) if matrix.shape[0] == 256 else dequantized(matrix)
+    def of(matrix):
+        return other if matrix.shape[0] == 256 else {}
 
-    assert_decoded(tmp_path / "model", pack, settings() | {"dynamic": {"+:.*up_proj": {"bits": 8}}}, expected)
-
-
-AWQ: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
-ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+    pack, expected = (lambda one: gptq(**of(one))(one)), (lambda one: dequantized(one, **of(one)))
+    assert_decoded(tmp_path / "model", pack, dynamic, expected)
 
 
 def awq(symmetric=False, group=GROUP):
     """As AutoAWQ's `from_linear`: eight columns, in this order, into one of words."""
 
     def pack(matrix):
-        integers, scales, zeros, _ = quantized(matrix, 4, matrix.shape[1] if group == -1 else group, symmetric, False)
+        integers, scales, zeros, _ = quantized(matrix, 4, group, symmetric)
         weights, points = (packed(one.reshape(-1, 8)[:, ORDER].reshape(one.shape), 4) for one in (integers, zeros))
         return {".qweight": weights, ".scales": scales} | ({} if symmetric else {".qzeros": points})
 
     return pack
-
-
-AWQ_VARIANTS = {
-    "zero points": ({}, AWQ),
-    "no zero points": ({"symmetric": True}, AWQ | {"zero_point": False}),
-    "whole columns": ({"group": -1}, AWQ | {"group_size": -1}),
-    "upper case": ({}, AWQ | {"version": "GEMM"}),
-}
 
 
 @pytest.mark.few(2)
@@ -137,10 +172,6 @@ def test_decoded_matrices_of_awq_are_those_of_compressed_tensors(variant, stated
     assert_decoded(tmp_path / "model", pack, stated, expected)
 
 
-VECTORS = load_file("tests/data/autoround.safetensors")
-"""By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
-CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
-ROUND = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True}
 PACKS = {
     "GPTQ's layout": (gptq(index=False), ROUND | {"packing_format": "auto_round:auto_gptq"}),
     "AWQ's layout": (awq(), ROUND | {"packing_format": "auto_round:auto_awq"}),
@@ -175,82 +206,8 @@ def test_where_nothing_is_said_the_layout_is_that_of_gptq_and_bits_may_differ(tm
         np.testing.assert_allclose(mixed[module], matrix, atol=4e-3 if module in names else 0.1)
 
 
-UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"
-change = put_beside(UP)
-DAMAGE = {
-    "no scales": (change(".scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
-    "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing"),
-    "too few words": (
-        change(".qweight", torch.zeros(11, 256).int()),
-        f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; have the weights saved again",
-    ),
-    "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
-    "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),
-    "zero points of another shape": (change(".qzeros", torch.zeros(3, 31).int()), "has shape (3, 31), but the"),
-    "infinite scales": (change(".scales", torch.full((3, 256), torch.inf)), f"{UP}.scales holds scales that are not"),
-    "no such group": (
-        change(".g_idx", torch.full((96,), 3).int()),
-        f"{UP}.g_idx names a group that is not among its 3",
-    ),
-    "a negative group": (change(".g_idx", torch.full((96,), -1).int()), "names a group that is not among"),
-    "floats in place of words": (change(".qweight", torch.zeros(12, 256)), f"{UP}.qweight is stored as F32, but its"),
-    "indices as a matrix": (change(".g_idx", torch.zeros(2, 48).int()), "has shape (2, 48), but the"),
-    "nothing": (change(".qweight", torch.zeros(0, 256).int()), "has shape (0, 256), which is not the sha"),
-}
-AWQ_DAMAGE = {
-    "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
-    "no scales": (change(".scales", None), f"{UP}.scales is missing"),
-    "few zero points": (change(".qzeros", torch.zeros(3, 31).int()), f"{UP}.qzeros has shape (3, 31), but the rest of"),
-    "no numbers": (change(".scales", torch.full((3, 256), torch.nan)), f"{UP}.scales holds scales that are not finite"),
-    "no matrix": (
-        change(".qweight", torch.zeros(96).int()),
-        f"{UP}.qweight has shape (96,), which is not the shape of",
-    ),
-}
-DAMAGED = [
-    pytest.param(pack, stated, *row, id=f"{stated['quant_method']}: {name}")
-    for pack, stated, table in ((gptq(), settings(), DAMAGE), (awq(), AWQ, AWQ_DAMAGE))
-    for name, row in table.items()
-]
-
-
-@pytest.mark.parametrize(("pack", "stated", "damage", "message"), DAMAGED)
-def test_what_does_not_fit_is_one_clear_line(pack, stated, damage, message, tmp_path):
-    error = refused(tmp_path, pack, stated, damage)
-    assert error.startswith("CheckpointError: ")
-    assert message in error
-
-
-NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
-
-
-@pytest.mark.parametrize(
-    ("stated", "message"),
-    [
-        ({"bits": 3}, f"CheckpointError: org/model: {DOWN} is packed in 32 words a column,"),
-        ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
-        ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
-        ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
-        ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),
-        ({"group_size": [32]}, "`group_size` of quantization_config must be a positive integer, not [32]"),
-        ({"checkpoint_format": "marlin"}, f"{NOT_DECODED} as GPTQ in the layout m"),
-        ({"checkpoint_format": ["gptq"]}, f"{NOT_DECODED} as GPTQ in the layout ["),
-        (AWQ | {"version": "gemv"}, f"{NOT_DECODED} as AWQ in the layout gemv; hf"),
-        (AWQ | {"version": ["gemm"]}, f"{NOT_DECODED} as AWQ in the layout ['gemm'];"),
-        (
-            AWQ | {"bits": 8},
-            "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of quan",
-        ),
-        (AWQ | {"group_size": 128}, f"CheckpointError: org/model: {DOWN}.scales has shape (8, 96), but"),
-        (AWQ | {"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
-        (ROUND | {"packing_format": "auto_round:nvfp4"}, f"{NOT_DECODED} by AutoRound in"),
-        (ROUND | {"packing_format": ["auto_round"]}, f"{NOT_DECODED} by AutoRound in"),
-        (ROUND | {"bits": 8}, f"CheckpointError: org/model: {DOWN} has scales for"),
-        (ROUND | {"group_size": 64}, f"CheckpointError: org/model: {DOWN} has scales for 8 groups"),
-        (ROUND | {"group_size": None}, "`group_size` of quantization_config must be a positive integer, not None"),
-    ],
-)
-def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
-    stated = settings() | stated
-    pack = {"gptq": gptq(), "awq": awq(), "auto-round": gptq(index=False)}[stated["quant_method"]]
-    assert message in refused(tmp_path, pack, stated)
+BY_METHOD = {"gptq": gptq(), "awq": awq(), "auto-round": gptq(index=False)}
+DAMAGED = [(gptq(), settings(), f"{UP}{end}", part, message) for end, part, message in DAMAGE]
+DAMAGED += [(awq(), AWQ, f"{UP}{end}", part, message) for end, part, message in AWQ_DAMAGE]
+ODD_SETTINGS = [(settings() | stated, message) for stated, message in SETTINGS]
+DAMAGED += [(BY_METHOD[stated["quant_method"]], stated, "", None, message) for stated, message in ODD_SETTINGS]

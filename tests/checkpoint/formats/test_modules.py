@@ -1,7 +1,4 @@
-"""Modules: what belongs to one quantized matrix, and one clear line where it does not fit.
-
-Modules that config.json leaves out of the quantization are not judged if they are quantized all the same.
-"""
+"""Modules: what belongs to one quantized matrix, and which ones config.json leaves out."""
 
 import re
 import time
@@ -20,28 +17,23 @@ from tests.models import spoil
 from tests.quantizing import BASE, decoded, refused, repacked
 
 UP = "model.layers.1.mlp.up_proj"
-
-
 LEFT_OUT = [UP, "up_proj", "model.layers.1", "model.layers.1.mlp", "re:.*up_proj", "re:.*up_proj$"]
 LEFT_OUT += (r"re:model\.layers\.\d+\.mlp.*", "re:.*mlp.(up|down)_proj")
 TAKEN = ("model.layers.10", "model.layers.1.mlp.up", "re:.*self_attn.*", "re:visual.*", "lm_head", 7, "")
-MATCHED = dict.fromkeys(LEFT_OUT, True) | dict.fromkeys(TAKEN, False)
+HOSTILE = ["(a+)+$", "(.*.*)*x", ".*.*.*.*x", r"(a)\1*", "(?=a)", "(", "[", "*", "a" * 101 + "*"]
+BYTES = frozenset({"I8"})
+CONFIG, QUANTIZED = ({"quantization_config": {"quant_method": method}} for method in ("toy", "gptq"))
 
 
 @pytest.mark.parametrize("key", modules.KEYS)
-@pytest.mark.parametrize(("entry", "matched"), MATCHED.items())
-def test_a_module_is_left_out_by_its_name_or_by_a_pattern(key, entry, matched):
-    assert modules.left_out({key: ["lm_head", entry]})(UP) is matched
+def test_a_module_is_left_out_by_its_name_or_by_a_pattern_in_a_list(key):
+    for entry in (*LEFT_OUT, *TAKEN):
+        assert modules.left_out({key: ["lm_head", entry]})(UP) is (entry in LEFT_OUT), entry
+    for value in (None, "up_proj", {"up_proj": 1}, 7, [["up_proj"]]):
+        assert not modules.left_out({key: value})(UP)
 
 
-@pytest.mark.parametrize("value", [None, "up_proj", {"up_proj": 1}, 7, [["up_proj"]]])
-def test_anything_but_a_list_of_names_leaves_nothing_out(value):
-    assert not modules.left_out({"ignore": value})(UP)
-
-
-@pytest.mark.parametrize(
-    "entry", ["(a+)+$", "(.*.*)*x", ".*.*.*.*x", r"(a)\1*", "(?=a)", "(", "[", "*", "a" * 101 + "*"]
-)
+@pytest.mark.parametrize("entry", HOSTILE)
 def test_a_pattern_that_could_take_for_ever_or_is_none_is_not_followed(entry):
     with pytest.raises(NothingToCompare, match="by a pattern that hf-lineage cannot read: "):
         modules.left_out({"ignore": [f"re:{entry}"]})
@@ -56,7 +48,7 @@ def test_the_worst_that_is_followed_takes_no_time_and_too_many_are_not_followed(
         modules.left_out({"ignore": ["a"] * 5000})
 
 
-def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path):
+def test_scales_that_a_loader_would_not_read_make_no_model_and_plain_ones_are_read(tmp_path):
     """A scale for each number makes any model of any other; a loader that leaves the module out takes neither."""
 
     def pack(matrix):
@@ -64,15 +56,10 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
 
     settings = FP8 | {"weight_block_size": [1, 1], "modules_to_not_convert": ["lm_head", "up_proj"]}
     error = refused(tmp_path, pack, settings)
-    assert error == (
-        "Ambiguous: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
-        "out of the quantization: loaders disagree on how to read it; make the two agree"
-    )
-
-
-def test_what_is_left_out_and_is_plain_is_read(tmp_path):
+    told = "is stored as FP8, but config.json leaves it out of the quantization: loaders disagree on how to read it"
+    assert error == f"Ambiguous: org/model: model.layers.0.mlp.up_proj.weight {told}; make the two agree"
     settings = FP8 | {"weight_block_size": [16, 32], "modules_to_not_convert": [UP, "lm_head"]}
-    folder = repacked(BASE, tmp_path / "model", blocks(16, 32), **settings)
+    folder = repacked(BASE, tmp_path / "plain", blocks(16, 32), **settings)
 
     def plain(tensors):
         tensors[f"{UP}.weight"] = tensors[f"{UP}.weight"].float()
@@ -85,65 +72,52 @@ def stored(dtype, *shape):
     return StoredTensor(Path("file"), dtype, shape, 0)
 
 
-BYTES = frozenset({"I8"})
-TOY = modules.Format(
-    "TOY",
-    frozenset({"toy"}),
-    (".bytes",),
-    (".scale",),
-    lambda module, _: module.tensor((2, 3), (".bytes",), as_stored, ""),
-)
-CONFIG = {"quantization_config": {"quant_method": "toy"}}
-WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), "norm.weight": stored("F32", 3)}
+def decode(module, _):
+    return module.tensor((2, 3), (".bytes",), as_stored, "")
 
 
-def test_the_settings_are_those_of_the_configuration_in_either_place():
+TOY = modules.Format("TOY", frozenset({"toy"}), (".bytes",), (".scale",), decode)
+NORM = {"norm.weight": stored("F32", 3)}
+WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), **NORM}
+
+
+def test_settings_stand_in_either_place_and_their_numbers_are_positive_integers():
     assert modules.settings(CONFIG) == {"quant_method": "toy"}
     assert modules.settings({"compression_config": {"format": "dense"}}) == {"format": "dense"}
     assert modules.settings({"quantization_config": ["toy"]}) == modules.settings({}) == {}
-
-
-def test_the_name_of_the_quantization_is_a_text_or_nothing_but_in_older_settings():
     names = {"toy": "toy", "TOY": "toy", None: "", ("toy",): "", 7: ""}
     assert {said: modules.method({"quantization_config": {"quant_method": said}}) for said in names} == names
-    for key in ("load_in_4bit", "load_in_8bit"):
+    for key in ("load_in_4bit", "load_in_8bit"):  # of older settings
         assert modules.method({"quantization_config": {key: True}}) == "bitsandbytes"
-
-
-def test_a_number_of_the_settings_is_a_positive_integer_or_all():
-    assert modules.count({"bits": 4}, "bits") == 4
-    assert modules.count({}, "group_size", -1) == -1
+    assert (modules.count({"bits": 4}, "bits"), modules.count({}, "group_size", -1)) == (4, -1)
     for odd in (0, -2, True, 2.0, "4", None, 2**40, [4]):
         with pytest.raises(CheckpointError, match="`bits` of quantization_config must be a positive integer, not"):
             modules.count({"bits": odd}, "bits")
-
-
-def test_a_pair_is_two_positive_integers_and_nothing_else():
     assert modules.pair([128, 64]) == (128, 64)
     assert [modules.pair(odd) for odd in (None, [1], [0, 1], ["1", 2], [True, 2], (1, 2), {1: 2, 2: 3})] == [None] * 7
 
 
-def test_a_format_is_recognised_by_its_name_and_by_a_packed_matrix():
+def test_a_format_is_recognised_and_its_matrices_stand_for_their_parts():
     assert TOY.recognises(WHOLE, CONFIG)
-    assert not TOY.recognises(WHOLE, {})
-    assert not TOY.recognises(WHOLE, {"quantization_config": {"quant_method": "other"}})
-    assert not TOY.recognises({"norm.weight": stored("F32", 3)}, CONFIG)
-    assert not TOY.recognises({"a.bytes": stored("F32", 2, 3)}, CONFIG)
-
-
-def test_matrices_stand_for_their_parts_and_everything_else_is_plain():
+    other = {"a.bytes": stored("F32", 2, 3)}
+    for tensors, config in ((WHOLE, {}), (WHOLE, QUANTIZED), (NORM, CONFIG), (other, CONFIG)):
+        assert not TOY.recognises(tensors, config)
     parts = {name: info.parts for name, info in TOY.tensors(WHOLE, CONFIG).items()}
     assert parts == {"a.weight": ("a.bytes",), "norm.weight": ("norm.weight",), "a.scale": ("a.scale",)}
-    consumed = replace(TOY, inert=(".scale",)).tensors(WHOLE, CONFIG)
-    assert consumed.keys() == {"a.weight", "norm.weight"}
+    assert replace(TOY, inert=(".scale",)).tensors(WHOLE, CONFIG).keys() == {"a.weight", "norm.weight"}
+    for dtype in DTYPES:
+        (info,) = modules.plain_tensors({"a": stored(dtype, 2, 3)}).values()
+        read = dtype in modules.FLOATS | modules.CAST
+        assert (info.shape, info.parts, not info.refusal) == ((2, 3), ("a",), read)
+        assert read or info.refusal.startswith(f"is stored as {dtype}, and config.json does not say how")
 
 
-def test_a_matrix_that_is_stored_in_two_ways_or_lacks_its_scales_is_not_judged():
-    for twin in ("F32", "I8"):
-        with pytest.raises(NothingToCompare, match=r"a\.weight is stored in two ways, once as TOY: loaders disagree"):
-            TOY.tensors(WHOLE | {"a.weight": stored(twin, 2, 3)}, CONFIG)
-    with pytest.raises(CheckpointError, match=r"b\.weight is stored as F8_E4M3 without its scales; have"):
-        TOY.tensors(WHOLE | {"b.weight": stored("F8_E4M3", 2, 3)}, CONFIG)
+@pytest.mark.parametrize(("name", "dtype"), [("a", "F32"), ("a", "I8"), ("b", "F8_E4M3")])
+def test_a_matrix_that_is_stored_in_two_ways_or_lacks_its_scales_is_not_judged(name, dtype):
+    twice = r"a\.weight is stored in two ways, once as TOY: loaders disagree"
+    lacks = r"b\.weight is stored as F8_E4M3 without its scales; have"
+    with pytest.raises(NothingToCompare if name == "a" else CheckpointError, match=f"{twice}|{lacks}"):
+        TOY.tensors(WHOLE | {f"{name}.weight": stored(dtype, 2, 3)}, CONFIG)
 
 
 def test_a_part_that_is_missing_or_stored_otherwise_is_named():
@@ -161,16 +135,16 @@ def test_a_part_that_is_missing_or_stored_otherwise_is_named():
             read(*asked)
 
 
-QUANTIZED = {"quantization_config": {"quant_method": "gptq"}}
-PACKED = {"a": stored("F32", 2, 3), "packed": stored("I32", 2, 3)}
+PLAIN = {"a": stored("F32", 2, 3)}
+PACKED = PLAIN | {"packed": stored("I32", 2, 3)}
 
 
 @pytest.mark.parametrize(
     ("tensors", "config", "recognised"),
     [
-        ({"a": stored("F32", 2, 3), "b": stored("BF16", 2, 3)}, {}, True),
-        ({"a": stored("F32", 2, 3)}, QUANTIZED, True),  # quantized only once it is loaded
-        ({"a": stored("F32", 2, 3), "counter": stored("I64", 2, 3)}, {}, True),
+        (PLAIN | {"b": stored("BF16", 2, 3)}, {}, True),
+        (PLAIN, QUANTIZED, True),  # quantized only once it is loaded
+        (PLAIN | {"counter": stored("I64", 2, 3)}, {}, True),
         (PACKED, QUANTIZED, False),
         (PACKED, {"quantization_config": None}, True),
         ({}, QUANTIZED, True),
@@ -178,12 +152,3 @@ PACKED = {"a": stored("F32", 2, 3), "packed": stored("I32", 2, 3)}
 )
 def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, config, recognised):
     assert modules.is_plain(tensors, config) is recognised
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
-    (info,) = modules.plain_tensors({"a": stored(dtype, 2, 3)}).values()
-    assert (info.shape, info.parts) == ((2, 3), ("a",))
-    why = f"is stored as {dtype}, and config.json does not say how"
-    assert info.refusal.startswith(why) != (dtype in modules.FLOATS | modules.CAST)
-    assert info.refusal or dtype in modules.FLOATS | modules.CAST

@@ -1,7 +1,4 @@
-"""Quantized models: their copies are RELATED whatever the format, and independent models in the same format are not.
-
-Whatever stands in the header, the configuration or the bytes of one, one of our errors comes out.
-"""
+"""Quantized models: copies are RELATED and others are not in any format; whatever is damaged is one of our errors."""
 
 import json
 import math
@@ -23,7 +20,7 @@ from tests.fuzzing.changes import changed
 from tests.fuzzing.readers import only_ours, parted
 from tests.models import WEIGHTS, open_checkpoint, raw_safetensors
 from tests.properties import cases
-from tests.quantizing import BASE, INDEPENDENT, repacked, verdict
+from tests.quantizing import BASE, INDEPENDENT, put, refused, repacked, verdict
 
 FORMATS = {
     "GPTQ": (test_gptq.gptq(), test_gptq.settings(), 0.95),
@@ -40,6 +37,27 @@ FORMATS = {
     "MLX": (test_hqq.mlx(4), {"bits": 4, "group_size": 32}, 0.95),
 }
 """A packing, its settings and the least score; that numbers are decoded as the library does is shown of each."""
+MOST_MEMORY = 2**22
+"""Bytes that may be held at a time for matrices of a few thousand numbers."""
+MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
+BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M0 I8 U8"}
+SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
+TWO = (MATRIX, 2 * MATRIX)
+EXPERTS = dict(zip(("_blocks", "_scales"), test_fp8.blocks_of_four_bits(torch.stack(TWO).mT), strict=True))
+IN_BLOCKS = [test_fp8.blocks(16, 32)(matrix) for matrix in TWO]
+STACK = {end.removeprefix(".weight"): torch.stack([part[end] for part in IN_BLOCKS]) for end in IN_BLOCKS[0]}
+ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
+MODULES = (test_bnb, test_compressed, test_fp8, test_gptq, test_hqq, test_torchao)
+DAMAGED = [row for module in MODULES for row in module.DAMAGED]
+"""A packing, its settings, the name of a part and what is put there, and what is said of it."""
+
+
+@pytest.mark.parametrize(("pack", "settings", "name", "part", "message"), DAMAGED)
+def test_what_does_not_fit_is_one_clear_line(pack, settings, name, part, message, tmp_path):
+    error = refused(tmp_path, pack, settings, part if callable(part) else put(name, part))
+    kind = message.partition(": ")[0] if ": org/model" in message else "CheckpointError"
+    assert error.startswith(f"{kind}: ")
+    assert message in error
 
 
 @pytest.mark.few(1)
@@ -51,29 +69,10 @@ def test_a_quantized_copy_is_related_and_an_independent_model_is_not(pack, setti
     assert verdict(BASE, repacked(INDEPENDENT, tmp_path / "other", pack, **settings)).code == "unrelated"
 
 
-MOST_MEMORY = 2**22
-"""Bytes that may be held at a time for matrices of a few thousand numbers."""
-MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
-BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M0 I8 U8"}
-SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
-
-
-def experts():
-    blocks, scales = test_fp8.blocks_of_four_bits(torch.stack([MATRIX, 2 * MATRIX]).mT)
-    return {"_blocks": blocks, "_scales": scales}, {"quant_method": "mxfp4"}
-
-
-def stack():
-    parts = [test_fp8.blocks(16, 32)(matrix) for matrix in (MATRIX, 2 * MATRIX)]
-    weights, scales = (torch.stack([part[end] for part in parts]) for end in (".weight", ".weight_scale_inv"))
-    return {"": weights, "_scale_inv": scales}, {"quant_method": "fp8", "weight_block_size": [16, 32]}
-
-
 def packed(pack, settings, *_):
     return pack(MATRIX), settings
 
 
-ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
 MODELS = {
     "FP8 blocks": packed(*test_fp8.PACKS["blocks"]),
     "MXFP8": packed(*test_fp8.PACKS["MXFP8"]),
@@ -85,20 +84,17 @@ MODELS = {
     "pack-quantized": packed(*test_compressed.case("4 bits, groups, zero points")),
     "float-quantized": packed(*test_compressed.case("FP8, rows")),
     "NVFP4": packed(*test_compressed.case("NVFP4")),
-    "gpt-oss": experts(),
-    "FP8 in a stack": stack(),
-    "HQQ, 3 bits": packed(*test_hqq.PACKS["3 bits"]),
+    "gpt-oss": (EXPERTS, {"quant_method": "mxfp4"}),
+    "FP8 in a stack": (STACK, test_fp8.PACKS["blocks"][1]),
+    "HQQ, 3 bits": packed(test_hqq.hqq(3), test_hqq.SETTINGS),
     "AutoRound as AWQ": packed(*test_gptq.PACKS["AWQ's layout"]),
 } | {name: packed(*FORMATS[name]) for name in ALIKE}
 
 
 def written(header, data, random):
     """A few changes to the tensors of a model: to their names, number formats, shapes and bytes."""
-    tensors = {
-        key: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])])
-        for key, entry in header.items()
-        if key != "__metadata__"
-    }
+    entries = {key: entry for key, entry in header.items() if key != "__metadata__"}
+    tensors = {key: (one["dtype"], one["shape"], data[slice(*one["data_offsets"])]) for key, one in entries.items()}
     for _ in range(random.randrange(3)):
         key = random.choice(sorted(tensors))
         dtype, shape, content = tensors.pop(key)

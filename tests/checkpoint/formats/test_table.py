@@ -1,10 +1,8 @@
-"""Formats: another way of storing tensors is another entry of the table, here bytes with a scale for each row.
-
-What cannot be decoded is refused by its name, with what to check instead.
-"""
+"""Formats: another way of storing tensors is another entry of the table, and what has none is refused by its name."""
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +17,18 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import NothingToCompare
 from tests.invoking import lineage
 from tests.models import WEIGHTS, edit_json, tiny_llama
+
+PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
+INSTEAD = "check the release in F16, BF16 or F32 instead"
+NOT_DECODED = f"the weights are stored as {{}}, which is not decoded; {INSTEAD}"
+OTHER_FORM = "the weights are quantized (U8); config.json names `{}`, but hf-lineage does not decode this form of it; "
+SUPPORTED = ("gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up")
+NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {INSTEAD}"
+GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
+ROTATED: list[Any] = [
+    ("compressed-tensors", {"transform_config": {"config_groups": {"R4": one}}}) for one in (GROUP, "?")
+]
+ROTATED += [("bitnet", {"rotation": True}), ("fp8", {"rotation_config": {"kind": "random"}})]
 
 
 class Bytes:
@@ -43,7 +53,6 @@ def decode(parts):
 
 
 def quantized(source, folder):
-    """A copy of a model in that format."""
     shutil.copytree(source, folder)
     stored = load_file(source / WEIGHTS)
     for name, tensor in [*stored.items()]:
@@ -64,27 +73,15 @@ def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(tmp_path, m
     assert 0.999 < outcome.evidence["mlp"].comparison.score < 1
 
 
-PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
-
-
 def config(name):
     return {"quantization_config": {"quant_method": name}}
 
 
 def refusal(said, end=".odd"):
-    """Why a matrix of bytes whose name ends so is not read."""
     stored = PLAIN | {f"model.layers.0.mlp.up_proj{end}": StoredTensor(Path("file"), "U8", (2, 3), 0)}
     with pytest.raises(NothingToCompare) as error:
         tensors_of(stored, said)
     return str(error.value)
-
-
-INSTEAD = "check the release in F16, BF16 or F32 instead"
-NOT_DECODED = f"the weights are stored as {{}}, which is not decoded; {INSTEAD}"
-OTHER_FORM = "the weights are quantized (U8); config.json names `{}`, but hf-lineage does not decode this form of it; "
-OTHER_FORM += INSTEAD
-SUPPORTED = ("gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up")
-NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {INSTEAD}"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +89,7 @@ NO_NAME = f"the weights are quantized (U8), and config.json does not say how; {I
     [
         *((config(method), ".odd", NOT_DECODED.format(name)) for method, name in BY_METHOD.items()),
         *(({}, end, NOT_DECODED.format(name)) for end, name in BY_END.items()),
-        *((config(method), ".odd", OTHER_FORM.format(method)) for method in SUPPORTED),
+        *((config(method), ".odd", OTHER_FORM.format(method) + INSTEAD) for method in SUPPORTED),
         *((config(method), ".odd", NO_NAME) for method in (None, ["gptq"], "", 7)),
     ],
 )
@@ -100,32 +97,19 @@ def test_a_format_is_named_after_the_configuration_or_else_its_tensors(said, end
     assert refusal(said, end) == message
 
 
-@pytest.mark.parametrize("method", [*BY_METHOD, "unknown"])
-def test_weights_in_floating_point_are_read_whatever_the_configuration_says(method):
-    assert list(tensors_of(PLAIN, config(method))) == ["norm.weight"]
-
-
-def test_a_hostile_name_is_cut_and_escaped():
+def test_a_hostile_name_is_cut_and_weights_in_floating_point_are_always_read():
     message = refusal(config("\x1b[31m\n" * 1000))
     assert message.isprintable()
     assert len(message) < 300
-
-
-GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
-
-
-GROUPS = [("compressed-tensors", {"transform_config": {"config_groups": {"R4": one}}}) for one in (GROUP, "?")]
-ROTATED = [*GROUPS, ("bitnet", {"rotation": True}), ("fp8", {"rotation_config": {"kind": "random"}})]
+    for method in (*BY_METHOD, "unknown"):
+        assert list(tensors_of(PLAIN, config(method))) == ["norm.weight"]
 
 
 @pytest.mark.parametrize(("method", "stated"), ROTATED)
 def test_weights_that_are_stored_rotated_are_refused_with_what_to_do(tmp_path, method, stated):
     model = tiny_llama(tmp_path)
     edit_json(model / "config.json", quantization_config={"quant_method": method} | stated)
-    (key,) = stated
-    result = lineage("check", str(model), "--base", str(model))
-    assert (result.code, result.error) == (
-        2,
-        f"{model}: the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not "
-        "read; check the original of the same model",
-    )
+    result, (key,) = lineage("check", str(model), "--base", str(model)), stated
+    instead = "as by QuaRot or SpinQuant), which is not read; check the original of the same model"
+    told = f"{model}: the weights are stored rotated (`{key}` in config.json, {instead}"
+    assert (result.code, result.error) == (2, told)

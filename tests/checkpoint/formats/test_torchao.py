@@ -1,7 +1,4 @@
-"""torchao, quanto and BitNet: matrices of a byte or less to a number.
-
-torchao 0.18 and optimum-quanto 0.2.7 wrote and decoded what stands in `tests/data`; BitNet is as transformers packs it.
-"""
+"""torchao 0.18 and optimum-quanto 0.2.7 decoded what stands in `tests/data`; BitNet is as transformers packs it."""
 
 import math
 from typing import Any
@@ -12,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.errors import NothingToCompare
-from tests.quantizing import BASE, assert_decoded, decoded, of_library, put, refused, repacked
+from tests.quantizing import BASE, assert_decoded, decoded, of_library, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
 CONFIG = {"quantization_config": TORCHAO}
@@ -29,19 +26,41 @@ EIGHT_BITS = {
 }
 """What Float8WeightOnlyConfig stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, and made of it again."""
 CASES.append((EIGHT_BITS, "fp8", CONFIG))
+BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
+DIVIDED = BITNET | {"linear_class": "bitlinear"}
+NO_CLASS = {"quant_method": "bitnet"}
+UP = "model.layers.0.mlp.up_proj"
+WRONG, NOT_FINITE = "CheckpointError: org/model: ", "holds scales that are not finite"
+NOT_DECODED = "NothingToCompare: org/model: the weights are stored as torchao with "
+INTEGERS = (
+    ("_weight_qdata", torch.zeros(256, 12, dtype=torch.int32), f"{NOT_DECODED}I32"),
+    ("_weight_scale", None, f"{NOT_DECODED}I8; hf-lineage"),
+    ("_weight_scale", torch.ones(255, 1), f"{WRONG}{UP} has scales of shape (255, 1), which do not fit"),
+    ("_weight_scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale {NOT_FINITE}"),
+    ("_weight_zero_point", torch.zeros(2, 1).char(), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
+)
+QUANTO = (
+    ("weight._scale", None, f"{WRONG}{UP}.weight._scale is missing, and"),
+    ("weight._scale", torch.ones(255, 1), f"{UP} has scales of shape (255, 1), which do not fit the rows of a matrix"),
+    ("weight._scale", torch.full((256, 1), torch.nan), f"{UP}.weight._scale {NOT_FINITE}"),
+    ("weight._data", torch.zeros(256, 96).int(), f"{UP}.weight._data is stored as I32, but its format needs"),
+    ("weight._data", torch.zeros(256).char(), "has shape (256,), which is not the shape of a matrix"),
+)
+TERNARY = (
+    ("weight_scale", torch.ones(2), f"{WRONG}{UP} has 2 scales, not one; have the weights saved again"),
+    ("weight_scale", torch.tensor([torch.nan]), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
+    ("weight_scale", torch.ones(1).char(), f"{WRONG}{UP}.weight_scale is stored as I8, but its format needs"),
+    ("weight", torch.zeros(4).byte(), f"{WRONG}{UP}.weight has shape (4,), which is not the shape of a"),
+)
+DIVIDED_BY_NOTHING = ("weight_scale", torch.zeros(1), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}")
+ODD: Any = ({"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]})
+MORE = "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than"
 
 
 @pytest.mark.parametrize(("vectors", "case", "config"), CASES, ids=[case for _, case, _ in CASES])
 def test_bytes_are_decoded_as_torchao_and_quanto_do(vectors, case, config, tmp_path):
     """Also those of four bits, which torchao keeps in a byte each where groups of a row share a scale."""
     np.testing.assert_array_equal(*of_library(vectors, case, tmp_path, config), strict=True)
-
-
-def test_fewer_bits_of_quanto_are_refused_with_what_to_check(tmp_path):
-    how = "by quanto with fewer than eight bits, and their shapes are not stored"
-    what = "check the release in F16, BF16 or F32 instead"
-    with pytest.raises(NothingToCompare, match=f"^org/model: the weights are stored {how}; {what}$"):
-        of_library(OF_QUANTO, "qint4", tmp_path, {})
 
 
 def rows(dtype):
@@ -51,22 +70,19 @@ def rows(dtype):
         scales = matrix.abs().amax(dim=1, keepdim=True) / (127.5 if dtype == torch.int8 else 448.0)
         if dtype != torch.int8:
             return {"._weight_qdata": (matrix / scales).to(dtype), "._weight_scale": scales}
-        zeros = torch.zeros(scales.shape, dtype=torch.int8)
         integers = (matrix / scales).round().clamp(-128, 127).to(dtype)
+        zeros = torch.zeros(scales.shape, dtype=torch.int8)
         return {"._weight_qdata": integers, "._weight_scale": scales, "._weight_zero_point": zeros}
 
     return pack
 
 
 def quanto(dtype):
-    """The same as quanto does it."""
-
     def pack(matrix):
         scales = matrix.abs().amax(dim=1, keepdim=True) / (127.0 if dtype == torch.int8 else torch.finfo(dtype).max)
-        numbers = matrix / scales
-        stored = (numbers.round() if dtype == torch.int8 else numbers).to(dtype)
-        ends = {".input_scale": torch.tensor(1.0), ".output_scale": torch.tensor(1.0)}
-        return {".weight._data": stored, ".weight._scale": scales} | ends
+        numbers = (matrix / scales).round() if dtype == torch.int8 else matrix / scales
+        ends = {f".{side}_scale": torch.tensor(1.0) for side in ("input", "output")}
+        return {".weight._data": numbers.to(dtype), ".weight._scale": scales} | ends
 
     return pack
 
@@ -88,10 +104,6 @@ def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
     assert_decoded(tmp_path / "model", pack, TORCHAO, expected)
 
 
-BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
-DIVIDED = BITNET | {"linear_class": "bitlinear"}
-
-
 def ternary(matrix):
     """-1, 0 and 1, and the scale that is multiplied with them, as the layers of transformers find it."""
     scale = matrix.abs().mean()
@@ -108,20 +120,13 @@ def bitnet(divides=False):
     return pack
 
 
-PACKS = {
-    "multiplied": (bitnet(), BITNET),
-    "divided": (bitnet(divides=True), DIVIDED),
-    "divided by default": (bitnet(divides=True), {"quant_method": "bitnet"}),
-}
-
-
-@pytest.mark.parametrize("name", PACKS)
-def test_decoded_matrices_are_those_that_transformers_packed(name, tmp_path):
-    pack, settings = PACKS[name]
+@pytest.mark.parametrize("settings", [BITNET, DIVIDED, NO_CLASS], ids=["multiplied", "divided", "divided by default"])
+def test_decoded_matrices_are_those_that_transformers_packed(settings, tmp_path):
+    pack = bitnet(divides=settings is not BITNET)
     assert_decoded(tmp_path / "model", pack, settings, lambda matrix: math.prod(ternary(matrix)), rtol=3e-7)
 
 
-def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_path):
+def test_a_byte_of_bitnet_holds_four_rows_and_fewer_bits_of_quanto_are_refused(tmp_path):
     """The example in the docstring of `unpack_weights`."""
 
     def pack(_):
@@ -131,49 +136,12 @@ def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_p
     expected = [[0, -1], [-1, 1], [-1, 1], [-1, 1], [1, 0], [0, -1], [1, -1], [1, -1]]
     model = repacked(BASE, tmp_path / "model", pack, **BITNET)
     assert decoded(model)["model.layers.0.mlp.up_proj"].tolist() == expected
+    how = "by quanto with fewer than eight bits, and their shapes are not stored; check the release in F16, BF16 or F32"
+    with pytest.raises(NothingToCompare, match=f"^org/model: the weights are stored {how} instead$"):
+        of_library(OF_QUANTO, "qint4", tmp_path, {})
 
 
-@pytest.mark.parametrize("changes", [{"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]}])
-def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
-    error = refused(tmp_path, bitnet(), BITNET | changes)
-    assert "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than" in error
-
-
-UP = "model.layers.0.mlp.up_proj"
-DAMAGED, NOT_DECODED = (
-    "CheckpointError: org/model: ",
-    "NothingToCompare: org/model: the weights are stored as torchao with ",
-)
-NOT_FINITE = "holds scales that are not finite"
-INTEGERS = (
-    ("_weight_qdata", torch.zeros(256, 12, dtype=torch.int32), f"{NOT_DECODED}I32"),
-    ("_weight_scale", None, f"{NOT_DECODED}I8; hf-lineage"),
-    ("_weight_scale", torch.ones(255, 1), f"{DAMAGED}{UP} has scales of shape (255, 1), which do not fit"),
-    ("_weight_scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale {NOT_FINITE}"),
-    ("_weight_zero_point", torch.zeros(2, 1).char(), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
-)
-QUANTO = (
-    ("weight._scale", None, f"{DAMAGED}{UP}.weight._scale is missing, and"),
-    ("weight._scale", torch.ones(255, 1), f"{UP} has scales of shape (255, 1), which do not fit the rows of a matrix"),
-    ("weight._scale", torch.full((256, 1), torch.nan), f"{UP}.weight._scale {NOT_FINITE}"),
-    ("weight._data", torch.zeros(256, 96).int(), f"{UP}.weight._data is stored as I32, but its format needs"),
-    ("weight._data", torch.zeros(256).char(), "has shape (256,), which is not the shape of a matrix"),
-)
-TERNARY = (
-    ("weight_scale", torch.ones(2), f"{DAMAGED}{UP} has 2 scales, not one; have the weights saved again"),
-    ("weight_scale", torch.tensor([torch.nan]), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
-    ("weight_scale", torch.ones(1).char(), f"{DAMAGED}{UP}.weight_scale is stored as I8, but its format needs"),
-    ("weight", torch.zeros(4).byte(), f"{DAMAGED}{UP}.weight has shape (4,), which is not the shape of a"),
-)
 PACKED: Any = ((rows(torch.int8), TORCHAO, INTEGERS), (quanto(torch.int8), {}, QUANTO), (bitnet(), BITNET, TERNARY))
-
-
-@pytest.mark.parametrize(
-    ("pack", "stated", "end", "part", "message"),
-    [
-        *((pack, stated, *row) for pack, stated, table in PACKED for row in table),
-        (bitnet(), DIVIDED, "weight_scale", torch.zeros(1), f"CheckpointError: {UP}.weight_scale {NOT_FINITE}"),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_line(pack, stated, end, part, message, tmp_path):
-    assert message in refused(tmp_path, pack, stated, put(f"{UP}.{end}", part))
+PACKED += ((bitnet(), DIVIDED, [DIVIDED_BY_NOTHING]),)
+DAMAGED = [(*how, f"{UP}.{end}", part, message) for *how, table in PACKED for end, part, message in table]
+DAMAGED += [(bitnet(), BITNET | changes, "", None, MORE) for changes in ODD]

@@ -21,9 +21,14 @@ from tests.gguf_blocks import QUANTIZED, QUANTIZERS, drawn, quantized
 from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, finish, write
 from tests.models import EXAMPLES, open_checkpoint
 
+BLOCKS = "has rows of 64 numbers, which is not a multiple of the block size, 256 as"
+OVERLAP = "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"
+WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
+LIES = [(20, 99, 4, "is of the type 99, which the installed package gguf does not know"), (20, 12, 4, BLOCKS)]
+LIES += [(12, rows, 8, OVERLAP) for rows in (9, 2**30)]
+
 
 def file(folder, *tensors):
-    """A GGUF file of tensors, each a name, an array as stored, and its type."""
     out = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
     for name, array, kind in tensors:
         out.add_tensor(name, array, raw_dtype=kind)
@@ -44,23 +49,31 @@ def test_every_type_is_decoded_as_by_gguf_and_by_transformers(kind, tmp_path):
     assert sum(int(kind) in dequant.GGML_BLOCK for kind in QUANTIZED) >= 17, "transformers decodes most types"
 
 
-@pytest.mark.parametrize(("kind", "dtype"), EXAMPLES_OF_TYPES)
-def test_plain_numbers_are_read_as_they_are(kind, dtype, tmp_path):
+def test_plain_numbers_are_read_and_without_a_decoder_there_is_a_reason(tmp_path, monkeypatch):
     numbers = np.arange(12, dtype=np.float32).reshape(3, 4)
-    stored = gguf.quantize(numbers, kind) if kind == KINDS.BF16 else numbers.astype(dtype)
-    found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
-    assert np.array_equal(single(found.read("a.weight")), numbers)
-
-
-def test_a_type_that_gguf_does_not_decode_is_a_refusal_of_that_tensor_alone(tmp_path):
+    for kind, dtype in EXAMPLES_OF_TYPES:
+        stored = gguf.quantize(numbers, kind) if kind == KINDS.BF16 else numbers.astype(dtype)
+        found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
+        assert np.array_equal(single(found.read("a.weight")), numbers)
     tensors = ("a", np.zeros((2, 292), np.uint8), KINDS.Q8_K), ("b", np.ones((2, 4), np.float32), KINDS.F32)
     found = open_checkpoint(file(tmp_path, *tensors))
     assert found.read("b").sum() == 8
     with pytest.raises(NothingToCompare, match="a is stored as Q8_K, which the installed package gguf does not decode"):
         found.read("a")
+    vectors = {kind.name for kind in QUANTIZED} - GRIDS.keys()
+    assert vectors
+    assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)
+    assert all(isinstance(codes_of(name, print), Codes) for name in GRIDS)
+    assert codes_of("I8", print) == ""
+    assert package() is gguf
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    install = "run `pip install 'hf-lineage[gguf] @ git+https://github.com/hf-lineage/hf-lineage'`"
+    with pytest.raises(NothingToCompare) as caught:
+        package()
+    assert str(caught.value) == f"hf-lineage needs the package gguf to read a GGUF file; {install}"
 
 
-def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
+def test_each_expert_is_read_by_itself_and_a_factor_is_multiplied_in(tmp_path, monkeypatch):
     stack = drawn(KINDS.Q8_0, 3 * 4 * 64, np.random.default_rng(0)).reshape(3, 4, -1)
     found = open_checkpoint(file(tmp_path, ("blk.0.ffn_up_exps.weight", stack, KINDS.Q8_0)))
     values = gguf.dequantize(stack, KINDS.Q8_0)
@@ -71,9 +84,6 @@ def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
     for expert in range(3):
         assert np.array_equal(found.read(f"blk.0.ffn_up_exps.weight[{expert}]"), values[expert])
     assert sizes == [stack[0].nbytes] * 3
-
-
-def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
     plain, stack = np.ones((2, 4), np.float32), np.ones((3, 2, 4), np.float32)
     parts = {"a.weight": plain, "a.scale": [3], "b_exps.weight": stack, "b_exps.scale": [1, 2, 5]}
     parts |= {"c.weight": plain, "c.scale": [1, 2]}
@@ -86,19 +96,10 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
         loaded.read("c")
 
 
-LIES = {
-    "a type that nobody knows": (20, 99, 4, "is of the type 99, which the installed package gguf does not know"),
-    "rows that are no blocks": (20, 12, 4, "has rows of 64 numbers, which is not a multiple of the block size, 256 as"),
-    "more rows": (12, 9, 8, "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
-    "rows beyond the file": (12, 2**30, 8, "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
-}
-"""The offset behind the name of a tensor, a number, how many bytes it takes, and what is said of it."""
-
-
-@pytest.mark.parametrize(("offset", "number", "size", "said"), LIES.values(), ids=LIES)
+@pytest.mark.parametrize(("offset", "number", "size", "said"), LIES)
 def test_a_tensor_that_lies_about_itself_is_refused(offset, number, size, said, tmp_path):
-    plain = np.ones((4, 64), np.float32)
-    repo = file(tmp_path, ("tensor_a", plain, KINDS.F32), ("tensor_b", plain, KINDS.F32))
+    """The offset behind the name of a tensor, a number, how many bytes it takes, and what is said of it."""
+    repo = file(tmp_path, *((name, np.ones((4, 64), np.float32), KINDS.F32) for name in ("tensor_a", "tensor_b")))
     path = repo.path("model.gguf")
     before, name, behind = path.read_bytes().partition(b"tensor_a")
     path.write_bytes(before + name + behind[:offset] + number.to_bytes(size, "little") + behind[offset + size :])
@@ -149,11 +150,8 @@ def test_on_the_hub_only_what_is_read_is_fetched(online, tmp_path):
     assert found.bytes_read == online.moved("fern/gguf")
 
 
-WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
-
-
 def of(name):
-    kind = gguf.GGMLQuantizationType[name]
+    kind = KINDS[name]
     return kind, codes_of(name, lambda parts: gguf.dequantize(parts[0], kind))
 
 
@@ -187,22 +185,3 @@ def test_what_a_quantizer_writes_is_right_and_fills_its_grids(name, scale):
     steps, cut = excess(base, numbers, ends, codes, free)
     assert steps[~cut].max() <= 0
     assert not miss_ends(numbers, ends, codes, free)[1].any()
-
-
-def test_every_type_has_a_grid_or_as_those_of_tabled_vectors_a_reason():
-    vectors = {kind.name for kind in QUANTIZED} - GRIDS.keys()
-    assert vectors
-    assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)
-    assert all(isinstance(codes_of(name, print), Codes) for name in GRIDS)
-    assert codes_of("I8", print) == ""
-
-
-def test_it_is_the_installed_package_and_without_it_the_error_says_what_to_install(monkeypatch):
-    assert package() is gguf
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(NothingToCompare) as caught:
-        package()
-    assert str(caught.value) == (
-        "hf-lineage needs the package gguf to read a GGUF file; run `pip install 'hf-lineage[gguf] @ "
-        "git+https://github.com/hf-lineage/hf-lineage'`"
-    )

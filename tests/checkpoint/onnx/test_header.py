@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from hf_lineage.checkpoint.onnx import header as onnx_header
 from hf_lineage.checkpoint.onnx.header import DOUBLES, FLOATS, OUTSIDE, RAW, VARINTS, Span, Walker, parse
 from tests.properties import cases
 
+LONGER = "a field is longer than its message;"
+
 
 def varint(number):
-    """A number of seven bits a byte, the least first."""
     number &= 2**64 - 1
     content = bytearray()
     while number > 127:
@@ -26,7 +28,6 @@ def varint(number):
 
 
 def field(number, value):
-    """A field that holds a whole number, bytes or a float32."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     return varint(number << 3 | 2) + varint(len(value)) + value
@@ -38,10 +39,8 @@ def walker(content):
 
 def fields(content):
     reader = walker(content)
-    return [
-        (number, reader.content(value) if isinstance(value, Span) else value)
-        for number, value in reader.fields(reader.whole)
-    ]
+    found = reader.fields(reader.whole)
+    return [(number, reader.content(value) if isinstance(value, Span) else value) for number, value in found]
 
 
 def test_numbers_texts_and_what_has_a_fixed_length_are_told_apart():
@@ -49,9 +48,11 @@ def test_numbers_texts_and_what_has_a_fixed_length_are_told_apart():
     assert fields(content) == [(1, 150), (2, b"testing"), (3, b"\0\0\x80?"), (4, bytes(8))]
     reader = walker(content)
     assert reader.single(dict(reader.fields(reader.whole))[3]) == 1.0
-
-
-LONGER = "a field is longer than its message;"
+    for read in (reader.text, reader.content, lambda value: list(reader.fields(value))):
+        with pytest.raises(HeaderError, match="a number in place of a text or a message;"):
+            read(7)
+    with pytest.raises(HeaderError, match="a number has a wrong length;"):
+        reader.single(Span(0, 3))
 
 
 @pytest.mark.parametrize(
@@ -68,15 +69,7 @@ def test_a_broken_message_is_one_clear_line(content, message):
         fields(content)
 
 
-def test_a_number_is_no_text_and_a_text_no_number_of_four_bytes():
-    for read in (walker(b"").text, walker(b"").content, lambda value: list(walker(b"").fields(value))):
-        with pytest.raises(HeaderError, match="a number in place of a text or a message;"):
-            read(7)
-    with pytest.raises(HeaderError, match="a number has a wrong length;"):
-        walker(b"abc").single(Span(0, 3))
-
-
-def test_there_are_bounds_on_texts_and_fields(monkeypatch):
+def test_there_are_bounds_on_what_is_kept_and_a_file_cut_anywhere_is_our_error(monkeypatch):
     long = walker(bytes(onnx_header.LONGEST_TEXT + 1))
     with pytest.raises(HeaderError, match="has a text of 4097 bytes"):
         long.text(long.whole)
@@ -86,6 +79,24 @@ def test_there_are_bounds_on_texts_and_fields(monkeypatch):
     monkeypatch.setattr(onnx_header, "LARGEST_TEXT", 5)
     with pytest.raises(HeaderError, match="or too many of them"):
         fields(field(1, b"abc") * 2)
+    monkeypatch.undo()
+    nodes = [helper.make_node("Neg", ["x"], [f"y{number}"]) for number in range(3)]
+    for bound, message in (("MOST_NODES", "more than 2 nodes"), ("MOST_TENSORS", "more than 2 tensors")):
+        monkeypatch.setattr(onnx_header, bound, 2)
+        with pytest.raises(HeaderError, match=message):
+            read(graph(nodes, [tensor(f"t{number}", [1.0]) for number in range(3)] if "TENSORS" in bound else []))
+        monkeypatch.undo()
+    inner = field(5, field(6, b""))
+    for _ in range(20):
+        inner = field(1, field(5, field(6, inner)))
+    with pytest.raises(HeaderError, match="more than 8 graphs"):
+        read(field(7, inner))
+    node = helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)
+    content = graph([node], [tensor("w", np.ones((2, 2), np.float32))]).SerializeToString()
+    behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
+    for length in range(behind + 16):
+        with pytest.raises(HeaderError):
+            read(content[:length])
 
 
 @cases(200)
@@ -97,9 +108,8 @@ def test_any_bytes_are_a_message_or_our_error(content):
 
 def graph(nodes=(), tensors=(), outputs=("y",)):
     """A message of these nodes and tensors, to which a matrix `x` is given."""
-    given, out = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names] for names in ("x", outputs)
-    )
+    floats = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", *outputs)}
+    given, out = [floats["x"]], [floats[name] for name in outputs]
     made = helper.make_graph([*nodes], "graph", given, out, [*tensors])
     versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(made, opset_imports=versions, ir_version=10)
@@ -118,10 +128,9 @@ def tensor(name, numbers, kind=None):
     return helper.make_tensor(name, kind, numbers.shape, numbers.reshape(-1).tolist())
 
 
-def test_nodes_are_those_that_onnx_reads():
-    branch = helper.make_graph(
-        [helper.make_node("Neg", ["x"], ["inner"])], "b", [], [helper.make_empty_tensor_value_info("inner")]
-    )
+def test_nodes_are_those_that_onnx_reads_and_a_list_that_goes_on_is_cut():
+    empty = [helper.make_empty_tensor_value_info("inner")]
+    branch = helper.make_graph([helper.make_node("Neg", ["x"], ["inner"])], "b", [], empty)
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["y"], name="/encoder/MatMul"),
         helper.make_node("MatMulNBits", ["x", "q", "s"], ["z"], domain="com.microsoft", K=64, N=3, bits=4),
@@ -142,9 +151,11 @@ def test_nodes_are_those_that_onnx_reads():
     assert by_kind["Gemm"].attributes == {"alpha": 0.5, "transB": 1}
     assert by_kind["If"].inner == ("inner", "inner")
     assert found.outputs == ("y",)
+    node = field(1, b"") + field(4, b"X") + field(5, field(1, b"perm") + field(8, varint(1) * 10_000))
+    assert len(read(field(7, field(1, node))).nodes[0].attributes["perm"]) == onnx_header.SHORT
 
 
-def test_tensors_are_found_where_their_numbers_lie():
+def test_tensors_are_found_where_their_numbers_lie_also_in_another_file():
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     listed = {"floats": TensorProto.FLOAT, "doubles": TensorProto.DOUBLE, "halves": TensorProto.FLOAT16}
     tensors = [tensor("raw", values), tensor("shape", np.array([0, -1, 4, 8]))]
@@ -159,81 +170,39 @@ def test_tensors_are_found_where_their_numbers_lie():
         np.testing.assert_array_equal(np.frombuffer(content[start : start + length], np.float32).reshape(2, 3), values)
     assert (found["shape"].values, found["listed"].values) == ((0, -1, 4, 8), (5, -7))
     assert {one.shape for name, one in found.items() if name not in ("shape", "listed")} == {(2, 3)}
+    found = read(outside(location="model.onnx_data", offset="4096", length="24")).tensors["w"]
+    assert (found.form, found.file, found.span) == (OUTSIDE, "model.onnx_data", (4096, 24))
+    assert read(outside(location="x")).tensors["w"].span == (0, 24)
+    for odd in ({"location": ""}, {"length": "23"}, {"offset": "-1"}, {"offset": "1e3"}, {}):
+        with pytest.raises(HeaderError, match="does not say where 'w'"):
+            read(outside(**({"location": "x"} | odd if odd else {})))
 
 
 def outside(**entries):
     held = TensorProto(name="w", data_type=1, dims=[2, 3], data_location=TensorProto.EXTERNAL)
     for key, value in entries.items():
-        entry = held.external_data.add()
-        entry.key, entry.value = key, value
-    return held
-
-
-def test_a_tensor_may_lie_in_another_file():
-    found = read(graph(tensors=[outside(location="model.onnx_data", offset="4096", length="24")])).tensors["w"]
-    assert (found.form, found.file, found.span) == (OUTSIDE, "model.onnx_data", (4096, 24))
-    assert read(graph(tensors=[outside(location="x")])).tensors["w"].span == (0, 24)
-
-
-ODD_PLACES = [("location", ""), ("length", "23"), ("offset", "-1"), ("offset", "1e3")]
-
-
-@pytest.mark.parametrize("entries", [{}, *({"location": "x"} | {key: value} for key, value in ODD_PLACES)])
-def test_a_place_outside_that_cannot_be_is_refused(entries):
-    with pytest.raises(HeaderError, match="does not say where 'w'"):
-        read(graph(tensors=[outside(**entries)]))
+        held.external_data.add(key=key, value=value)
+    return graph(tensors=[held])
 
 
 def claimed(dims, content=b""):
     return graph(tensors=[TensorProto(name="w", data_type=1, dims=dims, raw_data=content)])
 
 
-TWICE = graph(tensors=[tensor("w", [1.0]), tensor("w", [2.0])])
-DAMAGED = {
-    "nothing": (b"", "is not an ONNX file with one graph;"),
-    "an archive": (b"PK\x03\x04", "is damaged or of another format"),
-    "two graphs": (graph().SerializeToString() * 2, "is not an ONNX file with one graph;"),
-    "few bytes": (claimed([2, 3], b"1234"), "'w' has 4 of 24 bytes"),
-    "a huge shape": (claimed([2**40, 2**40]), "has the shape"),
-    "a negative shape": (claimed([-2, 3]), "has the shape"),
-    "a deep shape": (claimed([1] * 9, b"1234"), "has the shape"),
-    "two tensors": (TWICE, "two tensors of the name 'w'"),
-    "a long name": (graph([helper.make_node("Neg", ["x" * 5000], ["y"])]), "has a text of 5000 bytes"),
-    "a number for a node": (field(7, field(1, 3)), "a number in place of"),
-}
-
-
-@pytest.mark.parametrize(("content", "message"), DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not an ONNX file with one graph;"),
+        (b"PK\x03\x04", "is damaged or of another format"),
+        (graph().SerializeToString() * 2, "is not an ONNX file with one graph;"),
+        (claimed([2, 3], b"1234"), "'w' has 4 of 24 bytes"),
+        *((claimed(dims, b"1234"), "has the shape") for dims in ([2**40, 2**40], [-2, 3], [1] * 9)),
+        (graph(tensors=[tensor("w", [1.0]), tensor("w", [2.0])]), "two tensors of the name 'w'"),
+        (graph([helper.make_node("Neg", ["x" * 5000], ["y"])]), "has a text of 5000 bytes"),
+        (field(7, field(1, 3)), "a number in place of"),
+    ],
+    ids=itertools.count(),
+)
 def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
     with pytest.raises(HeaderError, match=message):
         read(content)
-
-
-def test_there_are_bounds_on_what_is_kept(monkeypatch):
-    nodes = [helper.make_node("Neg", ["x"], [f"y{number}"]) for number in range(3)]
-    for bound, message in (("MOST_NODES", "more than 2 nodes"), ("MOST_TENSORS", "more than 2 tensors")):
-        monkeypatch.setattr(onnx_header, bound, 2)
-        with pytest.raises(HeaderError, match=message):
-            read(graph(nodes, [tensor(f"t{number}", [1.0]) for number in range(3)] if "TENSORS" in bound else []))
-        monkeypatch.undo()
-    inner = field(5, field(6, b""))
-    for _ in range(20):
-        inner = field(1, field(5, field(6, inner)))
-    with pytest.raises(HeaderError, match="more than 8 graphs"):
-        read(field(7, inner))
-
-
-GEMM = graph([helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)], [tensor("w", np.ones((2, 2), np.float32))])
-
-
-def test_a_file_cut_within_its_graph_is_our_error():
-    content = GEMM.SerializeToString()
-    behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
-    for length in range(behind + 16):
-        with pytest.raises(HeaderError):
-            read(content[:length])
-
-
-def test_a_list_that_goes_on_is_cut():
-    node = field(1, b"") + field(4, b"X") + field(5, field(1, b"perm") + field(8, varint(1) * 10_000))
-    assert len(read(field(7, field(1, node))).nodes[0].attributes["perm"]) == onnx_header.SHORT

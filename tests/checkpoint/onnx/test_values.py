@@ -16,6 +16,10 @@ from tests.checkpoint.onnx.test_header import graph, tensor, varint
 RANDOM = np.random.default_rng(0)
 MATRIX = RANDOM.standard_normal((4, 6)).astype(np.float32)
 WHOLE = RANDOM.integers(-8, 8, (4, 6)).astype(np.int8)
+LONG_ROWS, ROWS, LESS = np.abs(MATRIX[0]), np.abs(MATRIX[:, 0]), np.abs(MATRIX[:, :2])
+CASTS = [helper.make_node("Cast", [one], [other], to=TensorProto.FLOAT) for one, other in ("qf", "zg")]
+FLOATS = ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E4M3FN", "FLOAT8E5M2"]
+WHOLE_NUMBERS = ["INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "INT4", "UINT4", "BOOL"]
 
 
 def graph_of(model):
@@ -24,7 +28,6 @@ def graph_of(model):
 
 
 def read(model, info, folder):
-    """A tensor of a model as it is decoded from the file."""
     file = folder / "model.onnx"
     file.write_bytes(model.SerializeToString())
     tensors = graph_of(model).tensors
@@ -40,34 +43,30 @@ def node(kind, *inputs, to="y", **attributes):
     return helper.make_node(kind, inputs, [to], **attributes)
 
 
-LONG_ROWS, ROWS, LESS = np.abs(MATRIX[0]), np.abs(MATRIX[:, 0]), np.abs(MATRIX[:, :2])
-CASTS = [helper.make_node("Cast", [one], [other], to=TensorProto.FLOAT) for one, other in ("qf", "zg")]
-CASES = {
-    "identity": ([node("Identity", "w")], {"w": MATRIX}),
-    "transpose": ([node("Transpose", "w", perm=[1, 0])], {"w": MATRIX}),
-    "transpose as it is by default": ([node("Transpose", "w")], {"w": MATRIX}),
-    "three dimensions": ([node("Transpose", "w", perm=[2, 0, 1])], {"w": MATRIX.reshape(2, 2, 6)}),
-    "scale of columns": ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[0]}),
-    "scale of rows": ([node("Mul", "s", "w")], {"w": MATRIX, "s": MATRIX[:, :1]}),
-    "a tensor that stands for two things": ([node("Mul", "w", "w")], {"w": MATRIX}),
-    "one scale": ([node("Mul", "w", "s")], {"w": MATRIX, "s": np.float32(0.5)}),
-    "a zero point, then a scale": (
-        [*CASTS, node("Sub", "f", "g", to="d"), node("Mul", "d", "s")],
-        {"q": WHOLE, "z": np.int8(3), "s": LONG_ROWS},
-    ),
-    "dequantized": ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": np.float32(0.5)}),
-    "by columns": ([node("DequantizeLinear", "q", "s", "z")], {"q": WHOLE, "s": LONG_ROWS, "z": WHOLE[0]}),
-    "by rows": ([node("DequantizeLinear", "q", "s", "z", axis=0)], {"q": WHOLE, "s": ROWS, "z": WHOLE[:, 0]}),
-    "in blocks": (
-        [node("DequantizeLinear", "q", "s", "z", axis=1, block_size=3)],
-        {"q": WHOLE, "s": LESS, "z": WHOLE[:, :2]},
-    ),
-}
+WITH_ZERO = [*CASTS, node("Sub", "f", "g", to="d"), node("Mul", "d", "s")]
+IN_BLOCKS = node("DequantizeLinear", "q", "s", "z", axis=1, block_size=3)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_value_is_what_onnx_computes(case, tmp_path):
-    nodes, tensors = CASES[case]
+@pytest.mark.parametrize(
+    ("nodes", "tensors"),
+    [
+        ([node("Identity", "w")], {"w": MATRIX}),
+        ([helper.make_node("Cast", ["w"], ["y"], to=TensorProto.FLOAT)], {"w": MATRIX.astype(np.float16)}),
+        ([node("Transpose", "w", perm=[1, 0])], {"w": MATRIX}),
+        ([node("Transpose", "w")], {"w": MATRIX}),
+        ([node("Transpose", "w", perm=[2, 0, 1])], {"w": MATRIX.reshape(2, 2, 6)}),
+        ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[0]}),
+        ([node("Mul", "s", "w")], {"w": MATRIX, "s": MATRIX[:, :1]}),
+        ([node("Mul", "w", "w")], {"w": MATRIX}),
+        ([node("Mul", "w", "s")], {"w": MATRIX, "s": np.float32(0.5)}),
+        (WITH_ZERO, {"q": WHOLE, "z": np.int8(3), "s": LONG_ROWS}),
+        ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": np.float32(0.5)}),
+        ([node("DequantizeLinear", "q", "s", "z")], {"q": WHOLE, "s": LONG_ROWS, "z": WHOLE[0]}),
+        ([node("DequantizeLinear", "q", "s", "z", axis=0)], {"q": WHOLE, "s": ROWS, "z": WHOLE[:, 0]}),
+        ([IN_BLOCKS], {"q": WHOLE, "s": LESS, "z": WHOLE[:, :2]}),
+    ],
+)
+def test_a_value_is_what_onnx_computes(nodes, tensors, tmp_path):
     made = model(nodes, **tensors)
     info = Values(graph_of(made)).find("y")
     (expected,) = ReferenceEvaluator(made).run(None, {})
@@ -88,44 +87,48 @@ def test_what_depends_on_an_input_another_operation_or_itself_is_no_constant():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "tensors"),
+    ("made", "tensors"),
     [
-        ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[:3]}),
-        ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": MATRIX[:, 0]}),
-        ([node("DequantizeLinear", "q", "s", axis=7)], {"q": WHOLE, "s": MATRIX[0]}),
-        ([node("DequantizeLinear", "q", "s", block_size=5)], {"q": WHOLE, "s": MATRIX[:, :3]}),
-        ([node("DequantizeLinear", "q")], {"q": WHOLE}),
-        ([node("DequantizeLinear", "q", "s", axis=[1, 0])], {"q": WHOLE, "s": MATRIX[0]}),
-        ([node("DequantizeLinear", "q", "s", axis=float("inf"))], {"q": WHOLE, "s": MATRIX[0]}),
-        ([node("Transpose", "w", perm=7)], {"w": MATRIX}),
-        ([node("Transpose", "w", perm=[0, 0])], {"w": MATRIX}),
-        ([node("Sub", "w", "z")], {"w": MATRIX, "z": MATRIX.reshape(6, 4)}),
-        ([node("Mul", "w")], {"w": MATRIX}),
-        ([node("Mul", "s", "e")], {"s": MATRIX[:, :1], "e": MATRIX[:1]}),
+        (node("Mul", "w", "s"), {"w": MATRIX, "s": MATRIX[:3]}),
+        (node("DequantizeLinear", "q", "s"), {"q": WHOLE, "s": MATRIX[:, 0]}),
+        (node("DequantizeLinear", "q", "s", axis=7), {"q": WHOLE, "s": MATRIX[0]}),
+        (node("DequantizeLinear", "q", "s", block_size=5), {"q": WHOLE, "s": MATRIX[:, :3]}),
+        (node("DequantizeLinear", "q"), {"q": WHOLE}),
+        (node("DequantizeLinear", "q", "s", axis=[1, 0]), {"q": WHOLE, "s": MATRIX[0]}),
+        (node("DequantizeLinear", "q", "s", axis=float("inf")), {"q": WHOLE, "s": MATRIX[0]}),
+        *((node("Transpose", "w", perm=perm), {"w": MATRIX}) for perm in (7, [0, 0])),
+        (node("Sub", "w", "z"), {"w": MATRIX, "z": MATRIX.reshape(6, 4)}),
+        (node("Mul", "w"), {"w": MATRIX}),
+        (node("Mul", "s", "e"), {"s": MATRIX[:, :1], "e": MATRIX[:1]}),
     ],
 )
-def test_tensors_that_do_not_fit_are_refused(nodes, tensors):
+def test_tensors_that_do_not_fit_are_refused(made, tensors):
     with pytest.raises(CheckpointError, match="the ONNX graph computes y in an invalid way"):
-        Values(graph_of(model(nodes, **tensors))).find("y")
+        Values(graph_of(model([made], **tensors))).find("y")
 
 
-def test_blocks_larger_than_the_tensor_take_no_memory(tmp_path):
+def test_blocks_larger_than_the_tensor_take_no_memory_and_low_bits_come_first(tmp_path):
     made = model([node("DequantizeLinear", "q", "s", axis=1, block_size=2**40)], q=WHOLE, s=np.abs(MATRIX[:, :1]))
     found = read(made, Values(graph_of(made)).find("y"), tmp_path)
     np.testing.assert_allclose(found, WHOLE * np.abs(MATRIX[:, :1]), rtol=1e-6)
+    numbers = {bits: unpack_bits(np.array([0b11100100], np.uint8), bits).tolist() for bits in (2, 4, 8)}
+    assert numbers == {2: [0, 1, 2, 3], 4: [0b0100, 0b1110], 8: [0b11100100]}
 
 
-def test_a_type_that_is_not_read_stays_a_reason():
+def test_a_type_that_is_not_read_is_a_reason_and_a_list_that_does_not_fit_damage():
     made = model([node("Transpose", "w")])
     made.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4))
     assert Values(graph_of(made)).find("y").refusal.startswith("is stored as data type 18 of ONNX")
     for kind in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT4E2M1):
         info = constant(OnnxTensor("t", (2,), kind))
         assert info.refusal == f"is stored as data type {kind} of ONNX, which hf-lineage cannot read"
-
-
-FLOATS = ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E4M3FN", "FLOAT8E5M2"]
-WHOLE_NUMBERS = ["INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "INT4", "UINT4", "BOOL"]
+    held = OnnxTensor("t", (3,), TensorProto.INT32, VARINTS)
+    decode = constant(held).decode
+    good = b"".join(map(varint, (1, -1, 300)))
+    np.testing.assert_array_equal(decode([np.frombuffer(good, np.uint8)]), [1, -1, 300])
+    for content in (good[:-1], good + varint(7), good + b"\x80", b"\x80" * 11 + b"\x01\x02\x03", b""):
+        with pytest.raises(CheckpointError, match=r"t holds \d of 3 numbers"):
+            decode([np.frombuffer(content, np.uint8)])
 
 
 @pytest.mark.parametrize("raw", [True, False], ids=["bytes", "lists"])
@@ -146,18 +149,3 @@ def test_numbers_are_those_that_onnx_reads(kind, shape, raw, tmp_path):
     assert (info.parts, info.shape) == (("t",), expected.shape)
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
-
-
-def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
-    held = OnnxTensor("t", (3,), TensorProto.INT32, VARINTS)
-    decode = constant(held).decode
-    good = b"".join(map(varint, (1, -1, 300)))
-    np.testing.assert_array_equal(decode([np.frombuffer(good, np.uint8)]), [1, -1, 300])
-    for content in (good[:-1], good + varint(7), good + b"\x80", b"\x80" * 11 + b"\x01\x02\x03", b""):
-        with pytest.raises(CheckpointError, match=r"t holds \d of 3 numbers"):
-            decode([np.frombuffer(content, np.uint8)])
-
-
-def test_packed_numbers_begin_with_the_lowest_bits():
-    numbers = {bits: unpack_bits(np.array([0b11100100], np.uint8), bits).tolist() for bits in (2, 4, 8)}
-    assert numbers == {2: [0, 1, 2, 3], 4: [0b0100, 0b1110], 8: [0b11100100]}
