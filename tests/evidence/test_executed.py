@@ -58,13 +58,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("part", WRONG)
-def test_it_does_not_hold_where_anything_is_missing_or_more(part):
-    assert not replace(RIGHT, **{part: WRONG[part]}).holds
-
-
 def test_it_holds_where_every_tensor_is_right_and_is_named_after_what_was_done():
     assert (RIGHT.holds, RIGHT.right, RIGHT.tensors) == (True, 32, 32)
+    assert [part for part in WRONG if replace(RIGHT, **{part: WRONG[part]}).holds] == []
     assert RIGHT.what == "the quantization (Q4_K, Q6_K) of"
     assert replace(RIGHT, stored={"": 3, "BF16": 1}).what == "the rounding to bfloat16 of"
     assert replace(RIGHT, stored={"": 3}).what == "the same numbers as"
