@@ -26,7 +26,6 @@ TOKENS = torch.arange(1, 9)[None]
 LLAMA, GPT2, GRANITE, MIXTRAL = "LlamaForCausalLM", "GPT2LMHeadModel", "GraniteForCausalLM", "MixtralForCausalLM"
 QWEN, KOLIBRI, APERTUS, GEMMA = "Qwen3MoeForCausalLM", "Kolibri1ForCausalLM", "ApertusForCausalLM", "Gemma4ForCausalLM"
 DEEPSEEK, DEEPSEEK4, NANO = "DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Gemma3nForCausalLM"
-NEVER = -100.0
 PLAIN = {"mlp_bias": False, "attention_bias": False}
 
 
@@ -53,6 +52,11 @@ def whose(folder, pair):
 
 def judged(pair, folder):
     return compared(pair.a, folder).verdict
+
+
+def of_kind(name, settings, folder):
+    """Two independent models of a class in one of its forms."""
+    return made(name, variants(name)[0] | settings, folder)
 
 
 def test_two_independent_models_are_told_apart(pair):
@@ -195,33 +199,6 @@ def test_a_policy_may_refuse_code_that_a_repository_brings_or_names(pair, kept, 
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("residual_multiplier", 0), ("embedding_multiplier", 0), ("rms_norm_eps", 1e9)]
-)
-def test_a_setting_that_takes_the_layers_out_leaves_nothing_to_judge(tmp_path, key, value):
-    pair = made(GRANITE, PLAIN, tmp_path)
-    a, b = pair.tensors()
-    layers = {name: tensor for name, tensor in a.items() if ".layers." in name}
-    folder = pair.write({**b, **layers}, **{key: value})
-    without = logits(folder)
-    pair.write({**b, **{name: tensor * 2 for name, tensor in layers.items()}}, **{key: value})
-    torch.testing.assert_close(logits(folder), without, atol=1e-2, rtol=1e-2)
-    verdict = judged(pair, folder)
-    assert verdict.code == "unsupported"
-    assert f"`{key}: {float(value)!r}`" in verdict.reason
-
-
-def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
-    pair = made(MIXTRAL, {}, tmp_path)
-    a, _ = pair.tensors()
-    with torch.no_grad():
-        state = loaded(pair.b, transformers.MixtralForCausalLM).state_dict()
-    memory = {name: tensor for name, tensor in state.items() if ".experts." in name}
-    verdict = judged(pair, pair.write({**a, **memory}))
-    assert verdict.label == "RELATED unused"
-    assert "which of them a loader takes is not known" in verdict.reason
-
-
-@pytest.mark.parametrize(
     "settings", [{}, {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128] * 2}}]
 )
 def test_scales_beside_plain_weights_verify_nothing(pair, settings):
@@ -261,36 +238,6 @@ def test_an_adapter_that_makes_another_model_of_the_weights_leaves_the_claim_ope
     adapters.written(folder, factors, r=32, lora_alpha=32, base_model_name_or_path=str(folder))
     assert not torch.allclose(logits(folder), logits(pair.a), atol=1e-1)
     assert judged(pair, folder).code == "ambiguous"
-
-
-@pytest.mark.parametrize(
-    ("rows", "chosen"), [((1e8, -1e8, 0, 0), 2), ((1, -1, 0.5, -0.5), 1)], ids=["mixed in with nothing", "outbid"]
-)
-def test_experts_that_no_token_reaches_forge_no_descent(tmp_path, rows, chosen):
-    settings = {"num_local_experts": 4, "num_experts_per_tok": chosen}
-    pair = made(MIXTRAL, settings, tmp_path)
-    a, b = pair.tensors()
-    torch.manual_seed(0)
-    row = torch.randn(next(tensor for name, tensor in b.items() if name.endswith("gate.weight")).shape[1])
-    mixed = {**b}
-    for name in b:
-        if name.endswith("gate.weight"):
-            mixed[name] = torch.tensor(rows)[:, None] * row
-        elif ".experts.1." in name and chosen == 2:  # one of the two experts that work is given twice
-            mixed[name] = b[name.replace(".experts.1.", ".experts.0.")]
-        elif ".experts.2." in name or ".experts.3." in name:
-            mixed[name] = a[name] * (100 if name.endswith("w2.weight") else 1)
-    idle = {
-        name: tensor * 0 if ".experts.2." in name or ".experts.3." in name else tensor for name, tensor in mixed.items()
-    }
-    without = logits(pair.write(idle))
-    torch.testing.assert_close(logits(pair.write(mixed)), without, atol=1e-3, rtol=1e-3)
-    assert not judged(pair, pair.folder).verified
-
-
-def of_kind(name, settings, folder):
-    """Two independent models of a class in one of its forms."""
-    return made(name, variants(name)[0] | settings, folder)
 
 
 @pytest.mark.parametrize(
@@ -366,91 +313,124 @@ def test_numbers_that_float16_flushes_to_zero_forge_no_descent(plain):
     assert judged(plain, halved).code == "unrelated"
 
 
+LOUD = ("w2.weight", "down_proj.weight")
+
+
+def is_late(name):
+    """Whether a tensor is of the last two of four experts."""
+    return ".experts.2." in name or ".experts.3." in name
+
+
+def unreached(rows):
+    """What takes the last two experts of A where routers of these rows times one vector reach the others alone."""
+
+    def mix(a, b):
+        torch.manual_seed(0)
+        row = torch.randn(next(tensor for name, tensor in b.items() if name.endswith("gate.weight")).shape[1])
+        mixed = {name: a[name] * (100 if name.endswith(LOUD) else 1) if is_late(name) else b[name] for name in b}
+        for name in b:
+            if name.endswith("gate.weight"):
+                mixed[name] = torch.tensor(rows)[:, None] * row
+            elif ".experts.1." in name and rows[1] < -1:  # one of the two experts that work is given twice
+                mixed[name] = b[name.replace(".experts.1.", ".experts.0.")]
+        return mixed
+
+    return mix
+
+
+SHUT = torch.tensor([0.0, 0.0, -100.0, -100.0])
+
+
+def never_chosen(a, b):
+    """The last two experts of A, which the bias of the router never chooses."""
+    mixed = {name: a[name] * (100 if name.endswith(LOUD) else 1) if is_late(name) else b[name] for name in b}
+    for name in b:
+        if name.endswith(("gate.bias", "router.expert_bias")):
+            mixed[name] = SHUT
+        elif name.endswith("gate.tid2eid"):
+            mixed[name] = torch.tensor([[0, 1]]).repeat(len(b[name]), 1)
+    return mixed
+
+
+def silent(a, b):
+    """The MLP of a layer of A, whose activation gives nothing."""
+    dead, mixed = "model.layers.1.mlp.", dict(b)
+    for end, value in (("alpha_p", -200.0), ("alpha_n", -200.0), ("beta", 0.0)):
+        mixed[f"{dead}act_fn.{end}"] = torch.full_like(b[f"{dead}act_fn.{end}"], value)
+    return mixed | {
+        f"{dead}{end}.weight": a[f"{dead}{end}.weight"] * by for end, by in (("up_proj", 1), ("down_proj", 100))
+    }
+
+
+def all_experts(scale):
+    """All experts of A, with these scales of their own."""
+
+    def mix(a, b):
+        mixed = {name: a[name] if ".experts." in name else tensor for name, tensor in b.items()}
+        ends = [name for name in mixed if scale and name.endswith("per_expert_scale")]
+        return mixed | {name: torch.full_like(mixed[name], scale) for name in ends}
+
+    return mix
+
+
+FOUR = {"num_local_experts": 4}
+IDLE = {
+    "mixed in with nothing": (MIXTRAL, FOUR | {"num_experts_per_tok": 2}, unreached((1e8, -1e8, 0, 0)), is_late),
+    "outbid": (MIXTRAL, FOUR | {"num_experts_per_tok": 1}, unreached((1, -1, 0.5, -0.5)), is_late),
+    "never chosen, DeepSeek": (DEEPSEEK4, variants(DEEPSEEK4)[0], never_chosen, is_late),
+    "never chosen, Kolibri": (KOLIBRI, variants(KOLIBRI)[0], never_chosen, is_late),
+    "an activation": (APERTUS, variants(APERTUS)[0], silent, lambda name: "layers.1.mlp.down_proj" in name),
+    "a scale of their own": (
+        GEMMA, variants(GEMMA)[1], all_experts(1e-20), lambda name: ".experts." in name, {},
+        "layers.0.router.per_expert_scale holds numbers of the size",
+    ),
+    "none for a token": (
+        GEMMA, variants(GEMMA)[1], all_experts(None), lambda name: ".experts." in name, {"top_k_experts": 0},
+        "`top_k_experts: 0`, with which a branch of the layers of gemma4_text",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_experts_and_layers_that_nothing_reaches_or_that_give_nothing_forge_no_descent(tmp_path, case):
+    name, wanted, mix, idle, settings, said = (*IDLE[case], {}, "")[:6]
+    pair = made(name, wanted, tmp_path)
+    mixed = mix(*pair.tensors())
+    without = logits(pair.write({key: one * 0 if idle(key) else one for key, one in mixed.items()}, **settings))
+    assert any(map(idle, mixed))
+    torch.testing.assert_close(logits(pair.write(mixed, **settings)), without, atol=1e-3, rtol=1e-3)
+    verdict = judged(pair, pair.folder)
+    assert (verdict.verified, said in verdict.reason) == (False, True)
+    assert judged(pair, pair.a).verified
+
+
+MULTIPLIED = [
+    *(
+        (GRANITE, PLAIN, {key: value}, f"`{key}: {float(value)!r}`")
+        for key, value in (("residual_multiplier", 0), ("embedding_multiplier", 0), ("rms_norm_eps", 1e9))
+    ),
+    (NANO, None, {"activation_sparsity_pattern": [1.0 - 1e-7] * 2}, "leaves almost nothing of the hidden units"),
+    (GRANITE, None, {"embedding_multiplier": 1e7}, "so large that the other parts of the layers add almost nothing:"),
+]
+
+
+@pytest.mark.parametrize(("name", "wanted", "settings", "said"), MULTIPLIED)
+def test_settings_that_take_the_layers_out_or_drown_them_are_refused(tmp_path, name, wanted, settings, said):
+    pair = of_kind(name, {}, tmp_path) if wanted is None else made(name, wanted, tmp_path)
+    a, b = pair.tensors()
+    whole = {**b, **{key: tensor for key, tensor in a.items() if ".layers." in key}}
+    dead = {key: tensor * 0 if key.endswith("mlp.down_proj.weight") else tensor for key, tensor in whole.items()}
+    without = logits(pair.write(dead, **settings))
+    folder = pair.write(whole, **settings)
+    torch.testing.assert_close(logits(folder), without, atol=1e-2, rtol=1e-2)
+    verdict = judged(pair, folder)
+    assert (verdict.code, said in verdict.reason) == ("unsupported", True)
+
+
 def test_routed_experts_that_are_multiplied_with_next_to_nothing_are_refused(tmp_path):
     pair = made(DEEPSEEK, {"first_k_dense_replace": 0}, tmp_path)
     folder = pair.write(pair.tensors()[0], routed_scaling_factor=1e-2)
     assert "`routed_scaling_factor: 0.01`, which takes the experts out of the model," in judged(pair, folder).reason
-
-
-def shut(_):
-    return torch.tensor([0.0, 0.0, NEVER, NEVER])
-
-
-def first_two(table):
-    return torch.tensor([[0, 1]]).repeat(len(table), 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "edits"),
-    [(DEEPSEEK4, {"gate.bias": shut, "gate.tid2eid": first_two}), (KOLIBRI, {"router.expert_bias": shut})],
-)
-def test_experts_that_the_router_never_chooses_forge_no_descent(tmp_path, name, edits):
-    """B has two idle experts of A's in each layer."""
-    pair = of_kind(name, {}, tmp_path)
-    a, b = pair.tensors()
-    b |= {name: edit(b[name]) for name in b for end, edit in edits.items() if name.endswith(end)}
-    idle = [name for name in b if ".experts.2." in name or ".experts.3." in name]
-    assert idle
-    without = logits(pair.write({**b, **{name: b[name] * 0 for name in idle}}))
-    loud = {name: a[name] * (100 if name.endswith(("w2.weight", "down_proj.weight")) else 1) for name in idle}
-    torch.testing.assert_close(logits(pair.write({**b, **loud})), without)
-    assert not judged(pair, pair.folder).verified
-    assert judged(pair, pair.a).verified
-
-
-def test_a_layer_whose_activation_gives_nothing_forges_no_descent(tmp_path):
-    pair = of_kind(APERTUS, {}, tmp_path)
-    a, b = pair.tensors()
-    dead = "model.layers.1.mlp."
-    for end, value in (("alpha_p", -200.0), ("alpha_n", -200.0), ("beta", 0.0)):
-        b[f"{dead}act_fn.{end}"] = torch.full_like(b[f"{dead}act_fn.{end}"], value)
-    for end, factor in (("up_proj", 1), ("down_proj", 100)):
-        b[f"{dead}{end}.weight"] = a[f"{dead}{end}.weight"] * factor
-    without = logits(pair.write({**b, f"{dead}down_proj.weight": b[f"{dead}down_proj.weight"] * 0}))
-    torch.testing.assert_close(logits(pair.write(b)), without)
-    assert not judged(pair, pair.folder).verified
-    assert judged(pair, pair.a).verified
-
-
-@pytest.mark.parametrize(
-    ("scale", "settings", "said"),
-    [
-        (1e-20, {}, "layers.0.router.per_expert_scale holds numbers of the size"),
-        (None, {"top_k_experts": 0}, "`top_k_experts: 0`, with which a branch of the layers of gemma4_text"),
-    ],
-    ids=["a scale of their own", "none for a token"],
-)
-def test_experts_that_are_multiplied_with_nothing_or_not_chosen_verify_nothing(tmp_path, scale, settings, said):
-    """B has A's experts."""
-    pair = made(GEMMA, variants(GEMMA)[1], tmp_path)
-    a, b = pair.tensors()
-    mixed = {name: a[name] if ".experts." in name else tensor for name, tensor in b.items()}
-    for name in [name for name in mixed if scale and name.endswith("per_expert_scale")]:
-        mixed[name] = torch.full_like(mixed[name], scale)
-    without = {name: tensor * 0 if ".experts." in name else tensor for name, tensor in mixed.items()}
-    expected = logits(pair.write(without, **settings))
-    torch.testing.assert_close(logits(pair.write(mixed, **settings)), expected, atol=1e-3, rtol=1e-3)
-    verdict = judged(pair, pair.folder)
-    assert (verdict.code, said in verdict.reason) == ("inconclusive", True)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "said"),
-    [
-        (NANO, {"activation_sparsity_pattern": [1.0 - 1e-7] * 2}, "leaves almost nothing of the hidden units"),
-        (GRANITE, {"embedding_multiplier": 1e7}, "so large that the other parts of the layers add almost nothing:"),
-    ],
-)
-def test_multipliers_beside_which_layers_are_nothing_are_refused(tmp_path, name, settings, said):
-    pair = of_kind(name, {}, tmp_path)
-    a = pair.tensors()[0]
-    folder = pair.write(a, **settings)
-    whole = logits(folder)
-    dead = {key: tensor * 0 if key.endswith("mlp.down_proj.weight") else tensor for key, tensor in a.items()}
-    torch.testing.assert_close(logits(pair.write(dead, **settings)), whole, atol=1e-3, rtol=1e-3)
-    verdict = judged(pair, pair.write(a, **settings))
-    assert verdict.code == "unsupported"
-    assert said in verdict.reason
 
 
 def test_settings_that_the_class_does_not_read_change_nothing(plain):
