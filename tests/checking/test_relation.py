@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check
 from hf_lineage.checking import relation
 from hf_lineage.checkpoint import rounding
 from hf_lineage.evidence.relation import Means
 from hf_lineage.signature import sample as sampling
-from hf_lineage.source import rows
 from tests import experts, models
-from tests.adapters import trained
 from tests.blends import dare
 from tests.checking.conftest import compared
 from tests.checkpoint.formats.test_fp8 import blocks
@@ -122,18 +119,6 @@ def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind):
     assert re.fullmatch(GGUF[model][kind], made(BASE, file).words)
 
 
-@pytest.mark.long
-def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
-    from peft import PeftModel
-
-    base = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
-    base.save_pretrained(tmp_path / "base")
-    adapter = trained(BASE, tmp_path / "adapter", r=8)
-    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(tmp_path / "child")
-    derived = made(tmp_path / "base", tmp_path / "child")
-    assert derived.words == "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"
-
-
 def test_an_adapter_on_attention_is_found_and_no_rank_that_rounding_hides(tmp_path):
     def attention(name, one):
         return torch.tensor(low_rank(8)(one.numpy(), 1)) if ".q_proj" in name or ".v_proj" in name else None
@@ -186,14 +171,6 @@ def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatc
     monkeypatch.setattr("hf_lineage.checking.claims.measure_derivation", lambda *_: None)
     assert made("org/base", "org/child", budget=budget, recompute=True) is None
     assert online.moved("org/child") == 2 * with_it
-
-
-@pytest.mark.long
-def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
-    monkeypatch.setattr(rows, "LARGE", 1000)
-    base, child = sampled
-    assert means(made(base, child, budget="full")) == ["dense", "frozen"]
-    assert means(made(base, base, budget="full")) == ["unchanged"]
 
 
 def times(factor, *parts):

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, extract
-from hf_lineage.checking import strict as strict_module
 from hf_lineage.checking.strict import CodedRows, Tally
 from hf_lineage.checkpoint.codes import MOST_CUT, Codes, filled_ends, uniform
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -232,15 +231,6 @@ def test_a_claim_is_checked_strictly_too(tmp_path, nf4):
     report = check(str(nf4), options=Options(strict=True, local_hub=BASE.parents[1]))
     assert (report.exit_code, report.rows[0].verdict.is_strict) == (0, True)
     assert report.rows[0].verdict.strict.base.startswith("acme/llama-base")
-
-
-@pytest.mark.long
-def test_a_large_matrix_is_looked_at_some_rows_at_a_time(file, monkeypatch):
-    monkeypatch.setattr(strict_module, "AT_ONCE", 700)
-    assert held(file.parent).holds
-    spoil_blocks(file, "blk.2.ffn_down.weight", with_another_code, slice(77, 78))
-    edited = wrong(file.parent)
-    assert (edited.name, edited.place) == (f"{DOWN}.weight", divmod(77 * 32, 256))
 
 
 @pytest.fixture

@@ -111,6 +111,11 @@ ADAPTED = {
         {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]},
         ENCODER,
     ),
+    "GPT2LMHeadModel": (
+        TEXT,
+        {"target_modules": ["c_attn", "c_fc", "c_proj"], "fan_in_fan_out": True},
+        ENCODER,
+    ),
     "BertForSequenceClassification": (
         TINY | {"vocab_size": 256, "num_labels": 10},
         {"target_modules": ["query", "key", "value", "dense"]},
