@@ -37,12 +37,16 @@ def pair(name, seed=0):
     return Pair.along(name, path(), path(seed))
 
 
-def test_the_same_weights_score_one_and_independent_ones_about_nothing():
+def test_the_same_weights_score_one_independent_ones_nothing_and_interim_analyses_multiply_p():
     found = measure([pair("same"), pair("other", seed=1)], Criteria(permutations=99))
     assert found["same"].comparison.score == pytest.approx(1)
     assert abs(found["other"].comparison.score) < 0.2
     assert found["same"].p_value == 1 / 101, "the least that is below alpha, also of two paths"
     assert found["other"].p_value > 0.05
+    pairs = [pair("same"), pair("other", seed=1)]
+    once, thrice = (measure(pairs, Criteria(permutations=999, analyses=count)) for count in (1, 3))
+    assert thrice["same"].p_value == pytest.approx(3 * once["same"].first.p_over_paths)
+    assert thrice["other"].p_value <= 1
 
 
 def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
@@ -55,13 +59,6 @@ def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
     assert found["value_output"].p_value == pytest.approx(1 / 301 * 3)
     assert found["mlp_gate"].p_value > 0.05
     assert [found[name].first.correction for name in found] == ["Westfall and Young 1993, Bonferroni"] * 3
-
-
-def test_interim_analyses_multiply_every_p_value_up_to_one():
-    pairs = [pair("same"), pair("other", seed=1)]
-    once, thrice = (measure(pairs, Criteria(permutations=999, analyses=count)) for count in (1, 3))
-    assert thrice["same"].p_value == pytest.approx(3 * once["same"].first.p_over_paths)
-    assert thrice["other"].p_value <= 1
 
 
 def test_where_permutations_do_not_hold_scores_of_independent_models_give_the_p_value():

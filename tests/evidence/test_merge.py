@@ -79,16 +79,13 @@ def test_copies_of_one_parent_cannot_be_told_apart_and_near_copies_get_no_sure_f
     assert detected(found) == [False, False, True]
 
 
-def test_layers_from_different_parents_show_layer_by_layer_whatever_their_order():
+def test_layers_show_by_themselves_whatever_their_order_and_those_not_read_widen_the_interval():
     places = [[0, 1, 2, 3, 2, 3, 4, 5]] * 2
     found = shares([A, B], np.concatenate([A[:4], B[2:]]), depth=8, places=places)
     first = [round(found.parents[0].layers[number][0], 2) + 0.0 for number in range(8)]
     assert first == [1, 1, 1, 1, 0, 0, 0, 0]
     assert values(found) == pytest.approx([0.5, 0.5], abs=1e-3)
     assert found.remainder < 1e-3
-
-
-def test_layers_that_were_not_read_widen_the_interval():
     t = np.linspace(0, 1, LAYERS)[:, None, None]
     merge = (1 - t) * A + t * B
     whole, early = (shares([A, B], merge, depth).parents[0] for depth in (LAYERS, 4 * LAYERS))

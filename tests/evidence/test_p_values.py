@@ -64,7 +64,7 @@ def test_at_the_default_a_level_is_never_exceeded_and_nearly_used(analyses):
         assert 0.9 < below[-1] / (alpha / analyses) < 1 + 1e-9, alpha
 
 
-def test_stopping_wherever_it_is_significant_would_be_caught():
+def test_stopping_wherever_it_is_significant_would_be_caught_and_unrelated_pairs_cost_little():
     """The same enumeration, with the p-value that forgets the sequences that ended early."""
     ended = outcomes(19)
     last = p_values.most(19)
@@ -72,9 +72,6 @@ def test_stopping_wherever_it_is_significant_would_be_caught():
     total = 0
     worst = max((total := total + weight) / Fraction(p or 1) for p, weight in naive)
     assert worst > 1.05
-
-
-def test_an_unrelated_pair_costs_about_forty_permutations_and_less_than_before_on_average():
     ended = outcomes(999, exact=False)
     assert sum(weight for (drawn, _), weight in ended.items() if drawn <= 40) == pytest.approx(0.5, abs=0.02)
     assert sum(drawn * weight for (drawn, _), weight in ended.items()) == pytest.approx(393, abs=1)
@@ -168,14 +165,11 @@ HIGH = [10.0, *np.random.default_rng(1).normal(size=4999)]
 NAN, SMALLEST = math.nan, 1 / (FIRST + 1)
 
 
-def test_paths_that_are_one_cost_nothing_and_what_is_no_number_counts_as_reached():
+def test_no_path_is_more_significant_than_a_larger_one_and_paths_that_are_one_cost_nothing():
     assert {*corrected(draws(HIGH, HIGH, HIGH, HIGH)).values()} == {SMALLEST}
     broken = np.array(HIGH)
     broken[SCALE + 2 :: 2] = math.nan
     assert min(corrected(draws(broken.tolist(), HIGH)).values()) > 0.3
-
-
-def test_no_path_is_more_significant_than_one_with_a_larger_statistic():
     random = np.random.default_rng(9)
     for _ in range(50):
         drawn = correlated(random, paths=4, together=0.5)

@@ -160,22 +160,19 @@ def test_each_of_several_paths_has_the_null_that_it_would_have_alone(independent
             assert null.p_over_paths >= null.p_value == alone.p_over_paths
 
 
-@pytest.mark.parametrize("observed", [float("nan"), -float("inf")])
-def test_a_score_that_is_no_number_is_not_significant(observed):
-    null = made(observed, np.zeros(99), first=99)
-    assert (null.permuted.reach_count, null.p_value) == (99, 1.0)
-
-
-def test_the_effect_is_0_by_chance(independent):
+def test_the_effect_is_0_by_chance_and_a_score_that_is_no_number_is_not_significant(independent):
     pairs = [(independent[number], independent[number + 1]) for number in range(0, FEW_NETWORKS, 2)]
     nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(pairs)]
     picked = np.mean([null.observed for null in nulls])
     assert picked > 0.007, "the pairing of layers picks what is alike"
     assert np.mean([null.effect for null in nulls]) < picked / 2
     assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
+    for observed in (float("nan"), -float("inf")):
+        null = made(observed, np.zeros(99), first=99)
+        assert (null.permuted.reach_count, null.p_value) == (99, 1.0)
 
 
-def test_every_published_null_is_well_formed_and_that_of_the_paper_has_its_seven_models():
+def test_a_published_null_is_well_formed_a_malformed_one_is_named_and_another_name_is_none(tmp_path):
     nulls = {file.stem: published_null(file.stem) for file in (registry_root() / "nulls").glob("*.yaml")}
     null = nulls["llama-2-7b"]
     assert (null.reference, len(null.scores), max(null.scores.values())) == ("meta-llama/Llama-2-7b-hf", 7, 4e-4)
@@ -183,9 +180,6 @@ def test_every_published_null_is_well_formed_and_that_of_the_paper_has_its_seven
     assert {null.path for null in nulls.values()} <= {"mlp", "mlp_gate", "value_output", "query_key"}
     assert {null.recipe for null in nulls.values()} <= RECIPES.keys()
     assert factorizations(), "nulls are no factorizations and do not disturb them"
-
-
-def test_a_name_that_is_no_published_null_is_none_and_a_malformed_one_is_named(tmp_path):
     assert [published_null(name) for name in ("no-such-null", "../llama", "org/model", "")] == [None] * 4
     (tmp_path / "nulls").mkdir()
     (tmp_path / "nulls/odd.yaml").write_text("reference: a/b\nscores: 3\n")

@@ -64,7 +64,7 @@ def test_units_are_found_again_in_their_places_or_in_others(rows, places, expect
     assert np.allclose(aligned.base, expected, rtol=1e-5)
 
 
-def test_units_of_another_model_copies_of_one_unit_and_rows_of_zeros_are_not_found():
+def test_units_are_not_found_of_another_model_of_copies_of_one_unit_or_of_rows_of_zeros():
     other = np.random.default_rng(2).normal(size=(30, 40)).astype(np.float32)
     assert align(ROWS, other, range(30)) is None
     assert align(ROWS, np.repeat(ROWS[:1], 30, axis=0), range(30)) is None

@@ -29,7 +29,7 @@ def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pru
     assert list(pruned.order.observed) == ["ranks"]
 
 
-def test_layers_that_were_taken_out_leave_partners_and_those_not_read_bound_the_share():
+def test_layers_taken_out_leave_partners_and_copies_of_one_unit_have_no_order():
     kept = {number: BASE[layer] for number, layer in enumerate((0, 3))}
     framed = compared(BASE, changed(kept, moved))
     assert (framed.partners, framed.inherited.share) == ((0, 3), pytest.approx(1))
@@ -38,9 +38,6 @@ def test_layers_that_were_taken_out_leave_partners_and_those_not_read_bound_the_
     assert read.least == pytest.approx(1)
     unread = type(read)(**{**vars(read), "depth": 32})
     assert 0.5 < unread.least < 0.6
-
-
-def test_copies_of_one_unit_have_no_order():
     one = changed(BASE, lambda layer, _: layer.select(np.repeat(np.arange(4), 24)))
     framed = compared(one, {number: layer.select(np.arange(95)) for number, layer in one.items()})
     assert (framed.order, framed.p_value) == (None, None)
@@ -81,10 +78,15 @@ def test_a_descendant_whose_units_are_sorted_is_found_also_if_the_smallest_were_
     assert [compared(base, one).p_value for one in (child, pruned)] == [1 / 200] * 2
 
 
-def test_independent_models_reject_as_often_as_alpha_says():
+def test_independent_models_reject_as_often_as_alpha_says_and_are_at_chance():
     tries = [compared(model(2 * seed, 2, units=40), model(2 * seed + 1, 2, units=40), first=99) for seed in range(200)]
     assert 2 <= sum(framed.p_value <= 0.05 for framed in tries) <= 20
     assert max(framed.inherited.share for framed in tries) < 0.1
+    own = model(2)
+    assert (INDEPENDENT.at_chance, IN_ORDER.at_chance) == (True, False)
+    assert not compared(BASE, {number: beside(own[number], BASE[number], 0.2) for number in own}).at_chance
+    cancelled = {number: beside(own[number], opposite(own[number])) for number in own}
+    assert not compared(BASE, cancelled).at_chance
 
 
 def test_layers_that_copy_each_other_are_permuted_alike():
@@ -92,14 +94,6 @@ def test_layers_that_copy_each_other_are_permuted_alike():
     pairs = zip(copied[::2], copied[1::2], strict=True)
     p_values = [compared(one, other, first=99).p_value for one, other in pairs]
     assert sum(p <= 0.05 for p in p_values) <= 6
-
-
-def test_independent_models_are_at_chance_and_what_says_something_is_not():
-    own = model(2)
-    assert (INDEPENDENT.at_chance, IN_ORDER.at_chance) == (True, False)
-    assert not compared(BASE, {number: beside(own[number], BASE[number], 0.2) for number in own}).at_chance
-    cancelled = {number: beside(own[number], opposite(own[number])) for number in own}
-    assert not compared(BASE, cancelled).at_chance
 
 
 def judged(framed, shares=()):

@@ -118,16 +118,13 @@ def matched_layers(candidate, base):
     return [match_order(base, candidate, np.arange(len(candidate.weight)), 0, 1.0)]
 
 
-def test_a_copy_is_in_order_and_units_in_the_opposite_order_or_that_take_away_are_not():
+def test_a_copy_is_in_order_and_opposite_few_or_no_units_leave_nothing_to_test():
     base = rows(1)
     order = order_test(matched_layers(base, base), 199, 0)
     assert order.observed[PLACES] == pytest.approx(1, abs=1e-5)
     assert (order.p_value, order.z[RANKS] > 5) == (1 / 200, True)
     for other in (base.select(slice(None, None, -1)), opposite(base)):
         assert order_test(matched_layers(other, base), 199, 0).p_value > 0.5
-
-
-def test_layers_without_units_that_match_leave_nothing_to_test_and_copies_are_noticed():
     base, nothing = rows(1), rows(2).select(np.arange(3))
     assert order_test(matched_layers(nothing, base), 199, 0) is None
     assert order_test([], 199, 0) is None
