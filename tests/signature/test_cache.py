@@ -109,20 +109,16 @@ def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
     assert (online.parts == []) == hit
 
 
-def test_another_commit_is_read(online, tmp_path):
+def test_another_commit_factorization_or_release_is_read(online, tmp_path, monkeypatch):
+    said()
+    for name, other in (("schema.fingerprint", lambda factorization: "0" * 64), ("__version__", "0.2.0")):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{cache.__name__}.{name}", other)
+            assert origins(said()) == READ
     said()
     shutil.copytree(tmp_path / "base", tmp_path / "moved")
     online.publish(BASE, tmp_path / "moved")
     assert origins(said()) == {"base": "weights", "model": "cache"}
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("change", ["schema.fingerprint", "__version__"])
-def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch, change):
-    said()
-    other = "0.2.0" if change == "__version__" else lambda factorization: "0" * 64
-    monkeypatch.setattr(f"{cache.__name__}.{change}", other)
-    assert origins(said()) == READ
 
 
 def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online, tmp_path):
@@ -138,14 +134,8 @@ def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online,
 
 
 def exchange(file):
-    """What another model left, under a name that is not its own."""
-    other = next(each for each in kept() if each != file)
-    shutil.copy(other, file)
-
-
-def pipe(file):
-    file.unlink()
-    os.mkfifo(file)
+    """Leave what another model left, under a name that is not its own."""
+    shutil.copy(next(each for each in kept() if each != file), file)
 
 
 def link(file):
@@ -159,7 +149,7 @@ SPOILT = {
     "of another model": exchange,
     "open to all": lambda file: file.chmod(0o666),
     "a link": link,
-    "a pipe": pipe,
+    "a pipe": lambda file: (file.unlink(), os.mkfifo(file)),
 }
 
 

@@ -32,25 +32,15 @@ def random(*shape: int) -> Array:
     return np.random.default_rng(sum(shape) * 31 + len(shape)).standard_normal(shape, np.float32)
 
 
+SHAPES = {
+    "up": (5, WIDTH), "gate": (5, WIDTH), "down": (WIDTH, 5), "q": (HEADS * SIZE, WIDTH), "k": (2 * SIZE, WIDTH),
+    "v": (2 * SIZE, WIDTH), "o": (WIDTH, HEADS * SIZE), "ln": (WIDTH,), "post": (WIDTH,),
+}  # fmt: skip
+
+
 def weights(**others: Array) -> dict[str, Array]:
     generator = np.random.default_rng(0)
-    shapes = {
-        "up": (5, WIDTH),
-        "gate": (5, WIDTH),
-        "down": (WIDTH, 5),
-        "q": (HEADS * SIZE, WIDTH),
-        "k": (2 * SIZE, WIDTH),
-        "v": (2 * SIZE, WIDTH),
-        "o": (WIDTH, HEADS * SIZE),
-        "ln": (WIDTH,),
-        "post": (WIDTH,),
-    }
-    return {name: generator.standard_normal(shape, np.float32) for name, shape in shapes.items()} | others
-
-
-def product(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> Array:
-    """M of the only layer."""
-    return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), np.zeros((), np.float32))
+    return {name: generator.standard_normal(shape, np.float32) for name, shape in SHAPES.items()} | others
 
 
 def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> list[MatrixProduct]:
@@ -58,6 +48,11 @@ def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: An
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
     layout: Layout = bind(found, shapes, {"num_attention_heads": HEADS})
     return list(matrix_products(layout, path, 0, recipe, named.__getitem__))
+
+
+def product(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> Array:
+    """M of the only layer."""
+    return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), np.zeros((), np.float32))
 
 
 def equal(a: Array, b: Any) -> bool:
@@ -138,7 +133,7 @@ LN, POST = (np.diag(PLAIN[name]) for name in ("ln", "post"))
 BARE = {path: product(model(), PLAIN, path) for path in ("mlp", "value_output", "query_key")}
 
 
-def test_gains_are_folded_into_what_reads_the_norm():
+def test_gains_are_folded_into_what_reads_the_norm_and_of_an_output_norm_into_what_writes():
     found = model(MLP | {"norm": "ln"}, ATTENTION | {"norm": "ln"})
     assert equal(product(found, PLAIN, "mlp", FOLDED), BARE["mlp"] @ LN)
     assert equal(product(found, PLAIN, "value_output", FOLDED), BARE["value_output"] @ LN)
@@ -146,9 +141,6 @@ def test_gains_are_folded_into_what_reads_the_norm():
     assert equal(product(found, PLAIN, "mlp"), BARE["mlp"])
     less_one = model(MLP | {"norm": "ln"}, gain="one_plus")
     assert equal(product(less_one, PLAIN, "mlp", FOLDED), BARE["mlp"] @ (np.eye(WIDTH) + LN))
-
-
-def test_gains_of_an_output_norm_are_folded_into_what_writes():
     found = model(MLP | {"output_norm": "post"}, ATTENTION | {"output_norm": "post"})
     for path in ("mlp", "value_output"):
         assert equal(product(found, PLAIN, path, FOLDED), POST @ BARE[path])

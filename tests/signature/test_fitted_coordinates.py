@@ -84,13 +84,10 @@ def test_the_turn_itself_is_found():
     assert np.linalg.norm(seen, 2) <= 1 + 1e-5
 
 
-def test_units_of_a_stream_that_was_cut_are_found_by_what_is_left_of_them():
+def test_units_are_found_by_what_is_left_of_a_cut_stream_and_other_layers_hide_none():
     cut = TURN[:, :16]
     assert share(BASE, [levelled(rows, rows.inner @ cut, rows.outer @ cut) for rows in BASE]) > 0.2
     assert share(BASE, [layer(seed, width=16) for seed in (3, 4)]) < 0.1
-
-
-def test_layers_that_were_left_out_repeated_or_added_hide_no_others():
     turned_base = [turned(rows, TURN) for rows in BASE]
     assert share(BASE, [turned_base[1]]) > 0.98
     assert share(BASE, [turned_base[0], turned_base[0], turned_base[1]]) > 0.98
@@ -106,12 +103,9 @@ def test_units_that_all_write_much_the_same_are_not_those_of_another_model():
     assert share(one, [reordered(turned(rows, TURN)) for rows in one]) > 0.98
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_units_of_independent_models_are_not_found(seed):
-    assert share(BASE, [layer(10 + seed), layer(20 + seed)]) < 0.1
-
-
-def test_the_order_of_units_plays_no_part():
+def test_the_order_of_units_plays_no_part_and_those_of_independent_models_are_not_found():
+    for seed in range(5):
+        assert share(BASE, [layer(10 + seed), layer(20 + seed)]) < 0.1
     candidate = [layer(3), layer(4)]
     _, through = between(pool_units(BASE), pool_units(candidate))
     moved = (pool_units([reordered(rows, seed) for rows in model]) for seed, model in ((5, BASE), (6, candidate)))

@@ -115,7 +115,7 @@ def shuffle(tensors):
             tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
 
 
-def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
+def test_all_units_on_all_coordinates_are_the_whole_branch_and_show_what_was_reordered(llama, tmp_path):
     assert len(indices(ALL.coordinates_of(WIDTH))) == WIDTH
     some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
     for part in ("sketch", "corner", "trace", "norm"):
@@ -123,9 +123,6 @@ def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
     for one, other in zip(some.units, whole.units, strict=True):
         np.testing.assert_allclose(one.weight, other.weight, rtol=1e-4)
     assert some.sampled == SampleSize(HIDDEN, HIDDEN, WIDTH, WIDTH)
-
-
-def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):
     other = spoil(fine_tuned(llama, tmp_path / "shuffled", noise=0), shuffle)
     assert compare_paths(seen(llama, draw=ALL), seen(other, draw=ALL)).score == pytest.approx(1, abs=1e-4)
     assert abs(compare_paths(seen(llama), seen(other)).score) < 0.2

@@ -79,11 +79,10 @@ def test_independent_heads_have_nothing_in_common_and_none_outweighs_the_others(
 WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
 
 
-def numbers(kept):
-    return [part.tolist() for part in kept]
-
-
 def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
+    def numbers(kept):
+        return [part.tolist() for part in kept]
+
     assert numbers(units.in_the_same_places(100, 0)(WEIGHTS)) == numbers(units.everything(WEIGHTS))
     kept = numbers(units.in_the_same_places(50, 0)(WEIGHTS))
     assert (kept[0], len(kept[0]), len(kept[2])) == (kept[1], 20, 10)
