@@ -80,18 +80,15 @@ def test_a_trace_is_found_and_interim_analyses_cost_their_part():
     assert trace(blocks, 199, 0, analyses=2).p_value == 2 / 200
 
 
-def test_a_seed_gives_the_same_numbers_and_another_seed_others():
+def test_a_seed_gives_the_same_numbers_and_rows_that_are_none_or_all_alike_show_nothing():
     blocks = independent_blocks(np.random.default_rng(4))
     first, again, other = (trace(blocks, 150, seed) for seed in (0, 0, 1))
     assert np.array_equal(first.ratios, again.ratios)
     assert np.array_equal(first.ratios[0], other.ratios[0])
     assert not np.array_equal(first.ratios[1:], other.ratios[1:])
-
-
-@pytest.mark.parametrize("number", [np.nan, 1.0])
-def test_rows_of_no_numbers_or_that_are_all_alike_show_nothing(number):
-    one = block("up", 0, UNITS, np.full((1, 8, 2), number, np.float32), np.ones((1, 3, 8), np.float32))
-    assert trace([one], 99, 0).p_value == 1
+    for number in (np.nan, 1.0):
+        one = block("up", 0, UNITS, np.full((1, 8, 2), number, np.float32), np.ones((1, 3, 8), np.float32))
+        assert trace([one], 99, 0).p_value == 1
 
 
 def power(directions, roles=("value",), alpha=0.01, analyses=1, size=0.0):
@@ -123,16 +120,6 @@ def measured(observed, directions=400.0, analyses=1, above=0, size=0.0):
     return Trace(("value",), (0,), ratios[:, None], np.array([directions]), np.full(1, size), 0, analyses)
 
 
-def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
-    outcome = judge_trace(measured(CLEAR), Criteria())
-    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "VERIFIED", True)
-    assert outcome.exit_code is ExitCode.VERIFIED
-    assert outcome.reason == (
-        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
-        "difference to it"
-    )
-
-
 EFFECT = "the effect is {} standard deviations, and at least {} verify"
 WEAK = {
     "p alone": (measured(CLEAR, directions=4.0, above=4), "p is 0.005, and at most 0.001 verifies"),
@@ -142,15 +129,19 @@ WEAK = {
 }
 
 
-@pytest.mark.parametrize(("trace", "doubts"), WEAK.values(), ids=WEAK)
-def test_what_fails_either_half_of_the_rule_is_related_weakly_which_verifies_nothing(trace, doubts):
-    outcome = judge_trace(trace, Criteria())
-    assert (outcome.code, outcome.word, outcome.verified) == (Code.WEAK, "RELATED", False)
-    assert outcome.exit_code is ExitCode.UNDECIDED
-    assert outcome.reason == f"the adapter shows a trace of this base, but a weak one: {doubts}"
-
-
-def test_a_weak_trace_passes_where_it_is_accepted_and_is_not_verified_by_that():
+def test_a_trace_verifies_its_claim_and_one_that_fails_either_half_of_the_rule_is_weak():
+    outcome = judge_trace(measured(CLEAR), Criteria())
+    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "VERIFIED", True)
+    assert outcome.exit_code is ExitCode.VERIFIED
+    assert outcome.reason == (
+        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
+        "difference to it"
+    )
+    for weak, doubts in WEAK.values():
+        outcome = judge_trace(weak, Criteria())
+        assert (outcome.code, outcome.word, outcome.verified) == (Code.WEAK, "RELATED", False)
+        assert outcome.exit_code is ExitCode.UNDECIDED
+        assert outcome.reason == f"the adapter shows a trace of this base, but a weak one: {doubts}"
     for accept, code in (("weak", ExitCode.VERIFIED), ("part", ExitCode.UNDECIDED), ("embedding", ExitCode.UNDECIDED)):
         outcome = judge_trace(measured(2.0), Criteria(accept=(accept,)))
         assert (outcome.exit_code, outcome.verified) == (code, False)
@@ -174,14 +165,10 @@ NO_TRACE = [
 ]
 
 
-@pytest.mark.parametrize(("trace", "start", "word", "reason"), NO_TRACE, ids=["power", "little power", "order of rows"])
-def test_no_trace_is_unrelated_only_where_the_test_has_power_and_holds(trace, start, word, reason):
-    outcome = judge_trace(trace, Criteria(), start)
-    assert (outcome.word, outcome.verified) == (word, False)
-    assert reason in outcome.reason
-
-
-def test_more_layers_are_read_unless_the_verdict_on_a_few_is_clear():
+def test_no_trace_is_unrelated_only_where_the_test_has_power_else_more_layers_are_read():
+    for one, start, word, reason in NO_TRACE:
+        outcome = judge_trace(one, Criteria(), start)
+        assert (outcome.word, outcome.verified, reason in outcome.reason) == (word, False, True)
     traces = [measured(observed, analyses=2) for observed in (CLEAR, 2.0, 0.5, 0.95)]
     traces.append(measured(0.5, directions=4.0, analyses=2))
     assert [adapter_trace.clear(judge_trace(one, Criteria())) for one in traces] == [True, False, True, False, False]

@@ -62,24 +62,21 @@ FOLDERS = {
 }
 
 
-@pytest.mark.parametrize(("start", "folder"), FOLDERS.items())
-def test_every_model_of_a_pipeline_has_factors_of_its_own(tmp_path, start, folder):
-    mine = factors(f"{start}x.lora_down.weight", f"{start}x.lora_up.weight")
-    loras = opened(tmp_path, **mine, **factors(*NEW))
-    assert {name: list(lora.modules) for name, lora in loras.items()} == {folder: ["x"], "": ["x"]}
+def test_every_model_of_a_pipeline_has_factors_of_its_own(tmp_path):
+    for start, folder in FOLDERS.items():
+        mine = factors(f"{start}x.lora_down.weight", f"{start}x.lora_up.weight")
+        loras = opened(tmp_path, **mine, **factors(*NEW))
+        assert {name: list(lora.modules) for name, lora in loras.items()} == {folder: ["x"], "": ["x"]}
 
 
-@pytest.mark.parametrize("alpha", [torch.tensor(1.0), torch.tensor([1], dtype=torch.int64), torch.tensor(-1.0).half()])
-def test_a_scale_is_that_beside_the_factors_over_the_rank(tmp_path, alpha):
-    lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": alpha})[""]
-    assert (lora.scale("x"), lora.others) == (0.5, 0)
-
-
-@pytest.mark.parametrize("number", [torch.nan, torch.inf, 1e30])
-def test_a_scale_that_is_none_is_an_error(tmp_path, number):
-    lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": torch.tensor(number)})[""]
-    with pytest.raises(CheckpointError, match=r"lora_unet_x.alpha is .*, which is not a scale"):
-        lora.scale("x")
+def test_a_scale_is_that_beside_the_factors_over_the_rank_and_one_that_is_none_an_error(tmp_path):
+    for alpha in (torch.tensor(1.0), torch.tensor([1], dtype=torch.int64), torch.tensor(-1.0).half()):
+        lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": alpha})[""]
+        assert (lora.scale("x"), lora.others) == (0.5, 0)
+    for number in (torch.nan, torch.inf, 1e30):
+        lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": torch.tensor(number)})[""]
+        with pytest.raises(CheckpointError, match=r"lora_unet_x.alpha is .*, which is not a scale"):
+            lora.scale("x")
 
 
 def test_magnitudes_and_convolutions_are_counted_and_left_alone(tmp_path):
@@ -94,15 +91,14 @@ REFUSED = {
     "no rank": (factors(*NEW, rank=0), CheckpointError, "do not multiply"),
     "rank": (factors(*NEW, rank=2049), NothingToCompare, "a rank above 2048"),
     "twice": (
-        factors(*NEW) | {"unet.x.lora.down.weight": torch.ones(2, 4)},
-        CheckpointError,
+        factors(*NEW) | {"unet.x.lora.down.weight": torch.ones(2, 4)}, CheckpointError,
         "holds a factor of unet.x.lora.*weight twice",
     ),
     "two ways": (factors(*NEW) | OLD, NothingToCompare, "names the matrices of one model in two ways"),
     "LoHa": ({"lora_unet_x.hada_w1_a": torch.ones(2, 2)}, NothingToCompare, r"products of another form \(hada"),
     "LoKr": ({"lora_unet_x.lokr_w1": torch.ones(2, 2)}, NothingToCompare, r"products of another form \(lokr"),
     "none": ({"weight": torch.ones(2, 2)}, NothingToCompare, "holds no pair of LoRA factors"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("tensors", "error", "message"), REFUSED.values(), ids=REFUSED)
