@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, check, extract
-from hf_lineage.errors import NetworkError, OptionError
+from hf_lineage.errors import NetworkError
 from hf_lineage.evidence.blend import BlendPlace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.index.differences import normalise, products
 from hf_lineage.index.identify import identify
-from hf_lineage.index.nearest import between, nearer, note_nearer, relatives, search_index
+from hf_lineage.index.nearest import between, nearer, note_nearer, relatives
 from hf_lineage.index.store import Catalogue, signature_file
 from tests.blends import BASE, A, B, blended
 from tests.models import EXAMPLES, card
@@ -89,11 +89,6 @@ def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_
         identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
 
 
-def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
-    with pytest.raises(OptionError, match="does not exist"):
-        search_index(str(tmp_path / "none"))
-
-
 def with_index(model, catalogue, *bases):
     return note_nearer(check(str(model), bases, SEEDED), catalogue)
 
@@ -114,29 +109,25 @@ def test_the_parent_that_the_card_leaves_out_is_found_and_the_check_is_undecided
 
 
 @pytest.mark.long
-def test_a_card_that_names_every_parent_passes_as_before(rio, catalogue):
+def test_a_card_that_names_every_parent_passes_and_without_one_whoever_asks_names_the_bases(rio, catalogue):
     report = with_index(card(rio, [BASE, B], "merge"), catalogue)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
     assert report.blended.blend.places == (BlendPlace.BLEND, BlendPlace.BLEND)
     assert check(str(rio), (BASE, B), SEEDED).exit_code is ExitCode.VERIFIED
-
-
-@pytest.mark.long
-def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_index_does_not(rio, catalogue):
     (rio / "README.md").unlink()
     assert check(str(rio), (BASE, B), SEEDED).undeclared == ()
     found = with_index(rio, catalogue, BASE)
     assert (found.undeclared, f"the check names {BASE} alone" in " ".join(found.to_text().split())) == ((B,), True)
 
 
-@pytest.mark.parametrize(
-    ("file", "names"),
-    [
-        ("config.json", '{{"_name_or_path": "{0}", {1}'),
-        ("mergekit_config.yml", "merge_method: linear\nmodels: [{{model: {0}}}]"),
-        ("README.md", "---\nbase_model:\n- acme/llama-base\n- /data/{0}\n---\n"),
-    ],
-)
+NAMING = [
+    ("config.json", '{{"_name_or_path": "{0}", {1}'),
+    ("mergekit_config.yml", "merge_method: linear\nmodels: [{{model: {0}}}]"),
+    ("README.md", "---\nbase_model:\n- acme/llama-base\n- /data/{0}\n---\n"),
+]
+
+
+@pytest.mark.parametrize(("file", "names"), NAMING)
 def test_a_parent_that_another_file_than_the_card_names_or_a_path_is_declared(rio, file, names):
     stored = (rio / file).read_text()[1:] if file == "config.json" else ""
     (rio / file).write_text(names.format(B, stored))

@@ -20,14 +20,11 @@ def tests(signatures):
     return PairTests([Member(name, signatures[name]) for name in NAMES], "mlp", Criteria(permutations=99))
 
 
-def test_two_families_and_who_is_alone(tests):
+def test_a_claim_is_joined_to_its_base_in_any_case_never_to_itself_and_two_families_are_two(tests):
     home = families_of(tests, [])
     assert home[0] == home[1]
     assert len(set(home)) == 3
     assert set(tests.verdicts) == {(0, 1)}
-
-
-def test_a_claim_is_joined_to_its_base_in_any_case_and_never_to_itself(tests):
     claims = tuple(Claim(base, None, ("README.md",)) for base in ("ACME/gpt2-base", "fern/gpt2-finetune-a", "org/gone"))
     members = [tests.members[0], replace(tests.members[1], claims=claims)]
     assert [(one.child, one.base, one.claim.base) for one in declarations(members)] == [

@@ -99,9 +99,8 @@ HOSTILE_KEYS = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE_KEYS)
-def test_keys_that_are_none_are_one_line(tmp_path, case):
-    content, why = HOSTILE_KEYS[case]
+@pytest.mark.parametrize(("content", "why"), HOSTILE_KEYS.values(), ids=HOSTILE_KEYS)
+def test_keys_that_are_none_are_one_line(tmp_path, content, why):
     (tmp_path / "a.safetensors").write_bytes(content)
     assert why in refused(lambda: Shard.open(tmp_path / "a.safetensors"))
 
@@ -136,9 +135,8 @@ HOSTILE_LINES = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE_LINES)
-def test_lines_that_are_no_models_are_one_line(three, case):
-    content, why = HOSTILE_LINES[case]
+@pytest.mark.parametrize(("content", "why"), HOSTILE_LINES.values(), ids=HOSTILE_LINES)
+def test_lines_that_are_no_models_are_one_line(three, content, why):
     three.models.write_bytes(content)
     assert why in refused(three.entries)
 
@@ -164,19 +162,12 @@ def test_a_pipe_is_not_waited_for_and_a_device_not_read(tmp_path):
         refused(lambda name=name: Shard.open(tmp_path / f"{name}.safetensors"))
 
 
-def cosine(one, other):
-    return float(similarities(key_of(one.paths["mlp"]), key_of(other.paths["mlp"])[None])[0])
-
-
-def test_the_cosine_of_two_keys_is_about_the_score(signatures):
-    base = signatures["acme/llama-base"]
-    for name in ("fern/llama-finetune-a", "heron/llama-pruned-50", "moss/llama-continued", "magpie/llama-grafted"):
-        score = compare_paths(base.paths["mlp"], signatures[name].paths["mlp"]).score
-        assert cosine(base, signatures[name]) == pytest.approx(score, abs=0.1)
-
-
-def test_permuting_the_coordinates_of_the_test_leaves_the_key_as_it_is(signatures):
+def test_the_cosine_of_two_keys_is_about_the_score_and_no_test_coordinate_is_in_a_key(signatures):
     path = signatures["acme/llama-base"].paths["mlp"]
+    for name in ("fern/llama-finetune-a", "heron/llama-pruned-50", "moss/llama-continued", "magpie/llama-grafted"):
+        other = signatures[name].paths["mlp"]
+        cosine = float(similarities(key_of(path), key_of(other)[None])[0])
+        assert cosine == pytest.approx(compare_paths(path, other).score, abs=0.1)
     _, tested = halves(96)
     order = np.arange(96)
     order[tested] = np.random.default_rng(0).permutation(tested)
