@@ -76,6 +76,13 @@ def test_a_signature_is_judged_on_the_bases_that_the_user_names_and_declares_non
     assert ([row.verdict.code for row in report.rows], report.source, report.notes) == (["inherited"], None, ())
     assert check(file).rows == ()
     assert [row.verdict.code for row in compare(base, file).rows] == ["inherited"]
+    save_signature(extract(base), tmp_path / "base.lineage.safetensors")
+    (row,) = compare(tmp_path / "base.lineage.safetensors", EXAMPLES / "otter/llama-independent").rows
+    assert (row.verdict.code, row.verdict.unit_comparison, row.verdict.evidence["mlp"].further) == (
+        "unrelated",
+        None,
+        0,
+    )
 
 
 def test_a_model_in_a_folder_of_its_repository_is_compared_with_that_of_the_same_name(tmp_path):

@@ -62,7 +62,12 @@ def test_the_shares_of_linear_merges_and_slerp_are_those_of_the_recipe(merge, na
     assert sum(shares(found).values()) == pytest.approx(1)
 
 
-def test_task_arithmetic_shows_each_weight_and_what_is_taken_off_the_base(merge):
+def test_task_arithmetic_and_pass_through_show_each_weight_and_layer_and_no_merge_has_none(merge):
+    assert [row.parent for row in check(A, options=OPTIONS).rows] == [None]
+    found = parents(merge("through"))
+    by_layer = {number: round(value, 3) + 0.0 for number, (value, _) in found[A].shares["mlp"].layers.items()}
+    assert by_layer == dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 8), 0.0)
+    assert found[A].declared == {"mlp": 0.5, "value_output": 0.5}
     found = parents(merge("task"))
     assert shares(found) == pytest.approx({BASE: -0.3, A: 0.8, B: 0.5}, abs=0.01)
     assert [name for name, parent in found.items() if parent.is_base] == [BASE]
@@ -77,13 +82,6 @@ def test_of_sparse_differences_every_true_parent_is_detected_and_no_sibling(merg
     assert found[A].shares["mlp"].value > found[B].shares["mlp"].value > 0.3
     sibling = found[SIBLING].shares["mlp"]
     assert (sibling.low <= 0.01, abs(sibling.value) < 0.02, found[SIBLING].declared) == (True, True, {})
-
-
-def test_a_pass_through_shows_which_layers_come_from_which_parent(merge):
-    found = parents(merge("through"))
-    by_layer = {number: round(value, 3) + 0.0 for number, (value, _) in found[A].shares["mlp"].layers.items()}
-    assert by_layer == dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 8), 0.0)
-    assert found[A].declared == {"mlp": 0.5, "value_output": 0.5}
 
 
 def test_a_weight_of_the_recipe_that_was_not_used_is_beside_no_detectable_share(merge, tmp_path):
@@ -170,17 +168,13 @@ def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     assert [row.parent.reason for row in found] == [f"{told} weights", "no other parent can be compared"]
 
 
-def test_what_is_no_merge_of_several_has_no_shares():
-    assert [row.parent for row in check(A, options=OPTIONS).rows] == [None]
-
-
 def opened(name):
     return open_model(locate_model(str(name), OPTIONS), OPTIONS)
 
 
-def blend(model, *parents, sampled=False):
+def blend(model, *parents):
     one = opened(model)
-    found = read_matrices([opened(parent) for parent in parents], one, range(one.layers), Sample(0), sampled)
+    found = read_matrices([opened(parent) for parent in parents], one, range(one.layers), Sample(0), False)
     return blend_of(found, len(parents), one.layers)
 
 

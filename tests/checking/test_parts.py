@@ -118,20 +118,18 @@ def test_two_parts_are_named_and_compared(hub):
     assert "has no folder audio" in lineage("compare", "acme/base/audio", "fern/child", "--local-hub", hub).error
 
 
-def test_what_was_not_looked_at_is_said(hub):
+def test_the_parts_that_were_not_looked_at_and_whose_use_was_not_judged_are_said(hub):
     text = lineage("check", "fern/child", "--local-hub", hub)
     assert "parts of the model that were not looked at: multi_modal_projector" in text.sentences
     tiny_llama(hub / "acme/words")
     words = lineage("check", "fern/child", "--base", "acme/words", "--local-hub", hub, "--explain")
     assert "vision was not looked at: acme/words has no part like vision" in words.sentences
-
-
-def test_a_tower_is_known_again_in_a_base_that_is_nothing_else(hub, made):
-    """The tower of somebody else's model, or one that is published by itself, is a base of the part alone."""
-    held = load_file(hub / "fern/child" / WEIGHTS)
-    tower = saved("CLIPVisionModel", hub / "acme/tower").folder
-    spoil(tower, lambda tensors: tensors.update({name: held[f"vision_tower.{name}"] for name in tensors}))
-    assert outcome(judged(hub, "acme/tower"))["vision"] == YES
+    name = "multi_modal_projector.linear_2.weight"
+    spoil(hub / "fern/child", lambda tensors: tensors.update({name: torch.zeros_like(tensors[name])}))
+    language, vision = judged(hub).rows
+    assert (vision.part, vision.verdict.label) == ("vision", YES)
+    told = "vision: its use by the rest of the model was not judged"
+    assert (told in vision.notes, told in language.notes) == (True, False)
 
 
 def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
@@ -167,16 +165,6 @@ def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
     spoil(child, lambda tensors: tensors.update({f"model.{k}": v for k, v in held.items()}))
     (row,) = [row for row in judged(hub).rows if row.part]
     assert (row.verdict.code, "loaders disagree" in row.verdict.reason) == ("ambiguous", True)
-
-
-def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
-    """A tower is judged by itself, also behind a projector of zeros."""
-    name = "multi_modal_projector.linear_2.weight"
-    spoil(hub / "fern/child", lambda tensors: tensors.update({name: torch.zeros_like(tensors[name])}))
-    language, vision = judged(hub).rows
-    assert (vision.part, vision.verdict.label) == ("vision", YES)
-    told = "vision: its use by the rest of the model was not judged"
-    assert (told in vision.notes, told in language.notes) == (True, False)
 
 
 @pytest.mark.long
@@ -243,7 +231,11 @@ def test_a_tower_of_another_class_is_compared_where_it_can_be(hub, name):
     assert outcome(judged(hub)) == BOTH | {"vision": NO}
 
 
-def test_the_tower_of_the_base_is_known_again_whatever_class_it_is_said_to_be(hub):
+def test_a_tower_is_known_again_in_a_base_that_is_nothing_else_or_whatever_class_is_said(hub, made):
     config = json.loads((hub / "fern/child/config.json").read_text())["vision_config"]
     edit_json(hub / "fern/child/config.json", vision_config=config | {"model_type": "siglip_vision_model"})
     assert outcome(judged(hub))["vision"] == YES
+    held = load_file(hub / "fern/child" / WEIGHTS)
+    tower = saved("CLIPVisionModel", hub / "acme/tower").folder
+    spoil(tower, lambda tensors: tensors.update({name: held[f"vision_tower.{name}"] for name in tensors}))
+    assert outcome(judged(hub, "acme/tower"))["vision"] == YES

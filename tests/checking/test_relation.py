@@ -36,28 +36,24 @@ def means(derived):
     return [one.value for one in derived.means]
 
 
+SEEN = {
+    "fern/llama-finetune-a": f"9 of 9 matrices changed in full (by 6.5% of their size), {TUNED}",
+    "fern/llama-lora-merged": "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it",
+    "heron/llama-int8-rounded": "quantized to 8 bits",
+    "heron/llama-pruned-50": "pruned (50% of the weights set to zero)",
+    "magpie/llama-laundered": "hidden units reordered and rescaled, weights unchanged",
+    "magpie/llama-grafted": "weights unchanged",
+    "fern/gpt2-finetune-a": f"6 of 6 matrices changed in full (by 10.8% of their size), {TUNED}",
+    **dict.fromkeys(("magpie/llama-liar", "heron/llama-distilled", "fern/llama-lora")),
+}
+"""None of a model in which no layer is inherited, or that is an adapter."""
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("fern/llama-finetune-a", f"9 of 9 matrices changed in full (by 6.5% of their size), {TUNED}"),
-        ("fern/llama-lora-merged", "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it"),
-        ("heron/llama-int8-rounded", "quantized to 8 bits"),
-        ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
-        ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
-        ("magpie/llama-grafted", "weights unchanged"),
-        ("fern/gpt2-finetune-a", f"6 of 6 matrices changed in full (by 10.8% of their size), {TUNED}"),
-    ],
-)
-def test_what_was_done_to_the_example_models_is_seen(model, expected):
+@pytest.mark.parametrize("model", SEEN)
+def test_what_was_done_to_the_example_models_is_seen(model):
     (row,) = check(model, options=HUB).rows
-    assert row.derivation.words == expected
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("model", ["magpie/llama-liar", "heron/llama-distilled", "fern/llama-lora"])
-def test_nothing_is_seen_of_a_model_in_which_no_layer_is_inherited_or_that_is_an_adapter(model):
-    assert all(row.derivation is None for row in check(model, options=HUB).rows)
+    assert (row.derivation and row.derivation.words) == SEEN[model]
 
 
 def edited(folder, change, source=BASE):
@@ -141,7 +137,10 @@ def test_reordered_units_of_a_class_that_stores_matrices_transposed_are_found(tm
     assert means(made(base, edited(tmp_path / "child", reorder, base))) == ["reordered", "unchanged"]
 
 
-def test_a_quantized_file_is_known_by_the_bits_it_stores(tmp_path):
+def test_dare_is_told_by_the_numbers_that_are_the_bases_and_a_quantized_file_by_the_bits_it_stores(tmp_path):
+    derived = made(BASE, dare(tmp_path / "dare", 0.3))
+    told = "70% of the numbers are the base's, unchanged, the others are not, as DARE"
+    assert (means(derived), derived.words.startswith(told)) == (["sparse"], True)
     settings = {"quant_method": "fp8", "weight_block_size": [32, 32]}
     derived = made(BASE, repacked(BASE, tmp_path / "child", blocks(32, 32), **settings))
     assert means(derived)[0] == "quantized"
@@ -215,12 +214,6 @@ def test_weights_are_unchanged_only_if_all_tensors_are_and_what_was_trained_is_n
     if words == ALL_BUT and kinds != "MLPs":
         monkeypatch.setattr(relation, "rows_beside", lambda *_args, **_named: ())
         assert made(source, child).words == "weights unchanged"
-
-
-def test_dare_is_told_by_the_numbers_that_are_the_bases(tmp_path):
-    derived = made(BASE, dare(tmp_path / "child", 0.3))
-    told = "70% of the numbers are the base's, unchanged, the others are not, as DARE"
-    assert (means(derived), derived.words.startswith(told)) == (["sparse"], True)
 
 
 EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
