@@ -25,19 +25,16 @@ OPTIONS = Options(local_hub=HUB, seed=0)
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory):
-    """A LoRA on all linear matrices of the example base, whose files name it."""
     folder = trained(HUB / BASE, tmp_path_factory.mktemp("adapters") / "lora")
     edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path=BASE)
     return folder
 
 
 def judged(base, folder, **options):
-    """The row of an adapter on a base of the example Hub, or in a folder."""
     return compared(HUB / base, folder, seed=0, **options)
 
 
 def all_of(modules, **settings):
-    """Random factors of modules, given as (name, rows, columns)."""
     factors = {}
     for seed, module in enumerate(modules):
         factors |= pair(*module, **{"seed": seed} | settings)
@@ -63,7 +60,6 @@ def test_an_adapter_is_related_to_its_base_and_near_relatives_and_to_no_other(ad
 
 
 def drawn(folder, rank, scale=1.0):
-    """An adapter of random factors on all linear matrices of the base."""
     shapes = {name: tensor.shape for name, tensor in load_file(WEIGHTS).items() if name.endswith("_proj.weight")}
     factors = all_of(((name.removesuffix(".weight"), *shape) for name, shape in shapes.items()), rank=rank)
     return written(folder, {name: scale * tensor for name, tensor in factors.items()}, r=rank)

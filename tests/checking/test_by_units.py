@@ -1,7 +1,4 @@
-"""Unit by unit: streams that were turned or cut are seen through, forgeries are not.
-
-So are mixtures of experts: experts and units in another order, upcycled models.
-"""
+"""Unit by unit: streams that were turned or cut, and mixtures in another order, are seen through; forgeries are not."""
 
 from collections import Counter
 from dataclasses import replace
@@ -21,6 +18,8 @@ from tests.models import WEIGHTS, card, logits
 from tests.streams import HUB, attention_of, edited, narrowed, rotated, shuffled, widened, with_tokenizer, written
 
 SEEDED = Options(seed=0, paths=("mlp",))
+TOKENS = {f"word {number}": number for number in range(256)}
+"""Those that `tests.gguf_models` lists."""
 
 
 def judged(folder, options=SEEDED, base=HUB / BASE):
@@ -108,13 +107,8 @@ def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_un
     assert "width 72; could not be compared unit by unit" in verdict.reason
 
 
-TOKENS = {f"word {number}": number for number in range(256)}
-"""Those that `tests.gguf_models` lists."""
-
-
 @pytest.fixture
 def base(tmp_path):
-    """The base with a tokenizer."""
     return with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
 
 
@@ -211,7 +205,6 @@ def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_and_gates_no
 
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory):
-    """A small mixture of experts."""
     return made(tmp_path_factory.mktemp("experts") / "base")
 
 

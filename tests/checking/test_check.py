@@ -1,7 +1,4 @@
-"""From names to verdicts, on the really trained models of the example Hub.
-
-Of models that began alike, of blends, students and tables of a class what is measured is said, and no other cause.
-"""
+"""From names to verdicts, on the really trained models of the example Hub; no cause is named as the only one."""
 
 import shutil
 from dataclasses import replace
@@ -25,6 +22,9 @@ HUB = Path(__file__).parents[2] / "examples" / "hub"
 ALL_PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 MERGED = ("README.md", "mergekit_config.yml")
 OPTIONS = Options(local_hub=HUB)
+ALL, FEW, AGAIN = range(6), range(5), (0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
+SIZES = {"vocab_size": 64, "dim": 64, "hidden_dim": 128, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 48}
+STEPS = 600
 
 
 def only_row(report):
@@ -160,9 +160,6 @@ def of_layers(folder, layers):
     return folder
 
 
-ALL, FEW, AGAIN = range(6), range(5), (0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("base", "model"), [(ALL, AGAIN), (ALL, FEW), (FEW, ALL)])
 def test_a_model_with_repeated_layers_or_without_some_is_related_either_way(tmp_path, base, model):
@@ -220,9 +217,6 @@ def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, s
     assert (verdict.label, verdict.reason.endswith(said)) == (words, True)
 
 
-SIZES = {"vocab_size": 64, "dim": 64, "hidden_dim": 128, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 48}
-
-
 def trained(folder, seed):
     """A DistilBERT of its own seed that learns to say which token stood where it stands, from those around it."""
     torch.manual_seed(seed)
@@ -246,9 +240,6 @@ def test_models_that_began_with_the_same_sinusoids_are_not_related_and_a_copy_is
     assert verdict.code == "unrelated"
     assert all(measured.permutation.objection for measured in verdict.evidence.values())
     assert compared(one, one).verdict.code == "inherited"
-
-
-STEPS = 600
 
 
 def taught(folder):

@@ -17,6 +17,8 @@ from hf_lineage.signature.store import save_signature
 from tests.adapters import pair, written
 from tests.models import EXAMPLES, WEIGHTS, card, edit_json, family, fine_tuned, spoil, tiny_llama
 
+WHY = "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32 instead"
+
 
 @pytest.fixture
 def models(tmp_path):
@@ -30,15 +32,11 @@ def row(base, child, sources=NAMED, **said):
     return judge_claim(opened_candidate(RepoRef(str(child), child), Options()), claim, Request([claim], Options()))
 
 
-def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_are(models):
+def test_a_row_says_where_it_comes_from_and_one_without_a_usable_base_is_undecided(models):
     base, child = models
     found = row(base, child)
     assert (found.verdict.code, found.layers, found.traffic) == ("inherited", 2, {})
     assert found.base_origin is found.model_origin
-
-
-def test_a_claim_that_says_nothing_usable_or_names_the_model_itself_is_undecided(models):
-    """Its base is not looked for; a model that the user names twice is judged."""
     base, child = models
     found = row("acme/x", child, problem="two bases are named")
     assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
@@ -103,7 +101,6 @@ def checked(hub):
 
 
 def both_ways(hub):
-    """The reports on fern/child, checked and compared."""
     return checked(hub), compare(hub / "acme/base", hub / "fern/child")
 
 
@@ -128,9 +125,6 @@ def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do
         assert row.verdict.reason.endswith(f"{said} the weights, or remove it")
     (child / weights).unlink()
     assert checked(hub).rows[0].verdict.code == "inherited"
-
-
-WHY = "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32 instead"
 
 
 @pytest.fixture

@@ -1,8 +1,4 @@
-"""A verdict is about what transformers loads and uses: each folder is loaded, and its logits stand beside the verdict.
-
-There are weights that other loaders take, and weights that a model stores and does not use, by themselves or by a
-setting.
-"""
+"""A verdict is about what transformers loads and uses: each folder is loaded, its logits stand beside the verdict."""
 
 import datetime
 
@@ -27,6 +23,8 @@ LLAMA, GPT2, GRANITE, MIXTRAL = "LlamaForCausalLM", "GPT2LMHeadModel", "GraniteF
 QWEN, KOLIBRI, APERTUS, GEMMA = "Qwen3MoeForCausalLM", "Kolibri1ForCausalLM", "ApertusForCausalLM", "Gemma4ForCausalLM"
 DEEPSEEK, DEEPSEEK4, NANO = "DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Gemma3nForCausalLM"
 PLAIN = {"mlp_bias": False, "attention_bias": False}
+LOUD = ("w2.weight", "down_proj.weight")
+SHUT = torch.tensor([0.0, 0.0, -100.0, -100.0])
 
 
 @pytest.fixture
@@ -55,12 +53,18 @@ def judged(pair, folder):
 
 
 def of_kind(name, settings, folder):
-    """Two independent models of a class in one of its forms."""
     return made(name, variants(name)[0] | settings, folder)
 
 
-def test_two_independent_models_are_told_apart(pair):
+def test_two_models_are_told_apart_and_two_prefixes_or_a_distributed_checkpoint_are_refused(pair):
     assert (judged(pair, pair.b).code, judged(pair, pair.a).code) == ("unrelated", "inherited")
+    verdict = judged(pair, GENERAL["second_prefix"](pair))
+    said = "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the"
+    assert verdict.code == "ambiguous"
+    assert verdict.reason.endswith(f"{said} model; remove the others")
+    folder = pair.write(pair.tensors()[0])
+    save_file(pair.tensors()[1], folder / "shard-00001-model-00001-of-00001.safetensors")
+    assert "holds a distributed checkpoint (shard-00001" in judged(pair, folder).reason
 
 
 @pytest.mark.few(6)
@@ -85,13 +89,6 @@ def test_a_decoy_decides_nothing(name, kind, loads, code, reason, tmp_path):
     assert (verdict.code, reason in verdict.reason) == (code, True)
 
 
-def test_layers_under_two_prefixes_are_two_models(pair):
-    verdict = judged(pair, GENERAL["second_prefix"](pair))
-    said = "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the"
-    assert verdict.code == "ambiguous"
-    assert verdict.reason.endswith(f"{said} model; remove the others")
-
-
 @pytest.mark.parametrize(
     ("settings", "depth", "code", "said"),
     [
@@ -100,12 +97,7 @@ def test_layers_under_two_prefixes_are_two_models(pair):
         ({"num_hidden_layers": None}, 32, "unsupported", "config.json says 32 layers and the weights hold 2"),
         ({"n_layer": 1}, 2, "ambiguous", "counts the layers twice, num_hidden_layers: 2 and n_layer: 1"),
         ({"configuration_files": ["config.4.0.0.json"]}, 1, "ambiguous", "refers to other files"),
-        (
-            {"attribute_map": {"num_hidden_layers": "n"}, "n": 1},
-            1,
-            "unsupported",
-            "(`attribute_map`), which transformers",
-        ),
+        ({"attribute_map": {"num_hidden_layers": "n"}, "n": 1}, 1, "unsupported", "(`attribute_map`), which"),
     ],
 )
 def test_as_many_layers_count_as_config_json_says_or_its_type_and_twice_is_nothing_to_go_by(
@@ -153,7 +145,7 @@ def test_a_type_whose_layers_are_read_alike_is_judged_and_said_and_a_missing_one
     assert judged(pair, folder).code == "inherited"
 
 
-def test_code_that_a_repository_brings_is_said(pair):
+def test_code_that_a_repository_brings_is_said_and_attention_may_be_a_repository_too(pair):
     folder = pair.write(pair.tensors()[0], auto_map={"AutoModelForCausalLM": "evil.Evil"})
     assert whose(folder, pair) == ["A"]
     report = compare(pair.a, folder)
@@ -164,6 +156,10 @@ def test_code_that_a_repository_brings_is_said(pair):
     assert as_json.document(report)["claims"][0]["reason"] == row.verdict.reason
     said = {form: report.to_format(form) for form in ("text", "markdown", "html", "sarif")}
     assert [form for form, text in said.items() if "auto" not in text] == []
+    from transformers.integrations.hub_kernels import is_kernel
+
+    config = transformers.LlamaConfig.from_dict(ELSEWHERE[2])
+    assert is_kernel(config._attn_implementation)
 
 
 ELSEWHERE = [
@@ -175,13 +171,6 @@ ELSEWHERE = [
     {},
 ]
 """Settings that name code; without any it is a file that a loader runs by its name."""
-
-
-def test_transformers_takes_a_repository_for_the_code_of_attention():
-    from transformers.integrations.hub_kernels import is_kernel
-
-    config = transformers.LlamaConfig.from_dict(ELSEWHERE[2])
-    assert is_kernel(config._attn_implementation)
 
 
 @pytest.mark.few(4)
@@ -218,12 +207,6 @@ def test_weights_in_other_files_are_said(pair, file):
     row = compared(pair.a, folder)
     said = "may hold weights too and was not read: transformers loads model.safetensors, other loaders may choose"
     assert (row.verdict.code, row.notes) == ("inherited", (f"{folder}: {file} {said} otherwise",))
-
-
-def test_parts_of_a_distributed_checkpoint_are_refused(pair):
-    folder = pair.write(pair.tensors()[0])
-    save_file(pair.tensors()[1], folder / "shard-00001-model-00001-of-00001.safetensors")
-    assert "holds a distributed checkpoint (shard-00001" in judged(pair, folder).reason
 
 
 def test_an_adapter_that_makes_another_model_of_the_weights_leaves_the_claim_open(pair):
@@ -313,11 +296,7 @@ def test_numbers_that_float16_flushes_to_zero_forge_no_descent(plain):
     assert judged(plain, halved).code == "unrelated"
 
 
-LOUD = ("w2.weight", "down_proj.weight")
-
-
 def is_late(name):
-    """Whether a tensor is of the last two of four experts."""
     return ".experts.2." in name or ".experts.3." in name
 
 
@@ -336,9 +315,6 @@ def unreached(rows):
         return mixed
 
     return mix
-
-
-SHUT = torch.tensor([0.0, 0.0, -100.0, -100.0])
 
 
 def never_chosen(a, b):

@@ -1,8 +1,4 @@
-"""Verified is a word about what a model computes: outputs of real modules stand beside the verdict on each folder.
-
-Where a model loses nothing without what it inherits, nothing is verified; else running changes no verdict. Weight that
-does nothing turns no verdict unless there is more of it than of the model, whose outputs stay.
-"""
+"""Verified is a word about what a model computes: outputs of real modules stand beside the verdict on each folder."""
 
 import re
 from dataclasses import replace
@@ -28,6 +24,14 @@ from tests.gguf_models import KINDS, write
 from tests.laundering import outputs
 from tests.models import EXAMPLES
 from tests.streams import rotated, written
+
+STORED = Options(seed=3, permutations=199)
+MLP = replace(STORED, paths=("mlp",))
+NOT_BUILT = {name for name in ROWS if re.search("turns off|no experts", name)}
+"""Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
+NO_TEXT = {"a projection of WavLM that drowns the layers"}
+FEWER = {name for name in ROWS if re.search("shared|V4|Kolibri|LongCat", name)}
+"""Switches of which the idle units are not more than half, so that nothing is verified without a run: not run here."""
 
 
 def load(folder):
@@ -214,10 +218,6 @@ def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_pa
     assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED embedding", False, 3)
 
 
-STORED = Options(seed=3, permutations=199)
-MLP = replace(STORED, paths=("mlp",))
-
-
 def executed(folder, base=EXAMPLES / BASE, options=STORED, run=True):
     return compared(base, folder, options, run=run).verdict
 
@@ -276,13 +276,6 @@ def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path
     verdict = executed(tmp_path / "forged", tmp_path / "base", options)
     assert (verdict.verified, verdict.executed.problem) == (False, "")
     assert verdict.executed.ran.tokens_of == tokenizer
-
-
-NOT_BUILT = {name for name in ROWS if re.search("turns off|no experts", name)}
-"""Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
-NO_TEXT = {"a projection of WavLM that drowns the layers"}
-FEWER = {name for name in ROWS if re.search("shared|V4|Kolibri|LongCat", name)}
-"""Switches of which the idle units are not more than half, so that nothing is verified without a run: not run here."""
 
 
 @pytest.mark.long

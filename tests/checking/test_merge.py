@@ -1,7 +1,4 @@
-"""Shares beside the recipes of merges that mergekit made of the example models, and beside recipes that lie.
-
-Matrices of a model beside those of its parents, in files: layers found again, some rows read, formats known.
-"""
+"""Shares beside the recipes of merges that mergekit made of the example models, and beside recipes that lie."""
 
 import functools
 import itertools
@@ -27,6 +24,7 @@ from tests.checkpoint.formats import test_gptq as gptq
 from tests.merges import HUB, SIBLING, merged, part
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 from tests.quantizing import repacked
+from tests.streams import shuffled
 
 OPTIONS = Options(local_hub=HUB, seed=0)
 
@@ -129,13 +127,7 @@ def test_a_merge_without_a_recipe_has_its_shares_unless_weights_are_not_finite(h
 def test_a_parent_whose_units_were_permuted_since_is_said_to_be_another(hub):
     place, mean = hub
 
-    def permute(tensors):
-        for layer in range(2):
-            for role, axis in (("gate", 0), ("up", 0), ("down", 1)):
-                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
-                tensors[name] = tensors[name].flip(axis).contiguous()
-
-    spoil(place / "acme" / "b", permute)
+    spoil(place / "acme" / "b", lambda own: own.update(shuffled(own)))
     assert shares(of(place, mean), "value_output") == pytest.approx({"acme/a": 0.5, "acme/b": 0.5}, abs=1e-3)
     found = parents(mean, Options(local_hub=place, seed=0, paths=("mlp",)))
     assert found["acme/b"].shares == {}
@@ -228,7 +220,8 @@ def test_a_blend_by_attention_alone_shows_branch_by_branch_and_whole_matrices_ar
     by_branch = {branch: shares.parents[1].value for branch, shares in found.by_branch.items()}
     assert by_branch == {"attention": pytest.approx(0.57, abs=0.001), "mlp": pytest.approx(0, abs=0.001)}
     assert found.places[1] is BlendPlace.BLEND
-    assert blend(blended(tmp_path / "y", {BASE: 0.0, B: 1.0}, part="self_attn"), BASE, B).places[1] is BlendPlace.PIECES
+    pieces = blended(tmp_path / "y", {BASE: 0.0, B: 1.0}, part="self_attn")
+    assert blend(pieces, BASE, B).places[1] is BlendPlace.PIECES
 
 
 def test_of_large_matrices_some_rows_are_read_and_other_shapes_or_another_descent_have_no_share(tmp_path, monkeypatch):

@@ -1,8 +1,4 @@
-"""Nulls: a model that is not independent cannot serve as one, and too few of them decide nothing.
-
-On Whisper, whose sinusoidal positions leave the decision to named models: a sibling or the base itself, named as
-independent, used to make two fine-tunes of one model UNRELATED.
-"""
+"""Nulls on Whisper, whose positions leave the decision to models: none that is not independent, and not too few."""
 
 import shutil
 
@@ -18,6 +14,11 @@ from tests.models import card, fine_tuned, tiny_gpt2
 MANY = ("--alpha", "0.2")
 """A level that four independent models reach; at 0.01 it takes 99."""
 OTHERS = 4
+TWO_PATHS = (*MANY, "--paths", "mlp,value_output")
+CHILD, MODEL = "fern/child", "otter/model"
+BOTH = "; name models that are independent of both"
+FROM_BASE = f"--null fern/sibling declares acme/base, the base, as its base{BOTH}"
+SAME = "has the same weights as --null other/1; name every model once"
 
 
 def whisper(folder, seed):
@@ -82,9 +83,6 @@ def test_enough_independent_models_tell_a_fine_tune_and_without_any_its_units_do
     assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
 
 
-TWO_PATHS = (*MANY, "--paths", "mlp,value_output")
-
-
 @pytest.mark.parametrize("model", ["fern/child", "otter/model"])
 @pytest.mark.parametrize(
     ("count", "options", "needed"),
@@ -96,12 +94,6 @@ def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model
     assert (result.code, result.rows[0][-1]) == (3, "inconclusive")
     assert f"{count} independent model(s) cannot show p <= " in result.sentences
     assert f"; that needs at least {needed}; name more with --null" in result.sentences
-
-
-CHILD, MODEL = "fern/child", "otter/model"
-BOTH = "; name models that are independent of both"
-FROM_BASE = f"--null fern/sibling declares acme/base, the base, as its base{BOTH}"
-SAME = "has the same weights as --null other/1; name every model once"
 
 
 @pytest.mark.parametrize(

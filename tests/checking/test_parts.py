@@ -15,6 +15,9 @@ from tests.parts import saved, seeing
 from tests.published.steps import STEPS
 from tests.source.test_contents import DIFFUSION, into, options, pipeline, rows
 
+YES, NO = "VERIFIED inherited", "UNRELATED"
+BOTH = {"language": YES, "vision": YES}
+
 
 @pytest.fixture
 def folders(tmp_path):
@@ -86,10 +89,6 @@ def hub(made, tmp_path):
     shutil.copytree(made / "base", tmp_path / "hub/acme/base")
     card(Path(shutil.copytree(made / "child", tmp_path / "hub/fern/child")), "acme/base")
     return tmp_path / "hub"
-
-
-YES, NO = "VERIFIED inherited", "UNRELATED"
-BOTH = {"language": YES, "vision": YES}
 
 
 def outcome(report):
@@ -176,7 +175,6 @@ def test_a_part_is_run_by_itself_and_verified_by_that_unless_it_reads_no_text(hu
 
 @pytest.fixture
 def index(hub, tmp_path):
-    """An index of the base, and the Hub beside it."""
     options = ("--index", tmp_path / "index", "--local-hub", hub)
     assert lineage("index", "add", "acme/base", *options).code == 0
     return options

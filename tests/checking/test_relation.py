@@ -26,6 +26,7 @@ QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
 TUNED = "as by fine-tuning or a merge"
 IN_FULL = rf"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), {TUNED}"
 HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
+EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 
 
 def made(base, model, **options):
@@ -173,12 +174,10 @@ def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatc
 
 
 def times(factor, *parts):
-    """What multiplies tensors that have one of these parts in their names."""
     return lambda name, one: one * factor if any(part in name for part in parts) else None
 
 
 def rounded(name, one):
-    """Norms that were trained, and matrices of eight bits."""
     whole = one.abs().amax(dim=-1, keepdim=True) / 127
     return one * 1.2 if one.ndim == 1 else (one / whole).round() * whole if ".layers." in name else one
 
@@ -214,9 +213,6 @@ def test_weights_are_unchanged_only_if_all_tensors_are_and_what_was_trained_is_n
     if words == ALL_BUT and kinds != "MLPs":
         monkeypatch.setattr(relation, "rows_beside", lambda *_args, **_named: ())
         assert made(source, child).words == "weights unchanged"
-
-
-EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 
 
 @pytest.mark.few(1)

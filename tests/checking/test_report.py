@@ -1,7 +1,4 @@
-"""A report as a whole, and a policy on it, which counts where whoever checks asks for it.
-
-The one that a publisher wrote accepts nothing for anybody else.
-"""
+"""A report as a whole, and a policy on it, which counts where whoever checks asks for it."""
 
 import datetime
 import os
@@ -22,6 +19,12 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.policy import LARGEST, Policy, Waiver
 from tests.pages import HOSTILE, measured, report, row
 
+TODAY = datetime.date(2026, 11, 22)
+LATER, PAST = datetime.date(2027, 1, 1), datetime.date(2026, 1, 1)
+NONE = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0))
+SOME = row("org/base", mlp=measured(share=0.3))
+MOST = row("org/base", mlp=measured())
+
 
 def plain(*rows):
     return Report("org/model", None, rows, (), Options())
@@ -36,23 +39,14 @@ def test_a_report_has_the_time_when_it_was_made_and_the_code_of_its_worst_row():
     assert codes == [ExitCode.VERIFIED, ExitCode.UNRELATED, ExitCode.UNDECIDED]
 
 
-@pytest.mark.parametrize(
-    ("made", "named", "undeclared"),
-    [
-        ((BlendPlace.BLEND, BlendPlace.BLEND), (True, False), ("b",)),
-        ((BlendPlace.BLEND, BlendPlace.BLEND), (True, True), ()),
-        *(
-            ((made, made), (False, False), ())
-            for made in BlendPlace
-            if made not in (BlendPlace.BLEND, BlendPlace.SHARED)
-        ),
-    ],
-)
-def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared(made, named, undeclared):
+def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared():
     """A share alone makes nobody a parent."""
-    share = Share(0.5, 0.49, 0.51, {}, detected=True)
-    blend = Blend(Shares((share, share), 0.0), {}, 1.0, 1.0, made)
-    assert Combination(("a", "b"), blend, named).undeclared == undeclared
+    share, both = Share(0.5, 0.49, 0.51, {}, detected=True), (BlendPlace.BLEND, BlendPlace.BLEND)
+    others = [(made, made) for made in BlendPlace if made not in (BlendPlace.BLEND, BlendPlace.SHARED)]
+    cases = [(both, (True, False), ("b",)), (both, (True, True), ()), *((made, (False, False), ()) for made in others)]
+    for made, named, undeclared in cases:
+        blend = Blend(Shares((share, share), 0.0), {}, 1.0, 1.0, made)
+        assert Combination(("a", "b"), blend, named).undeclared == undeclared
 
 
 def test_a_report_is_one_line_whatever_its_bases_are_called_and_has_known_formats():
@@ -61,13 +55,6 @@ def test_a_report_is_one_line_whatever_its_bases_are_called_and_has_known_format
     assert "\n" not in repr(plain(row(HOSTILE, mlp=measured())))
     with pytest.raises(OptionError, match=r"there is no format 'pdf'; the formats are text, json, markdown"):
         plain().to_format("pdf")
-
-
-TODAY = datetime.date(2026, 11, 22)
-LATER, PAST = datetime.date(2027, 1, 1), datetime.date(2026, 1, 1)
-NONE = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0))
-SOME = row("org/base", mlp=measured(share=0.3))
-MOST = row("org/base", mlp=measured())
 
 
 def waiving(kind=Code.UNRELATED, expires=LATER, **more):
@@ -99,18 +86,15 @@ def test_another_finding_of_the_same_base_is_not_accepted(kind):
     assert (judged.status, judged.notes) == (ExitCode.UNRELATED, (f"{said} settled",))
 
 
-@pytest.mark.parametrize(
-    ("rows", "policy", "status"),
-    [
+def test_what_fails_is_said_by_the_policy():
+    for rows, policy, status in (
         ([SOME], waiving(Code.PART), ExitCode.VERIFIED),
         ([SOME], Policy(), ExitCode.UNDECIDED),
         ([SOME], Policy(fail_on="unrelated"), ExitCode.VERIFIED),
         ([NONE], Policy(fail_on="never"), ExitCode.VERIFIED),
         ([], Policy(fail_on="unrelated"), ExitCode.VERIFIED),
-    ],
-)
-def test_what_fails_is_said_by_the_policy(rows, policy, status):
-    assert apply_policy(report(*rows), policy, TODAY).status is status
+    ):
+        assert apply_policy(report(*rows), policy, TODAY).status is status
 
 
 def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
@@ -134,7 +118,8 @@ def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
     assert (judged.status, judged.notes) == (ExitCode.UNDECIDED, (said,))
 
 
-def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
+def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for_and_never_that_of_the_hub(tmp_path):
+    """Who publishes a model would gain by accepting that its claim is contradicted."""
     locate = here(tmp_path, "fail-on: never")
     assert find_policy(None, None, locate) is None
     assert find_policy(OWN, None, locate) == Policy(FILE, fail_on="never")
@@ -142,14 +127,10 @@ def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
     said = "lineage.yaml of the model was not read because the publisher of the model wrote it; if you are the"
     assert (judged.status, judged.policy) == (ExitCode.UNRELATED, None)
     assert judged.notes == (f"{said} publisher, add --policy own",)
-
-
-def test_the_policy_of_a_model_on_the_hub_is_its_publishers(tmp_path):
-    """Who publishes a model would gain by accepting that its claim is contradicted."""
-    here(tmp_path, "fail-on: never")
     published = RepoRef("org/model", tmp_path, "0" * 40, remote="org/model")
-    said = "on the Hub the publisher of the model wrote the file, so name a file of yours"
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(
+        OptionError, match="on the Hub the publisher of the model wrote the file, so name a file of yours"
+    ):
         find_policy(OWN, None, lambda: published)
     assert apply_policy(replace(report(NONE), source=published), None, TODAY).notes == ()
 

@@ -20,6 +20,7 @@ from hf_lineage.source import rows as rows_module
 from tests import models
 from tests.checking.conftest import compared
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
+from tests.streams import shuffled
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 16
 QUICK = Options(seed=1, permutations=199)
@@ -105,11 +106,8 @@ def test_gates_are_sampled_too_and_whole_layers_are_read_where_they_are_asked_fo
 
 
 def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
-    def reorder(layer, gate, up, down):
-        order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
-        return gate[order], up[order], down[:, order]
-
-    row = judged(base, changed(base, tmp_path / "reordered", reorder))
+    folder = shutil.copytree(base, tmp_path / "reordered")
+    row = judged(base, spoil(folder, lambda own: own.update(shuffled(own))))
     assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
     # A look at all units never says RELATED, and takes no part of alpha.
     assert row.verdict.evidence["mlp"].analyses == 1 + len(analyses(LAYERS, 0.5))

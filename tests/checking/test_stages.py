@@ -1,8 +1,4 @@
-"""Stages are made one after the other, and every possible one has its part of alpha.
-
-Two models of the Hub that have the same files are told by its listing, and no weights are read. Numbers that are the
-base's, bit for bit, keep a model from being called unrelated, whatever happened to the rest.
-"""
+"""Stages are made one after the other, by listing, sample, layers and equal numbers; each has its part of alpha."""
 
 import json
 import shutil
@@ -32,10 +28,19 @@ from tests.server import serving
 from tests.server.client import connect
 
 SEEDED = Options(seed=0, permutations=199)
+TESTS = 3
+"""By the products of one path, number by number and unit by unit."""
+DAMAGED = "the names are damaged"
+LAYERS = 32
+ONE = Options(seed=1, paths=("mlp",))
+QUICK, FULL = replace(ONE, budget="quick"), replace(ONE, budget="full")
+FIRST = fewest(LAYERS, 0.5)
+HEADERS = 2 * 2**15
+"""Bytes that are read of two files when they are opened."""
+FEW = Options(seed=1, permutations=199, paths=("mlp",))
 
 
 def judged(name=OTHER, **options):
-    """The verdict on an example model beside the example base."""
     return compared(EXAMPLES / BASE, EXAMPLES / name, SEEDED, **options).verdict
 
 
@@ -61,15 +66,9 @@ def toy(monkeypatch):
 
 
 def counted(name=OTHER):
-    """A verdict along one path, and how many tests its evidence is corrected for."""
     verdict = judged(name, paths=("mlp",))
     (measured,) = verdict.evidence.values()
     return verdict, measured.analyses + measured.further
-
-
-TESTS = 3
-"""By the products of one path, number by number and unit by unit."""
-DAMAGED = "the names are damaged"
 
 
 @pytest.mark.parametrize(
@@ -107,15 +106,8 @@ def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_sig
     assert decide(Verdict(Code.INCONCLUSIVE, "no test", clear), unrelated, 0.01) == replace(unrelated, evidence=clear)
 
 
-LAYERS = 32
-ONE = Options(seed=1, paths=("mlp",))
-QUICK, FULL = replace(ONE, budget="quick"), replace(ONE, budget="full")
-FIRST = fewest(LAYERS, 0.5)
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A base, its child and an independent model, 32 layers each."""
     room = tmp_path_factory.mktemp("models")
     base = tiny_llama(room / "base", layers=LAYERS)
     return base, fine_tuned(base, room / "child"), tiny_llama(room / "other", seed=1, layers=LAYERS)
@@ -123,7 +115,6 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def signed(models, tmp_path_factory):
-    """The signature of the base, in a file."""
     save_signature(extract(str(models[0])), file := tmp_path_factory.mktemp("signed") / "base")
     return file
 
@@ -324,10 +315,6 @@ def test_several_paths_are_analysed_together(tmp_path):
     assert max(evidence.p_value for evidence in verdict.evidence.values()) <= 0.01
 
 
-HEADERS = 2 * 2**15
-"""Bytes that are read of two files when they are opened."""
-
-
 @pytest.fixture
 def base(tmp_path):
     return shard(tiny_llama(tmp_path / "base", layers=8, width=64))
@@ -339,9 +326,6 @@ def mirror(base, tmp_path):
     folder = shutil.copytree(base, tmp_path / "mirror", ignore=shutil.ignore_patterns("README.md"))
     edit_json(folder / "config.json", transformers_version="4.0.0")
     return card(folder, "acme/base")
-
-
-FEW = Options(seed=1, permutations=199, paths=("mlp",))
 
 
 @pytest.fixture

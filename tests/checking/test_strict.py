@@ -29,6 +29,7 @@ from tests.server.client import connect
 STRICT = Options(strict=True, seed=0)
 QUERY, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.2.mlp.down_proj"
 Q4_0 = gguf.GGMLQuantizationType.Q4_0
+ROWS, COLUMNS = 8, 64
 
 
 def verdict(candidate, base=BASE):
@@ -40,7 +41,6 @@ def held(candidate, base=BASE):
 
 
 def wrong(candidate, base=BASE):
-    """The only tensor that is wrong."""
     (found,) = held(candidate, base).beyond
     return found
 
@@ -86,7 +86,7 @@ def test_a_cast_is_told_with_its_format(tmp_path, dtype):
     assert (edited.name, edited.place, edited.beyond, edited.excess) == (f"{DOWN}.weight", (3, 4), 1, 1.0)
 
 
-def test_training_is_told_from_an_edit(tmp_path):
+def test_training_and_layers_that_changed_their_places_are_told_from_an_edit(tmp_path):
     tuned = verdict(fine_tuned(BASE, tmp_path / "tuned"))
     assert (tuned.strict.holds, tuned.strict.is_edit, len(tuned.strict.beyond)) == (False, False, 44)
     assert (tuned.label, tuned.exit_code) == ("RELATED changed", ExitCode.UNDECIDED)
@@ -94,6 +94,14 @@ def test_training_is_told_from_an_edit(tmp_path):
     spoil(copy, lambda tensors: tensors[f"{QUERY}.weight"][5, 6].mul_(2))
     strict = held(copy)
     assert (strict.is_edit, [one.name for one in strict.beyond]) == (True, [f"{QUERY}.weight"])
+    copy = shutil.copytree(BASE, tmp_path / "copy")
+    one, other = (f"model.layers.{layer}.mlp.up_proj.weight" for layer in (1, 3))
+    rows = "model.embed_tokens.weight"
+    spoil(copy, lambda tensors: tensors.update({one: tensors[other], other: tensors[one]}))
+    assert len(held(copy).beyond) == 2
+    copy = shutil.copytree(BASE, tmp_path / "other")
+    spoil(copy, lambda tensors: tensors.update({rows: tensors[rows][:-1]}))
+    assert wrong(copy).why.startswith("has shape (")
 
 
 def test_one_number_of_a_packed_matrix_is_found_with_its_place_even_where_a_converter_permuted_it(nf4, file):
@@ -136,7 +144,7 @@ def test_scales_with_which_every_code_is_as_good_as_another_are_found(file, scal
     assert coarse or found.beyond > 16
 
 
-def test_a_grid_four_times_as_coarse_is_found_though_every_code_is_the_nearest(file):
+def test_a_grid_four_times_as_coarse_and_a_nested_scale_for_anything_are_found(file, nf4):
     def coarser(block):
         (scale,) = struct.unpack("<e", block[:2])
         codes = np.frombuffer(block[2:], np.uint8)
@@ -145,10 +153,6 @@ def test_a_grid_four_times_as_coarse_is_found_though_every_code_is_the_nearest(f
 
     spoil_blocks(file, "blk.0.ffn_up.weight", coarser, slice(9, 10))
     assert wrong(file.parent).coarse == 1
-
-
-def test_a_nested_scale_whose_steps_are_large_enough_for_anything_is_found(nf4):
-    """With it every number could be called a rounding of the scales."""
 
     def change(tensors):
         start = f"{DOWN}.weight"
@@ -163,17 +167,6 @@ def test_a_nested_scale_whose_steps_are_large_enough_for_anything_is_found(nf4):
 def test_every_tensor_counts_that_is_not_quantized_too(nf4, name):
     spoil(nf4, lambda tensors: tensors[name].view(-1)[:1].view(torch.uint8).bitwise_xor_(0x3F))
     assert wrong(nf4).name == name
-
-
-def test_layers_that_changed_their_places_and_another_shape_are_not_the_base(tmp_path):
-    copy = shutil.copytree(BASE, tmp_path / "copy")
-    one, other = (f"model.layers.{layer}.mlp.up_proj.weight" for layer in (1, 3))
-    rows = "model.embed_tokens.weight"
-    spoil(copy, lambda tensors: tensors.update({one: tensors[other], other: tensors[one]}))
-    assert len(held(copy).beyond) == 2
-    copy = shutil.copytree(BASE, tmp_path / "other")
-    spoil(copy, lambda tensors: tensors.update({rows: tensors[rows][:-1]}))
-    assert wrong(copy).why.startswith("has shape (")
 
 
 def test_settings_that_change_what_the_model_computes_are_told(nf4):
@@ -207,7 +200,7 @@ def test_a_format_of_blocks_and_one_with_zero_points_are_told(tmp_path):
         assert held(folder).holds, name
 
 
-def test_an_adapter_has_no_tensors_to_compare_and_a_signature_is_refused_in_one_line(tmp_path):
+def test_a_claim_is_checked_strictly_an_adapter_has_no_tensors_and_a_signature_is_refused(tmp_path, nf4):
     hub = BASE.parents[1]
     (row,) = check(str(hub / "fern/llama-lora"), options=Options(strict=True, local_hub=hub)).rows
     assert row.verdict.strict.problem.startswith("there are no two models")
@@ -215,9 +208,6 @@ def test_an_adapter_has_no_tensors_to_compare_and_a_signature_is_refused_in_one_
     save_signature(extract(str(BASE)), file := tmp_path / "base.safetensors")
     with pytest.raises(OptionError, match=r"reads every number, but .* is a stored signature; name the model instead"):
         verdict(BASE, file)
-
-
-def test_a_claim_is_checked_strictly_too(tmp_path, nf4):
     card(nf4, "acme/llama-base", "quantized")
     report = check(str(nf4), options=Options(strict=True, local_hub=BASE.parents[1]))
     assert (report.exit_code, report.rows[0].verdict.is_strict) == (0, True)
@@ -244,9 +234,6 @@ def test_of_models_on_the_hub_every_number_is_downloaded_whatever_is_cached_or_l
     hub.publish("fern/mirror", BASE)
     found = verdict("fern/mirror", "acme/base")
     assert (found.label, found.is_strict) == ("VERIFIED inherited", True)
-
-
-ROWS, COLUMNS = 8, 64
 
 
 def decoded(parts):

@@ -17,6 +17,7 @@ from tests.models import WEIGHTS, spoil
 from tests.streams import HUB, copied, rotated, shuffled, with_tokenizer, written
 
 FORGOTTEN = streams.embedding(torch.zeros_like)
+DEEP, FEW = {"num_hidden_layers": 12}, (0, 3, 6, 9)
 
 
 def both(*folders):
@@ -35,12 +36,8 @@ def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp
     assert seen(HUB / TUNED, RESIDUAL).coordinates.name == RESIDUAL
 
 
-DEEP, FEW = {"num_hidden_layers": 12}, (0, 3, 6, 9)
-
-
 @pytest.fixture(scope="module")
 def deep_base(tmp_path_factory):
-    """A base of twelve layers, of two models that learned apart."""
     return written(BASE, tmp_path_factory.mktemp("deep") / "base", streams.deeper("heron/llama-distilled"), **DEEP)
 
 

@@ -24,7 +24,6 @@ BASE = stored(drawn())
 
 
 def child(*steps, of=BASE):
-    """A model that was trained from another one by these steps."""
     return stored(of + sum(steps))
 
 

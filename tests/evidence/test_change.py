@@ -12,6 +12,7 @@ from tests.checkpoint.test_rounding import quantized, stored
 
 SHAPE = (96, 256)
 BF16, F32 = DIGITS["BF16"], DIGITS["F32"]
+TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 def drawn(seed, size):
@@ -71,9 +72,6 @@ CHANGES = {
 def test_what_was_done_to_a_matrix_is_told(base, child, form, expected):
     change = measure_change(base, child, (F32 if base is FINE else BF16, form))
     assert {name: getattr(change, name) for name in expected} == expected
-
-
-TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 def merged(rank, size, kept, computed, seed):

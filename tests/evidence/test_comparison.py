@@ -16,6 +16,7 @@ from hf_lineage.signature.values import PathSignature
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 GENERATOR = np.random.default_rng(0)
+ORIGINS = ["012345", "0145", "5", "012342345", "012215", "333333", "531024"]
 
 
 def path_signature(sketch, trace=1.0, norm=1.0):
@@ -114,9 +115,6 @@ def test_no_pairing_has_a_larger_sum_than_the_one_that_is_chosen(shape, seed):
     assert gated[rows, columns].sum() == pytest.approx(best)
 
 
-ORIGINS = ["012345", "0145", "5", "012342345", "012215", "333333", "531024"]
-
-
 def test_every_layer_finds_its_origin_and_order_tells_layers_apart_that_the_base_repeats():
     for origins in ([*map(int, layers)] for layers in ORIGINS):
         similarity = np.random.default_rng(0).uniform(-0.05, 0.05, (6, len(origins)))
@@ -143,7 +141,6 @@ def layers_of(folder):
 
 
 def score(a, b):
-    """The score that the package gives."""
     (row,) = compare(str(a), str(b), PAPER).rows
     return row.verdict.evidence["mlp"].comparison.score
 

@@ -35,6 +35,8 @@ PATHS = {
     "over the empirical threshold, not significant": (evidence(empirical=0.5, p=0.5), Code.UNRELATED),
     "a layer that is not finite": (evidence(not_finite=((), (2,))), Code.INCONCLUSIVE),
 }
+BY_SHARES = {"inherited": (1.0,) * 4, "part": (1.0, 0.0, 0.0, 0.0), "embedding": (0.0,) * 4}
+ACCEPTING = Criteria(accept=("part",))
 
 
 @pytest.mark.parametrize(("measured", "kind"), PATHS.values(), ids=PATHS)
@@ -95,9 +97,6 @@ def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, re
     assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
 
 
-BY_SHARES = {"inherited": (1.0,) * 4, "part": (1.0, 0.0, 0.0, 0.0), "embedding": (0.0,) * 4}
-
-
 @pytest.mark.parametrize("accepted", [(), ("part",), ("embedding",)])
 @pytest.mark.parametrize("kind", BY_SHARES)
 def test_the_exit_code_of_every_kind_and_what_accepts_it(kind, accepted):
@@ -123,14 +122,12 @@ def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_only_if_al
 
 
 def parent(*layers, p=0.001):
-    """The verdict on a parent that gave these units of every layer, one True or False for each of ten."""
     drawn = tuple(DrawnUnits(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
     shares = replace(inheriting(*(each.share for each in drawn)), drawn_units=drawn)
     return judge({"mlp": evidence(p=p, inherited=shares)}, USUAL)
 
 
 def first(count, start=0):
-    """Ten units of which so many are inherited, and that in each of four layers."""
     return [[start <= unit < start + count for unit in range(10)]] * 4
 
 
@@ -189,9 +186,6 @@ def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome
     undecided = evaluate.reserve(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
     assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
     assert evaluate.reserve(outcome, ()) is outcome
-
-
-ACCEPTING = Criteria(accept=("part",))
 
 
 def equal_numbers(energy, reached=0, tests=1):

@@ -21,10 +21,10 @@ from tests.properties import cases
 
 WIDTH, HIDDEN, LAYERS = 256, 400, 3
 RECIPE = RECIPES["robust"]
+SIZES = st.tuples(st.integers(1, 19), st.integers(0, 19), st.integers(0, 19))
 
 
 def model(seed=0, layers=LAYERS, hidden=HIDDEN):
-    """Reader and writer of every layer of a model of random weights."""
     random = torch.Generator().manual_seed(seed)
     shapes = (hidden, WIDTH), (WIDTH, hidden)
     return [tuple(torch.randn(*shape, generator=random) for shape in shapes) for _ in range(layers)]
@@ -41,13 +41,11 @@ def signature(layers, part=1):
 
 
 def inherited(base, candidate, seed=0, part=1):
-    """What a candidate inherits from a base."""
     pair = signature(base, part), signature(candidate, part)
     return inherited_units(*pair, compare_paths(*pair), seed)
 
 
 def edited(layers, change):
-    """A model of which every layer is changed."""
     return [change(inn.clone(), out.clone()) for inn, out in layers]
 
 
@@ -176,7 +174,6 @@ def test_heads_are_units_of_their_own(part):
 
 def test_units_of_unlike_numbers_of_signs_or_with_opposite_gates_have_no_counterpart():
     def codes(reader, writer, gate=0):
-        """Units of random signs, so many bytes of each row."""
         random = np.random.default_rng(0)
         rows = (random.integers(0, 256, (3, size), dtype=np.uint8) for size in (reader, writer, gate))
         return UnitCodes(np.ones(3, np.float32), *rows)
@@ -210,9 +207,6 @@ def test_the_units_that_are_drawn_are_the_same_on_every_platform():
     half = mixed(model(1), model(), slice(0, 200))
     one, again, other = (inherited(model(), half, seed=seed).by_layer.tolist() for seed in (4, 4, 5))
     assert one == again != other
-
-
-SIZES = st.tuples(st.integers(1, 19), st.integers(0, 19), st.integers(0, 19))
 
 
 @cases(100)

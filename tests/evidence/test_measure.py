@@ -1,8 +1,4 @@
-"""What is measured along several paths, whose p-value counts, by how much it is corrected, and when reading ends.
-
-Of many independent pairs, analysed as a check does until nothing is in doubt, as few are called RELATED as alpha says:
-each analysis has a test of its own at alpha over their number (Bonferroni).
-"""
+"""What is measured along several paths, whose p-value counts, by how much it is corrected, and when reading ends."""
 
 import itertools
 import math
@@ -25,6 +21,10 @@ from tests.long import first_of
 from tests.signature.test_values import codes, path_signature, signature
 
 LAYERS, WIDTH = 3, 16
+DEPTH, RANK, UNITS = 12, 3, 8
+ALPHA, STOPS = 0.05, analyses(DEPTH, 0.5)
+CRITERIA = Criteria(ALPHA, minimum_effect=-1.0, permutations=39, analyses=len(STOPS))
+"""The p-value alone decides: the minimum effect would make errors of any rule rarer."""
 
 
 def path(seed=0, width=WIDTH):
@@ -70,22 +70,20 @@ def test_where_permutations_do_not_hold_scores_of_independent_models_give_the_p_
     assert measure([apart], Criteria())["mlp"].decided_by is None
 
 
-def test_nothing_is_said_of_units_where_a_layer_is_not_finite():
+def test_layers_bear_their_numbers_and_of_one_that_is_not_finite_no_unit_says_anything():
     broken = path()
     broken.norm[1] = np.nan
     found = measure([pair("whole"), Pair.along("broken", path(), broken)], Criteria(permutations=19))
     assert found["whole"].inherited is not None
     assert (found["broken"].inherited, found["broken"].not_finite) == (None, ((), (1,)))
 
-
-def test_layers_bear_their_numbers_and_coordinates_are_exchanged_if_both_models_let_them():
     def model(*without):
         return replace(signature(), layers=5, paths={"mlp": path_signature(layers=3)}, without={"mlp": without})
 
     assert Pair.align("mlp", model(0, 3), model(1, 2)).layers == ((1, 2, 4), (0, 3, 4))
     for base, candidate in ((True, True), (True, False), (False, True)):
-        pair = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
-        assert pair.exchangeable is (base and candidate)
+        both = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
+        assert both.exchangeable is (base and candidate)
 
 
 def tail(hits, read, inherited, layers):
@@ -137,12 +135,6 @@ def test_analyses_bound_the_share_and_miss_grafts_as_rarely_as_is_claimed():
         assert read == 1 or 1 - tail(1, read - 1, copied, layers) > reading.MISSED
     expected = {8: (5, 8), 9: (4, 9), 12: (5, 9, 12), 32: (6, 13, 32)}
     assert {layers: analyses(layers, 0.5) for layers in expected} == expected
-
-
-DEPTH, RANK, UNITS = 12, 3, 8
-ALPHA, STOPS = 0.05, analyses(DEPTH, 0.5)
-CRITERIA = Criteria(ALPHA, minimum_effect=-1.0, permutations=39, analyses=len(STOPS))
-"""The p-value alone decides: the minimum effect would make errors of any rule rarer."""
 
 
 def most(count, alpha=ALPHA):

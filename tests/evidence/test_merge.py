@@ -8,10 +8,12 @@ from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, StoredMatrix, 
 
 LAYERS = 6
 BASE = np.random.default_rng(0).standard_normal((LAYERS, 16, 40))
+BF16 = DIGITS["BF16"]
+RANDOM = np.random.default_rng(0)
+MATRIX = round_digits(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
 
 
 def child(seed, size=0.1):
-    """A fine-tune of the base."""
     return BASE + size * np.random.default_rng(seed).standard_normal(BASE.shape)
 
 
@@ -103,11 +105,6 @@ def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_
     found = shares([A, B, C], 0.5 * A + 0.5 * B, places=[everywhere, everywhere, nowhere])
     assert found.parents[2] == OTHER_ORDER
     assert values(found)[:2] == pytest.approx([0.5, 0.5], abs=1e-3)
-
-
-BF16 = DIGITS["BF16"]
-RANDOM = np.random.default_rng(0)
-MATRIX = round_digits(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
 
 
 def products(*parents, model):

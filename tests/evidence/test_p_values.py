@@ -15,6 +15,13 @@ from hf_lineage.evidence import p_values
 from hf_lineage.evidence.p_values import FEW, MANY, SCALE, Draws, EmpiricalNull, ends, p_value, step_down
 from tests.long import first_of
 
+SIGNIFICANCE = 0.001
+"""Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
+FIRST = 99
+HIGH = [10.0, *np.random.default_rng(1).normal(size=4999)]
+"""The statistics of a path that is related."""
+NAN, SMALLEST = math.nan, 1 / (FIRST + 1)
+
 
 @functools.cache
 def outcomes(first, exact=True, at_most=None):
@@ -96,13 +103,7 @@ def test_a_sequence_ends_where_the_rule_says_and_goes_on_while_it_could_decide()
         assert not ends(drawn, reached, 999)
 
 
-SIGNIFICANCE = 0.001
-"""Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
-FIRST = 99
-
-
 def draws(*columns):
-    """The draws of some paths from their statistics, the observed one first."""
     return {name: Draws(iter([np.array(column)])) for name, column in zip("abcd", columns, strict=False)}
 
 
@@ -158,11 +159,6 @@ def test_what_the_other_paths_show_does_not_make_an_independent_one_significant(
         hits += min(found["a"], found["b"]) <= 0.05
     assert binomtest(hits, trials, 0.05, alternative="greater").pvalue > SIGNIFICANCE
     assert hits > 0
-
-
-HIGH = [10.0, *np.random.default_rng(1).normal(size=4999)]
-"""The statistics of a path that is related."""
-NAN, SMALLEST = math.nan, 1 / (FIRST + 1)
 
 
 def test_no_path_is_more_significant_than_a_larger_one_and_paths_that_are_one_cost_nothing():

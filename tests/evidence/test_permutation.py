@@ -22,6 +22,8 @@ SIGNIFICANCE = 0.001
 """Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
 NETWORKS, FEW_NETWORKS = 240, 40
 """How many are trained to show a distribution, which long tests do, and for all else."""
+PAIRS = 300
+ARRANGEMENTS = {"alike": None, "padded": padded, "ordered": ordered, "principal axes": principal}
 
 
 def sequential_null(a, b, first, seed):
@@ -185,10 +187,6 @@ def test_a_published_null_is_well_formed_a_malformed_one_is_named_and_another_na
     (tmp_path / "nulls/odd.yaml").write_text("reference: a/b\nscores: 3\n")
     with pytest.raises(RegistryError, match=r"nulls/odd\.yaml"):
         published_null("odd", tmp_path)
-
-
-PAIRS = 300
-ARRANGEMENTS = {"alike": None, "padded": padded, "ordered": ordered, "principal axes": principal}
 
 
 @pytest.mark.few(2)

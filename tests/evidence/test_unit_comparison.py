@@ -15,6 +15,7 @@ BASE = model(1)
 CHILD = changed(BASE, moved)
 HALVED = changed(CHILD, lambda layer, _: layer.select(slice(None, None, 2)))
 IN_ORDER, SHUFFLED, INDEPENDENT = (compared(BASE, one) for one in (CHILD, changed(CHILD, shuffled), model(2)))
+LEVELS = 0.01, 0.05, 0.5
 
 
 def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pruned():
@@ -41,9 +42,6 @@ def test_layers_taken_out_leave_partners_and_copies_of_one_unit_have_no_order():
     one = changed(BASE, lambda layer, _: layer.select(np.repeat(np.arange(4), 24)))
     framed = compared(one, {number: layer.select(np.arange(95)) for number, layer in one.items()})
     assert (framed.order, framed.p_value) == (None, None)
-
-
-LEVELS = 0.01, 0.05, 0.5
 
 
 def by_size(layer, key):

@@ -18,6 +18,7 @@ from tests.unit_rows import moved, opposite, rows, unit
 from tests.unit_rows import shuffled as in_another_order
 
 EXPERTS, UNITS, LAYERS = 4, 24, 2
+SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
 
 
 def layer(seed, experts=EXPERTS):
@@ -45,12 +46,10 @@ def edited(layers, edit):
 
 
 def reordered(one):
-    """The experts of a layer in another order."""
     return one.select(np.concatenate([np.arange(len(one.weight))[one.by_expert[expert]] for expert in (2, 0, 3, 1)]))
 
 
 def shuffled(one):
-    """The units of every expert in an order of their own."""
     random = np.random.default_rng(5)
     return one.select(np.concatenate([random.permutation(np.arange(len(one.weight))[part]) for part in one.by_expert]))
 
@@ -145,9 +144,6 @@ def test_drawn_permutations_give_the_p_of_all_of_them():
         expected = np.mean(np.array(observed) >= observed[place] - 1e-6)
         drawn = [order_test(matched_layers(everything[place], base), 199, seed).p_value for seed in range(20)]
         assert np.mean(drawn) == pytest.approx(expected, rel=0.15)
-
-
-SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
 
 
 def test_every_row_is_in_one_stratum_of_its_size_and_permutations_leave_it_there():

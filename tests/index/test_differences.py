@@ -5,16 +5,16 @@ import pytest
 
 from hf_lineage.index.differences import join_neighbours, merges, nearest, products, simplify_tree
 
+BASE, A, B = (0, 1.0), (1, 0.1), (2, 0.1)
+# Four models: 0 and 1 on a node, 2 and 3 on another, at 2, 3, 4 and 1 from them, and 5 between the two nodes.
+BY_HAND = np.array([[0, 5, 11, 8], [5, 0, 12, 9], [11, 12, 0, 5], [8, 9, 5, 0]], float)
+
 
 def model(*parts):
-    """A sketch of two layers of norm 1: the sum of some directions, each of a size."""
     vector = np.zeros((2, 40, 1), np.float32)
     for direction, size in parts:
         vector[:, direction] += size
     return vector / np.linalg.norm(vector, axis=(1, 2), keepdims=True)
-
-
-BASE, A, B = (0, 1.0), (1, 0.1), (2, 0.1)
 
 
 def test_a_merge_is_found_with_its_parents_and_an_intermediate_model_is_none():
@@ -30,16 +30,16 @@ def test_a_merge_is_found_with_its_parents_and_an_intermediate_model_is_none():
         assert merges(products([model(BASE), *through, model(BASE, (6, 0.1))])) == []
 
 
-# Four models: 0 and 1 on a node, 2 and 3 on another, at 2, 3, 4 and 1 from them, and 5 between the two nodes.
-BY_HAND = np.array([[0, 5, 11, 8], [5, 0, 12, 9], [11, 12, 0, 5], [8, 9, 5, 0]], float)
-
-
-def test_a_tree_computed_by_hand_is_found_with_its_lengths():
+def test_trees_by_hand_are_found_and_siblings_stay_children_of_the_base_that_they_declare():
     links = join_neighbours(BY_HAND)
     (one,), (other,) = links[0], links[2]
     assert [links[number] for number in range(4)] == [{one: 2}, {one: 3}, {other: 4}, {other: 1}]
     assert links[one][other] == links[other][one] == 5
     assert nearest(links, one, other, 4) == 2
+    shared = 0.3 * np.sqrt(0.0108 * 0.0515)
+    distances = np.array([[0, 0.0108, 0.0515, 0.01], [0.0108, 0, 0.0623 - 2 * shared, 0.0208],
+                          [0.0515, 0.0623 - 2 * shared, 0, 0.0615], [0.01, 0.0208, 0.0615, 0]])  # fmt: skip
+    assert set(tree(distances, preferred=[3, 0, 0, 0])[0]) == {1, 2, 3}
 
 
 def tree(distances, preferred=(), barred=()):
@@ -55,11 +55,3 @@ def test_an_intermediate_model_stands_between_and_none_that_declares_another_bas
     distances = steps[:, None] + steps[None, :] - 2 * np.diag(steps)
     assert set(tree(distances)) == {0, 1, 2}
     assert tree(distances, barred=[True] * 3)[3] == pytest.approx({0: 0.1, 1: 2, 2: 3})
-
-
-def test_siblings_that_share_some_data_are_still_children_of_the_base_that_they_declare():
-    """The cosine of the differences of 1 and 2 is .3; their lengths are .0108 and .0515."""
-    shared = 0.3 * np.sqrt(0.0108 * 0.0515)
-    distances = np.array([[0, 0.0108, 0.0515, 0.01], [0.0108, 0, 0.0623 - 2 * shared, 0.0208],
-                          [0.0515, 0.0623 - 2 * shared, 0, 0.0615], [0.01, 0.0208, 0.0615, 0]])  # fmt: skip
-    assert set(tree(distances, preferred=[3, 0, 0, 0])[0]) == {1, 2, 3}

@@ -1,7 +1,4 @@
-"""Relatives of a model among known ones: its parents first, none for what is independent, and the test stays exact.
-
-Of the possible bases of an adapter, groups of near ones are tested once each, the declared base first.
-"""
+"""Relatives of a model among known ones: its parents first, none for what is independent, and an exact test."""
 
 from dataclasses import replace
 
@@ -22,6 +19,8 @@ from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
 QUICK = Criteria(permutations=199)
+OPTIONS = Options(local_hub=EXAMPLES, paths=("mlp",), permutations=99, seed=0)
+FAMILY = {name for name in KNOWN if name.startswith(("acme/llama", "fern/llama", "moss"))}
 
 
 def first(result, count=1):
@@ -93,10 +92,6 @@ def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
         verdict = evaluate(for_testing(chosen, "mlp"), for_testing(asked, "mlp"), criteria)
         small += verdict.evidence["mlp"].permutation.p_value <= 0.1
     assert 12 <= small <= 50  # 30 expected, standard deviation 5.2
-
-
-OPTIONS = Options(local_hub=EXAMPLES, paths=("mlp",), permutations=99, seed=0)
-FAMILY = {name for name in KNOWN if name.startswith(("acme/llama", "fern/llama", "moss"))}
 
 
 def bases(catalogue, name="fern/llama-lora", folder=EXAMPLES):

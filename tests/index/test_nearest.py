@@ -1,7 +1,4 @@
-"""A relative between a model and its declared base is noted; a sibling on the same data, and a copy, is not.
-
-A second parent in the index is found though the card names one, and neither siblings nor copies are accused.
-"""
+"""A nearer relative than the declared base, and a second parent, are noted; siblings and copies are not accused."""
 
 import shutil
 from dataclasses import replace
@@ -45,13 +42,10 @@ def test_in_200_trials_siblings_are_not_noted_and_intermediates_are(share):
     assert wrong <= (0 if share == 0.3 else 60)  # at random two directions of 128 numbers have .09 in common
 
 
-def test_the_parents_of_a_merge_are_nearer_than_their_base(signatures, catalogue):
+def test_the_parents_of_a_merge_are_nearer_and_a_report_says_so_and_keeps_its_verdict(signatures, catalogue, tmp_path):
     merge, criteria = signatures["fern/llama-merge-a-b"], Criteria(permutations=199)
     found = nearer(relatives(merge, signatures[BASE], "mlp", catalogue, criteria))
     assert sorted(one.model for one in found) == [A, B]
-
-
-def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
     catalogue = Catalogue(tmp_path)
     catalogue.add(replace(signatures["fern/llama-finetune-a"], model="org/red"))
     report = check("fern/llama-merge-a-b", (BASE,), OPTIONS)

@@ -1,7 +1,4 @@
-"""Families are joined by exact tests, and a pair that cannot be compared or is not alike costs no test.
-
-A root is where claims lead away from, and an edge has a direction only where something leads along it.
-"""
+"""Families are joined by exact tests; an edge has a direction only where something leads along it."""
 
 from dataclasses import replace
 
@@ -13,6 +10,7 @@ from hf_lineage.index import relatives
 from hf_lineage.index.relatives import Member, PairTests, declarations, families_of, is_along
 
 NAMES = ("acme/gpt2-base", "fern/gpt2-finetune-a", "acme/llama-base", "otter/llama-independent")
+CHAIN = {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0, 3: 2.0}, 2: {1: 1.0}, 3: {1: 2.0}}
 
 
 @pytest.fixture
@@ -43,9 +41,6 @@ def test_a_declared_name_is_joined_to_the_folder_of_that_name_only_where_the_wei
     assert [(one.claim.base, one.base) for one in joined] == [
         ("base", 0), ("./other", None), ("child", None), ("org/gone", None)
     ]  # fmt: skip
-
-
-CHAIN = {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0, 3: 2.0}, 2: {1: 1.0}, 3: {1: 2.0}}
 
 
 def test_the_root_is_declared_by_others_and_claims_direct_the_edges_they_lead_along():

@@ -23,21 +23,13 @@ def entries(count, **changes):
     return [replace(ENTRY, model=f"org/model-{number:04}", **changes) for number in range(count)]
 
 
-def test_what_was_written_is_read_back_whole_and_row_by_row(tmp_path):
+def test_what_was_written_is_read_back_and_joined_each_model_is_there_once_with_its_last_key(tmp_path):
     shard = Shard.open(write(tmp_path, "a", entries(9000), KEYS))
     assert (shard.group, shard.rows) == (Group("mlp", 64, "mlp-robust-64"), 9000)
     assert np.array_equal(shard.keys(), KEYS)
     assert [len(some) for some in shard.pieces()] == [4096, 4096, 808]
     assert shard.entries() == entries(9000)
     assert [one.model for one in shard.entries([8000, 0])] == ["org/model-8000", "org/model-0000"]
-
-
-@pytest.fixture
-def three(tmp_path):
-    return Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-
-
-def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     one = Shard.open(write(tmp_path, "a", entries(3)[::-1], KEYS[:3]))
     other = Shard.open(write(tmp_path, "b", entries(2), KEYS[3:5]))
     gone = Shard.open(write(tmp_path, "c", entries(1), KEYS[:1]))
@@ -45,6 +37,11 @@ def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     read, models, keys = join_shards([one, other, gone])
     assert (read, models) == ([one, other], entries(3))
     assert np.array_equal(keys, KEYS[[3, 4, 0]])
+
+
+@pytest.fixture
+def three(tmp_path):
+    return Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
 
 
 def refused(read):

@@ -1,7 +1,4 @@
-"""The index on disk: adding is repeatable, a killed run loses one model, writers do not disturb each other.
-
-On the Hub, as `hf upload` puts it there, it is read by name and commit, and foreign whatever it holds.
-"""
+"""The index on disk and on the Hub: a killed run loses one model, writers disturb nobody, the foreign is checked."""
 
 import multiprocessing
 import shutil
@@ -19,6 +16,8 @@ from hf_lineage.index import store
 from hf_lineage.index.shard import key_of
 from hf_lineage.index.store import Catalogue, entry_of, signature_file
 from hf_lineage.signature.store import save_signature
+
+INDEX = "wren/index"
 
 
 @pytest.fixture
@@ -46,11 +45,15 @@ def content(folder):
     return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*.*")}
 
 
-def test_what_was_added_is_read_back(few, filled):
+def test_what_was_added_is_read_back_and_a_signature_of_another_model_is_refused(few, filled):
     assert sorted(filled.entries()) == [entry_of(signature, "mlp") for signature in few]
     corner, key = few[0].paths["mlp"].corner, key_of(few[0].paths["mlp"])
     assert all(np.array_equal(filled.signature(entry).paths["mlp"].corner, corner) for entry in filled.entries())
     assert all(np.array_equal(shard.keys(), key[None]) for shard in filled.shards())
+    one, other, *_ = sorted(filled.entries())
+    filled.signature_path(one).write_bytes(filled.signature_path(other).read_bytes())
+    with pytest.raises(SignatureError, match="is not the signature of org/model-0"):
+        filled.signature(one)
 
 
 def test_a_model_whose_signature_is_gone_is_passed_over_and_does_not_count_as_added(few, tmp_path):
@@ -144,16 +147,6 @@ def test_a_name_that_could_not_be_read_back_is_not_written(few, tmp_path):
         with pytest.raises(SignatureError, match="this model cannot be in an index: the name"):
             Catalogue(tmp_path).add(replace(few[0], model=name))
         assert not list(tmp_path.iterdir())
-
-
-def test_a_signature_under_the_name_of_another_model_is_refused(filled):
-    one, other, *_ = sorted(filled.entries())
-    filled.signature_path(one).write_bytes(filled.signature_path(other).read_bytes())
-    with pytest.raises(SignatureError, match="is not the signature of org/model-0"):
-        filled.signature(one)
-
-
-INDEX = "wren/index"
 
 
 @pytest.fixture

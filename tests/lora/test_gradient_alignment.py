@@ -13,6 +13,10 @@ from hf_lineage.lora.adjacent_matrices import block, product_rows
 from hf_lineage.lora.gradient_alignment import FIRST, VERIFIED, Trace, judge_trace, measure_trace, trace
 
 COORDINATES, UNITS, DIMENSIONS = "residual coordinates", "hidden units", "dimensions of value heads"
+CLEAR = 9.0
+"""A statistic that lies 29 standard deviations above those of `measured`."""
+PERMUTED = [lambda rows, order=order: rows[list(order)] for order in itertools.permutations(range(6))]
+FLIPS = [lambda rows, signs=signs: rows * np.array(signs)[:, None] for signs in itertools.product((1, -1), repeat=6)]
 
 
 def factors(rows=40, columns=24, rank=4, seed=0):
@@ -108,10 +112,6 @@ def test_power_grows_with_directions_and_falls_with_tests_and_with_how_far_weigh
     powers = [power([16.0], size=size) for size in sizes]
     assert powers[0] == powers[1] > powers[2] > powers[3] > powers[4] == powers[5] == powers[6]
     assert powers[-1] == pytest.approx(0.01)
-
-
-CLEAR = 9.0
-"""A statistic that lies 29 standard deviations above those of `measured`."""
 
 
 def measured(observed, directions=400.0, analyses=1, above=0, size=0.0):
@@ -218,10 +218,6 @@ def exhaustive(written, through, elements, centre):
         sizes = np.sum(alone**2, axis=1) @ np.sum(through**2, axis=0)
         values.append(np.sum((through @ centred) ** 2) - sizes)
     return np.mean(values >= values[0] - 1e-6 * np.abs(values[0]))
-
-
-PERMUTED = [lambda rows, order=order: rows[list(order)] for order in itertools.permutations(range(6))]
-FLIPS = [lambda rows, signs=signs: rows * np.array(signs)[:, None] for signs in itertools.product((1, -1), repeat=6)]
 
 
 @pytest.mark.parametrize("seed", range(3))

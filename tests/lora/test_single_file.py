@@ -79,10 +79,12 @@ def test_a_scale_is_that_beside_the_factors_over_the_rank_and_one_that_is_none_a
             lora.scale("x")
 
 
-def test_magnitudes_and_convolutions_are_counted_and_left_alone(tmp_path):
+def test_magnitudes_and_convolutions_are_left_alone_and_a_file_of_a_model_is_no_adapter(tmp_path):
     more = {"lora_unet_x.dora_scale": torch.ones(6), "lora_unet_c.lora_down.weight": torch.ones(2, 4, 3, 3)}
     lora = opened(tmp_path, **OLD, **more, **{"lora_unet_c.lora_up.weight": torch.ones(6, 2, 1, 1)})[""]
     assert (lora.kind, lora.others, list(lora.modules)) == ("DoRA", 3, ["x"])
+    assert not is_lora_file(open_file(saved(tmp_path, **{"unet.x.weight": torch.ones(2, 2)}), FILE))
+    assert is_lora_file(open_file(saved(tmp_path, **{"lora_unet_x.hada_w1_a": torch.ones(2, 2)}), FILE))
 
 
 REFUSED = {
@@ -105,11 +107,6 @@ REFUSED = {
 def test_what_is_no_pair_of_factors_has_a_reason(tmp_path, tensors, error, message):
     with pytest.raises(error, match=message):
         opened(tmp_path, **tensors)
-
-
-def test_a_file_of_a_model_is_no_adapter(tmp_path):
-    assert not is_lora_file(open_file(saved(tmp_path, **{"unet.x.weight": torch.ones(2, 2)}), FILE))
-    assert is_lora_file(open_file(saved(tmp_path, **{"lora_unet_x.hada_w1_a": torch.ones(2, 2)}), FILE))
 
 
 def test_a_file_of_very_many_names_is_refused_in_a_moment(tmp_path, monkeypatch):

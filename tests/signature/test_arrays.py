@@ -1,7 +1,4 @@
-"""Arrays: what NumPy and torch do differently gives the same numbers, and NumPy's way never needs torch.
-
-Pieces of a stored matrix are widened into memory that is used again, in the order in which they are stored.
-"""
+"""Arrays: what NumPy and torch do differently gives the same numbers, and NumPy's way never needs torch."""
 
 import subprocess
 import sys
@@ -19,6 +16,7 @@ from tests.terms import random
 TORCH = "cpu:0"
 """Torch on the CPU, which computes as it does on a GPU; copying from pinned memory alone needs a GPU."""
 FORMATS = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.int64, np.uint8, np.bool_]
+MATRIX, SHARED = random(5, 4), np.broadcast_to(random(4), (3, 4))
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
@@ -28,9 +26,6 @@ def test_a_tensor_has_the_bytes_the_format_and_the_shape_of_the_array(dtype, sha
     tensor = arrays.on_device(array, TORCH)
     assert (tuple(tensor.shape), str(tensor.dtype)) == (shape, f"torch.{np.dtype(dtype)}")
     assert tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes() == array.tobytes()
-
-
-MATRIX, SHARED = random(5, 4), np.broadcast_to(random(4), (3, 4))
 
 
 @pytest.mark.parametrize("array", [MATRIX.T, MATRIX[:, 1:3], MATRIX[::2], SHARED, SHARED[0]])

@@ -134,7 +134,6 @@ def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online,
 
 
 def exchange(file):
-    """Leave what another model left, under a name that is not its own."""
     shutil.copy(next(each for each in kept() if each != file), file)
 
 
@@ -201,7 +200,7 @@ def test_a_file_of_another_user_is_not_trusted(online):
     assert origins(said()) == READ
 
 
-def test_its_files_are_for_nobody_else(online):
+def test_its_files_are_for_nobody_else_and_where_none_can_be_written_the_check_goes_on(online, tmp_path, monkeypatch):
     previous = os.umask(0)
     try:
         said()
@@ -210,9 +209,6 @@ def test_its_files_are_for_nobody_else(online):
     assert cache.root().stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in kept()} == {0o600}
     assert origins(said()) == CACHED
-
-
-def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "file"))
     found = lineage("check", CHILD, *QUIET)

@@ -1,9 +1,4 @@
-"""Extraction reads a model layer by layer within its memory budget, in exact mode a few columns at a time.
-
-The code for GPUs, run by torch on the CPU, gives the signature that NumPy gives, up to rounding in float32. What needs
-a GPU is not run here: pinning memory, copying from it while something else is computed, and the arithmetic of a GPU.
-That memory is pinned, and what becomes of it, is seen with a stand-in.
-"""
+"""Extraction reads layer by layer within its memory budget; torch on the CPU gives what NumPy gives."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -124,7 +119,6 @@ def by_torch(monkeypatch):
 
 
 def alike(found, expected):
-    """Assert that numbers are the same up to rounding, measured by the largest of them."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max(), strict=True)
 
 

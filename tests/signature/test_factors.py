@@ -21,6 +21,7 @@ FOLDED = replace(PAPER, gains=True)
 WIDTH, HEADS, SIZE = 6, 4, 3
 MLP = {"up": "up", "down": "down"}
 ATTENTION = {"query": "q", "key": "k", "value": "v", "output": "o"}
+ALONE = [None, ATTENTION]
 
 
 def model(mlp: Any = MLP, attention: Any = ATTENTION, **said: Any) -> Factorization:
@@ -64,7 +65,7 @@ GATED = model(MLP | {"gate": "gate"})
 PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 
 
-def test_mlp_products_are_down_times_up_and_gate_and_those_of_attention_sums_over_heads():
+def test_mlp_products_are_down_times_up_attention_sums_over_heads_however_they_are_stored():
     assert equal(product(GATED, PLAIN, "mlp"), PLAIN["down"] @ PLAIN["up"])
     assert equal(product(GATED, PLAIN, "mlp_gate"), PLAIN["down"] @ PLAIN["gate"])
     heads = [
@@ -75,6 +76,9 @@ def test_mlp_products_are_down_times_up_and_gate_and_those_of_attention_sums_ove
     by_hand = sum(output @ value for output, (_, _, value) in zip(outputs, heads, strict=True))
     assert equal(product(model(), PLAIN, "value_output"), by_hand)
     assert equal(product(model(), PLAIN, "query_key"), sum(query.T @ key for query, key, _ in heads))
+    turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in PLAIN.items()}
+    for path in ("mlp", "value_output", "query_key"):
+        assert equal(product(model(stored="in_out"), turned, path), product(model(), PLAIN, path))
 
 
 def by_turns(*names, groups):
@@ -90,12 +94,6 @@ def test_roles_packed_one_after_the_other_or_by_row_and_by_key_head_are_taken_ap
     )
     for path in PATHS:
         assert equal(product(found, stored, path), product(GATED, PLAIN, path))
-
-
-def test_matrices_stored_in_out_give_the_same_products():
-    turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in PLAIN.items()}
-    for path in ("mlp", "value_output", "query_key"):
-        assert equal(product(model(stored="in_out"), turned, path), product(model(), PLAIN, path))
 
 
 def test_experts_by_number_and_stacked_experts_give_the_sum_over_the_experts():
@@ -199,9 +197,6 @@ def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
     recipe, centre = replace(PAPER, means=True), np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
     assert equal(product(model(normalization="layer_norm"), PLAIN, path, recipe), centre @ BARE[path] @ centre)
     assert equal(product(model(), PLAIN, path, recipe), BARE[path])
-
-
-ALONE = [None, ATTENTION]
 
 
 def test_taps_are_summed_and_a_batch_norm_is_over_the_root_of_its_variance():

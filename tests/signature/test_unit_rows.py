@@ -17,7 +17,6 @@ LAYERS = (slice(0, COUNT // 2), slice(COUNT // 2, COUNT))
 
 
 def units(seed):
-    """Units of two layers, in the directions in which they lie most of a wider stream."""
     random = np.random.default_rng(seed)
     rows = random.standard_normal((2, COUNT, WIDTH)) * np.linspace(0.3, 2, WIDTH)
     inner, outer = (rows / np.linalg.norm(rows, axis=2, keepdims=True)).astype(np.float32)

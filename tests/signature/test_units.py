@@ -14,6 +14,9 @@ from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB, WIDTH, rotated, turn, written
 
 EYE = np.eye(32, dtype=np.float32)
+SIZE = 24
+STREAM = np.eye(WIDTH, dtype=np.float32)
+WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
@@ -31,10 +34,6 @@ def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates_and_si
     assert before.keys() == known.keys()
     for number, (weight,) in known.items():
         assert np.allclose(before[number][0], weight / weight.sum(), rtol=1e-5)
-
-
-SIZE = 24
-STREAM = np.eye(WIDTH, dtype=np.float32)
 
 
 def heads_of(folder, through=STREAM):
@@ -76,10 +75,7 @@ def test_independent_heads_have_nothing_in_common_and_none_outweighs_the_others(
     assert (weight == weight[0]).sum() > 1
 
 
-WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
-
-
-def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
+def test_layers_have_a_part_for_each_expert_and_units_are_kept_in_the_same_places_of_them():
     def numbers(kept):
         return [part.tolist() for part in kept]
 
@@ -89,8 +85,6 @@ def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
     assert set(numbers(units.in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
     assert numbers(units.in_the_same_places(50, 1)(WEIGHTS)) != kept
 
-
-def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():
     def a_set(units, stacked=()):
         return LayerSet({}, None, None, None, heads={"up": Heads(units, 1)}, stacked=stacked)
 

@@ -11,6 +11,7 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.values import PathSignature, Signature, UnitCodes
 
 ROBUST = RECIPES["robust"]
+OTHER = {"gains": False, "cap": False, "ones": False, "probes": 32, "coordinates": 4, "sketch_version": 2, "version": 1}
 
 
 def path_signature(layers=2, width=6, columns=6, m=6):
@@ -24,9 +25,6 @@ def path_signature(layers=2, width=6, columns=6, m=6):
 def signature(recipe=ROBUST, **changes):
     paths = changes.pop("paths", {"mlp": path_signature()})
     return replace(Signature("a/b", None, "SomeClass", "some", True, 6, 2, recipe, paths), **changes)
-
-
-OTHER = {"gains": False, "cap": False, "ones": False, "probes": 32, "coordinates": 4, "sketch_version": 2, "version": 1}
 
 
 def test_signatures_of_unlike_recipes_are_not_compared():
