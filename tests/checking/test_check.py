@@ -14,6 +14,8 @@ from hf_lineage.errors import OptionError
 from hf_lineage.report import text
 from hf_lineage.signature.recipe import RECIPES
 from tests import models
+from tests.adapters import teach
+from tests.blends import blended
 from tests.checking.conftest import BASE, OTHER, TUNED, compared
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil, tiny_llama
 from tests.published.steps import torch_file
@@ -23,7 +25,7 @@ ALL_PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 MERGED = ("README.md", "mergekit_config.yml")
 OPTIONS = Options(local_hub=HUB)
 ALL, FEW, AGAIN = range(6), range(5), (0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
-SIZES = {"vocab_size": 64, "dim": 64, "hidden_dim": 128, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 48}
+SIZES = {"vocab_size": 256, "dim": 64, "hidden_dim": 128, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 48}
 STEPS = 600
 
 
@@ -206,30 +208,14 @@ def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, 
     ("share", "words", "said"), [(0.5, "RELATED part", "is inherited, in layer 2"), (0.4, "RELATED embedding", BASIS)]
 )
 def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, share, words, said):
-    folder = shutil.copytree(HUB / BASE, tmp_path / "blend", ignore=shutil.ignore_patterns("README.md"))
-    strange = load_file(HUB / OTHER / WEIGHTS)
-
-    def blend(tensors):
-        for name, tensor in tensors.items():
-            tensors[name] = (share * tensor.float() + (1 - share) * strange[name].float()).to(tensor.dtype)
-
-    verdict = compared(HUB / BASE, spoil(folder, blend), MANY).verdict
+    verdict = compared(HUB / BASE, blended(tmp_path / "blend", {BASE: share, OTHER: 1 - share}), MANY).verdict
     assert (verdict.label, verdict.reason.endswith(said)) == (words, True)
 
 
 def trained(folder, seed):
-    """A DistilBERT of its own seed that learns to say which token stood where it stands, from those around it."""
     torch.manual_seed(seed)
     config = DistilBertConfig(**SIZES, sinusoidal_pos_embds=True, dropout=0.0, attention_dropout=0.0)
-    model = DistilBertForMaskedLM(config)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(20):
-        tokens = torch.randint(64, (16, 48))
-        loss = model(input_ids=tokens, labels=tokens.roll(1, dims=1)).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    model.save_pretrained(folder)
+    teach(DistilBertForMaskedLM(config), 20, 3e-3).save_pretrained(folder)
     return str(folder)
 
 
