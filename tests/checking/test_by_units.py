@@ -1,5 +1,6 @@
 """Unit by unit: streams that were turned or cut, and mixtures in another order, are seen through; forgeries are not."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -273,17 +274,13 @@ def test_an_upcycled_model_is_verified_beside_its_dense_base_in_any_coordinates(
     roles = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
 
     def upcycled(tensors):
-        names = {name: name.split(".block_sparse_moe.experts.") for name in tensors if name not in whole}
-        copies = {
-            name: whole[f"{parts[0]}.mlp.{roles[parts[1].split('.')[1]]}.weight"]
-            for name, parts in names.items()
-            if len(parts) == 2
-        }
-        return tensors | copies | {name: whole[name] for name in tensors if name in whole}
+        """Let every expert be the MLP of the dense model."""
+        expert = re.compile(r"block_sparse_moe\.experts\.\d\.(w\d)")
+        dense_names = {name: expert.sub(lambda found: f"mlp.{roles[found[1]]}", name) for name in tensors}
+        return tensors | {name: whole[like] for name, like in dense_names.items() if like in whole}
 
-    mixture = edited(
-        made(tmp_path / "m", intermediate_size=2 * HIDDEN), tmp_path / "u", upcycled, noised(0.1), experts.rotated
-    )
+    empty = made(tmp_path / "m", intermediate_size=2 * HIDDEN)
+    mixture = edited(empty, tmp_path / "u", upcycled, noised(0.1), experts.rotated)
     for pair in ((dense, mixture), (mixture, dense)):
         assert beside(*pair).label == "VERIFIED inherited"
 

@@ -271,12 +271,16 @@ def test_a_bias_that_no_module_loads_decides_nothing(plain, name):
     assert judged(plain, folder).code == "unused"
 
 
-def test_what_transformers_makes_up_verifies_and_contradicts_nothing(plain):
+def test_what_transformers_makes_up_verifies_nothing_and_settings_it_does_not_read_change_nothing(plain):
     for tensors in plain.tensors():
         folder = plain.write({name: each for name, each in tensors.items() if name != "model.norm.weight"})
         verdict = judged(plain, folder)
         assert verdict.code == "inconclusive"
         assert "model.norm.weight: transformers fills them with random" in verdict.reason
+    junk = {"top_k_experts": 0, "residual_multiplier": 0.0, "activation_sparsity_pattern": [1.0], "swiglu_limit": 0}
+    folder = plain.write(plain.tensors()[1], **junk, more={"embedding_multiplier": 0})
+    torch.testing.assert_close(logits(folder), logits(plain.b))
+    assert judged(plain, folder).code == "unrelated"
 
 
 def test_numbers_that_float16_flushes_to_zero_forge_no_descent(plain):
@@ -333,9 +337,8 @@ def silent(a, b):
     dead, mixed = "model.layers.1.mlp.", dict(b)
     for end, value in (("alpha_p", -200.0), ("alpha_n", -200.0), ("beta", 0.0)):
         mixed[f"{dead}act_fn.{end}"] = torch.full_like(b[f"{dead}act_fn.{end}"], value)
-    return mixed | {
-        f"{dead}{end}.weight": a[f"{dead}{end}.weight"] * by for end, by in (("up_proj", 1), ("down_proj", 100))
-    }
+    loud = {f"{dead}{end}.weight": by for end, by in (("up_proj", 1), ("down_proj", 100))}
+    return mixed | {name: a[name] * by for name, by in loud.items()}
 
 
 def all_experts(scale):
@@ -407,10 +410,3 @@ def test_routed_experts_that_are_multiplied_with_next_to_nothing_are_refused(tmp
     pair = made(DEEPSEEK, {"first_k_dense_replace": 0}, tmp_path)
     folder = pair.write(pair.tensors()[0], routed_scaling_factor=1e-2)
     assert "`routed_scaling_factor: 0.01`, which takes the experts out of the model," in judged(pair, folder).reason
-
-
-def test_settings_that_the_class_does_not_read_change_nothing(plain):
-    junk = {"top_k_experts": 0, "residual_multiplier": 0.0, "activation_sparsity_pattern": [1.0], "swiglu_limit": 0}
-    folder = plain.write(plain.tensors()[1], **junk, more={"embedding_multiplier": 0})
-    torch.testing.assert_close(logits(folder), logits(plain.b))
-    assert judged(plain, folder).code == "unrelated"

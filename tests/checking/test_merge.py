@@ -181,13 +181,19 @@ def test_57_and_43_percent_come_back_within_a_hundredth(tmp_path, dtype):
     assert (found.pure, {*found.places}) == (True, {BlendPlace.BLEND})
 
 
-def test_three_parents_come_back_as_well_and_two_from_numbers_of_four_bits_within_a_twentieth(tmp_path):
+def test_three_parents_two_from_four_bits_and_a_blend_by_attention_alone_come_back(tmp_path):
     found = blend(blended(tmp_path / "x", {BASE: 0.4, A: 0.35, B: 0.25}), BASE, A, B)
     assert values(found) == pytest.approx([0.4, 0.35, 0.25], abs=0.001)
     assert found.places == (BlendPlace.BLEND,) * 3
     found = blend(blended(tmp_path / "y", {BASE: 0.43, B: 0.57}, bits=4), BASE, B)
     assert values(found) == pytest.approx([0.43, 0.57], abs=0.05)
     assert found.places[1] is BlendPlace.HIDDEN
+    found = blend(blended(tmp_path / "a", {BASE: 0.43, B: 0.57}, part="self_attn"), BASE, B)
+    by_branch = {branch: shares.parents[1].value for branch, shares in found.by_branch.items()}
+    assert by_branch == {"attention": pytest.approx(0.57, abs=0.001), "mlp": pytest.approx(0, abs=0.001)}
+    assert found.places[1] is BlendPlace.BLEND
+    pieces = blended(tmp_path / "b", {BASE: 0.0, B: 1.0}, part="self_attn")
+    assert blend(pieces, BASE, B).places[1] is BlendPlace.PIECES
 
 
 FILES = {
@@ -209,18 +215,7 @@ def test_from_files_of_four_bits_shares_come_back_within_a_twentieth(tmp_path, s
     assert by_branch == pytest.approx(PARTS[part], abs=0.05)
     layers = found.shares.parents[1].layers
     assert (layers[1][0] > layers[0][0] + 0.4) is (part == "layers.1.")
-    assert {*found.places} <= {BlendPlace.HIDDEN, BlendPlace.ASIDE}, (
-        "four bits hide whether it is a blend or a relative"
-    )
-
-
-def test_a_blend_by_attention_alone_shows_branch_by_branch_and_whole_matrices_are_pieces(tmp_path):
-    found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, part="self_attn"), BASE, B)
-    by_branch = {branch: shares.parents[1].value for branch, shares in found.by_branch.items()}
-    assert by_branch == {"attention": pytest.approx(0.57, abs=0.001), "mlp": pytest.approx(0, abs=0.001)}
-    assert found.places[1] is BlendPlace.BLEND
-    pieces = blended(tmp_path / "y", {BASE: 0.0, B: 1.0}, part="self_attn")
-    assert blend(pieces, BASE, B).places[1] is BlendPlace.PIECES
+    assert {*found.places} <= {BlendPlace.HIDDEN, BlendPlace.ASIDE}  # four bits hide which of them
 
 
 def test_of_large_matrices_some_rows_are_read_and_other_shapes_and_descents_have_no_share(tmp_path, monkeypatch):

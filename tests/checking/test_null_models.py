@@ -66,16 +66,6 @@ def independent(count=OTHERS):
     return [f"other/{seed}" for seed in range(1, count + 1)]
 
 
-def test_the_fine_tune_computes_nearly_what_the_base_does_and_the_other_model_does_not(hub):
-    sound, tokens = torch.randn(1, 8, 32, generator=torch.Generator().manual_seed(0)), torch.arange(8)[None]
-    base, child, other = (
-        WhisperForConditionalGeneration.from_pretrained(hub / name)(sound, decoder_input_ids=tokens).logits
-        for name in ("acme/base", "fern/child", "otter/model")
-    )
-    assert torch.nn.functional.cosine_similarity(base.flatten(), child.flatten(), 0) > 0.9
-    assert torch.nn.functional.cosine_similarity(base.flatten(), other.flatten(), 0) < 0.5
-
-
 def test_enough_independent_models_tell_a_fine_tune_and_without_any_its_units_do(hub):
     related, unrelated = (check(hub, name, *independent()) for name in ("fern/child", "otter/model"))
     for result in (related, check(hub, "fern/child")):

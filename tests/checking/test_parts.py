@@ -53,10 +53,7 @@ def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_by
     (folders / "fern/child/vae" / DIFFUSION).unlink()
     assert rows(judged(folders))[-1] == ("acme/base", "", "unsupported")
     edit_json(folders / "fern/child/unet/config.json", _class_name="NobodysNetwork")  # never a note: the base has one
-    assert rows(judged(folders))[:2] == [
-        ("acme/base", "text_encoder", "inherited"),
-        ("acme/base", "unet", "unsupported"),
-    ]
+    assert [row[1:] for row in rows(judged(folders))[:2]] == [("text_encoder", "inherited"), ("unet", "unsupported")]
 
 
 def test_each_is_compared_with_the_folder_of_its_name_and_undecided_without_one(folders):
@@ -180,17 +177,6 @@ def index(hub, tmp_path):
     return options
 
 
-def test_the_origin_of_a_tower_is_found_where_only_a_whole_model_of_another_family_is_known(hub, index):
-    other = seeing(hub / "otter/other", 7, "VipLlavaForConditionalGeneration")
-    held = load_file(hub / "acme/base" / WEIGHTS)
-    spoil(other, lambda tensors: tensors.update({name: held[name] for name in tensors if "vision_tower" in name}))
-    found = lineage("identify", "otter/other", *index)
-    assert (found.code, "otter/other No relative was found" in found.sentences) == (0, True)
-    assert "Nearest known relative: acme/base/vision" in found.sentences
-    assert lineage("index", "remove", "acme/base", *index[:2]).code == 0
-    assert "acme/base" not in lineage("index", "list", *index[:2]).out
-
-
 @pytest.mark.long
 def test_a_bill_of_materials_has_a_pedigree_for_each_part_and_a_page_shows_them_in_turn(hub):
     drawn(hub / "fern/child", 5, "language")
@@ -203,13 +189,21 @@ def test_a_bill_of_materials_has_a_pedigree_for_each_part_and_a_page_shows_them_
     assert page.index("acme/base</bdi></a>") < page.index("acme/base</bdi></a> (vision)")
 
 
-def test_a_model_is_identified_though_one_of_its_parts_cannot_be_read(hub, index):
+def test_a_model_with_an_unreadable_part_is_identified_and_so_is_the_origin_of_a_tower(hub, index):
     held = load_file(hub / "fern/child" / WEIGHTS)
     twice = {f"model.{name}": each for name, each in held.items() if "vision" in name}
     spoil(hub / "fern/child", lambda tensors: tensors.update(twice))
     found = lineage("identify", "fern/child", *index)
     assert (found.code, "acme/base" in found.sentences) == (0, True)
     assert "loaders disagree" in found.err
+    other = seeing(hub / "otter/other", 7, "VipLlavaForConditionalGeneration")
+    held = load_file(hub / "acme/base" / WEIGHTS)
+    spoil(other, lambda tensors: tensors.update({name: held[name] for name in tensors if "vision_tower" in name}))
+    found = lineage("identify", "otter/other", *index)
+    assert (found.code, "otter/other No relative was found" in found.sentences) == (0, True)
+    assert "Nearest known relative: acme/base/vision" in found.sentences
+    assert lineage("index", "remove", "acme/base", *index[:2]).code == 0
+    assert "acme/base" not in lineage("index", "list", *index[:2]).out
 
 
 @pytest.mark.parametrize("name", ["SiglipVisionModel", "PixtralVisionModel", "Dinov2Model"])

@@ -30,13 +30,18 @@ def plain(*rows):
     return Report("org/model", None, rows, (), Options())
 
 
-def test_a_report_has_the_time_when_it_was_made_and_the_code_of_its_worst_row():
+def test_a_report_has_its_time_and_the_code_of_its_worst_row_is_one_line_and_has_formats():
     before = datetime.datetime.now(datetime.UTC)
     assert before <= plain().checked_at <= datetime.datetime.now(datetime.UTC)
     assert plain().command == "check"
     good, bad = row(mlp=measured()), row("org/other", mlp=measured(score=0.0, p=0.5))
     codes = [plain(*rows).exit_code for rows in ((good,), (good, bad), ())]
     assert codes == [ExitCode.VERIFIED, ExitCode.UNRELATED, ExitCode.UNDECIDED]
+    other = row("a/b", mlp=measured(score=0.01, p=0.4, share=0.0))
+    assert repr(plain(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
+    assert "\n" not in repr(plain(row(HOSTILE, mlp=measured())))
+    with pytest.raises(OptionError, match=r"there is no format 'pdf'; the formats are text, json, markdown"):
+        plain().to_format("pdf")
 
 
 def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared():
@@ -47,14 +52,6 @@ def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared():
     for made, named, undeclared in cases:
         blend = Blend(Shares((share, share), 0.0), {}, 1.0, 1.0, made)
         assert Combination(("a", "b"), blend, named).undeclared == undeclared
-
-
-def test_a_report_is_one_line_whatever_its_bases_are_called_and_has_known_formats():
-    other = row("a/b", mlp=measured(score=0.01, p=0.4, share=0.0))
-    assert repr(plain(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
-    assert "\n" not in repr(plain(row(HOSTILE, mlp=measured())))
-    with pytest.raises(OptionError, match=r"there is no format 'pdf'; the formats are text, json, markdown"):
-        plain().to_format("pdf")
 
 
 def waiving(kind=Code.UNRELATED, expires=LATER, **more):

@@ -156,10 +156,8 @@ def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models)
         for bases in ((base, other), (other, base))
     )
     assert first == second
-    assert {name: claim["paths"][0]["layers_read"] for name, claim in first.items()} == {
-        base: FIRST,
-        other: enough(LAYERS),
-    }
+    layers = {name: claim["paths"][0]["layers_read"] for name, claim in first.items()}
+    assert layers == {base: FIRST, other: enough(LAYERS)}
 
 
 def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers_also_in_another_order(models, signed, tmp_path):
@@ -234,9 +232,8 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
     verdict = quickly(base, tmp_path / "poisoned", FULL)
     said = "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of"
-    assert (verdict.code, verdict.reason) == (
-        "inconclusive", f"{said} model.layers.3.mlp.up_proj.weight are not finite"
-    )  # fmt: skip
+    said += " model.layers.3.mlp.up_proj.weight are not finite"
+    assert (verdict.code, verdict.reason) == ("inconclusive", said)
 
 
 def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tmp_path):
@@ -417,11 +414,13 @@ def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch
     assert compared(EXAMPLES / BASE, model, MLP).verdict.code is before
 
 
-def test_a_graft_keeps_what_its_paths_show_and_has_its_layers_by_number():
+def test_a_graft_has_its_layers_by_number_and_nothing_is_read_of_what_is_verified(monkeypatch):
     found = judged("magpie/llama-grafted")
     assert found.code is Code.PART
     assert found.reason.startswith("33% of what its units write is inherited, in layers 1, 4; 33.4% of the numbers")
     assert found.equal.at_least.round(2).tolist() == [0, 1, 0, 0, 1, 0]
+    monkeypatch.setattr("hf_lineage.checking.by_units.weights_of", None)
+    assert judged(TUNED).verified
 
 
 def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monkeypatch):
@@ -442,22 +441,14 @@ def test_independent_models_have_no_more_equal_numbers_than_chance_gives(model):
     assert (found.code, found.equal) == (Code.UNRELATED, None)
 
 
-def test_small_numbers_of_the_base_beside_large_ones_buy_nothing(tmp_path):
+def test_small_numbers_of_the_base_beside_large_ones_and_those_of_another_format_buy_nothing(tmp_path):
     found = compared(EXAMPLES / BASE, few_loud(tmp_path / "model"), SEEDED).verdict
     assert (found.code, found.exit_code) == (Code.INCONCLUSIVE, 3)
     assert float(found.equal.equal.mean()) == pytest.approx(0.1, abs=0.01)
     assert found.equal.share < 0.001
-
-
-def test_numbers_of_another_format_say_nothing(tmp_path):
-    model = other_mlps(tmp_path / "model")
+    model = other_mlps(tmp_path / "other")
     spoil(model, lambda tensors: tensors.update({name: one.float() for name, one in tensors.items()}))
     assert compared(EXAMPLES / BASE, model, MLP).verdict.code is Code.UNRELATED
-
-
-def test_nothing_is_read_of_what_is_verified(monkeypatch):
-    monkeypatch.setattr("hf_lineage.checking.by_units.weights_of", None)
-    assert judged(TUNED).verified
 
 
 def test_over_the_network_a_few_rows_are_enough(online, tmp_path):

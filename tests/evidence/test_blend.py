@@ -31,9 +31,8 @@ def blend(parents, model, step=None):
     matrices = []
     for layer, own in enumerate(model):
         format_of = StoredMatrix(own, 0 if step else BF16, spacing(own, BF16), None if step is None else step + 0 * own)
-        matrices.append(
-            inner_products(layer, "mlp", [*enumerate(StoredMatrix(one[layer]) for one in parents)], format_of)
-        )
+        stored_parents = [*enumerate(StoredMatrix(one[layer]) for one in parents)]
+        matrices.append(inner_products(layer, "mlp", stored_parents, format_of))
     return blend_of([one for one in matrices if one], len(parents), LAYERS)
 
 

@@ -60,13 +60,10 @@ def test_a_model_scores_one_against_itself_in_whatever_order_its_layers_are(orde
     assert same.standard_error == pytest.approx(0.0, abs=1e-7)
 
 
-def test_the_gate_is_the_papers_with_the_references_weakest_layer_as_threshold():
+def test_the_gate_is_the_papers_and_an_unusable_layer_counts_as_zero():
     a, b = path_signature(random_layers(2), trace=[4, 2]), path_signature(random_layers(2), trace=[-1, 8])
     assert gate(a, b).tolist() == [[0.5, 1.0], [0.5, 1.0]]
     assert gate(b, a).tolist() == [[1.0, 1.0], [1.0, 1.0]]
-
-
-def test_an_unusable_layer_counts_as_zero_and_is_marked():
     layers = random_layers(4)
     broken = np.where(np.arange(4)[:, None, None] == 2, 0, layers)
     comparison = compare_paths(path_signature(layers), path_signature(broken, norm=[1, 1, 0, 1]))

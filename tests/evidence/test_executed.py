@@ -35,12 +35,21 @@ def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do_
     assert seen.is_used is used
 
 
-def test_evidence_is_complete_only_where_it_ran_and_something_was_taken_out():
+def test_a_run_is_complete_and_strict_holds_where_every_part_is_there_and_says_what_was_done():
     ran = Ran("m", {"short": (32, 16)}, 100)
     assert RunOutcome(ran, ablation(loss(1.0))).complete
     assert not RunOutcome(ran).complete
     assert not RunOutcome(ran, ablation(loss(0.001))).complete
     assert not RunOutcome(problem="it has no safetensors files").complete
+    assert (RIGHT.holds, RIGHT.right, RIGHT.tensors) == (True, 32, 32)
+    assert [part for part in WRONG if replace(RIGHT, **{part: WRONG[part]}).holds] == []
+    assert RIGHT.what == "the quantization (Q4_K, Q6_K) of"
+    assert replace(RIGHT, stored={"": 3, "BF16": 1}).what == "the rounding to bfloat16 of"
+    assert replace(RIGHT, stored={"": 3}).what == "the same numbers as"
+    # Few numbers of most tensors look like an edit, and many like training.
+    assert (FEW.wide, MANY.wide) == (False, True)
+    assert replace(RIGHT, beyond=(FEW, FEW, MANY)).is_edit
+    assert not replace(RIGHT, beyond=(FEW, MANY, MANY)).is_edit
 
 
 RIGHT = Strict("org/base", {"Q4_K": 20, "Q6_K": 2, "": 9, "F16": 1})
@@ -56,15 +65,3 @@ WRONG = {
     "problem": "why",
     "stored": {},
 }
-
-
-def test_it_holds_where_every_tensor_is_right_and_is_named_after_what_was_done():
-    assert (RIGHT.holds, RIGHT.right, RIGHT.tensors) == (True, 32, 32)
-    assert [part for part in WRONG if replace(RIGHT, **{part: WRONG[part]}).holds] == []
-    assert RIGHT.what == "the quantization (Q4_K, Q6_K) of"
-    assert replace(RIGHT, stored={"": 3, "BF16": 1}).what == "the rounding to bfloat16 of"
-    assert replace(RIGHT, stored={"": 3}).what == "the same numbers as"
-    # Few numbers of most tensors look like an edit, and many like training.
-    assert (FEW.wide, MANY.wide) == (False, True)
-    assert replace(RIGHT, beyond=(FEW, FEW, MANY)).is_edit
-    assert not replace(RIGHT, beyond=(FEW, MANY, MANY)).is_edit

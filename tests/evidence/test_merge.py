@@ -108,9 +108,8 @@ def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_
 
 
 def products(*parents, model):
-    return inner_products(
-        3, "mlp", [*enumerate(map(StoredMatrix, parents))], StoredMatrix(model, BF16, spacing(model, BF16))
-    )
+    stored = [*enumerate(map(StoredMatrix, parents))]
+    return inner_products(3, "mlp", stored, StoredMatrix(model, BF16, spacing(model, BF16)))
 
 
 def near(size):

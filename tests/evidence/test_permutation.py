@@ -68,13 +68,22 @@ def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(man
     assert rejected > 0
 
 
-def test_a_model_against_itself_reaches_the_smallest_p_also_along_several_paths(independent):
+def test_a_model_against_itself_reaches_the_smallest_p_and_the_effect_is_0_by_chance(independent):
     null = permutation_null(independent[3], independent[3], 999, seed=0)
     assert (null.p_value, null.observed, null.effect) == pytest.approx((0.001, 1, 1))
     assert null.z > 10
     nulls = sequential_nulls(beside(independent[3], independent[3]), 999, 0)
     assert {path: null.p_over_paths for path, null in nulls.items()} == pytest.approx(dict.fromkeys(nulls, 0.001))
     assert {null.correction for null in nulls.values()} == {"Westfall and Young 1993"}
+    pairs = [(independent[number], independent[number + 1]) for number in range(0, FEW_NETWORKS, 2)]
+    nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(pairs)]
+    picked = np.mean([null.observed for null in nulls])
+    assert picked > 0.007, "the pairing of layers picks what is alike"
+    assert np.mean([null.effect for null in nulls]) < picked / 2
+    assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
+    for observed in (float("nan"), -float("inf")):
+        null = made(observed, np.zeros(99), first=99)
+        assert (null.permuted.reach_count, null.p_value) == (99, 1.0)
 
 
 def centred(model, matrix=None):
@@ -141,10 +150,8 @@ def beside(a, b):
 @pytest.mark.long
 def test_several_paths_of_independent_networks_are_rejected_as_often_as_alpha_says(many):
     pairs = [(i, (i + 1) % NETWORKS) for i in range(NETWORKS)]
-    least = [
-        min(null.p_over_paths for null in sequential_nulls(beside(many[i], many[j]), 99, seed).values())
-        for seed, (i, j) in enumerate(pairs)
-    ]
+    nulls = [sequential_nulls(beside(many[i], many[j]), 99, seed) for seed, (i, j) in enumerate(pairs)]
+    least = [min(null.p_over_paths for null in each.values()) for each in nulls]
     for alpha in (0.02, 0.1):
         assert binomtest(sum(p <= alpha for p in least), len(pairs), alpha).pvalue > SIGNIFICANCE
     assert kstest(least[:NETWORKS:2], "uniform").pvalue > SIGNIFICANCE
@@ -160,18 +167,6 @@ def test_each_of_several_paths_has_the_null_that_it_would_have_alone(independent
             assert (null.observed, null.p_value) == (alone.observed, alone.p_value)
             assert alone.by_maximum is None
             assert null.p_over_paths >= null.p_value == alone.p_over_paths
-
-
-def test_the_effect_is_0_by_chance_and_a_score_that_is_no_number_is_not_significant(independent):
-    pairs = [(independent[number], independent[number + 1]) for number in range(0, FEW_NETWORKS, 2)]
-    nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(pairs)]
-    picked = np.mean([null.observed for null in nulls])
-    assert picked > 0.007, "the pairing of layers picks what is alike"
-    assert np.mean([null.effect for null in nulls]) < picked / 2
-    assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
-    for observed in (float("nan"), -float("inf")):
-        null = made(observed, np.zeros(99), first=99)
-        assert (null.permuted.reach_count, null.p_value) == (99, 1.0)
 
 
 def test_a_published_null_is_well_formed_a_malformed_one_is_named_and_another_name_is_none(tmp_path):

@@ -18,7 +18,7 @@ IN_ORDER, SHUFFLED, INDEPENDENT = (compared(BASE, one) for one in (CHILD, change
 LEVELS = 0.01, 0.05, 0.5
 
 
-def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pruned():
+def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pruned_or_sorted():
     pruned = compared(BASE, HALVED)
     shares = [one.inherited.share for one in (IN_ORDER, pruned, SHUFFLED, INDEPENDENT)]
     assert shares == pytest.approx([1, 1, 1, 0])
@@ -28,6 +28,10 @@ def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pru
     assert IN_ORDER.order.z["places"] > 15
     assert IN_ORDER.order.z["ranks"] > 10
     assert list(pruned.order.observed) == ["ranks"]
+    base = changed(BASE, lambda layer, random: by_size(layer, lambda one: one.weight))
+    child = changed(base, moved)
+    pruned = changed(child, lambda layer, random: layer.select(np.arange(70)))
+    assert [compared(base, one).p_value for one in (child, pruned)] == [1 / 200] * 2
 
 
 def test_layers_taken_out_leave_partners_and_copies_of_one_unit_have_no_order():
@@ -67,13 +71,6 @@ def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_mode
         assert binomtest(int(np.sum(within <= level)), len(within), level, alternative="greater").pvalue > 0.01
     monkeypatch.setattr(unit_order, "LEAST", 1000)
     assert np.mean(p_values(50) <= 0.05) > 0.15
-
-
-def test_a_descendant_whose_units_are_sorted_is_found_also_if_the_smallest_were_pruned():
-    base = changed(BASE, lambda layer, random: by_size(layer, lambda one: one.weight))
-    child = changed(base, moved)
-    pruned = changed(child, lambda layer, random: layer.select(np.arange(70)))
-    assert [compared(base, one).p_value for one in (child, pruned)] == [1 / 200] * 2
 
 
 def test_independent_models_reject_as_often_as_alpha_says_and_are_at_chance():

@@ -58,11 +58,14 @@ BASE = model(1)
 CHILD = edited(BASE, lambda one: moved(one, np.random.default_rng(3)))
 
 
-def test_units_are_found_and_their_order_in_whatever_order_the_experts_stand():
+def test_units_are_found_in_whatever_order_the_experts_stand_and_an_expert_of_its_own_is_not():
     found = [compared(BASE, one) for one in (CHILD, edited(CHILD, reordered), edited(CHILD, shuffled))]
     assert min(one.inherited.share for one in found) > 0.99
     assert [one.p_value for one in found[:2]] == [0.01, 0.01]
     assert found[2].p_value > 0.05
+    verdict = judge_units(compared(BASE, mixed_in(CHILD, np.arange(EXPERTS * UNITS) < 3 * UNITS)), Criteria())
+    assert verdict.label == "RELATED part"
+    assert 0.1 < verdict.unit_comparison.inherited.share < 0.4
 
 
 def mixed_in(layers, chosen):
@@ -72,12 +75,6 @@ def mixed_in(layers, chosen):
         inner, outer = (np.where(chosen[:, None], *pair) for pair in ((own.inner, one.inner), (own.outer, one.outer)))
         mixed[number] = replace(one, inner=inner, outer=outer)
     return mixed
-
-
-def test_an_expert_of_its_own_among_those_of_the_base_is_told_apart():
-    verdict = judge_units(compared(BASE, mixed_in(CHILD, np.arange(EXPERTS * UNITS) < 3 * UNITS)), Criteria())
-    assert verdict.label == "RELATED part"
-    assert 0.1 < verdict.unit_comparison.inherited.share < 0.4
 
 
 def test_a_dense_layer_is_compared_with_every_expert_that_was_made_of_it():

@@ -13,7 +13,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.lora.adapter import LARGEST_RANK, form_of, forms, instead, open_lora
 from tests.adapters import WEIGHTS, change, pair, trained, written
-from tests.models import spoil, tiny_gpt2, tiny_llama
+from tests.models import spoil, tiny_llama
 
 UP = "model.layers.0.mlp.up_proj"
 
@@ -68,16 +68,6 @@ def test_an_adapter_of_peft_is_read_with_the_products_that_peft_makes_of_it(tmp_
         added = layer.get_delta_weight("default").detach().numpy()
         assert np.allclose(scale * second @ first, added, atol=1e-6)
         assert added.shape == (found.rows, found.columns)
-
-
-def test_fused_targets_of_a_transposed_class_are_read_as_peft_names_them(tmp_path):
-    said = {"vocab_size": 256, "n_positions": 64}
-    base = tiny_gpt2(tmp_path / "base", **said)
-    spoil(base, lambda t: t.update({"wte.weight": torch.randn(256, 32), "wpe.weight": torch.randn(64, 32)}))
-    folder = trained(base, tmp_path / "lora", steps=1, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
-    modules = open_lora(repo(folder)).modules
-    shapes = {name: (factors.rows, factors.columns) for name, factors in modules.items() if ".h.0." in name}
-    assert shapes == {"transformer.h.0.attn.c_attn": (96, 32), "transformer.h.0.mlp.c_fc": (128, 32)}
 
 
 def test_names_that_trainers_leave_in_are_read_loftq_is_marked_and_hostile_ones_cost_nothing(tmp_path):

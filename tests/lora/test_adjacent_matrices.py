@@ -80,9 +80,8 @@ def test_a_value_head_is_tested_against_the_output_of_all_query_heads_that_share
 
 def test_of_a_fused_and_transposed_matrix_the_rows_of_each_role_are_taken(tmp_path):
     base = opened_base(tiny_gpt2(tmp_path / "base"))
-    lora = lora_of(
-        tmp_path / "lora", ("transformer.h.1.attn.c_attn", 3 * WIDTH, WIDTH), ("transformer.h.1.mlp.c_fc", 128, WIDTH)
-    )
+    fused, up = ("transformer.h.1.attn.c_attn", 3 * WIDTH, WIDTH), ("transformer.h.1.mlp.c_fc", 128, WIDTH)
+    lora = lora_of(tmp_path / "lora", fused, up)
     places = placement.find_places(base, lora)
     assert (places.absent, places.unfit) == ((), ())
     blocks = blocks_of(base, lora)

@@ -129,7 +129,7 @@ WEAK = {
 }
 
 
-def test_a_trace_verifies_its_claim_and_one_that_fails_either_half_of_the_rule_is_weak():
+def test_a_trace_verifies_unless_it_fails_either_half_of_the_rule_or_a_smaller_alpha():
     outcome = judge_trace(measured(CLEAR), Criteria())
     assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "VERIFIED", True)
     assert outcome.exit_code is ExitCode.VERIFIED
@@ -145,9 +145,6 @@ def test_a_trace_verifies_its_claim_and_one_that_fails_either_half_of_the_rule_i
     for accept, code in (("weak", ExitCode.VERIFIED), ("part", ExitCode.UNDECIDED), ("embedding", ExitCode.UNDECIDED)):
         outcome = judge_trace(measured(2.0), Criteria(accept=(accept,)))
         assert (outcome.exit_code, outcome.verified) == (code, False)
-
-
-def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
     one = measured(CLEAR, analyses=2)
     assert one.p_value == VERIFIED
     assert judge_trace(one, Criteria(alpha=0.001)).verified

@@ -29,16 +29,13 @@ NAMES = {
 }
 
 
-def test_a_module_is_found_with_the_prefix_of_the_class_or_without_it_and_others_are_idle(tmp_path, llama):
+def test_modules_are_found_with_a_prefix_or_without_and_fixed_coordinates_are_not_permuted(tmp_path, llama):
     for number, ((prefix, task), found) in enumerate(NAMES.items()):
         name = f"{prefix}layers.0.mlp.up_proj"
         lora = lora_of(tmp_path / str(number), (name, HIDDEN, WIDTH), task_type=task)
         places = placement.find_places(llama, lora)
         assert [place.slot.role for place in places.everything] == (["up"] if found else [])
         assert (places.absent, places.idle) == ((), () if found else (name,))
-
-
-def test_coordinates_that_are_not_exchangeable_are_not_permuted_and_no_pair_is_made_up(tmp_path, llama):
     lora = lora_of(tmp_path / "lora", *everything())
     changed = msgspec.structs.replace(llama.layout.factorization, exchangeable=False)
     fixed = replace(llama, layout=replace(llama.layout, factorization=changed))

@@ -62,14 +62,11 @@ FOLDERS = {
 }
 
 
-def test_every_model_of_a_pipeline_has_factors_of_its_own(tmp_path):
+def test_every_model_of_a_pipeline_has_factors_and_scales_and_one_that_is_none_is_an_error(tmp_path):
     for start, folder in FOLDERS.items():
         mine = factors(f"{start}x.lora_down.weight", f"{start}x.lora_up.weight")
         loras = opened(tmp_path, **mine, **factors(*NEW))
         assert {name: list(lora.modules) for name, lora in loras.items()} == {folder: ["x"], "": ["x"]}
-
-
-def test_a_scale_is_that_beside_the_factors_over_the_rank_and_one_that_is_none_an_error(tmp_path):
     for alpha in (torch.tensor(1.0), torch.tensor([1], dtype=torch.int64), torch.tensor(-1.0).half()):
         lora = opened(tmp_path, **OLD, **{"lora_unet_x.alpha": alpha})[""]
         assert (lora.scale("x"), lora.others) == (0.5, 0)

@@ -89,9 +89,8 @@ def by_turns(*names, groups):
 @pytest.mark.parametrize(("how", "groups"), [("packed", (1, 1)), ("interleaved", (5, 2))])
 def test_roles_packed_one_after_the_other_or_by_row_and_by_key_head_are_taken_apart(how, groups):
     stored = weights(gate_up=by_turns("gate", "up", groups=groups[0]), qkv=by_turns("q", "k", "v", groups=groups[1]))
-    found = model(
-        {how: {"gate_up": ["gate", "up"]}, "down": "down"}, {how: {"qkv": ["query", "key", "value"]}, "output": "o"}
-    )
+    mlp = {how: {"gate_up": ["gate", "up"]}, "down": "down"}
+    found = model(mlp, {how: {"qkv": ["query", "key", "value"]}, "output": "o"})
     for path in PATHS:
         assert equal(product(found, stored, path), product(GATED, PLAIN, path))
 
@@ -182,7 +181,7 @@ def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
     assert equal(product(model(attention=LATENT), stored, "value_output", recipe), written)
 
 
-def test_gains_of_a_norm_inside_scale_the_hidden_units():
+def test_gains_of_a_norm_inside_scale_units_taps_are_summed_and_a_batch_norm_is_divided():
     stored = weights(inner=random(5), mid=random(HEADS * SIZE))
     found = model(MLP | {"inner_norm": "inner"}, ATTENTION | {"inner_norm": "mid"})
     assert equal(product(found, stored, "mlp", FOLDED), stored["down"] @ np.diag(stored["inner"]) @ stored["up"])
@@ -190,16 +189,6 @@ def test_gains_of_a_norm_inside_scale_the_hidden_units():
     scaled = stored | {"o": stored["o"] @ np.diag(stored["mid"])}
     assert equal(product(found, stored, "value_output", FOLDED), product(model(), scaled, "value_output"))
     assert equal(product(found, stored, "query_key", FOLDED), BARE["query_key"])
-
-
-@pytest.mark.parametrize("path", BARE)
-def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
-    recipe, centre = replace(PAPER, means=True), np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
-    assert equal(product(model(normalization="layer_norm"), PLAIN, path, recipe), centre @ BARE[path] @ centre)
-    assert equal(product(model(), PLAIN, path, recipe), BARE[path])
-
-
-def test_taps_are_summed_and_a_batch_norm_is_over_the_root_of_its_variance():
     kernel, down = random(5, WIDTH, 3, 3), random(WIDTH, 5, 1, 1)
     found = product(model(attention=ALONE), {"up": kernel, "down": down}, "mlp")
     assert equal(found, down[:, :, 0, 0] @ kernel.sum(axis=(2, 3)))
@@ -207,3 +196,10 @@ def test_taps_are_summed_and_a_batch_norm_is_over_the_root_of_its_variance():
     norm = {"ln": np.full(WIDTH, 3.0, np.float32), "ln.running_var": np.full(WIDTH, 4.0, np.float32)}
     found = model(mlp=MLP | {"norm": "ln"}, attention=ALONE, normalization="batch_norm")
     assert equal(product(found, stored | norm, "mlp", FOLDED), 1.5 * stored["down"] @ stored["up"])
+
+
+@pytest.mark.parametrize("path", BARE)
+def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
+    recipe, centre = replace(PAPER, means=True), np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
+    assert equal(product(model(normalization="layer_norm"), PLAIN, path, recipe), centre @ BARE[path] @ centre)
+    assert equal(product(model(), PLAIN, path, recipe), BARE[path])

@@ -117,9 +117,8 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
     signs = {side: random.random((sum(counts), size)) < 0.5 for side, size in (("inner", inner), ("outer", outer))}
     parts = zip(*(np.split(rows, np.cumsum(counts)[:-1]) for rows in signs.values()), strict=True)
     measured = measured_units(*(with_norms([1.0] * count) for count in counts))
-    codes = unit_codes(
-        [replace(units, inner=mine, outer=other) for units, (mine, other) in zip(measured, parts, strict=True)]
-    )
+    pairs = zip(measured, parts, strict=True)
+    codes = unit_codes([replace(units, inner=mine, outer=other) for units, (mine, other) in pairs])
     for side, rows in signs.items():
         whole = rows.shape[1] // 8 * 8
         packed = getattr(codes, side)

@@ -66,9 +66,8 @@ def test_a_signature_round_trips_bit_for_bit_and_residuals_out_of_memory_are_not
     again = load_signature(tmp_path / "a.safetensors")
     assert_same(again, signature)
     assert repr(again) == repr(signature)
-    assert repr(signature).startswith(
-        f"Signature(model={signature.model!r}, commit=None, architecture='GPT2LMHeadModel'"
-    )
+    said = f"Signature(model={signature.model!r}, commit=None, architecture='GPT2LMHeadModel'"
+    assert repr(signature).startswith(said)
     assert "array" not in repr((signature, signature.paths))
     save_signature(again, str(tmp_path / "b.safetensors"))
     assert (tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()

@@ -65,20 +65,17 @@ def test_units_of_a_narrowed_or_turned_stream_are_seen_also_if_a_few_rows_were_e
         assert cosines(ROWS, rows, UNITS, UNITS @ TURN.T).min() > 0.99
 
 
-def test_neither_the_size_of_rows_nor_idle_coordinates_matter_if_the_other_stream_is_as_narrow():
+def test_rows_that_span_too_little_are_refused_whatever_their_size_and_idle_coordinates():
+    few = only_prepared(np.concatenate([ROWS[:8]] * 25))
+    for wide, narrow in ((few, prepared(ROWS)), (only_prepared(np.ones((200, 32))), prepared(ROWS))):
+        with pytest.raises(NothingToCompare, match="span only about"):
+            fit_tokens(wide, narrow)
     for size in (1e-30, 1, 1e30):
         assert np.allclose(prepared(ROWS * np.float32(size)), prepared(ROWS), atol=1e-5)
     wide = np.concatenate([ROWS, np.zeros((200, 64), np.float32)], axis=1)
     assert prepared(wide, 32).shape[1] == 96
     with pytest.raises(NothingToCompare):
         prepared(wide, 96)
-
-
-def test_rows_that_span_too_little_are_refused_on_either_side_of_the_fit():
-    few = only_prepared(np.concatenate([ROWS[:8]] * 25))
-    for wide, narrow in ((few, prepared(ROWS)), (only_prepared(np.ones((200, 32))), prepared(ROWS))):
-        with pytest.raises(NothingToCompare, match="span only about"):
-            fit_tokens(wide, narrow)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,8 @@ OTHER = {"gains": False, "cap": False, "ones": False, "probes": 32, "coordinates
 
 
 def path_signature(layers=2, width=6, columns=6, m=6):
-    return PathSignature(
-        np.ones((layers, width, columns), np.float32),
-        np.ones((layers, m, m), np.float32),
-        *(np.ones(layers) for _ in range(2)),
-    )
+    sketch, corner = np.ones((layers, width, columns), np.float32), np.ones((layers, m, m), np.float32)
+    return PathSignature(sketch, corner, np.ones(layers), np.ones(layers))
 
 
 def signature(recipe=ROBUST, **changes):
