@@ -97,7 +97,7 @@ def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_i
     assert row.verdict.trace.z_of("up") > 20
 
 
-def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
+def test_factors_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
     """They are of the base's own matrices, those of its largest singular values."""
     factors = {}
     for name, tensor in load_file(WEIGHTS).items():
@@ -175,7 +175,7 @@ def codes(folder, *bases):
     return [row.verdict.code for row in check(folder, bases).rows]
 
 
-def test_errors_of_a_base_and_factors_that_add_nothing_are_reasons_and_a_signature_is_not_enough(tmp_path, llama):
+def test_errors_of_a_base_its_signature_and_factors_that_add_nothing_are_reasons(tmp_path, llama):
     nothing = {name: 0 * one if "lora_B" in name else one for name, one in pair(UP, 48, 32).items()}
     verdict = compared(llama, written(tmp_path / "nothing", nothing), seed=0).verdict
     assert (verdict.code, "adds zero to every matrix" in verdict.reason) == ("inconclusive", True)
@@ -190,7 +190,7 @@ def test_errors_of_a_base_and_factors_that_add_nothing_are_reasons_and_a_signatu
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
-def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
+def test_weights_for_other_loaders_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
     folder = written(tmp_path / "lora", pair(UP, 48, 32))
     (folder / "training_args.bin").touch()
     assert codes(folder, llama) == ["inconclusive"]

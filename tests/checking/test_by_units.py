@@ -92,9 +92,7 @@ def test_units_follow_where_the_paths_show_nothing_and_every_test_is_counted():
     assert (verdict.unit_comparison, verdict.evidence["mlp"].p_value) == (None, 0.003)
 
 
-def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_units_cannot_be_fitted(
-    tmp_path, monkeypatch
-):
+def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason(tmp_path, monkeypatch):
     zeros = streams.embedding(torch.zeros_like)
     folder = written(TUNED, tmp_path / "model", rotated, zeros)
     verdict = judged(folder)
@@ -169,7 +167,7 @@ def disguised(tmp_path_factory):
     return card(written(TUNED, tmp_path_factory.mktemp("disguised") / "model", rotated, other), BASE)
 
 
-def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself_and_the_report_says_so(disguised):
+def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself(disguised):
     row = checked(disguised)
     assert (row.verdict.label, row.verdict.unit_comparison.coordinates.name) == ("UNRELATED", "token")
     assert row.notes[-1].endswith("the model itself declares this base; --budget full searches for it")
@@ -183,7 +181,7 @@ def test_the_same_base_is_found_by_reading_all_or_by_name_or_without_shared_toke
         assert not any("searched for" in note for note in row.notes)
 
 
-def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_and_gates_not_read_again(tmp_path, monkeypatch):
+def test_of_deep_models_that_show_nothing_a_few_layers_and_no_more_gates_are_read(tmp_path, monkeypatch):
     read, whole, deep = [], Checkpoint.read, {"num_hidden_layers": 12}
     names = (BASE, "heron/llama-distilled"), (OTHER, OTHER)
     base, model = (written(one, tmp_path / one, streams.deeper(other), **deep) for one, other in names)
@@ -241,7 +239,7 @@ def test_a_turned_mixture_is_verified_in_whatever_order_its_experts_stand(tmp_pa
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["Mixtral", "Qwen3Moe", "Olmoe", "Glm4Moe", "Bert"])
-def test_names_in_memory_and_those_of_old_are_read_as_the_published_ones_and_never_beside_them(tmp_path, kind):
+def test_names_in_memory_and_those_of_old_are_read_and_never_beside_published_ones(tmp_path, kind):
     parent, other = made(tmp_path / "base", kind), made(tmp_path / "other", kind, seed=5)
     child = edited(parent, tmp_path / "child", noised(0.02))
     found = beside(parent, renamed(child)), beside(renamed(parent), child), beside(parent, renamed(other))

@@ -95,7 +95,7 @@ def parents(tmp_path):
     ("copied", "layers", "label"),
     [(False, (0, 0, 0, 1, 1, 1, None, None), "VERIFIED merge"), (True, (0, 0, 0, *[None] * 5), "RELATED part")],
 )
-def test_two_parents_of_three_layers_verify_a_merge_and_one_alone_or_with_its_copy_does_not(
+def test_two_parents_of_three_layers_verify_a_merge_and_one_with_its_copy_does_not(
     parents, tmp_path, copied, layers, label
 ):
     """Neither gave more than half, and some layers are nobody's."""
@@ -252,7 +252,7 @@ def taught(folder):
 
 
 @pytest.mark.long
-def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one_and_that_hardly_a_unit_is_inherited(tmp_path):
+def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one(tmp_path):
     verdict = compared(HUB / BASE, taught(tmp_path / "student"), MANY).verdict
     assert (verdict.label, int(verdict.exit_code)) == ("RELATED embedding", 3)
     assert verdict.reason.endswith(BASIS)

@@ -56,7 +56,7 @@ def of_kind(name, settings, folder):
     return made(name, variants(name)[0] | settings, folder)
 
 
-def test_two_models_are_told_apart_and_two_prefixes_or_a_distributed_checkpoint_are_refused(pair):
+def test_two_models_are_told_apart_and_two_prefixes_or_a_distributed_one_refused(pair):
     assert (judged(pair, pair.b).code, judged(pair, pair.a).code) == ("unrelated", "inherited")
     verdict = judged(pair, GENERAL["second_prefix"](pair))
     said = "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the"
@@ -100,9 +100,7 @@ def test_a_decoy_decides_nothing(name, kind, loads, code, reason, tmp_path):
         ({"attribute_map": {"num_hidden_layers": "n"}, "n": 1}, 1, "unsupported", "(`attribute_map`), which"),
     ],
 )
-def test_as_many_layers_count_as_config_json_says_or_its_type_and_twice_is_nothing_to_go_by(
-    pair, settings, depth, code, said
-):
+def test_as_many_layers_count_as_config_json_says_and_twice_is_nothing_to_go_by(pair, settings, depth, code, said):
     folder = pair.write(pair.tensors()[0], **settings)
     edit_json(folder / "config.4.0.0.json", **{**pair.config, "num_hidden_layers": 1})
     assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == depth
@@ -136,7 +134,7 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
     assert verdict.reason.endswith(f"{said} agree")
 
 
-def test_a_type_whose_layers_are_read_alike_is_judged_and_said_and_a_missing_one_leaves_the_class(pair):
+def test_a_type_whose_layers_are_read_alike_is_said_and_without_one_the_class_counts(pair):
     row = compared(pair.a, pair.write(pair.tensors()[0], model_type="mistral"))
     said = "config.json says model_type mistral with the class LlamaForCausalLM; the layers of both are read the same"
     assert (row.verdict.code, row.notes) == ("inherited", (f"{pair.folder}: {said} way",))
@@ -271,7 +269,7 @@ def test_a_bias_that_no_module_loads_decides_nothing(plain, name):
     assert judged(plain, folder).code == "unused"
 
 
-def test_what_transformers_makes_up_verifies_nothing_and_settings_it_does_not_read_change_nothing(plain):
+def test_what_transformers_makes_up_or_does_not_read_verifies_and_changes_nothing(plain):
     for tensors in plain.tensors():
         folder = plain.write({name: each for name, each in tensors.items() if name != "model.norm.weight"})
         verdict = judged(plain, folder)
@@ -371,7 +369,7 @@ IDLE = {
 
 
 @pytest.mark.parametrize("case", IDLE)
-def test_experts_and_layers_that_nothing_reaches_or_that_give_nothing_forge_no_descent(tmp_path, case):
+def test_experts_and_layers_that_nothing_reaches_forge_no_descent(tmp_path, case):
     name, wanted, mix, idle, settings, said = (*IDLE[case], {}, "")[:6]
     pair = made(name, wanted, tmp_path)
     mixed = mix(*pair.tensors())

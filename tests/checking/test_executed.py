@@ -63,7 +63,7 @@ def attacked(folder, source, attack, other=BASE):
 
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.few(2)
-def test_weights_of_the_base_that_do_nothing_verify_nothing_unless_only_running_shows_it(tmp_path, name):
+def test_idle_weights_of_the_base_verify_nothing_unless_only_running_shows_it(tmp_path, name):
     row = ROWS[name]
     pair = made(row.of, row.wanted, tmp_path)
     forgery = row.made(*pair.tensors())
@@ -222,7 +222,7 @@ def executed(folder, base=EXAMPLES / BASE, options=STORED, run=True):
     return compared(base, folder, options, run=run).verdict
 
 
-def test_a_descendant_loses_much_without_what_it_inherits_and_of_another_model_nothing_is_taken_out():
+def test_a_descendant_loses_much_without_what_it_inherits_and_another_model_nothing():
     verdict = executed(EXAMPLES / "moss/llama-continued")
     found = verdict.executed
     assert (verdict.label, verdict.is_executed, found.complete) == ("VERIFIED inherited", True, True)
@@ -237,7 +237,7 @@ def test_a_descendant_loses_much_without_what_it_inherits_and_of_another_model_n
 
 
 @pytest.mark.long
-def test_a_copy_around_a_few_units_that_do_the_work_is_verified_by_what_it_stores_and_not_by_running(tmp_path):
+def test_a_copy_around_a_few_units_that_do_the_work_is_not_verified_by_running(tmp_path):
     """Units count alike: of 256 in a layer 24 are of another model, and write nearly everything."""
     model = load(EXAMPLES / BASE)
     for layer, source in zip(model.model.layers, load(EXAMPLES / OTHER).model.layers, strict=True):
@@ -280,9 +280,7 @@ def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ROWS.keys() - FEWER, reverse=True))
-def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which_it_would_be_verified(
-    tmp_path, monkeypatch, name
-):
+def test_each_switch_is_found_by_running_with_the_rules_turned_off(tmp_path, monkeypatch, name):
     turn_off(monkeypatch)
     row = ROWS[name]
     pair = made(row.of, row.wanted, tmp_path)

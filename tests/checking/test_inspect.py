@@ -74,7 +74,7 @@ def test_a_single_layer_has_nothing_to_be_paired_with(tmp_path):
     assert inspected.pairings["mlp"] == "no two layers have matrices of equal shapes, so there is nothing to pair"
 
 
-def test_a_matrix_the_registry_does_not_know_is_reported_and_less_is_read_than_is_stored(tmp_path):
+def test_an_unknown_matrix_is_reported_and_less_is_read_than_is_stored(tmp_path):
     extra = {"model.layers.0.mlp.extra.weight": torch.zeros(5, 96)}
     inspected = inspect(str(changed(tmp_path, lambda weights: weights.update(extra))))
     assert inspected.unclaimed == (*extra,)

@@ -59,7 +59,7 @@ def test_the_shares_of_linear_merges_and_slerp_are_those_of_the_recipe(merge, na
     assert sum(shares(found).values()) == pytest.approx(1)
 
 
-def test_task_arithmetic_and_pass_through_show_each_weight_and_layer_and_no_merge_has_none(merge):
+def test_task_arithmetic_and_pass_through_show_each_weight_and_layer(merge):
     assert [row.parent for row in check(A, options=OPTIONS).rows] == [None]
     found = parents(merge("through"))
     by_layer = {number: round(value, 3) + 0.0 for number, (value, _) in found[A].shares["mlp"].layers.items()}
@@ -218,7 +218,7 @@ def test_from_files_of_four_bits_shares_come_back_within_a_twentieth(tmp_path, s
     assert {*found.places} <= {BlendPlace.HIDDEN, BlendPlace.ASIDE}  # four bits hide which of them
 
 
-def test_of_large_matrices_some_rows_are_read_and_other_shapes_and_descents_have_no_share(tmp_path, monkeypatch):
+def test_of_large_matrices_some_rows_are_read_and_other_shapes_have_no_share(tmp_path, monkeypatch):
     model = blended(tmp_path / "x", {BASE: 0.43, B: 0.57})
     found = blend(model, BASE, B, "otter/llama-independent", "acme/gpt2-base")
     assert [isinstance(share, str) for share in found.shares.parents] == [False, False, True, True]

@@ -138,7 +138,7 @@ def test_reordered_units_of_a_class_that_stores_matrices_transposed_are_found(tm
     assert means(made(base, edited(tmp_path / "child", reorder, base))) == ["reordered", "unchanged"]
 
 
-def test_dare_is_told_by_the_numbers_that_are_the_bases_and_a_quantized_file_by_the_bits_it_stores(tmp_path):
+def test_dare_is_told_by_equal_numbers_and_a_quantized_file_by_the_bits_it_stores(tmp_path):
     derived = made(BASE, dare(tmp_path / "dare", 0.3))
     told = "70% of the numbers are the base's, unchanged, the others are not, as DARE"
     assert (means(derived), derived.words.startswith(told)) == (["sparse"], True)

@@ -30,7 +30,7 @@ def plain(*rows):
     return Report("org/model", None, rows, (), Options())
 
 
-def test_a_report_has_its_time_and_the_code_of_its_worst_row_is_one_line_and_has_formats():
+def test_a_report_has_its_time_and_the_code_of_its_worst_row_and_is_one_line():
     before = datetime.datetime.now(datetime.UTC)
     assert before <= plain().checked_at <= datetime.datetime.now(datetime.UTC)
     assert plain().command == "check"
@@ -115,7 +115,7 @@ def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
     assert (judged.status, judged.notes) == (ExitCode.UNDECIDED, (said,))
 
 
-def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for_and_never_that_of_the_hub(tmp_path):
+def test_the_policy_of_a_folder_counts_if_it_is_asked_for_and_never_that_of_the_hub(tmp_path):
     """Who publishes a model would gain by accepting that its claim is contradicted."""
     locate = here(tmp_path, "fail-on: never")
     assert find_policy(None, None, locate) is None
@@ -148,7 +148,7 @@ def test_of_the_hub_only_what_names_its_model_is_accepted(tmp_path):
     assert apply_policy(other, named, TODAY).status is ExitCode.UNRELATED
 
 
-def test_a_policy_is_that_of_the_folder_itself_or_of_a_file_and_what_the_user_says_goes_before_it(tmp_path):
+def test_a_policy_is_that_of_the_folder_or_of_a_file_and_the_user_goes_before_it(tmp_path):
     assert find_policy(OWN, None, here(tmp_path)) is None
     assert find_policy(OWN, "never", here(tmp_path)) == Policy(fail_on="never")
     (tmp_path / "part").mkdir()

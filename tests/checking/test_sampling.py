@@ -114,9 +114,7 @@ def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
 
 
 @pytest.mark.usefixtures("not_by_units")
-def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that_are_read_once(
-    base, other, tmp_path, monkeypatch
-):
+def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units(base, other, tmp_path, monkeypatch):
     read, before = [], sample.sample_path
     monkeypatch.setattr(model_module, "sample_path", lambda *parts: read.append(parts[-1].all_units) or before(*parts))
     another = tiny_llama(tmp_path / "another", seed=2, layers=LAYERS, width=WIDTH)
@@ -195,7 +193,7 @@ def remote(online, base, monkeypatch):
 
 
 @pytest.mark.long
-def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_layers(other, remote):
+def test_over_the_network_what_a_sample_showed_is_not_fetched_again(other, remote):
     remote.publish("org/other", other)
     assert judged("org/base", "org/other").verdict.label == "UNRELATED"
     assert remote.twice() == []

@@ -89,14 +89,14 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy, outcome, co
 
 
 @pytest.mark.long
-def test_one_that_is_not_possible_costs_nothing_and_one_that_is_not_called_for_costs_its_part(toy):
+def test_one_that_is_not_possible_costs_nothing_and_one_not_called_for_its_part(toy):
     assert counted(TUNED)[1] == TESTS
     for more, costs in (({"possible": False}, 0), ({"analyses": 3}, 3)):
         assert toy(**more) == []
         assert counted(TUNED)[1] == TESTS + costs
 
 
-def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_significant():
+def test_the_later_stage_decides_unless_only_the_first_was_significant():
     measured = {"mlp": evidence(score=0.01, p=0.001)}
     faint, unrelated = Verdict(Code.INCONCLUSIVE, "faint", measured), Verdict(Code.UNRELATED)
     assert decide(faint, unrelated, alpha=0.01) == faint
@@ -127,7 +127,7 @@ def read(verdict):
     return {path: evidence.layers_read for path, evidence in verdict.evidence.items()}
 
 
-def test_a_child_is_related_after_the_first_layers_which_say_what_all_say_and_every_analysis_is_paid(models):
+def test_a_child_is_related_after_the_first_layers_and_every_analysis_is_paid_for(models):
     base, child, other = models
     unrelated = quickly(base, other)
     assert (unrelated.code, read(unrelated)) == ("unrelated", {"mlp": enough(LAYERS)}), "a graft would have been seen"
@@ -160,7 +160,7 @@ def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models)
     assert layers == {base: FIRST, other: enough(LAYERS)}
 
 
-def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers_also_in_another_order(models, signed, tmp_path):
+def test_a_stored_base_is_compared_as_a_whole_with_few_layers_in_any_order(models, signed, tmp_path):
     _, child, other = models
     verdict = quickly(signed, child)
     compared_layers = verdict.evidence["mlp"].comparison
@@ -254,7 +254,7 @@ def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(m
 
 
 @pytest.mark.long
-def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, monkeypatch):
+def test_what_is_nearly_significant_is_not_unrelated_before_all_layers_are_read(models, monkeypatch):
     monkeypatch.setattr(stages, "DOUBTFUL", 1.0)
     base, _, other = models
     verdict = quickly(base, other)
@@ -341,7 +341,7 @@ def mirrored(base, mirror, tmp_path, monkeypatch):
         yield of_both
 
 
-def test_a_mirror_is_related_by_the_listing_unless_its_weights_are_asked_for_or_may_do_else(mirrored, mirror):
+def test_a_mirror_is_related_by_the_listing_unless_its_weights_are_asked_for(mirrored, mirror):
     row, moved = mirrored()
     assert (row.verdict.label, row.verdict.exit_code) == ("RELATED listed", 3)
     assert row.verdict.reason.startswith("the same files, by the Hub's listing: 2 files with weights")
@@ -441,7 +441,7 @@ def test_independent_models_have_no_more_equal_numbers_than_chance_gives(model):
     assert (found.code, found.equal) == (Code.UNRELATED, None)
 
 
-def test_small_numbers_of_the_base_beside_large_ones_and_those_of_another_format_buy_nothing(tmp_path):
+def test_small_numbers_beside_large_ones_and_those_of_another_format_buy_nothing(tmp_path):
     found = compared(EXAMPLES / BASE, few_loud(tmp_path / "model"), SEEDED).verdict
     assert (found.code, found.exit_code) == (Code.INCONCLUSIVE, 3)
     assert float(found.equal.equal.mean()) == pytest.approx(0.1, abs=0.01)

@@ -104,7 +104,7 @@ def test_training_and_layers_that_changed_their_places_are_told_from_an_edit(tmp
     assert wrong(copy).why.startswith("has shape (")
 
 
-def test_one_number_of_a_packed_matrix_is_found_with_its_place_even_where_a_converter_permuted_it(nf4, file):
+def test_one_number_of_a_packed_matrix_is_found_with_its_place_even_if_permuted(nf4, file):
     spoil(nf4, lambda tensors: tensors[f"{DOWN}.weight"].view(-1)[7:8].bitwise_xor_(0x80))
     edited = wrong(nf4)
     assert (edited.name, edited.place, edited.beyond, edited.excess > 1) == (f"{DOWN}.weight", (0, 14), 1, True)
@@ -181,7 +181,7 @@ def test_settings_that_change_what_the_model_computes_are_told(nf4):
 
 
 @pytest.mark.long
-def test_what_gptq_leaves_cannot_be_told_and_says_why_and_a_copy_of_it_is_the_same_numbers(tmp_path):
+def test_what_gptq_leaves_cannot_be_told_and_a_copy_of_it_is_the_same_numbers(tmp_path):
     folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
     outcome = verdict(folder)
     assert (outcome.label, outcome.exit_code, outcome.strict.holds) == ("RELATED changed", ExitCode.UNDECIDED, False)
@@ -200,7 +200,7 @@ def test_a_format_of_blocks_and_one_with_zero_points_are_told(tmp_path):
         assert held(folder).holds, name
 
 
-def test_a_claim_is_checked_strictly_an_adapter_has_no_tensors_and_a_signature_is_refused(tmp_path, nf4):
+def test_a_claim_is_checked_strictly_and_no_adapter_or_signature(tmp_path, nf4):
     hub = BASE.parents[1]
     (row,) = check(str(hub / "fern/llama-lora"), options=Options(strict=True, local_hub=hub)).rows
     assert row.verdict.strict.problem.startswith("there are no two models")
@@ -225,7 +225,7 @@ def hub(tmp_path, monkeypatch):
         yield hub
 
 
-def test_of_models_on_the_hub_every_number_is_downloaded_whatever_is_cached_or_listed(hub):
+def test_of_models_on_the_hub_every_number_is_downloaded_whatever_is_cached(hub):
     rows = [row for _ in range(2) for row in check("fern/nf4", options=STRICT).rows]
     assert [(row.verdict.strict.holds, row.verdict.is_strict) for row in rows] == [(True, True)] * 2
     assert rows[0].verdict.strict == rows[1].verdict.strict
@@ -274,7 +274,7 @@ def test_of_numbers_in_pieces_the_furthest_is_told_with_its_place_in_all_of_them
     assert 6 < found.excess < 8
 
 
-def test_numbers_in_both_that_are_none_are_equal_and_a_search_for_scales_leaves_few_beyond(numbers, quantized):
+def test_no_number_in_both_is_equal_and_a_search_for_scales_leaves_few_beyond(numbers, quantized):
     for many in (1, int(MOST_CUT * numbers.size) + 2):
         numbers[0, :many] = 1.1
         quantized[0][0, :many] = 15

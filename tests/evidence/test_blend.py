@@ -78,7 +78,7 @@ def test_what_is_a_parent_and_what_is_none_has_a_place_of_its_own(parents, model
     assert {made.value for made in blend(parents, model).places[1:]} <= places
 
 
-def test_rounding_coarser_than_the_way_hides_the_place_and_an_unknown_grid_the_remainder():
+def test_coarse_rounding_hides_the_place_and_an_unknown_grid_the_remainder():
     step = np.float32(0.5)
     coarse = (np.rint((0.57 * B + 0.43 * BASE) / step) * step).astype(np.float32)
     found = blend([BASE, B], coarse, step=step)

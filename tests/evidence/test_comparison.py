@@ -112,7 +112,7 @@ def test_no_pairing_has_a_larger_sum_than_the_one_that_is_chosen(shape, seed):
     assert gated[rows, columns].sum() == pytest.approx(best)
 
 
-def test_every_layer_finds_its_origin_and_order_tells_layers_apart_that_the_base_repeats():
+def test_every_layer_finds_its_origin_and_order_tells_repeated_ones_apart():
     for origins in ([*map(int, layers)] for layers in ORIGINS):
         similarity = np.random.default_rng(0).uniform(-0.05, 0.05, (6, len(origins)))
         similarity[origins, range(len(origins))] = 0.6
@@ -151,7 +151,7 @@ def test_descendants_and_an_independent_model_have_the_score_of_the_reference(ma
     assert [score(base, model) for model in (near, far, other)] == pytest.approx(expected, abs=1e-5)
 
 
-def test_layers_in_another_order_and_those_that_the_gate_pairs_have_the_score_of_the_reference(tmp_path):
+def test_layers_in_any_order_or_paired_by_the_gate_have_the_score_of_the_reference(tmp_path):
     """The reference's gate is measured from its weakest layer, so the score depends on which model is the reference."""
 
     def reverse(tensors):

@@ -7,7 +7,7 @@ from hf_lineage.evidence.verdict import Code
 from hf_lineage.source.options import Options
 
 
-def test_they_are_the_defaults_of_a_check_as_well_and_accept_codes_of_related_that_verify_nothing():
+def test_they_are_the_defaults_of_a_check_and_accept_codes_that_verify_nothing():
     options, criteria = Options(), Criteria()
     for name in ("alpha", "min_share", "accept", "permutations"):
         assert getattr(options, name) == getattr(criteria, name), name

@@ -104,7 +104,7 @@ def test_the_exit_code_of_every_kind_and_what_accepts_it(kind, accepted):
     assert (outcome.code, outcome.exit_code) == (kind, 0 if kind in ("inherited", *accepted) else 3)
 
 
-def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_only_if_all_are():
+def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_if_all_are():
     three = evidence(shares=(1.0, 1.0, 1.0, 0.0))
     verified = [judge({"mlp": three}, Criteria(min_share=share)).verified for share in (0.5, 0.74, 0.75, 0.9)]
     assert verified == [True, True, False, False], "the share that verifies is the user's"
@@ -196,7 +196,7 @@ def equal_numbers(energy, reached=0, tests=1):
     return EqualNumbers((0, 1), shares, shares, np.full(2, 0.1), permuted, flipped, tests)
 
 
-def test_enough_of_them_are_related_in_part_a_few_leave_it_open_and_chance_says_nothing():
+def test_enough_of_them_are_related_in_part_and_chance_says_nothing():
     unrelated, embedding = Verdict(Code.UNRELATED), Verdict(Code.EMBEDDING)
     for before in (unrelated, embedding):
         found = judge_equal(equal_numbers(0.55), before, ACCEPTING)

@@ -31,11 +31,11 @@ def ablation(inherited, equal=None, others=None, unit=NATS, says=1.0):
         (ablation(loss(0.5), unit=CHANGE, says=0.009), False),
     ],
 )
-def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do_or_more_than_all_others(seen, used):
+def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do(seen, used):
     assert seen.is_used is used
 
 
-def test_a_run_is_complete_and_strict_holds_where_every_part_is_there_and_says_what_was_done():
+def test_a_run_is_complete_and_strict_holds_where_every_part_is_there():
     ran = Ran("m", {"short": (32, 16)}, 100)
     assert RunOutcome(ran, ablation(loss(1.0))).complete
     assert not RunOutcome(ran).complete

@@ -113,7 +113,7 @@ def test_the_interval_covers_the_share_as_often_as_it_says():
 
 
 @pytest.mark.parametrize("size", [1e-6, 1, 1e6])
-def test_units_of_another_model_turn_nothing_however_loud_unless_they_are_more_than_its_own(size):
+def test_loud_units_of_another_model_turn_nothing_unless_they_are_more_than_its_own(size):
     few = [(inn[::2], out[:, ::2]) for inn, out in model(layers=1)]
     assert inherited(model(layers=1), appended(model(seed=1, layers=1), few, size)).share < 0.4
     few = [(inn[::2], out[:, ::2]) for inn, out in model(seed=1, layers=1)]
@@ -176,7 +176,7 @@ def test_units_of_unlike_numbers_of_signs_or_with_opposite_gates_have_no_counter
     assert not have_counterparts(gated, replace(gated, inner=~gated.inner, gate=~gated.gate), every).any()
 
 
-def test_a_signature_without_units_tells_nothing_and_what_two_bases_gave_is_counted_once():
+def test_without_units_nothing_is_told_and_what_two_bases_gave_is_counted_once():
     whole = signature(model(layers=1))
     bare = replace(whole, units=())
     for base, candidate in ((bare, whole), (whole, bare)):
@@ -191,7 +191,7 @@ def test_a_signature_without_units_tells_nothing_and_what_two_bases_gave_is_coun
     assert union_inherited([first, inherited(model(1), merged[:2])]) is None
 
 
-def test_units_are_drawn_alike_everywhere_a_quarter_doubles_the_interval_and_all_leave_none():
+def test_units_are_drawn_alike_everywhere_and_a_quarter_doubles_the_interval():
     assert random_stream("units 0 0").random_raw(2).tolist() == [275490257703793019, 12325119978769544077]
     half = mixed(model(1), model(), slice(0, 200))
     one, again, other = (inherited(model(), half, seed=seed).by_layer.tolist() for seed in (4, 4, 5))

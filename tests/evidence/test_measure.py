@@ -37,7 +37,7 @@ def pair(name, seed=0):
     return Pair.along(name, path(), path(seed))
 
 
-def test_the_same_weights_score_one_independent_ones_nothing_and_interim_analyses_multiply_p():
+def test_the_same_weights_score_one_and_interim_analyses_multiply_p():
     found = measure([pair("same"), pair("other", seed=1)], Criteria(permutations=99))
     assert found["same"].comparison.score == pytest.approx(1)
     assert abs(found["other"].comparison.score) < 0.2
@@ -61,7 +61,7 @@ def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
     assert [found[name].first.correction for name in found] == ["Westfall and Young 1993, Bonferroni"] * 3
 
 
-def test_where_permutations_do_not_hold_scores_of_independent_models_give_the_p_value():
+def test_where_permutations_do_not_hold_independent_models_give_the_p_value():
     known = EmpiricalNull({str(number): 0.01 for number in range(99)}, "a test")
     apart = replace(pair("mlp"), exchangeable=False)
     found = measure([apart], Criteria(independent={"mlp": known}))["mlp"]
@@ -70,7 +70,7 @@ def test_where_permutations_do_not_hold_scores_of_independent_models_give_the_p_
     assert measure([apart], Criteria())["mlp"].decided_by is None
 
 
-def test_layers_bear_their_numbers_and_of_one_that_is_not_finite_no_unit_says_anything():
+def test_layers_bear_their_numbers_and_of_one_not_finite_no_unit_says_anything():
     broken = path()
     broken.norm[1] = np.nan
     found = measure([pair("whole"), Pair.along("broken", path(), broken)], Criteria(permutations=19))
@@ -112,7 +112,7 @@ def test_the_bound_is_what_counting_every_way_to_draw_layers_gives(layers):
 
 
 @pytest.mark.parametrize("layers", [8, 12, 16, 24, 32, 80])
-def test_whoever_copies_any_fixed_set_of_layers_is_verified_early_with_one_percent_at_most(layers):
+def test_whoever_copies_a_fixed_set_of_layers_is_verified_early_by_one_percent(layers):
     """Half of the layers or fewer, whichever they are: the order is drawn afterwards, so that only their number counts.
 
     At an analysis after t layers the bound is above one half for as many hits as `needed`, or more.
@@ -179,7 +179,7 @@ def pairs(request):
         return [judged(seed) for seed in range(request.param)]
 
 
-def test_independent_models_are_called_related_at_any_analysis_no_more_often_than_alpha(pairs):
+def test_independent_models_are_related_at_any_analysis_no_more_often_than_alpha(pairs):
     assert STOPS == (5, 9, 12)
     once, twice, thrice = (sum(len(words) == count for _, words in pairs) for count in (1, 2, 3))
     assert once == 0

@@ -69,7 +69,7 @@ def test_dropped_differences_leave_the_shares_and_a_remainder():
     assert found.remainder > 0.5
 
 
-def test_copies_of_one_parent_cannot_be_told_apart_and_near_copies_get_no_sure_figure():
+def test_copies_of_one_parent_cannot_be_told_apart_and_near_ones_get_no_sure_figure():
     found = shares([A, B, A.copy()], 0.5 * A + 0.5 * B)
     assert values(found) == [None, pytest.approx(0.5, abs=1e-4), None]
     combined = {"it equals another parent, or a combination of others"}
@@ -81,7 +81,7 @@ def test_copies_of_one_parent_cannot_be_told_apart_and_near_copies_get_no_sure_f
     assert detected(found) == [False, False, True]
 
 
-def test_layers_show_by_themselves_whatever_their_order_and_those_not_read_widen_the_interval():
+def test_layers_show_in_whatever_order_and_those_not_read_widen_the_interval():
     places = [[0, 1, 2, 3, 2, 3, 4, 5]] * 2
     found = shares([A, B], np.concatenate([A[:4], B[2:]]), depth=8, places=places)
     first = [round(found.parents[0].layers[number][0], 2) + 0.0 for number in range(8)]
@@ -95,7 +95,7 @@ def test_layers_show_by_themselves_whatever_their_order_and_those_not_read_widen
     assert early.high - early.low > 2 * (whole.high - whole.low)
 
 
-def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_reason():
+def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_none_has_a_reason():
     places = [[*range(LAYERS)], [0, None, 2, 3, 4, 5]]
     found = shares([A, B], 0.5 * A + 0.5 * B, places=places)
     assert found.parents[0].layers[1] == (1.0, 0.0)

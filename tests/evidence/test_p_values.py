@@ -71,7 +71,7 @@ def test_at_the_default_a_level_is_never_exceeded_and_nearly_used(analyses):
         assert 0.9 < below[-1] / (alpha / analyses) < 1 + 1e-9, alpha
 
 
-def test_stopping_wherever_it_is_significant_would_be_caught_and_unrelated_pairs_cost_little():
+def test_stopping_where_it_is_significant_would_be_caught_and_unrelated_cost_little():
     """The same enumeration, with the p-value that forgets the sequences that ended early."""
     ended = outcomes(19)
     last = p_values.most(19)
@@ -138,7 +138,7 @@ def correlated(random, paths=3, together=0.8):
 
 
 @pytest.mark.parametrize("together", first_of([0.8, 0.0, 1.0]))
-def test_independent_models_are_called_significant_along_any_path_as_often_as_alpha_says(together):
+def test_independent_models_are_significant_along_any_path_as_often_as_alpha_says(together):
     random = np.random.default_rng(round(10 * together))
     trials = 600
     least = np.array([min(corrected(correlated(random, together=together)).values()) for _ in range(trials)])
@@ -161,7 +161,7 @@ def test_what_the_other_paths_show_does_not_make_an_independent_one_significant(
     assert hits > 0
 
 
-def test_no_path_is_more_significant_than_a_larger_one_and_paths_that_are_one_cost_nothing():
+def test_no_path_is_more_significant_than_a_larger_one_and_equal_ones_cost_nothing():
     assert {*corrected(draws(HIGH, HIGH, HIGH, HIGH)).values()} == {SMALLEST}
     broken = np.array(HIGH)
     broken[SCALE + 2 :: 2] = math.nan

@@ -169,7 +169,7 @@ def test_each_of_several_paths_has_the_null_that_it_would_have_alone(independent
             assert null.p_over_paths >= null.p_value == alone.p_over_paths
 
 
-def test_a_published_null_is_well_formed_a_malformed_one_is_named_and_another_name_is_none(tmp_path):
+def test_published_nulls_are_well_formed_and_a_malformed_one_is_named(tmp_path):
     nulls = {file.stem: published_null(file.stem) for file in (registry_root() / "nulls").glob("*.yaml")}
     null = nulls["llama-2-7b"]
     assert (null.reference, len(null.scores), max(null.scores.values())) == ("meta-llama/Llama-2-7b-hf", 7, 4e-4)

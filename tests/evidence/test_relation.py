@@ -32,7 +32,7 @@ def test_what_was_done_is_told(changes, means, words):
     assert derivation.words == words
 
 
-def test_several_things_may_have_been_done_and_beside_an_unknown_grid_no_other_is_claimed():
+def test_several_things_may_have_been_done_and_beside_an_unknown_grid_no_other():
     derivation = Derivation((Change(0.1, bits=8, rank=16),) * 2, reordered=True)
     assert derivation.means == (Means.REORDERED, Means.LOW_RANK, Means.QUANTIZED)
     assert derivation.words.endswith("as a merged LoRA adapter leaves it, then quantized to 8 bits")
@@ -64,7 +64,7 @@ def test_units_are_found_again_in_their_places_or_in_others(rows, places, expect
     assert np.allclose(aligned.base, expected, rtol=1e-5)
 
 
-def test_units_are_not_found_of_another_model_of_copies_of_one_unit_or_of_rows_of_zeros():
+def test_units_of_another_model_copies_of_one_unit_and_zeros_are_not_found():
     other = np.random.default_rng(2).normal(size=(30, 40)).astype(np.float32)
     assert align(ROWS, other, range(30)) is None
     assert align(ROWS, np.repeat(ROWS[:1], 30, axis=0), range(30)) is None

@@ -18,7 +18,7 @@ IN_ORDER, SHUFFLED, INDEPENDENT = (compared(BASE, one) for one in (CHILD, change
 LEVELS = 0.01, 0.05, 0.5
 
 
-def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pruned_or_sorted():
+def test_descendants_have_the_units_of_their_base_in_order_also_if_pruned_or_sorted():
     pruned = compared(BASE, HALVED)
     shares = [one.inherited.share for one in (IN_ORDER, pruned, SHUFFLED, INDEPENDENT)]
     assert shares == pytest.approx([1, 1, 1, 0])
@@ -128,7 +128,7 @@ def test_calibrated_evidence_counts_where_it_is_accepted_and_is_none_without_tok
 
 
 @pytest.mark.parametrize(("own", "least"), [(0.9, 0.5), (1.2, 0.0)], ids=["more than a half", "less"])
-def test_where_a_few_units_leave_open_whether_it_is_more_than_half_more_are_looked_up(own, least):
+def test_where_a_few_units_leave_open_whether_it_is_half_more_are_looked_up(own, least):
     base, others = model(1, units=600), model(2, units=600)
     mixed = {number: beside(base[number], others[number], own) for number in base}
     framed = compared(base, mixed)

@@ -58,7 +58,7 @@ BASE = model(1)
 CHILD = edited(BASE, lambda one: moved(one, np.random.default_rng(3)))
 
 
-def test_units_are_found_in_whatever_order_the_experts_stand_and_an_expert_of_its_own_is_not():
+def test_units_are_found_in_any_order_of_experts_and_an_expert_of_its_own_is_not():
     found = [compared(BASE, one) for one in (CHILD, edited(CHILD, reordered), edited(CHILD, shuffled))]
     assert min(one.inherited.share for one in found) > 0.99
     assert [one.p_value for one in found[:2]] == [0.01, 0.01]
@@ -101,7 +101,7 @@ def test_p_of_independent_models_is_uniform(of_base, of_candidate):
     assert kstest(p_values, "uniform").pvalue > 0.01
 
 
-def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_unrelated():
+def test_few_units_found_among_some_that_were_looked_at_are_not_called_unrelated():
     few = edited(mixed_in(CHILD, np.arange(EXPERTS * UNITS) % 25 > 0), shuffled)
     assert judge_units(compared(BASE, few), Criteria()).word == "UNRELATED"
     part = {number: replace(one, kept_share=0.1) for number, one in few.items()}

@@ -30,7 +30,7 @@ def test_a_merge_is_found_with_its_parents_and_an_intermediate_model_is_none():
         assert merges(products([model(BASE), *through, model(BASE, (6, 0.1))])) == []
 
 
-def test_trees_by_hand_are_found_and_siblings_stay_children_of_the_base_that_they_declare():
+def test_trees_by_hand_are_found_and_siblings_stay_children_of_their_base():
     links = join_neighbours(BY_HAND)
     (one,), (other,) = links[0], links[2]
     assert [links[number] for number in range(4)] == [{one: 2}, {one: 3}, {other: 4}, {other: 1}]
@@ -47,7 +47,7 @@ def tree(distances, preferred=(), barred=()):
     return simplify_tree(join_neighbours(distances), count, preferred or [0] * count, barred or [False] * count)
 
 
-def test_an_intermediate_model_stands_between_and_none_that_declares_another_base_in_its_place():
+def test_an_intermediate_stands_between_and_none_that_declares_another_base():
     distances = np.array([[0, 1, 2, 2, 1], [1, 0, 1, 1, 2], [2, 1, 0, 2, 3], [2, 1, 2, 0, 3], [1, 2, 3, 3, 0]], float)
     links = tree(distances)
     assert (set(links[0]), set(links[1])) == ({1, 4}, {0, 2, 3})

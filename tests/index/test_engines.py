@@ -108,7 +108,7 @@ def test_failures_have_a_reason_and_are_tried_again(online, tmp_path):
         assert any("org/slow" in one for one in online.requests)
 
 
-def test_a_worker_that_ends_is_told_and_the_others_go_on_and_without_ray_it_says_what_to_install(monkeypatch):
+def test_a_worker_that_ends_is_told_and_without_ray_it_is_said_what_to_install(monkeypatch):
     jobs = ["org/large", *(f"org/{number}" for number in range(5))]
     outcomes = list(local(dies, jobs, Work(workers=2), lambda job: f"{job} was lost"))
     assert sorted(outcomes) == sorted(["org/large was lost", *jobs[1:]])
@@ -118,7 +118,7 @@ def test_a_worker_that_ends_is_told_and_the_others_go_on_and_without_ray_it_says
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal sends no such signal there")
-def test_an_interrupt_of_a_terminal_ends_all_processes_at_once_and_none_prints_a_traceback(tmp_path):
+def test_an_interrupt_of_a_terminal_ends_all_processes_without_a_traceback(tmp_path):
     """A terminal sends it to each of them, at work or idle."""
     jobs = [str(tmp_path / name) for name in ("short", "long")]
     script = (

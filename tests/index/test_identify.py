@@ -100,9 +100,7 @@ def bases(catalogue, name="fern/llama-lora", folder=EXAMPLES):
     return found
 
 
-def test_near_relatives_are_one_group_for_which_a_model_of_the_hub_stands_before_a_folder(
-    catalogue, signatures, tmp_path
-):
+def test_near_relatives_are_one_group_for_which_a_model_of_the_hub_stands(catalogue, signatures, tmp_path):
     groups, fitting, left = group_models(catalogue.shards(), 10)
     assert sorted(one.model for group in groups for one in (group.entry, *group.near)) == sorted(KNOWN)
     assert (fitting, left) == (len(KNOWN), 0)

@@ -42,7 +42,7 @@ def test_in_200_trials_siblings_are_not_noted_and_intermediates_are(share):
     assert wrong <= (0 if share == 0.3 else 60)  # at random two directions of 128 numbers have .09 in common
 
 
-def test_the_parents_of_a_merge_are_nearer_and_a_report_says_so_and_keeps_its_verdict(signatures, catalogue, tmp_path):
+def test_the_parents_of_a_merge_are_nearer_and_a_report_keeps_its_verdict(signatures, catalogue, tmp_path):
     merge, criteria = signatures["fern/llama-merge-a-b"], Criteria(permutations=199)
     found = nearer(relatives(merge, signatures[BASE], "mlp", catalogue, criteria))
     assert sorted(one.model for one in found) == [A, B]
@@ -103,7 +103,7 @@ def test_the_parent_that_the_card_leaves_out_is_found_and_the_check_is_undecided
 
 
 @pytest.mark.long
-def test_a_card_that_names_every_parent_passes_and_without_one_whoever_asks_names_the_bases(rio, catalogue):
+def test_a_card_that_names_every_parent_passes_and_else_whoever_asks_names_them(rio, catalogue):
     report = with_index(card(rio, [BASE, B], "merge"), catalogue)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
     assert report.blended.blend.places == (BlendPlace.BLEND, BlendPlace.BLEND)

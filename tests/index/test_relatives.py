@@ -18,7 +18,7 @@ def tests(signatures):
     return PairTests([Member(name, signatures[name]) for name in NAMES], "mlp", Criteria(permutations=99))
 
 
-def test_claims_are_joined_to_their_bases_direct_the_edges_they_lead_along_and_name_the_root(tests):
+def test_claims_are_joined_to_their_bases_direct_edges_and_name_the_root(tests):
     home = families_of(tests, [])
     assert home[0] == home[1]
     assert len(set(home)) == 3
@@ -32,7 +32,7 @@ def test_claims_are_joined_to_their_bases_direct_the_edges_they_lead_along_and_n
     assert [is_along(CHAIN, [(0, 2)], edge) for edge in ((0, 1), (1, 2), (1, 3), (2, 1))] == [True, True, False, False]
 
 
-def test_a_declared_name_is_joined_to_the_folder_of_that_name_only_where_the_weights_agree(tests, monkeypatch):
+def test_a_declared_name_is_joined_to_a_folder_only_where_the_weights_agree(tests, monkeypatch):
     monkeypatch.chdir("/")
     claims = tuple(Claim(base, None, ("README.md",)) for base in ("base", "./other", "child", "org/gone"))
     folders = ("/base", "/child", "/elsewhere", "/other")

@@ -23,7 +23,7 @@ def entries(count, **changes):
     return [replace(ENTRY, model=f"org/model-{number:04}", **changes) for number in range(count)]
 
 
-def test_what_was_written_is_read_back_and_joined_each_model_is_there_once_with_its_last_key(tmp_path):
+def test_what_was_written_is_read_back_and_joined_each_model_has_its_last_key(tmp_path):
     shard = Shard.open(write(tmp_path, "a", entries(9000), KEYS))
     assert (shard.group, shard.rows) == (Group("mlp", 64, "mlp-robust-64"), 9000)
     assert np.array_equal(shard.keys(), KEYS)
@@ -159,7 +159,7 @@ def test_a_pipe_is_not_waited_for_and_a_device_not_read(tmp_path):
         refused(lambda name=name: Shard.open(tmp_path / f"{name}.safetensors"))
 
 
-def test_the_cosine_of_two_keys_is_about_the_score_and_no_test_coordinate_is_in_a_key(signatures):
+def test_the_cosine_of_two_keys_is_about_the_score_without_test_coordinates(signatures):
     path = signatures["acme/llama-base"].paths["mlp"]
     for name in ("fern/llama-finetune-a", "heron/llama-pruned-50", "moss/llama-continued", "magpie/llama-grafted"):
         other = signatures[name].paths["mlp"]

@@ -87,7 +87,7 @@ catalogue.Catalogue(catalogue.Path(sys.argv[1])).add(load_signature(sys.argv[2])
 
 
 @pytest.mark.parametrize("written", [1, 2])
-def test_who_is_killed_between_two_files_leaves_no_key_without_its_model_and_signature(few, tmp_path, written):
+def test_who_is_killed_between_two_files_leaves_no_key_without_its_model(few, tmp_path, written):
     save_signature(few[0], tmp_path / "signature")
     command = [sys.executable, "-c", KILLED, tmp_path / "index", tmp_path / "signature", str(written)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
@@ -161,7 +161,7 @@ def folder(online, signatures, tmp_path):
     return made.folder
 
 
-def test_its_keys_are_fetched_and_signatures_when_needed_and_at_a_commit_they_are_there(folder, online):
+def test_its_keys_are_fetched_and_signatures_when_they_are_needed(folder, online):
     opened = store.open_catalogue(INDEX)
     assert opened.source == f"{INDEX}@{online.commit(INDEX, 'main')}"
     assert [entry.model for entry in sorted(opened.entries())] == ["./gpt2", "acme/llama-base"]
@@ -185,7 +185,7 @@ def test_what_is_not_there_or_no_index_is_one_line(folder, online, tmp_path):
         store.open_catalogue("wren/other")
 
 
-def test_one_that_is_too_large_is_refused_before_any_file_is_fetched_and_a_damaged_one(folder, online, monkeypatch):
+def test_one_that_is_too_large_is_refused_unfetched_and_a_damaged_one_is_one_line(folder, online, monkeypatch):
     for bound in ("MOST_FILES", "LARGEST_INDEX"):
         with monkeypatch.context() as patched:
             patched.setattr(store, bound, 1)

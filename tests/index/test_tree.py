@@ -68,7 +68,7 @@ def nudged(member, number):
     return Member(name, replace(member.signature, model=name, paths={"mlp": replace(whole, sketch=sketch)}))
 
 
-def test_unknown_ancestors_of_two_families_are_two_and_a_model_hangs_on_what_it_was_made_from(members):
+def test_unknown_ancestors_are_two_and_a_model_hangs_on_what_it_was_made_from(members):
     some = [nudged(members[name], number) for name in (BASE, "otter/llama-independent") for number in range(3)]
     tree = grow(some, "mlp", QUICK)
     parents = {edge.child: edge.parent for edge in tree.edges}
@@ -81,7 +81,7 @@ def test_unknown_ancestors_of_two_families_are_two_and_a_model_hangs_on_what_it_
     assert (edge.parent, edge.mark, edge.directed) == ("fern/llama-finetune-a", Mark.MEASURED, True)
 
 
-def test_a_graft_hangs_on_both_its_parents_with_the_layers_it_took_and_a_copy_is_at_no_distance(tmp_path):
+def test_a_graft_hangs_on_both_its_parents_and_a_copy_is_at_no_distance(tmp_path):
     hub, (host, donor) = tmp_path, ("otter/llama-independent", "acme/llama-base")
     for name, model in ((host, host), (donor, donor), ("wren/copy", host)):
         shutil.copytree(EXAMPLES / model, hub / name)

@@ -70,7 +70,7 @@ def test_an_adapter_of_peft_is_read_with_the_products_that_peft_makes_of_it(tmp_
         assert added.shape == (found.rows, found.columns)
 
 
-def test_names_that_trainers_leave_in_are_read_loftq_is_marked_and_hostile_ones_cost_nothing(tmp_path):
+def test_names_that_trainers_leave_in_are_read_and_hostile_ones_cost_nothing(tmp_path):
     factors = {name.replace(".weight", ".default.weight"): tensor for name, tensor in pair(UP, 48, 32).items()}
     lora = open_lora(repo(written(tmp_path, factors, init_lora_weights="loftq")))
     assert (set(lora.modules), lora.order_matters) == ({UP}, "loftq")

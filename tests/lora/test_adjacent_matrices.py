@@ -47,7 +47,7 @@ def test_every_role_that_has_a_trace_is_tested_and_query_and_key_are_not(tmp_pat
     assert {blocks[role, layer].through.shape for role in ("output", "down") for layer in (0, 1)} == {(1, WIDTH, WIDTH)}
 
 
-def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
+def test_what_is_written_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
     lora, read = lora_of(tmp_path / "lora", *everything()), llama.checkpoint.read
     blocks = blocks_of(llama, lora)
 

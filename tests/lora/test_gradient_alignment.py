@@ -84,7 +84,7 @@ def test_a_trace_is_found_and_interim_analyses_cost_their_part():
     assert trace(blocks, 199, 0, analyses=2).p_value == 2 / 200
 
 
-def test_a_seed_gives_the_same_numbers_and_rows_that_are_none_or_all_alike_show_nothing():
+def test_a_seed_gives_the_same_numbers_and_rows_all_alike_show_nothing():
     blocks = independent_blocks(np.random.default_rng(4))
     first, again, other = (trace(blocks, 150, seed) for seed in (0, 0, 1))
     assert np.array_equal(first.ratios, again.ratios)
@@ -101,7 +101,7 @@ def power(directions, roles=("value",), alpha=0.01, analyses=1, size=0.0):
     return Trace(roles, (0,) * len(roles), ratios, np.array(directions), sizes, 0, analyses).power(alpha)
 
 
-def test_power_grows_with_directions_and_falls_with_tests_and_with_how_far_weights_moved():
+def test_power_grows_with_directions_and_falls_with_tests_and_moved_weights():
     few, many = power([2.0]), power([400.0])
     assert few < 0.5 < 0.99 < many
     assert power([16.0], alpha=0.001) < power([16.0])
@@ -162,7 +162,7 @@ NO_TRACE = [
 ]
 
 
-def test_no_trace_is_unrelated_only_where_the_test_has_power_else_more_layers_are_read():
+def test_no_trace_is_unrelated_only_where_the_test_has_power():
     for one, start, word, reason in NO_TRACE:
         outcome = judge_trace(one, Criteria(), start)
         assert (outcome.word, outcome.verified, reason in outcome.reason) == (word, False, True)
@@ -178,7 +178,7 @@ def leaning(by, seed=0):
     return block("up", 0, "hidden units", written[None, :, None], (by * written + through)[None, None], flips=True)
 
 
-def test_as_many_permutations_are_drawn_as_leave_nothing_open_and_p_pays_for_drawing_more():
+def test_as_many_permutations_are_drawn_as_leave_nothing_open_and_p_pays_for_it():
     several = (leaning(0.5, seed) for seed in range(2000))
     in_doubt = next(one for one in several if VERIFIED / 2 < trace([one], FIRST, 0).p_value <= 0.01)
     small, large, more = (measure_trace([one], Criteria()) for one in (leaning(5.0), leaning(0.0), in_doubt))

@@ -29,7 +29,7 @@ NAMES = {
 }
 
 
-def test_modules_are_found_with_a_prefix_or_without_and_fixed_coordinates_are_not_permuted(tmp_path, llama):
+def test_modules_are_found_with_a_prefix_or_not_and_fixed_coordinates_not_permuted(tmp_path, llama):
     for number, ((prefix, task), found) in enumerate(NAMES.items()):
         name = f"{prefix}layers.0.mlp.up_proj"
         lora = lora_of(tmp_path / str(number), (name, HIDDEN, WIDTH), task_type=task)
@@ -61,7 +61,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("counts", "expected"), HEADS)
-def test_rows_are_grouped_by_what_divides_a_head_and_nothing_is_paired_without_a_number(unet, counts, expected):
+def test_rows_are_grouped_by_what_divides_a_head_and_not_without_a_number(unet, counts, expected):
     edit_json(unet / "config.json", attention_head_dim=counts)
     pairs = [layer_set for _, layer_set in list_pairs(read_headers(read_config(RepoRef("acme/unet", unet))))]
     assert {(layer_set.width, layer_set.heads["value"].size) for layer_set in pairs} == expected

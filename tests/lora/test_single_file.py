@@ -62,7 +62,7 @@ FOLDERS = {
 }
 
 
-def test_every_model_of_a_pipeline_has_factors_and_scales_and_one_that_is_none_is_an_error(tmp_path):
+def test_every_model_of_a_pipeline_has_factors_and_scales_of_its_own(tmp_path):
     for start, folder in FOLDERS.items():
         mine = factors(f"{start}x.lora_down.weight", f"{start}x.lora_up.weight")
         loras = opened(tmp_path, **mine, **factors(*NEW))
@@ -76,7 +76,7 @@ def test_every_model_of_a_pipeline_has_factors_and_scales_and_one_that_is_none_i
             lora.scale("x")
 
 
-def test_magnitudes_and_convolutions_are_left_alone_and_a_file_of_a_model_is_no_adapter(tmp_path):
+def test_magnitudes_and_convolutions_are_left_alone_and_a_model_is_no_adapter(tmp_path):
     more = {"lora_unet_x.dora_scale": torch.ones(6), "lora_unet_c.lora_down.weight": torch.ones(2, 4, 3, 3)}
     lora = opened(tmp_path, **OLD, **more, **{"lora_unet_c.lora_up.weight": torch.ones(6, 2, 1, 1)})[""]
     assert (lora.kind, lora.others, list(lora.modules)) == ("DoRA", 3, ["x"])

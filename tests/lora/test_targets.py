@@ -48,7 +48,7 @@ HOSTILE = [
 ]
 
 
-def test_no_pattern_is_run_and_no_strange_number_long_name_or_parameter_names_a_target():
+def test_no_pattern_is_run_and_no_strange_number_or_long_name_names_a_target():
     assert [bool(find_idle(config, [module])) for config, module, _ in HOSTILE] == [idle for *_, idle in HOSTILE]
     for parameter, adapted in PARAMETERS.items():
         idle = find_idle({"target_modules": ["v_proj"], "target_parameters": [parameter]}, [QUERY, EXPERTS, LAYER])
@@ -76,7 +76,7 @@ FOUND = {
 }
 
 
-def test_a_module_is_found_with_a_prefix_more_or_less_and_flattened_names_may_mean_several():
+def test_a_module_is_found_with_a_prefix_or_not_and_flat_names_may_mean_several():
     assert {module: ModuleNames(NAMES).tensor(module) for module in FOUND} == FOUND
     assert ModuleNames(["a.layers.0.up.weight", "b.layers.0.up.weight"]).tensor("layers.0.up") is None
     names = ModuleNames(NAMES)

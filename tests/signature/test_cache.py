@@ -46,7 +46,7 @@ def kept():
     return sorted(file for file in cache.root().rglob("*") if file.is_file())
 
 
-def test_what_was_read_as_a_whole_is_not_read_again_says_the_same_and_suffices_offline(online, monkeypatch):
+def test_what_was_read_as_a_whole_is_not_read_again_and_suffices_offline(online, monkeypatch):
     first = said()
     assert origins(first) == READ
     online.forget()
@@ -200,7 +200,7 @@ def test_a_file_of_another_user_is_not_trusted(online):
     assert origins(said()) == READ
 
 
-def test_its_files_are_for_nobody_else_and_where_none_can_be_written_the_check_goes_on(online, tmp_path, monkeypatch):
+def test_its_files_are_for_nobody_else_and_without_any_the_check_goes_on(online, tmp_path, monkeypatch):
     previous = os.umask(0)
     try:
         said()

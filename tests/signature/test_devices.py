@@ -131,7 +131,7 @@ def test_torch_is_imported_where_there_is_a_driver_and_nowhere_else(tmp_path, mo
     assert asked("1GiB") == "['cpu'] accelerate torch"
 
 
-def test_a_size_is_what_accelerate_takes_it_for_caps_what_is_free_and_others_are_refused(driver, monkeypatch):
+def test_a_size_is_what_accelerate_takes_it_for_and_others_are_refused(driver, monkeypatch):
     from accelerate.utils import convert_file_size_to_int
 
     assert (budgets("1GiB"), budgets("500MB"), budgets()["cpu"] > GIB) == ({"cpu": GIB}, {"cpu": 500 * 10**6}, True)

@@ -62,7 +62,7 @@ def test_the_memory_budget_has_to_hold_one_layer_and_no_more(llama):
         extract_paths(*llama, EXACT, max_memory=f"{megabytes(llama, EXACT, 60):.2f}MB")
 
 
-def test_exact_residuals_that_the_budget_does_not_hold_are_made_some_columns_at_a_time(llama):
+def test_exact_residuals_beyond_the_budget_are_made_some_columns_at_a_time(llama):
     models, budget = (llama, opened(HUB / "heron/llama-pruned-50")), f"{megabytes(llama, EXACT, 70):.2f}MB"
     whole, parted = (
         [extract_paths(*model, EXACT, max_memory=memory)["mlp"] for model in models] for memory in (None, budget)

@@ -65,7 +65,7 @@ GATED = model(MLP | {"gate": "gate"})
 PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 
 
-def test_mlp_products_are_down_times_up_attention_sums_over_heads_however_they_are_stored():
+def test_mlp_products_are_down_times_up_and_attention_sums_over_heads():
     assert equal(product(GATED, PLAIN, "mlp"), PLAIN["down"] @ PLAIN["up"])
     assert equal(product(GATED, PLAIN, "mlp_gate"), PLAIN["down"] @ PLAIN["gate"])
     heads = [
@@ -130,7 +130,7 @@ LN, POST = (np.diag(PLAIN[name]) for name in ("ln", "post"))
 BARE = {path: product(model(), PLAIN, path) for path in ("mlp", "value_output", "query_key")}
 
 
-def test_gains_are_folded_into_what_reads_the_norm_and_of_an_output_norm_into_what_writes():
+def test_gains_are_folded_into_what_reads_or_of_an_output_norm_into_what_writes():
     found = model(MLP | {"norm": "ln"}, ATTENTION | {"norm": "ln"})
     assert equal(product(found, PLAIN, "mlp", FOLDED), BARE["mlp"] @ LN)
     assert equal(product(found, PLAIN, "value_output", FOLDED), BARE["value_output"] @ LN)
@@ -181,7 +181,7 @@ def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
     assert equal(product(model(attention=LATENT), stored, "value_output", recipe), written)
 
 
-def test_gains_of_a_norm_inside_scale_units_taps_are_summed_and_a_batch_norm_is_divided():
+def test_gains_of_a_norm_inside_scale_units_and_taps_are_summed():
     stored = weights(inner=random(5), mid=random(HEADS * SIZE))
     found = model(MLP | {"inner_norm": "inner"}, ATTENTION | {"inner_norm": "mid"})
     assert equal(product(found, stored, "mlp", FOLDED), stored["down"] @ np.diag(stored["inner"]) @ stored["up"])

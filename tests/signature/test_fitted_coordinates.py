@@ -78,7 +78,7 @@ def test_units_are_found_whatever_became_of_their_coordinates_and_their_order(ch
     assert share(BASE, [change(rows) for rows in BASE]) > 0.98
 
 
-def test_the_turn_itself_is_found_in_any_order_and_units_of_independent_models_are_not():
+def test_the_turn_itself_is_found_in_any_order_and_independent_units_are_not():
     seen, through = between(pool_units(BASE), pool_units([turned(rows, TURN) for rows in BASE]))
     assert np.allclose(through, seen @ TURN, atol=1e-4)
     assert np.linalg.norm(seen, 2) <= 1 + 1e-5

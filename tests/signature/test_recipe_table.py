@@ -7,7 +7,7 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.recipe_table import PARAMETERS
 
 
-def test_the_first_is_the_default_and_undoes_everything_and_naming_them_needs_no_numpy():
+def test_the_first_undoes_everything_and_naming_them_needs_no_numpy():
     assert list(PARAMETERS) == ["robust", "paper"]
     assert [(recipe.name, recipe.version) for recipe in RECIPES.values()] == [("robust", 4), ("paper", 1)]
     paper, robust = RECIPES["paper"], RECIPES["robust"]

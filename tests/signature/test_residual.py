@@ -31,7 +31,7 @@ def assert_traceless(found: residual.Block, m: Any) -> None:
     assert found.trace == pytest.approx(np.trace(m), rel=1e-4)
 
 
-def test_the_paper_recipe_takes_the_trace_out_and_the_robust_one_the_matrix_of_ones_too():
+def test_the_paper_takes_the_trace_out_and_robust_the_matrix_of_ones_too():
     for terms in (1, 3):
         m, found = product(branch(terms)), block(branch(terms), EXACT["paper"])
         assert_traceless(found, m)
@@ -127,7 +127,7 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
-def test_the_norm_of_a_part_is_that_of_its_product_and_neither_overflows_nor_vanishes(size):
+def test_the_norm_of_a_part_is_that_of_its_product_and_does_not_overflow_or_vanish(size):
     size = np.float32(size)
     out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
     by_hand = [np.linalg.norm(out[part].T @ inn[part]) for part in (slice(4), slice(4, 8))]

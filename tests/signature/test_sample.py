@@ -43,7 +43,7 @@ def runs_of(folder, layer, draw=DRAW):
     return draw.units_of(opened(folder)[1].sets("mlp")[layer][0], layer)
 
 
-def test_any_row_is_as_probable_units_are_drawn_anew_in_every_layer_and_coordinates_once(llama):
+def test_any_row_is_as_probable_and_units_are_drawn_anew_in_every_layer(llama):
     times = np.zeros(100)
     for seed in range(1000):
         drawn = indices(runs(100, wanted=20, run=10, purpose=f"any {seed}"))
@@ -54,7 +54,7 @@ def test_any_row_is_as_probable_units_are_drawn_anew_in_every_layer_and_coordina
     assert DRAW.coordinates_of(512) == Sample(3).coordinates_of(512) != Sample(4).coordinates_of(512)
 
 
-def test_the_branch_of_a_sample_is_the_product_of_the_rows_and_columns_that_were_drawn(llama):
+def test_the_branch_of_a_sample_is_the_product_of_what_was_drawn(llama):
     rows = indices(DRAW.coordinates_of(WIDTH))
     tensors = {name: tensor.numpy() for name, tensor in load_file(llama / WEIGHTS).items()}
     signature = seen(llama, recipe=PAPER)
@@ -104,7 +104,7 @@ def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
     assert abs(comparison.by_layer[[0, 2]]).max() < 0.3
 
 
-def test_all_units_on_all_coordinates_are_the_whole_branch_and_show_what_was_reordered(llama, tmp_path):
+def test_all_units_on_all_coordinates_are_the_branch_and_show_what_was_reordered(llama, tmp_path):
     assert len(indices(ALL.coordinates_of(WIDTH))) == WIDTH
     some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
     for part in ("sketch", "corner", "trace", "norm"):

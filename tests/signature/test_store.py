@@ -56,7 +56,7 @@ def test_the_golden_file_of_the_format_is_read_and_extracted_again():
     assert_same(golden, replace(extracted("acme/llama-base", "robust", "mlp"), model=golden.model), most=10)
 
 
-def test_a_signature_round_trips_bit_for_bit_and_residuals_out_of_memory_are_not_written(signature, tmp_path):
+def test_a_signature_round_trips_and_residuals_out_of_memory_are_not_written(signature, tmp_path):
     path = signature.paths["mlp"]
     elsewhere = {"mlp": replace(path, sketch=SimpleNamespace(shape=path.sketch.shape))}
     with pytest.raises(SignatureError, match="do not fit in memory, so nothing can be written; use probes"):
@@ -79,7 +79,7 @@ def stored(hub):
     return hub / "base.sig"
 
 
-def test_it_stands_for_its_model_also_as_the_one_that_is_checked_and_is_the_same_bytes_every_time(hub, stored):
+def test_it_stands_for_its_model_and_is_the_same_bytes_every_time(hub, stored):
     def numbers(a):
         """What is said of its paths; weights may be compared in other ways as well, for which p is corrected."""
         found = json.loads(lineage("compare", a, hub / "fern/child", "--format", "json").out)["claims"][0]["paths"]

@@ -44,7 +44,7 @@ def cosines(base_rows, rows, base_units, units):
     return np.vecdot(of_length_one(base_units @ seen.T), of_length_one(units @ through.T))
 
 
-def test_an_orthogonal_change_of_either_model_changes_nothing_and_independent_rows_are_at_chance():
+def test_an_orthogonal_change_changes_nothing_and_independent_rows_are_at_chance():
     other = ROWS + 0.1 * ROWS.std() * RANDOM.standard_normal(ROWS.shape).astype(np.float32)
     plain = cosines(ROWS, other, UNITS, UNITS)
     assert np.allclose(cosines(ROWS, other @ TURN.T, UNITS, UNITS @ TURN.T), plain, atol=1e-4)
@@ -55,7 +55,7 @@ def test_an_orthogonal_change_of_either_model_changes_nothing_and_independent_ro
     assert product.std() == pytest.approx(32**-0.5, rel=0.15)
 
 
-def test_units_of_a_narrowed_or_turned_stream_are_seen_also_if_a_few_rows_were_enlarged():
+def test_units_of_a_narrowed_or_turned_stream_are_seen_also_if_rows_were_enlarged():
     for kept, least in ((24, 0.8), (16, 0.6)):
         narrow = slice(32 - kept, 32)
         assert cosines(ROWS, ROWS[:, narrow], UNITS, UNITS[:, narrow]).mean() > least
@@ -65,7 +65,7 @@ def test_units_of_a_narrowed_or_turned_stream_are_seen_also_if_a_few_rows_were_e
         assert cosines(ROWS, rows, UNITS, UNITS @ TURN.T).min() > 0.99
 
 
-def test_rows_that_span_too_little_are_refused_whatever_their_size_and_idle_coordinates():
+def test_rows_that_span_too_little_are_refused_whatever_their_size():
     few = only_prepared(np.concatenate([ROWS[:8]] * 25))
     for wide, narrow in ((few, prepared(ROWS)), (only_prepared(np.ones((200, 32))), prepared(ROWS))):
         with pytest.raises(NothingToCompare, match="span only about"):

@@ -20,7 +20,7 @@ WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates_and_signature(tmp_path, make):
+def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates(tmp_path, make):
     folder = make(tmp_path / "model")
     model = headers(resolve(str(folder)))
     known = {}
@@ -75,7 +75,7 @@ def test_independent_heads_have_nothing_in_common_and_none_outweighs_the_others(
     assert (weight == weight[0]).sum() > 1
 
 
-def test_layers_have_a_part_for_each_expert_and_units_are_kept_in_the_same_places_of_them():
+def test_layers_have_a_part_for_each_expert_with_units_kept_in_the_same_places():
     def numbers(kept):
         return [part.tolist() for part in kept]
 
