@@ -230,7 +230,6 @@ MIXTURES = {
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("kind", "changes", "settings"), MIXTURES.values(), ids=MIXTURES)
 def test_a_turned_mixture_is_verified_in_whatever_order_its_experts_stand(tmp_path, kind, changes, settings):
-    """Shared, dense and stacked experts are read too."""
     parent = made(tmp_path / "base", kind)
     verdict = beside(parent, edited(parent, tmp_path / "model", noised(0.02), *changes, **settings))
     assert (verdict.label, verdict.unit_comparison.p_value < 0.01) == ("VERIFIED inherited", True)

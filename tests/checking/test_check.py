@@ -35,7 +35,6 @@ def only_row(report):
 
 
 def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
-    """Of the model, of the base, and of the base of an adapter."""
     names = (BASE, TUNED, "fern/llama-lora")
     base, tuned, _ = (tmp_path / name for name in names)
     for name in names:
@@ -196,7 +195,6 @@ BASIS = (
     ],
 )
 def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, monkeypatch, noise, words, said):
-    """What training adds to a start is drawn, for the one and the other."""
     monkeypatch.setattr(models, "HIDDEN", 256)
     start = tiny_llama(tmp_path / "start", layers=6, width=96)
     verdict = compared(*(fine_tuned(start, tmp_path / str(seed), noise, seed) for seed in (1, 2)), MANY).verdict

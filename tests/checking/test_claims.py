@@ -141,7 +141,6 @@ def packed(tmp_path, monkeypatch):
     ],
 )
 def test_the_one_base_that_the_card_of_an_unreadable_base_declares_is_named(declared, further, packed):
-    """It is not compared."""
     card(Path("acme/packed"), declared)
     assert packed() == f"acme/packed: {WHY}{further}"
 

@@ -150,7 +150,6 @@ def test_layers_are_held_against_those_they_are_paired_with_and_experts_in_any_o
 
 @pytest.mark.parametrize("part", [25, 50])
 def test_heads_are_units_of_their_own(part):
-    """They come in any order and in any basis of their own; those of another model are others."""
     turned = torch.linalg.qr(torch.randn(part, part, generator=torch.Generator().manual_seed(3)))[0]
 
     def turn(inn, out):

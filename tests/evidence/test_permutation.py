@@ -206,7 +206,6 @@ def test_drawn_elements_reach_what_the_whole_group_reaches(half, size):
 @pytest.mark.parametrize("layer_norm", [False, True], ids=["RMSNorm", "LayerNorm"])
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 def test_p_is_valid_however_the_coordinates_are_arranged(arrangement, layer_norm):
-    """Small p-values by signs and by both together are no more frequent than the level says."""
     many = signatures(2 * PAIRS, RECIPES["robust"], 7, ARRANGEMENTS[arrangement], layer_norm)
     nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(zip(many[::2], many[1::2], strict=True))]
     p = [null.p_value for null in nulls]

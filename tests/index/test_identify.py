@@ -52,7 +52,6 @@ def test_both_parents_of_a_merge_come_before_their_base(signatures, catalogue):
 
 
 def test_a_fine_tune_of_which_others_were_made_is_told_from_its_sibling(signatures, tmp_path):
-    """A pruned and a rounded copy of one of two fine-tunes: each names that one, and not the other or the base."""
     catalogue = Catalogue(tmp_path)
     for name in ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b"):
         catalogue.add(signatures[name])

@@ -155,15 +155,11 @@ LATENT = {
 
 def latents() -> dict[str, Array]:
     """Four heads whose queries and keys have two rows of their own and one that all keys share; values have three."""
-    return weights(
-        q_a=random(RANK + 1, WIDTH),
-        q_ln=random(RANK + 1),
-        q_b=random(HEADS * (OWN + SHARED), RANK + 1),
-        kv_a=random(RANK + SHARED, WIDTH),
-        kv_ln=random(RANK),
-        kv_b=random(HEADS * (OWN + VALUE), RANK),
-        o=random(WIDTH, HEADS * VALUE),
-    )
+    shapes = {
+        "q_a": (RANK + 1, WIDTH), "q_ln": (RANK + 1,), "q_b": (HEADS * (OWN + SHARED), RANK + 1), "kv_ln": (RANK,),
+        "kv_a": (RANK + SHARED, WIDTH), "kv_b": (HEADS * (OWN + VALUE), RANK), "o": (WIDTH, HEADS * VALUE),
+    }  # fmt: skip
+    return weights(**{name: random(*shape) for name, shape in shapes.items()})
 
 
 @pytest.mark.parametrize("recipe", [PAPER, FOLDED], ids=["plain", "folded"])
