@@ -73,24 +73,6 @@ def test_idle_weights_of_the_base_verify_nothing_unless_only_running_shows_it(tm
     assert ["VERIFIED" in label for label in judged_twice(folder, pair.a)] == [name in SEEN_BY_RUNNING] * 2
 
 
-INSERTED = {
-    "one layer behind gates that are all alike": partial(forgeries.inserted, count=1, loud=1.0),
-    "one loud layer behind gates that are all alike": partial(forgeries.inserted, count=1),
-    "two loud layers behind gates that are all alike": partial(forgeries.inserted, count=2),
-    "one layer behind its own gates, moved until they are shut": partial(forgeries.inserted, crude=False, loud=1.0),
-    "one loud layer behind its own gates": partial(forgeries.inserted, crude=False),
-    "two loud layers behind their own gates": partial(forgeries.inserted, crude=False, count=2),
-    "three loud layers behind their own gates": partial(forgeries.inserted, crude=False, count=3),
-}
-
-
-@pytest.mark.parametrize("attack", INSERTED.values(), ids=INSERTED)
-@pytest.mark.few(1)
-def test_inserted_layers_of_the_base_that_do_nothing_verify_nothing(tmp_path, attack):
-    assert attacked(tmp_path, OTHER, attack) < SAME
-    assert not any("VERIFIED" in label for label in judged_twice(tmp_path))
-
-
 @pytest.mark.parametrize(("crude", "count"), [(True, 1), (False, 1), (False, 3)])
 @pytest.mark.few(1)
 def test_loud_layers_that_do_nothing_take_no_word_from_a_copy_or_make_it_unrelated(tmp_path, crude, count):
@@ -152,7 +134,14 @@ def test_dead_weight_hides_no_copy_and_leaves_what_heads_show_where_it_is_too_mu
 
 
 FORGING = {
+    "one layer behind gates that are all alike": partial(forgeries.inserted, count=1, loud=1.0),
     "the first singular direction of the base, overflowing": attacks.singular,
+    "one loud layer behind gates that are all alike": partial(forgeries.inserted, count=1),
+    "two loud layers behind gates that are all alike": partial(forgeries.inserted, count=2),
+    "one layer behind its own gates, moved until they are shut": partial(forgeries.inserted, crude=False, loud=1.0),
+    "one loud layer behind its own gates": partial(forgeries.inserted, crude=False),
+    "two loud layers behind their own gates": partial(forgeries.inserted, crude=False, count=2),
+    "three loud layers behind their own gates": partial(forgeries.inserted, crude=False, count=3),
     "the base's units behind closed gates, three times as large": attacks.carried(0.0, 3**0.5),
     "the base's units behind gates that hardly open": attacks.carried(1e-5, 3**0.5),
     "a copy of the base's units that writes a millionth": attacks.carried(1.0, 1.0, down=1e-6),
@@ -163,11 +152,11 @@ FORGING = {
 
 
 @pytest.mark.parametrize("attack", FORGING.values(), ids=FORGING)
-@pytest.mark.few(1)
-def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
+@pytest.mark.few(2)
+def test_dead_layers_and_units_of_the_base_do_not_forge_descent(tmp_path, attack):
     """As many units as the model has show in its MLPs; its heads show nothing."""
     assert attacked(tmp_path, OTHER, attack) < 1e-3
-    assert not judged(tmp_path).verified
+    assert not any("VERIFIED" in label for label in judged_twice(tmp_path))
 
 
 def loud_opposites(tensors):

@@ -23,8 +23,6 @@ from tests.checkpoint.formats import test_compressed_tensors as test_compressed
 from tests.checkpoint.formats import test_gptq
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil
 from tests.quantizing import BASE, repacked
-from tests.server import serving
-from tests.server.client import connect
 
 STRICT = Options(strict=True, seed=0)
 QUERY, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.2.mlp.down_proj"
@@ -215,24 +213,21 @@ def test_a_claim_is_checked_strictly_and_no_adapter_or_signature(tmp_path, nf4):
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A base and its quantization on a Hub, which are not on this disk."""
-    card(repacked(BASE, tmp_path / "nf4", test_bnb.four_bits(), **test_bnb.FOUR), "acme/base", "quantized")
-    with serving() as hub:
-        hub.publish("acme/base", BASE)
-        hub.publish("fern/nf4", tmp_path / "nf4")
-        connect(hub, tmp_path / "cache", monkeypatch)
-        yield hub
+def hub(online, tmp_path):
+    """The Hub with the base and its quantization, which are not on this disk."""
+    folder = repacked(BASE, tmp_path / "nf4", test_bnb.four_bits(), **test_bnb.FOUR)
+    online.publish("fern/nf4", card(folder, "acme/llama-base", "quantized"))
+    return online
 
 
 def test_of_models_on_the_hub_every_number_is_downloaded_whatever_is_cached(hub):
     rows = [row for _ in range(2) for row in check("fern/nf4", options=STRICT).rows]
     assert [(row.verdict.strict.holds, row.verdict.is_strict) for row in rows] == [(True, True)] * 2
     assert rows[0].verdict.strict == rows[1].verdict.strict
-    assert rows[0].verdict.strict.base == f"acme/base at commit {rows[0].base_commit}"
+    assert rows[0].verdict.strict.base == f"acme/llama-base at commit {rows[0].base_commit}"
     assert hub.moved() > (BASE / WEIGHTS).stat().st_size
     hub.publish("fern/mirror", BASE)
-    found = verdict("fern/mirror", "acme/base")
+    found = verdict("fern/mirror", "acme/llama-base")
     assert (found.label, found.is_strict) == ("VERIFIED inherited", True)
 
 
