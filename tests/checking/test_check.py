@@ -68,39 +68,27 @@ def test_each_claim_has_a_row_that_names_where_it_stands(model, rows, code):
         assert report.rows[0].verdict.evidence["mlp"].p_value == 0.003
 
 
-def merge_of(folder, parents, chosen):
-    """A model that declares a merge of all parents: every layer is that of the one chosen for it, or of nobody."""
-    weights, random = [load_file(parent / WEIGHTS) for parent in parents], torch.Generator().manual_seed(9)
-    shutil.copytree(parents[0], folder)
-
-    def mix(tensors):
-        for name, tensor in tensors.items():
-            if ".layers." in name and tensor.ndim > 1:
-                place = chosen(int(name.split(".")[2]))
-                nobodys = torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
-                tensors[name] = nobodys if place is None else weights[place][name]
-
-    spoil(folder, mix)
-    return card(folder, [f"acme/{parent.name}" for parent in parents], "merge")
-
-
-@pytest.fixture
-def parents(tmp_path):
-    """Two independent models of eight layers, in a local Hub."""
-    return [tiny_llama(tmp_path / "hub" / "acme" / f"parent{seed}", seed=seed, layers=8) for seed in (0, 1)]
-
-
 @pytest.mark.parametrize(
     ("copied", "layers", "label"),
     [(False, (0, 0, 0, 1, 1, 1, None, None), "VERIFIED merge"), (True, (0, 0, 0, *[None] * 5), "RELATED part")],
 )
-def test_two_parents_of_three_layers_verify_a_merge_and_one_with_its_copy_does_not(
-    parents, tmp_path, copied, layers, label
-):
+def test_two_parents_of_three_layers_verify_a_merge_and_one_with_its_copy_does_not(tmp_path, copied, layers, label):
     """Neither gave more than half, and some layers are nobody's."""
+    folder, random = tmp_path / "hub/acme", torch.Generator().manual_seed(9)
+    parents = [tiny_llama(folder / f"parent{seed}", seed=seed, layers=8) for seed in (0, 1)]
     if copied:
-        parents[1] = shutil.copytree(parents[0], parents[0].with_name("copy"))
-    merge = merge_of(tmp_path / "merge", parents, layers.__getitem__)
+        parents[1] = shutil.copytree(parents[0], folder / "copy")
+    weights = [load_file(parent / WEIGHTS) for parent in parents]
+
+    def mix(tensors):
+        for name, tensor in tensors.items():
+            if ".layers." in name and tensor.ndim > 1:
+                place = layers[int(name.split(".")[2])]
+                nobodys = torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
+                tensors[name] = nobodys if place is None else weights[place][name]
+
+    merge = spoil(shutil.copytree(parents[0], tmp_path / "merge"), mix)
+    card(merge, [f"acme/{parent.name}" for parent in parents], "merge")
     report = check(merge, options=Options(seed=0, local_hub=tmp_path / "hub"))
     assert [row.verdict.label for row in report.rows] == [label] * 2
     assert report.exit_code == (3 if copied else 0)
@@ -210,24 +198,22 @@ def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, s
     assert (verdict.label, verdict.reason.endswith(said)) == (words, True)
 
 
-def trained(folder, seed):
-    torch.manual_seed(seed)
-    config = DistilBertConfig(**SIZES, sinusoidal_pos_embds=True, dropout=0.0, attention_dropout=0.0)
-    teach(DistilBertForMaskedLM(config), 20, 3e-3).save_pretrained(folder)
-    return str(folder)
-
-
 def test_models_that_began_with_the_same_sinusoids_are_not_related_and_a_copy_is(tmp_path):
     """What all models of a class begin with is no evidence of a common ancestor."""
-    one, other = (trained(tmp_path / str(seed), seed) for seed in (1, 2))
+    one, other = tmp_path / "1", tmp_path / "2"
+    for seed, folder in enumerate((one, other), 1):
+        torch.manual_seed(seed)
+        config = DistilBertConfig(**SIZES, sinusoidal_pos_embds=True, dropout=0.0, attention_dropout=0.0)
+        teach(DistilBertForMaskedLM(config), 20, 3e-3).save_pretrained(folder)
     verdict = compared(one, other).verdict
     assert verdict.code == "unrelated"
     assert all(measured.permutation.objection for measured in verdict.evidence.values())
     assert compared(one, one).verdict.code == "inherited"
 
 
-def taught(folder):
-    """A student whose hidden states are held to those of the teacher, on texts of any tokens."""
+@pytest.mark.long
+def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one(tmp_path):
+    """Its hidden states are held to those of the teacher, on texts of any tokens."""
     torch.manual_seed(11)
     config = AutoConfig.from_pretrained(HUB / BASE, initializer_range=0.02)
     teacher = AutoModelForCausalLM.from_pretrained(HUB / BASE, dtype=torch.float32).eval()
@@ -245,13 +231,8 @@ def taught(folder):
         loss.backward()
         optimizer.step()
         schedule.step()
-    student.save_pretrained(folder)
-    return folder
-
-
-@pytest.mark.long
-def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one(tmp_path):
-    verdict = compared(HUB / BASE, taught(tmp_path / "student"), MANY).verdict
+    student.save_pretrained(tmp_path)
+    verdict = compared(HUB / BASE, tmp_path, MANY).verdict
     assert (verdict.label, int(verdict.exit_code)) == ("RELATED embedding", 3)
     assert verdict.reason.endswith(BASIS)
     assert verdict.evidence["mlp"].inherited.share < 0.05

@@ -170,13 +170,6 @@ def test_a_part_is_run_by_itself_and_verified_by_that_unless_it_reads_no_text(hu
     assert "could not be run: it is run on text alone, and CLIPVisionModel reads something else" in str(vision.executed)
 
 
-@pytest.fixture
-def index(hub, tmp_path):
-    options = ("--index", tmp_path / "index", "--local-hub", hub)
-    assert lineage("index", "add", "acme/base", *options).code == 0
-    return options
-
-
 @pytest.mark.long
 def test_a_bill_of_materials_has_a_pedigree_for_each_part_and_a_page_shows_them(hub):
     drawn(hub / "fern/child", 5, "language")
@@ -189,7 +182,9 @@ def test_a_bill_of_materials_has_a_pedigree_for_each_part_and_a_page_shows_them(
     assert page.index("acme/base</bdi></a>") < page.index("acme/base</bdi></a> (vision)")
 
 
-def test_a_model_with_an_unreadable_part_and_the_origin_of_a_tower_are_identified(hub, index):
+def test_a_model_with_an_unreadable_part_and_the_origin_of_a_tower_are_identified(hub, tmp_path):
+    index = ("--index", tmp_path / "index", "--local-hub", hub)
+    assert lineage("index", "add", "acme/base", *index).code == 0
     held = load_file(hub / "fern/child" / WEIGHTS)
     twice = {f"model.{name}": each for name, each in held.items() if "vision" in name}
     spoil(hub / "fern/child", lambda tensors: tensors.update(twice))

@@ -148,22 +148,16 @@ def test_dare_is_told_by_equal_numbers_and_a_quantized_file_by_the_bits_it_store
     assert derived.words.startswith("quantized (stored with 8 bits a weight)")
 
 
-@pytest.fixture
-def sampled(monkeypatch, tmp_path):
-    """A pair of models so large beside a sample that a sample decides."""
+@pytest.mark.parametrize("budget", ["quick", "full"])
+@pytest.mark.few(1)
+def test_over_the_network_nothing_more_is_downloaded(tmp_path, online, monkeypatch, budget):
+    """Of models so large beside a sample that a sample decides."""
     for name, size in (("UNITS", 64), ("RUN", 8), ("COORDINATES", 32)):
         monkeypatch.setattr(sampling, name, size)
     monkeypatch.setattr(models, "HIDDEN", 512)
-    base = tiny_llama(tmp_path / "base", layers=16, width=128)
-    return base, fine_tuned(base, tmp_path / "child")
-
-
-@pytest.mark.parametrize("budget", ["quick", "full"])
-@pytest.mark.few(1)
-def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatch, budget):
     monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
-    for name, folder in zip(("org/base", "org/child"), sampled, strict=True):
-        online.publish(name, folder)
+    online.publish("org/base", base := tiny_llama(tmp_path / "base", layers=16, width=128))
+    online.publish("org/child", fine_tuned(base, tmp_path / "child"))
     derived = made("org/base", "org/child", budget=budget)
     assert means(derived) == ["dense", "frozen"]
     assert online.twice() == []

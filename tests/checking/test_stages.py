@@ -113,12 +113,6 @@ def models(tmp_path_factory):
     return base, fine_tuned(base, room / "child"), tiny_llama(room / "other", seed=1, layers=LAYERS)
 
 
-@pytest.fixture(scope="module")
-def signed(models, tmp_path_factory):
-    save_signature(extract(str(models[0])), file := tmp_path_factory.mktemp("signed") / "base")
-    return file
-
-
 def quickly(base, model, options=QUICK):
     return compared(base, model, options).verdict
 
@@ -160,14 +154,14 @@ def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models)
     assert layers == {base: FIRST, other: enough(LAYERS)}
 
 
-def test_a_stored_base_is_compared_as_a_whole_with_few_layers_in_any_order(models, signed, tmp_path):
-    _, child, other = models
+def test_a_stored_base_is_compared_as_a_whole_with_few_layers_in_any_order(models, tmp_path):
+    base, child, other = models
+    save_signature(extract(str(base)), signed := tmp_path / "signed")
     verdict = quickly(signed, child)
     compared_layers = verdict.evidence["mlp"].comparison
     assert (verdict.code, compared_layers.similarity.shape) == ("inherited", (LAYERS, FIRST))
     assert compared_layers.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
     assert quickly(signed, other).code == "unrelated"
-    _, child, _ = models
     folder = shutil.copytree(child, tmp_path / "shuffled")
 
     def shuffled(name):

@@ -88,8 +88,7 @@ def test_training_and_layers_that_changed_their_places_are_told_from_an_edit(tmp
     tuned = verdict(fine_tuned(BASE, tmp_path / "tuned"))
     assert (tuned.strict.holds, tuned.strict.is_edit, len(tuned.strict.beyond)) == (False, False, 44)
     assert (tuned.label, tuned.exit_code) == ("RELATED changed", ExitCode.UNDECIDED)
-    copy = shutil.copytree(BASE, tmp_path / "edited")
-    spoil(copy, lambda tensors: tensors[f"{QUERY}.weight"][5, 6].mul_(2))
+    copy = spoil(shutil.copytree(BASE, tmp_path / "edited"), lambda own: own[f"{QUERY}.weight"][5, 6].mul_(2))
     strict = held(copy)
     assert (strict.is_edit, [one.name for one in strict.beyond]) == (True, [f"{QUERY}.weight"])
     copy = shutil.copytree(BASE, tmp_path / "copy")
@@ -97,8 +96,7 @@ def test_training_and_layers_that_changed_their_places_are_told_from_an_edit(tmp
     rows = "model.embed_tokens.weight"
     spoil(copy, lambda tensors: tensors.update({one: tensors[other], other: tensors[one]}))
     assert len(held(copy).beyond) == 2
-    copy = shutil.copytree(BASE, tmp_path / "other")
-    spoil(copy, lambda tensors: tensors.update({rows: tensors[rows][:-1]}))
+    copy = spoil(shutil.copytree(BASE, tmp_path / "other"), lambda own: own.update({rows: own[rows][:-1]}))
     assert wrong(copy).why.startswith("has shape (")
 
 
@@ -106,7 +104,9 @@ def test_one_number_of_a_packed_matrix_is_found_with_its_place_even_if_permuted(
     spoil(nf4, lambda tensors: tensors[f"{DOWN}.weight"].view(-1)[7:8].bitwise_xor_(0x80))
     edited = wrong(nf4)
     assert (edited.name, edited.place, edited.beyond, edited.excess > 1) == (f"{DOWN}.weight", (0, 14), 1, True)
-    spoil_blocks(file, "blk.0.attn_q.weight", with_another_code, slice(3, 4))
+    spoil_blocks(
+        file, "blk.0.attn_q.weight", lambda block: block[:2] + bytes([block[2] ^ 0x08]) + block[3:], slice(3, 4)
+    )
     order = np.arange(96).reshape(4, 12, 2).swapaxes(1, 2).reshape(-1)
     place = int(np.flatnonzero(order == 1)[0]), 0
     edited = wrong(file.parent)
@@ -124,10 +124,6 @@ def spoil_blocks(file, name, change, chosen=slice(None)):
     content = bytearray(file.read_bytes())
     content[start : start + blocks.size] = blocks.tobytes()
     file.write_bytes(content)
-
-
-def with_another_code(block):
-    return block[:2] + bytes([block[2] ^ 0x08]) + block[3:]
 
 
 @pytest.mark.few(1)

@@ -25,10 +25,6 @@ def low_rank(rank, size):
     return (product * 0.02 * size).astype(np.float32)
 
 
-def pruned(share):
-    return np.where(np.abs(OLD) < np.quantile(np.abs(OLD), share), 0, OLD)
-
-
 OLD = stored(drawn(1, 0.02), "BF16")
 FINE = OLD + np.float32(1e-5)
 WHOLE = stored(quantized(OLD, 8, SHAPE[1]), "BF16")
@@ -54,8 +50,10 @@ CHANGES = {
     "rounded to 4 bits": (OLD, stored(quantized(OLD, 4, 128), "BF16"), BF16, ROUNDED | {"bits": 4}),
     "rounded to 8 bits": (OLD, stored(quantized(OLD, 8, 128), "BF16"), BF16, ROUNDED | {"bits": 8}),
     **{
-        f"pruned by {share}": (OLD, pruned(share), BF16, PRUNED | {"zeros": pytest.approx(share, abs=0.02)})
-        for share in (0.3, 0.5, 0.85)
+        f"pruned by {share}": (
+            OLD, np.where(np.abs(OLD) < np.quantile(np.abs(OLD), share), 0, OLD), BF16,
+            PRUNED | {"zeros": pytest.approx(share, abs=0.02)},
+        ) for share in (0.3, 0.5, 0.85)
     },
     "pruned and trained afterwards": (
         OLD, np.where(np.abs(OLD) < 0.01, 0, stored(OLD + drawn(3, 0.001), "BF16")), BF16,
@@ -74,22 +72,18 @@ def test_what_was_done_to_a_matrix_is_told(base, child, form, expected):
     assert {name: getattr(change, name) for name in expected} == expected
 
 
-def merged(rank, size, kept, computed, seed):
-    """W plus a product of factors as training leaves them, computed in one format and added and stored in another."""
-    generator = torch.Generator().manual_seed(seed)
-    b, a = torch.randn(SHAPE[0], rank, generator=generator), torch.randn(rank, SHAPE[1], generator=generator)
-    b *= torch.linspace(0.3, 1, rank)
-    product = (b.to(TORCH[computed]) @ a.to(TORCH[computed])) * (0.02 * size / rank**0.5)
-    return (torch.tensor(OLD).to(TORCH[kept]) + product.to(TORCH[kept])).float().numpy()
-
-
 @pytest.mark.few(6)
 @pytest.mark.parametrize("computed", TORCH)
 @pytest.mark.parametrize("kept", TORCH)
 @pytest.mark.parametrize("rank", [4, 8, 64])
 def test_the_rank_of_a_merge_is_never_more_than_it_is_in_whatever_format_it_was_made(rank, kept, computed):
+    """W plus a product of factors as training leaves them, computed in one format and added and stored in another."""
     for seed, size in itertools.product(range(3), (0.05, 0.2, 1.0)):
-        child = merged(rank, size, kept, computed, seed)
+        generator = torch.Generator().manual_seed(seed)
+        b, a = torch.randn(SHAPE[0], rank, generator=generator), torch.randn(rank, SHAPE[1], generator=generator)
+        b *= torch.linspace(0.3, 1, rank)
+        product = (b.to(TORCH[computed]) @ a.to(TORCH[computed])) * (0.02 * size / rank**0.5)
+        child = (torch.tensor(OLD).to(TORCH[kept]) + product.to(TORCH[kept])).float().numpy()
         change = measure_change(OLD, child, (BF16, DIGITS[kept]))
         assert change.rank in (None, rank) or (change.rank < rank and not change.certain)
     assert change.rank == rank

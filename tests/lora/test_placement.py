@@ -14,12 +14,6 @@ from tests import pictures
 from tests.adapters import everything, lora_of, opened_base
 from tests.models import HIDDEN, WIDTH, edit_json, tiny_llama
 
-
-@pytest.fixture
-def llama(tmp_path):
-    return opened_base(tiny_llama(tmp_path / "base"))
-
-
 NAMES = {
     ("model.", None): True,
     ("", None): True,
@@ -29,7 +23,8 @@ NAMES = {
 }
 
 
-def test_modules_are_found_with_a_prefix_or_not_and_fixed_coordinates_not_permuted(tmp_path, llama):
+def test_modules_are_found_with_a_prefix_or_not_and_fixed_coordinates_not_permuted(tmp_path):
+    llama = opened_base(tiny_llama(tmp_path / "base"))
     for number, ((prefix, task), found) in enumerate(NAMES.items()):
         name = f"{prefix}layers.0.mlp.up_proj"
         lora = lora_of(tmp_path / str(number), (name, HIDDEN, WIDTH), task_type=task)

@@ -86,16 +86,6 @@ RECIPE = {f"{name}, {kind}": replace(RECIPES[name], probes=probes)
           for name in ("robust", "paper") for kind, probes in (("sketch", 8), ("exact", None))}  # fmt: skip
 
 
-def saved(folder, name):
-    """Save a model of transformers with weights in float16."""
-    model = tiny_model(name, {})
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.02 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-    model.half().save_pretrained(folder)
-    return folder
-
-
 MODELS = {
     "gated": tiny_llama,
     "LayerNorm, stored as (in, out)": tiny_gpt2,
@@ -108,8 +98,16 @@ MODELS = {
 
 @pytest.fixture(scope="module", params=MODELS.values(), ids=[*MODELS])
 def model(request, tmp_path_factory):
+    """A tiny checkpoint, or a model of transformers with weights in float16."""
     folder, make = tmp_path_factory.mktemp("model") / "model", request.param
-    return opened(saved(folder, make) if isinstance(make, str) else make(folder))
+    if not isinstance(make, str):
+        return opened(make(folder))
+    built = tiny_model(make, {})
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.02 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    built.half().save_pretrained(folder)
+    return opened(folder)
 
 
 @pytest.fixture

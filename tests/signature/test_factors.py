@@ -153,18 +153,14 @@ LATENT = {
 }
 
 
-def latents() -> dict[str, Array]:
+@pytest.mark.parametrize("recipe", [PAPER, FOLDED], ids=["plain", "folded"])
+def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
     """Four heads whose queries and keys have two rows of their own and one that all keys share; values have three."""
     shapes = {
         "q_a": (RANK + 1, WIDTH), "q_ln": (RANK + 1,), "q_b": (HEADS * (OWN + SHARED), RANK + 1), "kv_ln": (RANK,),
         "kv_a": (RANK + SHARED, WIDTH), "kv_b": (HEADS * (OWN + VALUE), RANK), "o": (WIDTH, HEADS * VALUE),
     }  # fmt: skip
-    return weights(**{name: random(*shape) for name, shape in shapes.items()})
-
-
-@pytest.mark.parametrize("recipe", [PAPER, FOLDED], ids=["plain", "folded"])
-def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
-    stored = latents()
+    stored = weights(**{name: random(*shape) for name, shape in shapes.items()})
     q_gain, kv_gain = (stored[name] if recipe.gains else np.ones(len(stored[name])) for name in ("q_ln", "kv_ln"))
     into_query, into_latent = np.diag(q_gain) @ stored["q_a"], np.diag(kv_gain) @ stored["kv_a"][:RANK]
     scores, written = np.zeros((WIDTH, WIDTH)), np.zeros((WIDTH, WIDTH))

@@ -82,10 +82,6 @@ def rounded(bits):
     return change
 
 
-def pruned(weight):
-    return weight * (weight.abs() > weight.abs().flatten().kthvalue(int(0.7 * weight.numel())).values)
-
-
 def permute(model):
     for layer in model.encoder.layer:
         order = torch.randperm(model.config.intermediate_size)
@@ -103,7 +99,7 @@ def test_pairing_accuracy_is_perfect_on_every_path_as_in_the_paper():
 
 COPIES = {
     "permuted": (None, 0.999999),
-    "pruned by 70 %": (pruned, 0.7),
+    "pruned by 70 %": (lambda w: w * (w.abs() > w.abs().flatten().kthvalue(int(0.7 * w.numel())).values), 0.7),
     "rounded to 8 bits": (rounded(8), 0.99),
     "rounded to 4 bits": (rounded(4), 0.9),
     "noised": (lambda weight: weight + 0.3 * weight.std() * torch.randn_like(weight), 0.8),

@@ -8,15 +8,12 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.token_coordinates import check_span, fit_tokens, prepare_rows, read_token_rows
 from tests.models import tiny_llama
 from tests.signature.test_extract import opened
+from tests.unit_rows import unit
 
 RANDOM = np.random.default_rng(0)
 ROWS = (RANDOM.standard_normal((200, 32)) * np.linspace(0.3, 3, 32) + 1).astype(np.float32)
 TURN = ortho_group.rvs(32, random_state=0).astype(np.float32)
 UNITS = RANDOM.standard_normal((50, 32)).astype(np.float32)
-
-
-def of_length_one(rows):
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def only_prepared(rows):
@@ -41,7 +38,7 @@ def fitted(base_rows, rows):
 def cosines(base_rows, rows, base_units, units):
     """The cosines of units that correspond, after both are seen."""
     seen, through = fitted(base_rows, rows)
-    return np.vecdot(of_length_one(base_units @ seen.T), of_length_one(units @ through.T))
+    return np.vecdot(unit(base_units @ seen.T), unit(units @ through.T))
 
 
 def test_an_orthogonal_change_changes_nothing_and_independent_rows_are_at_chance():
@@ -51,7 +48,7 @@ def test_an_orthogonal_change_changes_nothing_and_independent_rows_are_at_chance
     assert np.allclose(cosines(ROWS @ TURN.T, other, UNITS @ TURN.T, UNITS), plain, atol=1e-4)
     rows = RANDOM.standard_normal((200, 32)).astype(np.float32)
     seen, through = fitted(ROWS, rows)
-    product = of_length_one(UNITS @ seen.T) @ of_length_one(UNITS @ through.T).T
+    product = unit(UNITS @ seen.T) @ unit(UNITS @ through.T).T
     assert product.std() == pytest.approx(32**-0.5, rel=0.15)
 
 
