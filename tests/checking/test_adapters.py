@@ -20,7 +20,6 @@ from tests.models import edit_json, spoil, tiny_llama
 
 WEIGHTS = HUB / BASE / "model.safetensors"
 UP, PREFIX = "model.layers.0.mlp.up_proj", "base_model.model."
-OPTIONS = Options(local_hub=HUB, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def all_of(modules, **settings):
 
 
 def test_an_adapter_is_related_to_its_base_and_near_relatives_and_to_no_other(adapter):
-    report = check(str(adapter), options=OPTIONS)
+    report = check(str(adapter), options=Options(local_hub=HUB, seed=0))
     (row,) = report.rows
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
     assert (row.verdict.label, row.verdict.verified, report.exit_code) == ("VERIFIED adapter", True, ExitCode.VERIFIED)

@@ -21,20 +21,17 @@ def report(child):
     return check("fern/child", options=Options(local_hub=child.parents[1]))
 
 
-@pytest.mark.parametrize(
-    ("relation", "contradiction"),
-    [
-        ("finetune", None),
-        ("adapter", "there is no adapter: adapter_config.json is missing"),
-        ("merge", "names one parent only"),
-        ("quantized", NOT_QUANTIZED),
-        ("copy", "the Hub knows only adapter, finetune, merge, quantized"),
-    ],
-)
-def test_a_contradiction_is_a_note(child, relation, contradiction):
-    found = report(card(child, "acme/base", relation))
-    notes = (f"README.md declares the relation {relation}, but {contradiction}",) if contradiction else ()
-    assert (found.notes, found.exit_code) == (notes, 0)
+def test_a_contradiction_is_a_note(child):
+    for relation, contradiction in {
+        "finetune": "",
+        "adapter": "there is no adapter: adapter_config.json is missing",
+        "merge": "names one parent only",
+        "quantized": NOT_QUANTIZED,
+        "copy": "the Hub knows only adapter, finetune, merge, quantized",
+    }.items():
+        found = report(card(child, "acme/base", relation))
+        notes = (f"README.md declares the relation {relation}, but {contradiction}",) if contradiction else ()
+        assert (found.notes, found.exit_code) == (notes, 0)
 
 
 def test_every_format_that_has_sentences_says_it(child):

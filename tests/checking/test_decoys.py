@@ -18,13 +18,11 @@ from tests.conformance.forms import variants
 from tests.decoys import GENERAL, OTHER, loaded, made
 from tests.models import edit_json
 
-TOKENS = torch.arange(1, 9)[None]
 LLAMA, GPT2, GRANITE, MIXTRAL = "LlamaForCausalLM", "GPT2LMHeadModel", "GraniteForCausalLM", "MixtralForCausalLM"
 QWEN, KOLIBRI, APERTUS, GEMMA = "Qwen3MoeForCausalLM", "Kolibri1ForCausalLM", "ApertusForCausalLM", "Gemma4ForCausalLM"
 DEEPSEEK, DEEPSEEK4, NANO = "DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Gemma3nForCausalLM"
 PLAIN = {"mlp_bias": False, "attention_bias": False}
 LOUD = ("w2.weight", "down_proj.weight")
-SHUT = torch.tensor([0.0, 0.0, -100.0, -100.0])
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ def plain(tmp_path):
 
 def logits(folder, auto=transformers.AutoModelForCausalLM):
     with torch.no_grad():
-        return auto.from_pretrained(folder, local_files_only=True).eval()(TOKENS).logits.float()
+        return auto.from_pretrained(folder, local_files_only=True).eval()(torch.arange(1, 9)[None]).logits.float()
 
 
 def whose(folder, pair):
@@ -324,7 +322,7 @@ def never_chosen(a, b):
     mixed = {name: a[name] * (100 if name.endswith(LOUD) else 1) if is_late(name) else b[name] for name in b}
     for name in b:
         if name.endswith(("gate.bias", "router.expert_bias")):
-            mixed[name] = SHUT
+            mixed[name] = torch.tensor([0.0, 0.0, -100.0, -100.0])
         elif name.endswith("gate.tid2eid"):
             mixed[name] = torch.tensor([[0, 1]]).repeat(len(b[name]), 1)
     return mixed

@@ -17,8 +17,6 @@ OTHERS = 4
 TWO_PATHS = (*MANY, "--paths", "mlp,value_output")
 CHILD, MODEL = "fern/child", "otter/model"
 BOTH = "; name models that are independent of both"
-FROM_BASE = f"--null fern/sibling declares acme/base, the base, as its base{BOTH}"
-SAME = "has the same weights as --null other/1; name every model once"
 
 
 def whisper(folder, seed):
@@ -94,11 +92,11 @@ def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model
         (CHILD, ["./copy/base.sig"], "is the base itself"),
         (CHILD, [CHILD], "--null fern/child is the candidate itself"),
         (MODEL, ["./otter/model"], "is the candidate itself"),
-        (CHILD, ["fern/sibling"], FROM_BASE),
+        (CHILD, ["fern/sibling"], f"--null fern/sibling declares acme/base, the base, as its base{BOTH}"),
         (MODEL, ["copy/made"], "declares Otter/Model@main, the candidate, as its base"),
         (CHILD, ["silent/0.1", *independent()], "is itself related to acme/base; a null model"),
         (CHILD, ["silent/1.0", *independent()], "is itself related to acme/base; a null model"),
-        (CHILD, [*independent(3), "copy/one"], SAME),
+        (CHILD, [*independent(3), "copy/one"], "has the same weights as --null other/1; name every model once"),
         (CHILD, ["copy/one", "copy/one"], "name every model once"),
         (CHILD, ["gpt2/known"], "cannot serve: acme/base has mlp in 4 layers, "),
         (CHILD, ["gpt2/unknown"], "cannot serve: "),

@@ -25,7 +25,6 @@ from tests.quantizing import BASE, repacked
 QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
 TUNED = "as by fine-tuning or a merge"
 IN_FULL = rf"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), {TUNED}"
-HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 
 
@@ -53,7 +52,7 @@ SEEN = {
 @pytest.mark.few(2)
 @pytest.mark.parametrize("model", SEEN)
 def test_what_was_done_to_the_example_models_is_seen(model):
-    (row,) = check(model, options=HUB).rows
+    (row,) = check(model, options=Options(local_hub=EXAMPLES, seed=1, permutations=199)).rows
     assert (row.derivation and row.derivation.words) == SEEN[model]
 
 

@@ -26,7 +26,6 @@ from tests.quantizing import BASE, repacked
 
 STRICT = Options(strict=True, seed=0)
 QUERY, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.2.mlp.down_proj"
-Q4_0 = gguf.GGMLQuantizationType.Q4_0
 ROWS, COLUMNS = 8, 64
 
 
@@ -56,7 +55,7 @@ def nf4(tmp_path):
 
 @pytest.fixture
 def file(tmp_path):
-    return gguf_models.write(BASE, tmp_path / "gguf/model.gguf", kind=Q4_0)
+    return gguf_models.write(BASE, tmp_path / "gguf/model.gguf", kind=gguf.GGMLQuantizationType.Q4_0)
 
 
 def test_a_copy_holds_the_same_numbers_and_a_quantization_is_told_with_its_format(tmp_path, nf4, file):

@@ -15,7 +15,6 @@ from hf_lineage.index.shard import Entry, Group, Shard, ShardGoneError, halves, 
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
 HEADER = {"version": 1, "path": "mlp", "width": 64, "recipe": "mlp-robust-64"}
-LINE = {"model": "org/model", "commit": "c" * 40, "layers": 2}
 KEYS = np.random.default_rng(0).integers(0, 256, (9000, 256), np.uint8)
 
 
@@ -103,7 +102,7 @@ def test_keys_that_are_none_are_one_line(tmp_path, content, why):
 
 
 def line(**changes):
-    return json.dumps(LINE | changes).encode() + b"\n"
+    return json.dumps({"model": "org/model", "commit": "c" * 40, "layers": 2} | changes).encode() + b"\n"
 
 
 GOOD = line(model="org/a") + line(model="org/b") + line(model="org/c")

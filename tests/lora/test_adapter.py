@@ -117,10 +117,9 @@ def swapped(factors):
     factors[a], factors[b] = factors[b].clone(), factors[a].clone()
 
 
-OUTPUT = "model.layers.0.self_attn.o_proj"
 UNFIT = [
     (UP, swapped, CheckpointError, "do not multiply"),
-    (OUTPUT, swapped, CheckpointError, "do not multiply to a matrix of a rank"),
+    ("model.layers.0.self_attn.o_proj", swapped, CheckpointError, "do not multiply to a matrix of a rank"),
     (UP, lambda factors: factors.pop(min(factors)), CheckpointError, "without its other factor"),
     (UP, lambda factors: factors.update({k: v[:, :0] for k, v in factors.items()}), NothingToCompare, "of size 0"),
     (UP, lambda factors: factors.update({min(factors): torch.ones(2, 0)}), CheckpointError, "without its other factor"),

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import msgspec
-import pytest
 
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.lora import placement
@@ -39,13 +38,6 @@ def test_modules_are_found_with_a_prefix_or_not_and_fixed_coordinates_not_permut
     assert [*list_pairs(llama)] == [], "its registry file names no pair"
 
 
-@pytest.fixture(scope="module")
-def unet(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pictures")
-    pictures.pipeline(folder, 0)
-    return folder / "unet"
-
-
 HEADS = [
     (4, {(32, 8), (64, 16)}),
     ([2, 4], {(32, 8), (64, 16)}),
@@ -55,8 +47,10 @@ HEADS = [
 ]
 
 
-@pytest.mark.parametrize(("counts", "expected"), HEADS)
-def test_rows_are_grouped_by_what_divides_a_head_and_not_without_a_number(unet, counts, expected):
-    edit_json(unet / "config.json", attention_head_dim=counts)
-    pairs = [layer_set for _, layer_set in list_pairs(read_headers(read_config(RepoRef("acme/unet", unet))))]
-    assert {(layer_set.width, layer_set.heads["value"].size) for layer_set in pairs} == expected
+def test_rows_are_grouped_by_what_divides_a_head_and_not_without_a_number(tmp_path):
+    pictures.pipeline(tmp_path, 0)
+    for counts, expected in HEADS:
+        edit_json(tmp_path / "unet/config.json", attention_head_dim=counts)
+        unet = read_headers(read_config(RepoRef("acme/unet", tmp_path / "unet")))
+        sizes = {(layer_set.width, layer_set.heads["value"].size) for _, layer_set in list_pairs(unet)}
+        assert sizes == expected, counts

@@ -31,25 +31,25 @@ NEW = "unet.x.lora_A.weight", "unet.x.lora_B.weight"
 OLD = factors("lora_unet_x.lora_down.weight", "lora_unet_x.lora_up.weight")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "module", "flattened"),
-    [
-        (f"unet.{TO_V}.lora_A.weight", f"unet.{TO_V}.lora_B.weight", TO_V, False),
-        (f"transformer.{TO_V}.lora_A.default.weight", f"transformer.{TO_V}.lora_B.default.weight", TO_V, False),
-        (f"base_model.model.{TO_V}.lora_A.weight", f"base_model.model.{TO_V}.lora_B.weight", TO_V, False),
-        (f"unet.{TO_V}.lora.down.weight", f"unet.{TO_V}.lora.up.weight", TO_V, False),
-        (f"{TO_V}.lora_linear_layer.down.weight", f"{TO_V}.lora_linear_layer.up.weight", TO_V, False),
-        ("b.attn1.processor.to_q_lora.down.weight", "b.attn1.processor.to_q_lora.up.weight", "b.attn1.to_q", False),
-        ("b.attn1.processor.to_out_lora.down.weight", "b.attn1.processor.to_out_lora.up.weight", "b.attn1.to_out.0", 0),
-        (f"lora_unet_{FLAT}.lora_down.weight", f"lora_unet_{FLAT}.lora_up.weight", FLAT, True),
-        (f"lora_transformer_{FLAT}.lora_A.weight", f"lora_transformer_{FLAT}.lora_B.weight", FLAT, True),
-    ],
-)
-def test_factors_are_found_under_every_name(tmp_path, first, second, module, flattened):
+NAMES = [
+    (f"unet.{TO_V}.lora_A.weight", f"unet.{TO_V}.lora_B.weight", TO_V),
+    (f"transformer.{TO_V}.lora_A.default.weight", f"transformer.{TO_V}.lora_B.default.weight", TO_V),
+    (f"base_model.model.{TO_V}.lora_A.weight", f"base_model.model.{TO_V}.lora_B.weight", TO_V),
+    (f"unet.{TO_V}.lora.down.weight", f"unet.{TO_V}.lora.up.weight", TO_V),
+    (f"{TO_V}.lora_linear_layer.down.weight", f"{TO_V}.lora_linear_layer.up.weight", TO_V),
+    ("b.attn1.processor.to_q_lora.down.weight", "b.attn1.processor.to_q_lora.up.weight", "b.attn1.to_q"),
+    ("b.attn1.processor.to_out_lora.down.weight", "b.attn1.processor.to_out_lora.up.weight", "b.attn1.to_out.0"),
+    (f"lora_unet_{FLAT}.lora_down.weight", f"lora_unet_{FLAT}.lora_up.weight", FLAT),
+    (f"lora_transformer_{FLAT}.lora_A.weight", f"lora_transformer_{FLAT}.lora_B.weight", FLAT),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "module"), NAMES)
+def test_factors_are_found_under_every_name(tmp_path, first, second, module):
     (lora,) = opened(tmp_path, **factors(first, second)).values()
     assert list(lora.modules) == [module]
     assert (lora.modules[module].first, lora.modules[module].second) == (first, second)
-    assert (lora.modules[module].rank, lora.flattened, lora.others) == (2, bool(flattened), 0)
+    assert (lora.modules[module].rank, lora.flattened, lora.others) == (2, module == FLAT, 0)
     assert lora.scale(module) == 1.0
 
 

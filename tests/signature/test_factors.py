@@ -62,7 +62,6 @@ def equal(a: Array, b: Any) -> bool:
 
 PLAIN = weights()
 GATED = model(MLP | {"gate": "gate"})
-PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 
 
 def test_mlp_products_are_down_times_up_and_attention_sums_over_heads():
@@ -91,7 +90,7 @@ def test_roles_packed_one_after_the_other_or_by_row_and_by_key_head_are_taken_ap
     stored = weights(gate_up=by_turns("gate", "up", groups=groups[0]), qkv=by_turns("q", "k", "v", groups=groups[1]))
     mlp = {how: {"gate_up": ["gate", "up"]}, "down": "down"}
     found = model(mlp, {how: {"qkv": ["query", "key", "value"]}, "output": "o"})
-    for path in PATHS:
+    for path in ("mlp", "mlp_gate", "value_output", "query_key"):
         assert equal(product(found, stored, path), product(GATED, PLAIN, path))
 
 

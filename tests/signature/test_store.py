@@ -20,7 +20,6 @@ from tests.invoking import lineage
 from tests.models import spoil
 
 HUB = Path(__file__).parents[2] / "examples/hub"
-GOLDEN = Path(__file__).parents[1] / "data"
 MISSING = "mlp: the layers without it must lie between 0 and {}, in order"
 
 
@@ -52,7 +51,7 @@ def assert_same(a, b, most=0):
 
 def test_the_golden_file_of_the_format_is_read_and_extracted_again():
     """It has 36,864 signs: 6 layers with 256 units each."""
-    golden = load_signature(GOLDEN / "signature-v4-robust.safetensors")
+    golden = load_signature(Path(__file__).parents[1] / "data" / "signature-v4-robust.safetensors")
     assert_same(golden, replace(extracted("acme/llama-base", "robust", "mlp"), model=golden.model), most=10)
 
 

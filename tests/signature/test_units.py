@@ -13,7 +13,6 @@ from hf_lineage.source.headers import headers
 from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB, WIDTH, rotated, turn, written
 
-EYE = np.eye(32, dtype=np.float32)
 SIZE = 24
 STREAM = np.eye(WIDTH, dtype=np.float32)
 WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
@@ -24,7 +23,7 @@ def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates(tmp_pa
     folder = make(tmp_path / "model")
     model = headers(resolve(str(folder)))
     known = {}
-    first = unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE[:8]), known)
+    first = unit_rows(model.checkpoint, model.layout, [0, 1], View(np.eye(32, dtype=np.float32)[:8]), known)
     measured = dict(known)
     own = unit_rows(model.checkpoint, model.layout, [1], View(), known)
     assert (known, list(known)) == (measured, [0, 1])
