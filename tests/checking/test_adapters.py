@@ -208,7 +208,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     assert {few.code, full.code} == {"unrelated"}
 
 
-def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloaded(online):
+def test_on_the_hub_only_factors_and_the_tensors_and_rows_that_are_needed_are_downloaded(online, tmp_path):
     online.publish("fern/llama-lora", HUB / "fern/llama-lora")
     report = check("fern/llama-lora", options=Options(seed=0))
     (row,) = report.rows
@@ -218,9 +218,6 @@ def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloa
     output_projections = 6 * 96 * 96 * 2
     assert output_projections < downloaded.moved < output_projections + 40_000
     assert downloaded.stored > 1_000_000
-
-
-def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_downloaded(tmp_path, online):
     base = tiny_llama(tmp_path / "base", vocab_size=40_000)
     spoil(base, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(40_000, 32)}))
     online.publish("acme/wide", base)

@@ -120,19 +120,13 @@ def test_an_empirical_null_is_of_a_named_model_or_published_for_a_folder_too():
     assert abs(null.threshold) < 0.1
     published = Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"])
     assert compared(HUB / BASE, HUB / TUNED, published).verdict.evidence["mlp"].empirical.threshold == 4e-4
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+    for options, message in (
         ({}, "was measured with recipe=paper --paths mlp"),
         ({"recipe": RECIPES["paper"], "paths": ("query_key",)}, "was measured with"),
         ({"recipe": RECIPES["paper"]}, "holds scores of meta-llama/Llama-2-7b-hf, not of"),
-    ],
-)
-def test_a_published_null_is_used_only_for_what_it_was_measured_on(options, message):
-    with pytest.raises(OptionError, match=message):
-        check(TUNED, options=Options(nulls=("llama-2-7b",), local_hub=HUB, **options))
+    ):
+        with pytest.raises(OptionError, match=message):
+            check(TUNED, options=Options(nulls=("llama-2-7b",), local_hub=HUB, **options))
 
 
 def of_layers(folder, layers):

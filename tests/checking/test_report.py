@@ -72,15 +72,12 @@ def test_an_accepted_finding_returns_0_and_stays_what_it_is_until_it_expires():
     judged = apply_policy(report(NONE), waiving(expires=PAST), TODAY)
     said = "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day has passed; this check found the"
     assert (judged.status, judged.rows[0].waiver, judged.notes) == (ExitCode.UNRELATED, None, (f"{said} same again",))
+    for kind in (Code.INCONCLUSIVE, Code.PART, Code.DAMAGED):
+        judged = apply_policy(report(NONE), waiving(kind), TODAY)
+        said = f"p.yaml accepts that org/base is {kind.label}, but this check did not find it; remove the entry if it"
+        assert (judged.status, judged.notes) == (ExitCode.UNRELATED, (f"{said} is settled",))
     other = replace(NONE, claim=replace(NONE.claim, base="org/other"))
     assert apply_policy(report(NONE, other), waiving(), TODAY).status is ExitCode.UNRELATED, "one claim hides no other"
-
-
-@pytest.mark.parametrize("kind", [Code.INCONCLUSIVE, Code.PART, Code.DAMAGED])
-def test_another_finding_of_the_same_base_is_not_accepted(kind):
-    judged = apply_policy(report(NONE), waiving(kind), TODAY)
-    said = f"p.yaml accepts that org/base is {kind.label}, but this check did not find it; remove the entry if it is"
-    assert (judged.status, judged.notes) == (ExitCode.UNRELATED, (f"{said} settled",))
 
 
 def test_what_fails_is_said_by_the_policy():
@@ -159,7 +156,7 @@ def test_a_policy_is_that_of_the_folder_or_of_a_file_and_the_user_goes_before_it
     assert find_policy(OWN, "undecided", here(tmp_path / "part")).fail_on == "undecided"
 
 
-def test_no_text_or_a_large_file_is_refused_and_what_is_no_file_is_not_opened(tmp_path):
+def test_what_is_no_file_no_text_large_or_a_link_out_of_the_folder_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "absent", "", "a\0b"):
         with pytest.raises(OptionError, match="is not a file; name one"):
@@ -168,9 +165,6 @@ def test_no_text_or_a_large_file_is_refused_and_what_is_no_file_is_not_opened(tm
         (tmp_path / "p").write_bytes(content)
         with pytest.raises(OptionError, match=said):
             read_policy(tmp_path / "p")
-
-
-def test_a_link_out_of_the_folder_is_not_followed_and_a_folder_stops_nobody(tmp_path):
     (tmp_path / "secret").write_text("fail-on: never")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")
