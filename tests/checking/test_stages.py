@@ -23,7 +23,7 @@ from hf_lineage.signature.store import save_signature
 from tests.blends import dare, dare_ties, few_loud, half_foreign, other_mlps
 from tests.checking.conftest import BASE, OTHER, TUNED, compared
 from tests.example_evidence import evidence
-from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, shard, spoil, tiny_gpt2, tiny_llama
+from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, shard, spoil, tiny_llama
 from tests.server import serving
 from tests.server.client import connect
 
@@ -296,14 +296,6 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
     save_signature(replace(stored, exchangeable=False), tmp_path / "base")
     verdict = quickly(tmp_path / "base", child)
     assert (verdict.code, read(verdict)) == ("inconclusive", {"mlp": FIRST})
-
-
-def test_several_paths_are_analysed_together(tmp_path):
-    base = tiny_gpt2(tmp_path / "base", layers=12)
-    verdict = quickly(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
-    assert verdict.code == "inherited"
-    assert read(verdict) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
-    assert max(evidence.p_value for evidence in verdict.evidence.values()) <= 0.01
 
 
 @pytest.fixture

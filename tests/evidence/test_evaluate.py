@@ -35,7 +35,16 @@ PATHS = {
     "over the empirical threshold, not significant": (evidence(empirical=0.5, p=0.5), Code.UNRELATED),
     "a layer that is not finite": (evidence(not_finite=((), (2,))), Code.INCONCLUSIVE),
 }
-BY_SHARES = {"inherited": (1.0,) * 4, "part": (1.0, 0.0, 0.0, 0.0), "embedding": (0.0,) * 4}
+
+
+def test_the_exit_code_of_every_kind_and_what_accepts_it():
+    by_shares = {"inherited": (1.0,) * 4, "part": (1.0, 0.0, 0.0, 0.0), "embedding": (0.0,) * 4}
+    for accepted in ((), ("part",), ("embedding",)):
+        for kind, shares in by_shares.items():
+            outcome = judge({"mlp": evidence(shares=shares)}, Criteria(accept=accepted))
+            assert (outcome.code, outcome.exit_code) == (kind, 0 if kind in ("inherited", *accepted) else 3)
+
+
 ACCEPTING = Criteria(accept=("part",))
 
 
@@ -95,13 +104,6 @@ KINDS = {
 @pytest.mark.parametrize(("shares", "kind", "reason"), KINDS.values(), ids=KINDS)
 def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, reason):
     assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
-
-
-@pytest.mark.parametrize("accepted", [(), ("part",), ("embedding",)])
-@pytest.mark.parametrize("kind", BY_SHARES)
-def test_the_exit_code_of_every_kind_and_what_accepts_it(kind, accepted):
-    outcome = judge({"mlp": evidence(shares=BY_SHARES[kind])}, Criteria(accept=accepted))
-    assert (outcome.code, outcome.exit_code) == (kind, 0 if kind in ("inherited", *accepted) else 3)
 
 
 def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_if_all_are():
@@ -178,11 +180,11 @@ def test_parents_of_a_merge_stay_what_they_are_by_themselves(verdicts):
     assert not any(each.verified for each in verdicts)
 
 
-@pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
-def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
-    undecided = evaluate.reserve(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
-    assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
-    assert evaluate.reserve(outcome, ()) is outcome
+def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted():
+    for outcome in (Verdict(Code.INHERITED), Verdict(Code.UNRELATED)):
+        undecided = evaluate.reserve(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
+        assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
+        assert evaluate.reserve(outcome, ()) is outcome
 
 
 def equal_numbers(energy, reached=0, tests=1):

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from hf_lineage.evidence.executed import CHANGE, NATS, Ablation, Beyond, Loss, Ran, RunOutcome, Strict
 
@@ -16,9 +15,8 @@ def ablation(inherited, equal=None, others=None, unit=NATS, says=1.0):
     return Ablation(unit, "short", says, inherited, equal, others)
 
 
-@pytest.mark.parametrize(
-    ("seen", "used"),
-    [
+def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do():
+    for seen, used in (
         (ablation(loss(4.0)), True),
         (ablation(loss(0.009)), False),
         (ablation(loss(0.002), says=0.1), True),
@@ -29,10 +27,8 @@ def ablation(inherited, equal=None, others=None, unit=NATS, says=1.0):
         (ablation(loss(0.5), loss(0.0), loss(0.0)), True),
         (ablation(loss(4.0), says=0.0), False),
         (ablation(loss(0.5), unit=CHANGE, says=0.009), False),
-    ],
-)
-def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do(seen, used):
-    assert seen.is_used is used
+    ):
+        assert seen.is_used is used, seen
 
 
 def test_a_run_is_complete_and_strict_holds_where_every_part_is_there():
