@@ -208,7 +208,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     assert {few.code, full.code} == {"unrelated"}
 
 
-def test_on_the_hub_only_factors_and_the_tensors_and_rows_that_are_needed_are_downloaded(online, tmp_path):
+def test_on_the_hub_only_factors_and_what_is_needed_of_tensors_is_downloaded(online, tmp_path):
     online.publish("fern/llama-lora", HUB / "fern/llama-lora")
     report = check("fern/llama-lora", options=Options(seed=0))
     (row,) = report.rows

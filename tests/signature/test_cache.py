@@ -133,6 +133,11 @@ def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online,
     assert kept() == []
 
 
+def pipe(file):
+    file.unlink()
+    os.mkfifo(file)
+
+
 def link(file):
     file.rename(file.with_suffix(".moved"))
     file.symlink_to(file.with_suffix(".moved"))
@@ -144,7 +149,7 @@ SPOILT = {
     "of another model": lambda file: shutil.copy(next(each for each in kept() if each != file), file),
     "open to all": lambda file: file.chmod(0o666),
     "a link": link,
-    "a pipe": lambda file: (file.unlink(), os.mkfifo(file)),
+    "a pipe": pipe,
 }
 
 
