@@ -26,7 +26,6 @@ def windows() -> torch.Tensor:
 
 
 def trained(base: Path, folder: Path, steps: int = 8, seed: int = 0, **settings) -> Path:
-    """Train a LoRA on the bytes of a text and save it as peft does."""
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     return taught(model, folder, steps, **{"target_modules": LINEAR, "task_type": "CAUSAL_LM"} | settings)
@@ -58,7 +57,6 @@ def teach(model, steps: int, rate: float):
 
 
 def change(folder: Path, edit) -> Path:
-    """Read the factors, change them in place, and write them back."""
     factors = load_file(folder / WEIGHTS)
     edit(factors)
     save_file({name: tensor.contiguous() for name, tensor in factors.items()}, folder / WEIGHTS)
@@ -93,7 +91,6 @@ def opened_base(folder: Path):
 
 
 def lora_of(folder: Path, *modules, **settings):
-    """An adapter on modules, given as (name, rows, columns)."""
     factors: dict[str, torch.Tensor] = {}
     for seed, (name, rows, columns) in enumerate(modules):
         factors |= pair(name, rows, columns, seed=seed)

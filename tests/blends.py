@@ -15,12 +15,10 @@ FAR, OTHER = "moss/llama-continued", "otter/llama-independent"
 
 
 def weights(name: str) -> Tensors:
-    """The tensors of an example model."""
     return load_file(EXAMPLES / name / WEIGHTS)
 
 
 def saved(folder: Path, tensors: Tensors, like: str = BASE) -> Path:
-    """A folder of tensors whose configuration and declared base are one of the examples."""
     folder.mkdir(parents=True)
     shutil.copy(EXAMPLES / like / "config.json", folder)
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS, {"format": "pt"})
@@ -52,12 +50,10 @@ def _rounded(numbers: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def other_mlps(folder: Path) -> Path:
-    """Everything of the base but its MLPs, which are those of an independent model."""
     return blended(folder, {BASE: 0.0, OTHER: 1.0}, part=r"\.mlp\.")
 
 
 def half_foreign(folder: Path) -> Path:
-    """Everything of the base but three of its six layers, which are those of an independent model."""
     return blended(folder, {BASE: 0.0, OTHER: 1.0}, part=r"layers\.[135]\.")
 
 

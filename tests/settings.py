@@ -82,14 +82,11 @@ def others(value: Any, words: list[str]) -> list[Any]:
         if all(isinstance(each, str) for each in value):
             return [None, *([word] * len(value) for word in words[:WORDS])]
         if all(isinstance(each, int | float) for each in value):
-            entries = map(float, value) if any(isinstance(each, float) for each in value) else value
-            return [None, *map(list, zip(*map(_of_entry, entries), strict=True))]
+            if any(isinstance(each, float) for each in value):
+                return [None, *([each * factor for each in value] for factor in FACTORS)]
+            more = ([each + 1 for each in value], [each * 10 for each in value])  # a count of layers is no million
+            return [None, [0] * len(value), [1] * len(value), *more]
     return [0, 1, 1000, 1e-3, True, False, "relu"] if value is None else []
-
-
-def _of_entry(value: float) -> list[float]:
-    """What a number in a list is changed to: a count of layers is not to be a million."""
-    return [value * factor for factor in FACTORS] if isinstance(value, float) else [0, 1, value + 1, value * 10]
 
 
 def known_words(build: Any) -> list[str]:
@@ -123,10 +120,8 @@ def tried(tiny: Tried, known: Collection[str]) -> dict[str, list[Any]]:
 
 def sources(build: Any) -> str:
     """The code of a class and of its configurations, also of those inside."""
-    parts = {
-        build.__module__,
-        *(kind.__module__ for kind in (build.config_class, *build.config_class.sub_configs.values())),
-    }
+    config = build.config_class
+    parts = {kind.__module__ for kind in (build, config, *config.sub_configs.values())}
     files = {name.replace(".configuration_", ".modeling_") for name in parts} | parts
     found = (importlib.import_module(name) for name in files if importlib.util.find_spec(name))
     return "\n".join(map(inspect.getsource, found))

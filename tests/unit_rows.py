@@ -24,12 +24,10 @@ def unit(vectors):
 
 
 def model(seed, layers=LAYERS, **shape):
-    """The layers of a model of its own, by their numbers."""
     return {number: rows(1000 * seed + number, **shape) for number in range(layers)}
 
 
 def changed(layers, change):
-    """A model every layer of which is changed."""
     return {number: change(layer, np.random.default_rng(number)) for number, layer in layers.items()}
 
 
@@ -43,7 +41,6 @@ def moved(layer, random, noise=0.5):
 
 
 def shuffled(layer, random):
-    """The same units in another order."""
     return layer.select(random.permutation(len(layer.weight)))
 
 
@@ -56,7 +53,6 @@ def beside(layer, other, times=1.0):
 
 
 def opposite(layer):
-    """Units that take away what those of a layer write."""
     return replace(layer, outer=-layer.outer)
 
 

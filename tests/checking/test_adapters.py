@@ -6,38 +6,34 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForImageClassification
+from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, extract, save_signature
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.repo import ADAPTER_CONFIG
 from hf_lineage.lora.adjacent_matrices import MOST_TOKENS
 from tests.adapters import WEIGHTS as FACTORS
-from tests.adapters import change, grafted, pair, taught, trained, written
+from tests.adapters import change, grafted, pair, trained, written
 from tests.checking.conftest import BASE, OTHER, TUNED, compared
 from tests.models import EXAMPLES as HUB
-from tests.models import card, edit_json, spoil, tiny_llama
+from tests.models import edit_json, spoil, tiny_llama
 
 WEIGHTS = HUB / BASE / "model.safetensors"
 UP, PREFIX = "model.layers.0.mlp.up_proj", "base_model.model."
-OPTIONS = Options(local_hub=HUB, seed=0)
 
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory):
-    """A LoRA on all linear matrices of the example base, whose files name it."""
     folder = trained(HUB / BASE, tmp_path_factory.mktemp("adapters") / "lora")
     edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path=BASE)
     return folder
 
 
 def judged(base, folder, **options):
-    """The row of an adapter on a base of the example Hub, or in a folder."""
     return compared(HUB / base, folder, seed=0, **options)
 
 
 def all_of(modules, **settings):
-    """Random factors of modules, given as (name, rows, columns)."""
     factors = {}
     for seed, module in enumerate(modules):
         factors |= pair(*module, **{"seed": seed} | settings)
@@ -45,7 +41,7 @@ def all_of(modules, **settings):
 
 
 def test_an_adapter_is_related_to_its_base_and_near_relatives_and_to_no_other(adapter):
-    report = check(str(adapter), options=OPTIONS)
+    report = check(str(adapter), options=Options(local_hub=HUB, seed=0))
     (row,) = report.rows
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
     assert (row.verdict.label, row.verdict.verified, report.exit_code) == ("VERIFIED adapter", True, ExitCode.VERIFIED)
@@ -63,7 +59,6 @@ def test_an_adapter_is_related_to_its_base_and_near_relatives_and_to_no_other(ad
 
 
 def drawn(folder, rank, scale=1.0):
-    """An adapter of random factors on all linear matrices of the base."""
     shapes = {name: tensor.shape for name, tensor in load_file(WEIGHTS).items() if name.endswith("_proj.weight")}
     factors = all_of(((name.removesuffix(".weight"), *shape) for name, shape in shapes.items()), rank=rank)
     return written(folder, {name: scale * tensor for name, tensor in factors.items()}, r=rank)
@@ -101,7 +96,7 @@ def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_i
     assert row.verdict.trace.z_of("up") > 20
 
 
-def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
+def test_factors_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
     """They are of the base's own matrices, those of its largest singular values."""
     factors = {}
     for name, tensor in load_file(WEIGHTS).items():
@@ -121,23 +116,6 @@ def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits
 @pytest.mark.few(1)
 def test_neither_size_nor_rank_makes_a_trace(tmp_path, rank, scale):
     assert judged(BASE, drawn(tmp_path / "lora", rank, scale)).verdict.trace.p_value > 0.01
-
-
-@pytest.mark.long
-def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp_path):
-    base = "acme/gpt2-base"
-    folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
-    verdict = judged(base, folder).verdict
-    assert verdict.label == "VERIFIED adapter"
-    assert set(verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
-    assert judged("fern/gpt2-finetune-a", folder).verdict.code == "adapter"
-
-
-def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):
-    folder = trained(HUB / BASE, tmp_path / "lora", r=1, target_modules=["gate_proj"], steps=2)
-    verdict = judged(OTHER, folder).verdict
-    assert verdict.code == "inconclusive"
-    assert "only with a predicted probability of 0.01" in verdict.reason
 
 
 def turned(first, second):
@@ -173,17 +151,18 @@ def llama(tmp_path):
     return tiny_llama(tmp_path / "base")
 
 
-@pytest.mark.parametrize(
-    ("modules", "code", "reason"),
-    [
-        ([(UP, 64, 32)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
-        ([(UP, 32, 48)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
-        ([("h.0.mlp.c_fc", 64, 32)], "unsupported", "peft passes over the factors of h.0.mlp.c_fc, because"),
-        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "incompatible", "is for model.layers.7.mlp.up_proj, a"),
-        ([("model.layers.0.self_attn.q_proj", 32, 32)], "unsupported", "changes no matrix whose trace can be tested"),
-        ([("model.embed_tokens", 50, 32)], "unsupported", "only matrices outside the layers (model.embed_tokens)"),
-    ],
-)
+QUERY, EMBEDDING = "model.layers.0.self_attn.q_proj", "model.embed_tokens"
+MISPLACED = [
+    ([(UP, 64, 32)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
+    ([(UP, 32, 48)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
+    ([("h.0.mlp.c_fc", 64, 32)], "unsupported", "peft passes over the factors of h.0.mlp.c_fc, because"),
+    ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "incompatible", "is for model.layers.7.mlp.up_proj, a"),
+    ([(QUERY, 32, 32)], "unsupported", "changes no matrix whose trace can be tested"),
+    ([(EMBEDDING, 50, 32)], "unsupported", "only matrices outside the layers (model.embed_tokens)"),
+]
+
+
+@pytest.mark.parametrize(("modules", "code", "reason"), MISPLACED)
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
     tmp_path, llama, modules, code, reason
 ):
@@ -191,18 +170,14 @@ def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reaso
     assert (verdict.code, verdict.trace, reason in verdict.reason) == (code, None, True)
 
 
-def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
-    factors = {name: 0 * tensor if "lora_B" in name else tensor for name, tensor in pair(UP, 48, 32).items()}
-    verdict = compared(llama, written(tmp_path / "lora", factors), seed=0).verdict
-    said = "the adapter adds zero to every matrix, as before any training"
-    assert (verdict.code, verdict.reason) == ("inconclusive", said)
-
-
 def codes(folder, *bases):
     return [row.verdict.code for row in check(folder, bases).rows]
 
 
-def test_errors_of_a_base_are_the_verdict_of_its_row_and_a_signature_is_not_enough(tmp_path, llama):
+def test_errors_of_a_base_its_signature_and_factors_that_add_nothing_are_reasons(tmp_path, llama):
+    nothing = {name: 0 * one if "lora_B" in name else one for name, one in pair(UP, 48, 32).items()}
+    verdict = compared(llama, written(tmp_path / "nothing", nothing), seed=0).verdict
+    assert (verdict.code, "adds zero to every matrix" in verdict.reason) == ("inconclusive", True)
     folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
     save_signature(extract(str(llama)), signature := tmp_path / "base.lineage.safetensors")
     assert codes(folder, tmp_path / "nowhere", signature, llama) == ["no-base", "unsupported", "inconclusive"]
@@ -214,20 +189,13 @@ def test_errors_of_a_base_are_the_verdict_of_its_row_and_a_signature_is_not_enou
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
-def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
+def test_weights_for_other_loaders_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
     folder = written(tmp_path / "lora", pair(UP, 48, 32))
     (folder / "training_args.bin").touch()
     assert codes(folder, llama) == ["inconclusive"]
     (folder / name).write_bytes(b"another model")
     (row,) = check(folder, llama).rows
     assert (row.verdict.code, f"holds {name} beside an adapter" in row.verdict.reason) == ("unsupported", True)
-
-
-def test_where_a_card_and_a_configuration_disagree_the_card_counts_and_both_are_named(tmp_path):
-    folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path=OTHER)
-    report = check(str(card(folder, BASE, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "unrelated")]
-    assert report.conflicts == (f"README.md declares {BASE}; adapter_config.json declares {OTHER}; README.md counts",)
 
 
 def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
@@ -240,7 +208,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     assert {few.code, full.code} == {"unrelated"}
 
 
-def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloaded(online):
+def test_on_the_hub_only_factors_and_what_is_needed_of_tensors_is_downloaded(online, tmp_path):
     online.publish("fern/llama-lora", HUB / "fern/llama-lora")
     report = check("fern/llama-lora", options=Options(seed=0))
     (row,) = report.rows
@@ -250,9 +218,6 @@ def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloa
     output_projections = 6 * 96 * 96 * 2
     assert output_projections < downloaded.moved < output_projections + 40_000
     assert downloaded.stored > 1_000_000
-
-
-def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_downloaded(tmp_path, online):
     base = tiny_llama(tmp_path / "base", vocab_size=40_000)
     spoil(base, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(40_000, 32)}))
     online.publish("acme/wide", base)
@@ -274,45 +239,6 @@ def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter)
     assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
 
 
-def vit(folder, seed):
-    """A tiny encoder of images with random weights, saved by transformers."""
-    from transformers import ViTConfig, ViTForImageClassification
-
-    torch.manual_seed(seed)
-    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
-    config = ViTConfig(image_size=16, patch_size=4, num_labels=8, initializer_range=0.1, **size)
-    ViTForImageClassification(config).save_pretrained(folder)
-    return folder
-
-
-ON_DISK = {
-    "vit.layers.": "vit.encoder.layer.",
-    ".mlp.fc1.": ".intermediate.dense.",
-    ".mlp.fc2.": ".output.dense.",
-    ".attention.o_proj.": ".attention.output.dense.",
-} | {f".attention.{role[0]}_proj.": f".attention.attention.{role}." for role in ("query", "key", "value")}
-"""Names that transformers 5 gives the modules of a ViT, and those of its files, which adapters had until then."""
-
-
-def test_an_adapter_whose_names_are_those_on_disk_is_found_too(tmp_path):
-    """Of a class that has other ones in memory; `test_adjacent_matrices` trains adapters of many classes."""
-    base, other = (vit(tmp_path / name, seed) for seed, name in enumerate(["base", "other"]))
-    model = AutoModelForImageClassification.from_pretrained(base)
-    folder = taught(model, tmp_path / "lora", r=8, target_modules="all-linear")
-
-    def as_on_disk(factors):
-        for name in [name for name in factors if "vit." in name]:
-            tensor = factors.pop(name)
-            for ours, stored in ON_DISK.items():
-                name = name.replace(ours, stored)
-            factors[name] = tensor
-
-    change(folder, as_on_disk)
-    edit_json(folder / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
-    assert compared(base, folder, seed=0).verdict.label == "VERIFIED adapter"
-    assert compared(other, folder, seed=0).verdict.trace.p_value > 0.01
-
-
 def by_peft(base, folder):
     """How far peft moves the logits of a base with this adapter."""
     from peft import PeftModel
@@ -325,24 +251,22 @@ def by_peft(base, folder):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("names", ["foo.model.", "model.model.", "", "model.language_model."])
 @pytest.mark.filterwarnings("ignore:Found missing adapter keys")
-def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_nothing(adapter, tmp_path, names):
+def test_factors_under_names_that_no_module_or_target_has_change_and_verify_nothing(adapter, tmp_path, names):
+    """The trace of the base would stand beside an adapter of another model, and peft would pass over it."""
     folder = shutil.copytree(adapter, tmp_path / "lora")
     edit_json(folder / ADAPTER_CONFIG, task_type="CAUSAL_LM")
     assert by_peft(HUB / BASE, folder) > 0
     assert judged(BASE, folder).verdict.verified
+    for parameters in (None, ["nothing.there"]):
+        edit_json(folder / ADAPTER_CONFIG, target_modules=["k_proj"], target_parameters=parameters)
+        row = judged(BASE, folder)
+        assert row.verdict.code == "unsupported"
+        assert "peft passes over the factors of 36 of 42 modules" in " ".join(row.notes)
+    shutil.copy(adapter / ADAPTER_CONFIG, folder)
+    edit_json(folder / ADAPTER_CONFIG, task_type="CAUSAL_LM")
     factors = load_file(folder / FACTORS).items()
     save_file({name.replace(f"{PREFIX}model.", PREFIX + names): one for name, one in factors}, folder / FACTORS)
     assert by_peft(HUB / BASE, folder) == 0
     verdict = judged(BASE, folder).verdict
     assert (verdict.code, verdict.exit_code) == ("unsupported", 3)
     assert verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
-
-
-@pytest.mark.parametrize("parameters", [None, ["nothing.there"]])
-def test_factors_that_the_configuration_does_not_name_say_nothing(adapter, tmp_path, parameters):
-    """The trace of the base would stand beside an adapter of another model, and peft would pass over it."""
-    foreign = shutil.copytree(adapter, tmp_path / "lora")
-    edit_json(foreign / ADAPTER_CONFIG, target_modules=["k_proj"], target_parameters=parameters)
-    row = judged(BASE, foreign)
-    assert row.verdict.code == "unsupported"
-    assert "peft passes over the factors of 36 of 42 modules" in " ".join(row.notes)

@@ -17,6 +17,8 @@ from hf_lineage.signature.store import save_signature
 from tests.adapters import pair, written
 from tests.models import EXAMPLES, WEIGHTS, card, edit_json, family, fine_tuned, spoil, tiny_llama
 
+WHY = "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32 instead"
+
 
 @pytest.fixture
 def models(tmp_path):
@@ -30,15 +32,11 @@ def row(base, child, sources=NAMED, **said):
     return judge_claim(opened_candidate(RepoRef(str(child), child), Options()), claim, Request([claim], Options()))
 
 
-def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_are(models):
+def test_a_row_says_where_it_comes_from_and_one_without_a_usable_base_is_undecided(models):
     base, child = models
     found = row(base, child)
     assert (found.verdict.code, found.layers, found.traffic) == ("inherited", 2, {})
     assert found.base_origin is found.model_origin
-
-
-def test_a_claim_that_says_nothing_usable_or_names_the_model_itself_is_undecided(models):
-    """Its base is not looked for; a model that the user names twice is judged."""
     base, child = models
     found = row("acme/x", child, problem="two bases are named")
     assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
@@ -76,15 +74,10 @@ def test_a_signature_is_judged_on_the_bases_that_the_user_names_and_declares_non
     assert ([row.verdict.code for row in report.rows], report.source, report.notes) == (["inherited"], None, ())
     assert check(file).rows == ()
     assert [row.verdict.code for row in compare(base, file).rows] == ["inherited"]
-
-
-def test_a_model_in_a_folder_of_its_repository_is_compared_with_that_of_the_same_name(tmp_path):
-    hub = family(tmp_path)
-    for name in ("acme/both", "fern/both"):
-        tiny_llama(hub / name / "a", seed=1)
-        tiny_llama(hub / name / "b", seed=2)
-    (row,) = compare("acme/both", "fern/both", Options(local_hub=hub, subfolder="b")).rows
-    assert (row.part, row.verdict.code) == ("b", "inherited")
+    save_signature(extract(base), tmp_path / "base.lineage.safetensors")
+    (row,) = compare(tmp_path / "base.lineage.safetensors", EXAMPLES / "otter/llama-independent").rows
+    verdict = row.verdict
+    assert (verdict.code, verdict.unit_comparison, verdict.evidence["mlp"].further) == ("unrelated", None, 0)
 
 
 def with_adapter(folder):
@@ -96,7 +89,6 @@ def checked(hub):
 
 
 def both_ways(hub):
-    """The reports on fern/child, checked and compared."""
     return checked(hub), compare(hub / "acme/base", hub / "fern/child")
 
 
@@ -123,9 +115,6 @@ def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do
     assert checked(hub).rows[0].verdict.code == "inherited"
 
 
-WHY = "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32 instead"
-
-
 @pytest.fixture
 def packed(tmp_path, monkeypatch):
     """Return what checks fern/child, whose base acme/packed says that it is acme/base in a form that is not decoded."""
@@ -144,20 +133,12 @@ def packed(tmp_path, monkeypatch):
     return judged
 
 
-@pytest.mark.parametrize(
-    ("declared", "further"),
-    [
-        ("acme/base", "; name its base: --base acme/base"),
-        *((none, "") for none in (None, ["acme/base", "acme/other"], "/home/me/base", "./acme/base")),
-    ],
-)
-def test_the_one_base_that_the_card_of_an_unreadable_base_declares_is_named(declared, further, packed):
-    """It is not compared."""
-    card(Path("acme/packed"), declared)
-    assert packed() == f"acme/packed: {WHY}{further}"
-
-
-def test_of_a_base_of_an_unknown_class_that_is_named(packed):
+def test_the_one_base_that_an_unreadable_base_declares_or_its_class_is_named(packed):
+    card(Path("acme/packed"), "acme/base")
+    assert packed() == f"acme/packed: {WHY}; name its base: --base acme/base"
+    for declared in (None, ["acme/base", "acme/other"], "/home/me/base", "./acme/base"):
+        card(Path("acme/packed"), declared)
+        assert packed() == f"acme/packed: {WHY}"
     edit_json(Path("acme/base/config.json"), architectures=["YiForCausalLM"], model_type="Yi")
     card(Path("acme/base"), str(tiny_llama(Path("acme/first"))))
     card(Path("fern/child"), "acme/base")

@@ -15,6 +15,9 @@ from tests.parts import saved, seeing
 from tests.published.steps import STEPS
 from tests.source.test_contents import DIFFUSION, into, options, pipeline, rows
 
+YES, NO = "VERIFIED inherited", "UNRELATED"
+BOTH = {"language": YES, "vision": YES}
+
 
 @pytest.fixture
 def folders(tmp_path):
@@ -25,7 +28,7 @@ def judged(hub, base=(), **more):
     return check("fern/child", base, options(hub, **more))
 
 
-def test_every_part_of_a_pipeline_with_a_counterpart_has_a_row_and_the_rest_is_never_passed_over(folders):
+def test_every_part_of_a_pipeline_has_a_row_or_is_named_and_none_is_passed_over(folders):
     pipeline(folders / "acme/base", text_encoder=1, text_encoder_2=1)
     pipeline(folders / "fern/child", text_encoder=1, text_encoder_2=1, image_encoder=1)
     report = judged(folders)
@@ -50,10 +53,7 @@ def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_by
     (folders / "fern/child/vae" / DIFFUSION).unlink()
     assert rows(judged(folders))[-1] == ("acme/base", "", "unsupported")
     edit_json(folders / "fern/child/unet/config.json", _class_name="NobodysNetwork")  # never a note: the base has one
-    assert rows(judged(folders))[:2] == [
-        ("acme/base", "text_encoder", "inherited"),
-        ("acme/base", "unet", "unsupported"),
-    ]
+    assert [row[1:] for row in rows(judged(folders))[:2]] == [("text_encoder", "inherited"), ("unet", "unsupported")]
 
 
 def test_each_is_compared_with_the_folder_of_its_name_and_undecided_without_one(folders):
@@ -88,10 +88,6 @@ def hub(made, tmp_path):
     return tmp_path / "hub"
 
 
-YES, NO = "VERIFIED inherited", "UNRELATED"
-BOTH = {"language": YES, "vision": YES}
-
-
 def outcome(report):
     return {row.part or "language": row.verdict.label for row in report.rows}
 
@@ -118,20 +114,18 @@ def test_two_parts_are_named_and_compared(hub):
     assert "has no folder audio" in lineage("compare", "acme/base/audio", "fern/child", "--local-hub", hub).error
 
 
-def test_what_was_not_looked_at_is_said(hub):
+def test_the_parts_that_were_not_looked_at_and_whose_use_was_not_judged_are_said(hub):
     text = lineage("check", "fern/child", "--local-hub", hub)
     assert "parts of the model that were not looked at: multi_modal_projector" in text.sentences
     tiny_llama(hub / "acme/words")
     words = lineage("check", "fern/child", "--base", "acme/words", "--local-hub", hub, "--explain")
     assert "vision was not looked at: acme/words has no part like vision" in words.sentences
-
-
-def test_a_tower_is_known_again_in_a_base_that_is_nothing_else(hub, made):
-    """The tower of somebody else's model, or one that is published by itself, is a base of the part alone."""
-    held = load_file(hub / "fern/child" / WEIGHTS)
-    tower = saved("CLIPVisionModel", hub / "acme/tower").folder
-    spoil(tower, lambda tensors: tensors.update({name: held[f"vision_tower.{name}"] for name in tensors}))
-    assert outcome(judged(hub, "acme/tower"))["vision"] == YES
+    name = "multi_modal_projector.linear_2.weight"
+    spoil(hub / "fern/child", lambda tensors: tensors.update({name: torch.zeros_like(tensors[name])}))
+    language, vision = judged(hub).rows
+    assert (vision.part, vision.verdict.label) == ("vision", YES)
+    told = "vision: its use by the rest of the model was not judged"
+    assert (told in vision.notes, told in language.notes) == (True, False)
 
 
 def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
@@ -169,16 +163,6 @@ def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
     assert (row.verdict.code, "loaders disagree" in row.verdict.reason) == ("ambiguous", True)
 
 
-def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
-    """A tower is judged by itself, also behind a projector of zeros."""
-    name = "multi_modal_projector.linear_2.weight"
-    spoil(hub / "fern/child", lambda tensors: tensors.update({name: torch.zeros_like(tensors[name])}))
-    language, vision = judged(hub).rows
-    assert (vision.part, vision.verdict.label) == ("vision", YES)
-    told = "vision: its use by the rest of the model was not judged"
-    assert (told in vision.notes, told in language.notes) == (True, False)
-
-
 @pytest.mark.long
 def test_a_part_is_run_by_itself_and_verified_by_that_unless_it_reads_no_text(hub):
     language, vision = (row.verdict for row in judged(hub, run=True).rows)
@@ -186,27 +170,8 @@ def test_a_part_is_run_by_itself_and_verified_by_that_unless_it_reads_no_text(hu
     assert "could not be run: it is run on text alone, and CLIPVisionModel reads something else" in str(vision.executed)
 
 
-@pytest.fixture
-def index(hub, tmp_path):
-    """An index of the base, and the Hub beside it."""
-    options = ("--index", tmp_path / "index", "--local-hub", hub)
-    assert lineage("index", "add", "acme/base", *options).code == 0
-    return options
-
-
-def test_the_origin_of_a_tower_is_found_where_only_a_whole_model_of_another_family_is_known(hub, index):
-    other = seeing(hub / "otter/other", 7, "VipLlavaForConditionalGeneration")
-    held = load_file(hub / "acme/base" / WEIGHTS)
-    spoil(other, lambda tensors: tensors.update({name: held[name] for name in tensors if "vision_tower" in name}))
-    found = lineage("identify", "otter/other", *index)
-    assert (found.code, "otter/other No relative was found" in found.sentences) == (0, True)
-    assert "Nearest known relative: acme/base/vision" in found.sentences
-    assert lineage("index", "remove", "acme/base", *index[:2]).code == 0
-    assert "acme/base" not in lineage("index", "list", *index[:2]).out
-
-
 @pytest.mark.long
-def test_a_bill_of_materials_has_a_pedigree_for_each_part_and_a_page_shows_them_in_turn(hub):
+def test_a_bill_of_materials_has_a_pedigree_for_each_part_and_a_page_shows_them(hub):
     drawn(hub / "fern/child", 5, "language")
     result = lineage("check", "fern/child", "--local-hub", hub, "--format", "cyclonedx")
     model = json.loads(result.out)["metadata"]["component"]
@@ -217,13 +182,23 @@ def test_a_bill_of_materials_has_a_pedigree_for_each_part_and_a_page_shows_them_
     assert page.index("acme/base</bdi></a>") < page.index("acme/base</bdi></a> (vision)")
 
 
-def test_a_model_is_identified_though_one_of_its_parts_cannot_be_read(hub, index):
+def test_a_model_with_an_unreadable_part_and_the_origin_of_a_tower_are_identified(hub, tmp_path):
+    index = ("--index", tmp_path / "index", "--local-hub", hub)
+    assert lineage("index", "add", "acme/base", *index).code == 0
     held = load_file(hub / "fern/child" / WEIGHTS)
     twice = {f"model.{name}": each for name, each in held.items() if "vision" in name}
     spoil(hub / "fern/child", lambda tensors: tensors.update(twice))
     found = lineage("identify", "fern/child", *index)
     assert (found.code, "acme/base" in found.sentences) == (0, True)
     assert "loaders disagree" in found.err
+    other = seeing(hub / "otter/other", 7, "VipLlavaForConditionalGeneration")
+    held = load_file(hub / "acme/base" / WEIGHTS)
+    spoil(other, lambda tensors: tensors.update({name: held[name] for name in tensors if "vision_tower" in name}))
+    found = lineage("identify", "otter/other", *index)
+    assert (found.code, "otter/other No relative was found" in found.sentences) == (0, True)
+    assert "Nearest known relative: acme/base/vision" in found.sentences
+    assert lineage("index", "remove", "acme/base", *index[:2]).code == 0
+    assert "acme/base" not in lineage("index", "list", *index[:2]).out
 
 
 @pytest.mark.parametrize("name", ["SiglipVisionModel", "PixtralVisionModel", "Dinov2Model"])
@@ -243,7 +218,11 @@ def test_a_tower_of_another_class_is_compared_where_it_can_be(hub, name):
     assert outcome(judged(hub)) == BOTH | {"vision": NO}
 
 
-def test_the_tower_of_the_base_is_known_again_whatever_class_it_is_said_to_be(hub):
+def test_a_tower_is_known_again_in_a_base_that_is_nothing_else_and_by_any_class(hub, made):
     config = json.loads((hub / "fern/child/config.json").read_text())["vision_config"]
     edit_json(hub / "fern/child/config.json", vision_config=config | {"model_type": "siglip_vision_model"})
     assert outcome(judged(hub))["vision"] == YES
+    held = load_file(hub / "fern/child" / WEIGHTS)
+    tower = saved("CLIPVisionModel", hub / "acme/tower").folder
+    spoil(tower, lambda tensors: tensors.update({name: held[f"vision_tower.{name}"] for name in tensors}))
+    assert outcome(judged(hub, "acme/tower"))["vision"] == YES

@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check
 from hf_lineage.checking import relation
 from hf_lineage.checkpoint import rounding
 from hf_lineage.evidence.relation import Means
 from hf_lineage.signature import sample as sampling
-from hf_lineage.source import rows
 from tests import experts, models
-from tests.adapters import trained
 from tests.blends import dare
 from tests.checking.conftest import compared
 from tests.checkpoint.formats.test_fp8 import blocks
@@ -28,7 +25,7 @@ from tests.quantizing import BASE, repacked
 QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
 TUNED = "as by fine-tuning or a merge"
 IN_FULL = rf"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), {TUNED}"
-HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
+EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 
 
 def made(base, model, **options):
@@ -39,28 +36,24 @@ def means(derived):
     return [one.value for one in derived.means]
 
 
+SEEN = {
+    "fern/llama-finetune-a": f"9 of 9 matrices changed in full (by 6.5% of their size), {TUNED}",
+    "fern/llama-lora-merged": "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it",
+    "heron/llama-int8-rounded": "quantized to 8 bits",
+    "heron/llama-pruned-50": "pruned (50% of the weights set to zero)",
+    "magpie/llama-laundered": "hidden units reordered and rescaled, weights unchanged",
+    "magpie/llama-grafted": "weights unchanged",
+    "fern/gpt2-finetune-a": f"6 of 6 matrices changed in full (by 10.8% of their size), {TUNED}",
+    **dict.fromkeys(("magpie/llama-liar", "heron/llama-distilled", "fern/llama-lora")),
+}
+"""None of a model in which no layer is inherited, or that is an adapter."""
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("fern/llama-finetune-a", f"9 of 9 matrices changed in full (by 6.5% of their size), {TUNED}"),
-        ("fern/llama-lora-merged", "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it"),
-        ("heron/llama-int8-rounded", "quantized to 8 bits"),
-        ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
-        ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
-        ("magpie/llama-grafted", "weights unchanged"),
-        ("fern/gpt2-finetune-a", f"6 of 6 matrices changed in full (by 10.8% of their size), {TUNED}"),
-    ],
-)
-def test_what_was_done_to_the_example_models_is_seen(model, expected):
-    (row,) = check(model, options=HUB).rows
-    assert row.derivation.words == expected
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("model", ["magpie/llama-liar", "heron/llama-distilled", "fern/llama-lora"])
-def test_nothing_is_seen_of_a_model_in_which_no_layer_is_inherited_or_that_is_an_adapter(model):
-    assert all(row.derivation is None for row in check(model, options=HUB).rows)
+@pytest.mark.parametrize("model", SEEN)
+def test_what_was_done_to_the_example_models_is_seen(model):
+    (row,) = check(model, options=Options(local_hub=EXAMPLES, seed=1, permutations=199)).rows
+    assert (row.derivation and row.derivation.words) == SEEN[model]
 
 
 def edited(folder, change, source=BASE):
@@ -122,18 +115,6 @@ def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind):
     assert re.fullmatch(GGUF[model][kind], made(BASE, file).words)
 
 
-@pytest.mark.long
-def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
-    from peft import PeftModel
-
-    base = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
-    base.save_pretrained(tmp_path / "base")
-    adapter = trained(BASE, tmp_path / "adapter", r=8)
-    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(tmp_path / "child")
-    derived = made(tmp_path / "base", tmp_path / "child")
-    assert derived.words == "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"
-
-
 def test_an_adapter_on_attention_is_found_and_no_rank_that_rounding_hides(tmp_path):
     def attention(name, one):
         return torch.tensor(low_rank(8)(one.numpy(), 1)) if ".q_proj" in name or ".v_proj" in name else None
@@ -156,29 +137,26 @@ def test_reordered_units_of_a_class_that_stores_matrices_transposed_are_found(tm
     assert means(made(base, edited(tmp_path / "child", reorder, base))) == ["reordered", "unchanged"]
 
 
-def test_a_quantized_file_is_known_by_the_bits_it_stores(tmp_path):
+def test_dare_is_told_by_equal_numbers_and_a_quantized_file_by_the_bits_it_stores(tmp_path):
+    derived = made(BASE, dare(tmp_path / "dare", 0.3))
+    told = "70% of the numbers are the base's, unchanged, the others are not, as DARE"
+    assert (means(derived), derived.words.startswith(told)) == (["sparse"], True)
     settings = {"quant_method": "fp8", "weight_block_size": [32, 32]}
     derived = made(BASE, repacked(BASE, tmp_path / "child", blocks(32, 32), **settings))
     assert means(derived)[0] == "quantized"
     assert derived.words.startswith("quantized (stored with 8 bits a weight)")
 
 
-@pytest.fixture
-def sampled(monkeypatch, tmp_path):
-    """A pair of models so large beside a sample that a sample decides."""
+@pytest.mark.parametrize("budget", ["quick", "full"])
+@pytest.mark.few(1)
+def test_over_the_network_nothing_more_is_downloaded(tmp_path, online, monkeypatch, budget):
+    """Of models so large beside a sample that a sample decides."""
     for name, size in (("UNITS", 64), ("RUN", 8), ("COORDINATES", 32)):
         monkeypatch.setattr(sampling, name, size)
     monkeypatch.setattr(models, "HIDDEN", 512)
-    base = tiny_llama(tmp_path / "base", layers=16, width=128)
-    return base, fine_tuned(base, tmp_path / "child")
-
-
-@pytest.mark.parametrize("budget", ["quick", "full"])
-@pytest.mark.few(1)
-def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatch, budget):
     monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
-    for name, folder in zip(("org/base", "org/child"), sampled, strict=True):
-        online.publish(name, folder)
+    online.publish("org/base", base := tiny_llama(tmp_path / "base", layers=16, width=128))
+    online.publish("org/child", fine_tuned(base, tmp_path / "child"))
     derived = made("org/base", "org/child", budget=budget)
     assert means(derived) == ["dense", "frozen"]
     assert online.twice() == []
@@ -188,21 +166,11 @@ def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatc
     assert online.moved("org/child") == 2 * with_it
 
 
-@pytest.mark.long
-def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
-    monkeypatch.setattr(rows, "LARGE", 1000)
-    base, child = sampled
-    assert means(made(base, child, budget="full")) == ["dense", "frozen"]
-    assert means(made(base, base, budget="full")) == ["unchanged"]
-
-
 def times(factor, *parts):
-    """What multiplies tensors that have one of these parts in their names."""
     return lambda name, one: one * factor if any(part in name for part in parts) else None
 
 
 def rounded(name, one):
-    """Norms that were trained, and matrices of eight bits."""
     whole = one.abs().amax(dim=-1, keepdim=True) / 127
     return one * 1.2 if one.ndim == 1 else (one / whole).round() * whole if ".layers." in name else one
 
@@ -238,15 +206,6 @@ def test_weights_are_unchanged_only_if_all_tensors_are_and_what_was_trained_is_n
     if words == ALL_BUT and kinds != "MLPs":
         monkeypatch.setattr(relation, "rows_beside", lambda *_args, **_named: ())
         assert made(source, child).words == "weights unchanged"
-
-
-def test_dare_is_told_by_the_numbers_that_are_the_bases(tmp_path):
-    derived = made(BASE, dare(tmp_path / "child", 0.3))
-    told = "70% of the numbers are the base's, unchanged, the others are not, as DARE"
-    assert (means(derived), derived.words.startswith(told)) == (["sparse"], True)
-
-
-EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 
 
 @pytest.mark.few(1)

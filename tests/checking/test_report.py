@@ -1,7 +1,4 @@
-"""A report as a whole, and a policy on it, which counts where whoever checks asks for it.
-
-The one that a publisher wrote accepts nothing for anybody else.
-"""
+"""A report as a whole, and a policy on it, which counts where whoever checks asks for it."""
 
 import datetime
 import os
@@ -22,40 +19,24 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.policy import LARGEST, Policy, Waiver
 from tests.pages import HOSTILE, measured, report, row
 
+TODAY = datetime.date(2026, 11, 22)
+LATER, PAST = datetime.date(2027, 1, 1), datetime.date(2026, 1, 1)
+NONE = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0))
+SOME = row("org/base", mlp=measured(share=0.3))
+MOST = row("org/base", mlp=measured())
+
 
 def plain(*rows):
     return Report("org/model", None, rows, (), Options())
 
 
-def test_a_report_has_the_time_when_it_was_made_and_the_code_of_its_worst_row():
+def test_a_report_has_its_time_and_the_code_of_its_worst_row_and_is_one_line():
     before = datetime.datetime.now(datetime.UTC)
     assert before <= plain().checked_at <= datetime.datetime.now(datetime.UTC)
     assert plain().command == "check"
     good, bad = row(mlp=measured()), row("org/other", mlp=measured(score=0.0, p=0.5))
     codes = [plain(*rows).exit_code for rows in ((good,), (good, bad), ())]
     assert codes == [ExitCode.VERIFIED, ExitCode.UNRELATED, ExitCode.UNDECIDED]
-
-
-@pytest.mark.parametrize(
-    ("made", "named", "undeclared"),
-    [
-        ((BlendPlace.BLEND, BlendPlace.BLEND), (True, False), ("b",)),
-        ((BlendPlace.BLEND, BlendPlace.BLEND), (True, True), ()),
-        *(
-            ((made, made), (False, False), ())
-            for made in BlendPlace
-            if made not in (BlendPlace.BLEND, BlendPlace.SHARED)
-        ),
-    ],
-)
-def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared(made, named, undeclared):
-    """A share alone makes nobody a parent."""
-    share = Share(0.5, 0.49, 0.51, {}, detected=True)
-    blend = Blend(Shares((share, share), 0.0), {}, 1.0, 1.0, made)
-    assert Combination(("a", "b"), blend, named).undeclared == undeclared
-
-
-def test_a_report_is_one_line_whatever_its_bases_are_called_and_has_known_formats():
     other = row("a/b", mlp=measured(score=0.01, p=0.4, share=0.0))
     assert repr(plain(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
     assert "\n" not in repr(plain(row(HOSTILE, mlp=measured())))
@@ -63,11 +44,14 @@ def test_a_report_is_one_line_whatever_its_bases_are_called_and_has_known_format
         plain().to_format("pdf")
 
 
-TODAY = datetime.date(2026, 11, 22)
-LATER, PAST = datetime.date(2027, 1, 1), datetime.date(2026, 1, 1)
-NONE = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0))
-SOME = row("org/base", mlp=measured(share=0.3))
-MOST = row("org/base", mlp=measured())
+def test_a_parent_that_gave_a_part_and_is_not_named_is_undeclared():
+    """A share alone makes nobody a parent."""
+    share, both = Share(0.5, 0.49, 0.51, {}, detected=True), (BlendPlace.BLEND, BlendPlace.BLEND)
+    others = [(made, made) for made in BlendPlace if made not in (BlendPlace.BLEND, BlendPlace.SHARED)]
+    cases = [(both, (True, False), ("b",)), (both, (True, True), ()), *((made, (False, False), ()) for made in others)]
+    for made, named, undeclared in cases:
+        blend = Blend(Shares((share, share), 0.0), {}, 1.0, 1.0, made)
+        assert Combination(("a", "b"), blend, named).undeclared == undeclared
 
 
 def waiving(kind=Code.UNRELATED, expires=LATER, **more):
@@ -88,29 +72,23 @@ def test_an_accepted_finding_returns_0_and_stays_what_it_is_until_it_expires():
     judged = apply_policy(report(NONE), waiving(expires=PAST), TODAY)
     said = "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day has passed; this check found the"
     assert (judged.status, judged.rows[0].waiver, judged.notes) == (ExitCode.UNRELATED, None, (f"{said} same again",))
+    for kind in (Code.INCONCLUSIVE, Code.PART, Code.DAMAGED):
+        judged = apply_policy(report(NONE), waiving(kind), TODAY)
+        said = f"p.yaml accepts that org/base is {kind.label}, but this check did not find it; remove the entry if it"
+        assert (judged.status, judged.notes) == (ExitCode.UNRELATED, (f"{said} is settled",))
     other = replace(NONE, claim=replace(NONE.claim, base="org/other"))
     assert apply_policy(report(NONE, other), waiving(), TODAY).status is ExitCode.UNRELATED, "one claim hides no other"
 
 
-@pytest.mark.parametrize("kind", [Code.INCONCLUSIVE, Code.PART, Code.DAMAGED])
-def test_another_finding_of_the_same_base_is_not_accepted(kind):
-    judged = apply_policy(report(NONE), waiving(kind), TODAY)
-    said = f"p.yaml accepts that org/base is {kind.label}, but this check did not find it; remove the entry if it is"
-    assert (judged.status, judged.notes) == (ExitCode.UNRELATED, (f"{said} settled",))
-
-
-@pytest.mark.parametrize(
-    ("rows", "policy", "status"),
-    [
+def test_what_fails_is_said_by_the_policy():
+    for rows, policy, status in (
         ([SOME], waiving(Code.PART), ExitCode.VERIFIED),
         ([SOME], Policy(), ExitCode.UNDECIDED),
         ([SOME], Policy(fail_on="unrelated"), ExitCode.VERIFIED),
         ([NONE], Policy(fail_on="never"), ExitCode.VERIFIED),
         ([], Policy(fail_on="unrelated"), ExitCode.VERIFIED),
-    ],
-)
-def test_what_fails_is_said_by_the_policy(rows, policy, status):
-    assert apply_policy(report(*rows), policy, TODAY).status is status
+    ):
+        assert apply_policy(report(*rows), policy, TODAY).status is status
 
 
 def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
@@ -134,7 +112,8 @@ def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
     assert (judged.status, judged.notes) == (ExitCode.UNDECIDED, (said,))
 
 
-def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
+def test_the_policy_of_a_folder_counts_if_it_is_asked_for_and_never_that_of_the_hub(tmp_path):
+    """Who publishes a model would gain by accepting that its claim is contradicted."""
     locate = here(tmp_path, "fail-on: never")
     assert find_policy(None, None, locate) is None
     assert find_policy(OWN, None, locate) == Policy(FILE, fail_on="never")
@@ -142,14 +121,10 @@ def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
     said = "lineage.yaml of the model was not read because the publisher of the model wrote it; if you are the"
     assert (judged.status, judged.policy) == (ExitCode.UNRELATED, None)
     assert judged.notes == (f"{said} publisher, add --policy own",)
-
-
-def test_the_policy_of_a_model_on_the_hub_is_its_publishers(tmp_path):
-    """Who publishes a model would gain by accepting that its claim is contradicted."""
-    here(tmp_path, "fail-on: never")
     published = RepoRef("org/model", tmp_path, "0" * 40, remote="org/model")
-    said = "on the Hub the publisher of the model wrote the file, so name a file of yours"
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(
+        OptionError, match="on the Hub the publisher of the model wrote the file, so name a file of yours"
+    ):
         find_policy(OWN, None, lambda: published)
     assert apply_policy(replace(report(NONE), source=published), None, TODAY).notes == ()
 
@@ -170,7 +145,7 @@ def test_of_the_hub_only_what_names_its_model_is_accepted(tmp_path):
     assert apply_policy(other, named, TODAY).status is ExitCode.UNRELATED
 
 
-def test_a_policy_is_that_of_the_folder_itself_or_of_a_file_and_what_the_user_says_goes_before_it(tmp_path):
+def test_a_policy_is_that_of_the_folder_or_of_a_file_and_the_user_goes_before_it(tmp_path):
     assert find_policy(OWN, None, here(tmp_path)) is None
     assert find_policy(OWN, "never", here(tmp_path)) == Policy(fail_on="never")
     (tmp_path / "part").mkdir()
@@ -181,7 +156,7 @@ def test_a_policy_is_that_of_the_folder_itself_or_of_a_file_and_what_the_user_sa
     assert find_policy(OWN, "undecided", here(tmp_path / "part")).fail_on == "undecided"
 
 
-def test_no_text_or_a_large_file_is_refused_and_what_is_no_file_is_not_opened(tmp_path):
+def test_what_is_no_file_no_text_large_or_a_link_out_of_the_folder_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "absent", "", "a\0b"):
         with pytest.raises(OptionError, match="is not a file; name one"):
@@ -190,9 +165,6 @@ def test_no_text_or_a_large_file_is_refused_and_what_is_no_file_is_not_opened(tm
         (tmp_path / "p").write_bytes(content)
         with pytest.raises(OptionError, match=said):
             read_policy(tmp_path / "p")
-
-
-def test_a_link_out_of_the_folder_is_not_followed_and_a_folder_stops_nobody(tmp_path):
     (tmp_path / "secret").write_text("fail-on: never")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")

@@ -16,48 +16,33 @@ def result(kind, base="acme/base", **changes):
     return ClaimResult(Claim(base, None, NAMED), Verdict(kind), **changes)
 
 
-def test_a_row_says_base_part_and_verdict_in_one_line():
+def test_a_row_is_one_line_and_sentences_or_else_the_details_are_stated():
     assert str(result(Code.UNRELATED)) == "acme/base is UNRELATED"
     assert repr(result(Code.UNRELATED, part="vision")) == "<ClaimResult: acme/base (vision) is UNRELATED>"
     assert str(row(mlp=measured())).endswith("is VERIFIED inherited")
     assert "\n" not in str(result(Code.UNRELATED, base="acme/\nbase", part="a\nb"))
-
-
-@pytest.mark.parametrize(
-    ("kinds", "code"),
-    [
-        ((), ExitCode.UNDECIDED),
-        ((Code.UNRELATED, Code.INCONCLUSIVE), ExitCode.UNRELATED),
-        ((Code.INCONCLUSIVE,), ExitCode.UNDECIDED),
-    ],
-)
-def test_the_most_severe_row_decides_the_exit_code_unless_a_waiver_counts(kinds, code):
-    assert worst([result(kind) for kind in kinds]) is code
-    waived = result(Code.UNRELATED, waiver=Waiver("acme/base", Code.UNRELATED, "known", datetime.date.max))
-    assert (worst([waived]), worst([waived], accepted=True)) == (ExitCode.UNRELATED, ExitCode.VERIFIED)
-
-
-def test_sentences_or_else_the_details_are_stated_with_the_name_in_front():
     assert list(Finding("T", "org/base", ("one", "two"), ("more",)).statements) == ["org/base: one", "org/base: two"]
     assert list(Finding("T", details=("more",)).statements) == ["more"]
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (NoWeights("org/base holds no weights"), Code.NO_WEIGHTS),
-        (RepositoryError("org/base is gated"), Code.NO_BASE),
-        (CheckpointError("org/base is truncated"), Code.DAMAGED),
-        (NetworkError("cut"), None),
-        (ValueError("ours"), None),
-    ],
-)
-def test_an_error_of_a_base_is_a_verdict_of_its_kind_and_any_other_is_raised(error, code):
+def test_the_most_severe_row_decides_the_exit_code_unless_a_waiver_counts():
+    both = [result(Code.UNRELATED), result(Code.INCONCLUSIVE)]
+    codes = [worst(rows) for rows in ([], both, both[1:])]
+    assert codes == [ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.UNDECIDED]
+    waived = result(Code.UNRELATED, waiver=Waiver("acme/base", Code.UNRELATED, "known", datetime.date.max))
+    assert (worst([waived]), worst([waived], accepted=True)) == (ExitCode.UNRELATED, ExitCode.VERIFIED)
+
+
+def test_an_error_of_a_base_is_a_verdict_of_its_kind_and_any_other_is_raised():
     def action():
         raise error
 
-    if code:
+    for error, code in (
+        (NoWeights("org/base holds no weights"), Code.NO_WEIGHTS),
+        (RepositoryError("org/base is gated"), Code.NO_BASE),
+        (CheckpointError("org/base is truncated"), Code.DAMAGED),
+    ):
         assert catch_as_verdict(action, *VERDICTS) == Verdict(code, str(error))
-    else:
+    for error in (NetworkError("cut"), ValueError("ours")):
         with pytest.raises(type(error)):
             catch_as_verdict(action, *VERDICTS)

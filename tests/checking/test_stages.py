@@ -1,8 +1,4 @@
-"""Stages are made one after the other, and every possible one has its part of alpha.
-
-Two models of the Hub that have the same files are told by its listing, and no weights are read. Numbers that are the
-base's, bit for bit, keep a model from being called unrelated, whatever happened to the rest.
-"""
+"""Stages are made one after the other, by listing, sample, layers and equal numbers; each has its part of alpha."""
 
 import json
 import shutil
@@ -15,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.checking import stages
 from hf_lineage.checking.stages import EQUAL, Stage, decide
-from hf_lineage.errors import CheckpointError, OptionError
+from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.inherited import InheritedShare
@@ -27,15 +23,24 @@ from hf_lineage.signature.store import save_signature
 from tests.blends import dare, dare_ties, few_loud, half_foreign, other_mlps
 from tests.checking.conftest import BASE, OTHER, TUNED, compared
 from tests.example_evidence import evidence
-from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, shard, spoil, tiny_gpt2, tiny_llama
+from tests.models import EXAMPLES, WEIGHTS, card, edit_json, fine_tuned, shard, spoil, tiny_llama
 from tests.server import serving
 from tests.server.client import connect
 
 SEEDED = Options(seed=0, permutations=199)
+TESTS = 3
+"""By the products of one path, number by number and unit by unit."""
+DAMAGED = "the names are damaged"
+LAYERS = 32
+ONE = Options(seed=1, paths=("mlp",))
+QUICK, FULL = replace(ONE, budget="quick"), replace(ONE, budget="full")
+FIRST = fewest(LAYERS, 0.5)
+HEADERS = 2 * 2**15
+"""Bytes that are read of two files when they are opened."""
+FEW = Options(seed=1, permutations=199, paths=("mlp",))
 
 
 def judged(name=OTHER, **options):
-    """The verdict on an example model beside the example base."""
     return compared(EXAMPLES / BASE, EXAMPLES / name, SEEDED, **options).verdict
 
 
@@ -61,15 +66,9 @@ def toy(monkeypatch):
 
 
 def counted(name=OTHER):
-    """A verdict along one path, and how many tests its evidence is corrected for."""
     verdict = judged(name, paths=("mlp",))
     (measured,) = verdict.evidence.values()
     return verdict, measured.analyses + measured.further
-
-
-TESTS = 3
-"""By the products of one path, number by number and unit by unit."""
-DAMAGED = "the names are damaged"
 
 
 @pytest.mark.parametrize(
@@ -90,14 +89,14 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy, outcome, co
 
 
 @pytest.mark.long
-def test_one_that_is_not_possible_costs_nothing_and_one_that_is_not_called_for_costs_its_part(toy):
+def test_one_that_is_not_possible_costs_nothing_and_one_not_called_for_its_part(toy):
     assert counted(TUNED)[1] == TESTS
     for more, costs in (({"possible": False}, 0), ({"analyses": 3}, 3)):
         assert toy(**more) == []
         assert counted(TUNED)[1] == TESTS + costs
 
 
-def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_significant():
+def test_the_later_stage_decides_unless_only_the_first_was_significant():
     measured = {"mlp": evidence(score=0.01, p=0.001)}
     faint, unrelated = Verdict(Code.INCONCLUSIVE, "faint", measured), Verdict(Code.UNRELATED)
     assert decide(faint, unrelated, alpha=0.01) == faint
@@ -107,25 +106,11 @@ def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_sig
     assert decide(Verdict(Code.INCONCLUSIVE, "no test", clear), unrelated, 0.01) == replace(unrelated, evidence=clear)
 
 
-LAYERS = 32
-ONE = Options(seed=1, paths=("mlp",))
-QUICK, FULL = replace(ONE, budget="quick"), replace(ONE, budget="full")
-FIRST = fewest(LAYERS, 0.5)
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A base, its child and an independent model, 32 layers each."""
     room = tmp_path_factory.mktemp("models")
     base = tiny_llama(room / "base", layers=LAYERS)
     return base, fine_tuned(base, room / "child"), tiny_llama(room / "other", seed=1, layers=LAYERS)
-
-
-@pytest.fixture(scope="module")
-def signed(models, tmp_path_factory):
-    """The signature of the base, in a file."""
-    save_signature(extract(str(models[0])), file := tmp_path_factory.mktemp("signed") / "base")
-    return file
 
 
 def quickly(base, model, options=QUICK):
@@ -136,7 +121,7 @@ def read(verdict):
     return {path: evidence.layers_read for path, evidence in verdict.evidence.items()}
 
 
-def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is_paid_for(models):
+def test_a_child_is_related_after_the_first_layers_and_every_analysis_is_paid_for(models):
     base, child, other = models
     unrelated = quickly(base, other)
     assert (unrelated.code, read(unrelated)) == ("unrelated", {"mlp": enough(LAYERS)}), "a graft would have been seen"
@@ -148,9 +133,6 @@ def test_a_child_is_related_after_the_first_layers_and_every_interim_analysis_is
     assert measured.further == 2  # the models may be compared unit by unit and number by number as well
     assert len(measured.permutation.scores) == 999
     assert measured.p_value == pytest.approx(5 * measured.permutation.p_value) == pytest.approx(0.005)
-
-
-def test_all_layers_are_read_on_request_and_say_what_the_first_say(models):
     base, child, _ = models
     verdicts = [quickly(base, child, options) for options in (ONE, FULL)]
     few, everything = (verdict.evidence["mlp"] for verdict in verdicts)
@@ -168,23 +150,18 @@ def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models)
         for bases in ((base, other), (other, base))
     )
     assert first == second
-    assert {name: claim["paths"][0]["layers_read"] for name, claim in first.items()} == {
-        base: FIRST,
-        other: enough(LAYERS),
-    }
+    layers = {name: claim["paths"][0]["layers_read"] for name, claim in first.items()}
+    assert layers == {base: FIRST, other: enough(LAYERS)}
 
 
-def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, signed):
-    _, child, other = models
+def test_a_stored_base_is_compared_as_a_whole_with_few_layers_in_any_order(models, tmp_path):
+    base, child, other = models
+    save_signature(extract(str(base)), signed := tmp_path / "signed")
     verdict = quickly(signed, child)
     compared_layers = verdict.evidence["mlp"].comparison
     assert (verdict.code, compared_layers.similarity.shape) == ("inherited", (LAYERS, FIRST))
     assert compared_layers.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
     assert quickly(signed, other).code == "unrelated"
-
-
-def test_layers_in_another_order_are_found_in_a_stored_base(models, signed, tmp_path):
-    _, child, _ = models
     folder = shutil.copytree(child, tmp_path / "shuffled")
 
     def shuffled(name):
@@ -249,9 +226,8 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
     verdict = quickly(base, tmp_path / "poisoned", FULL)
     said = "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of"
-    assert (verdict.code, verdict.reason) == (
-        "inconclusive", f"{said} model.layers.3.mlp.up_proj.weight are not finite"
-    )  # fmt: skip
+    said += " model.layers.3.mlp.up_proj.weight are not finite"
+    assert (verdict.code, verdict.reason) == ("inconclusive", said)
 
 
 def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tmp_path):
@@ -272,7 +248,7 @@ def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(m
 
 
 @pytest.mark.long
-def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, monkeypatch):
+def test_what_is_nearly_significant_is_not_unrelated_before_all_layers_are_read(models, monkeypatch):
     monkeypatch.setattr(stages, "DOUBTFUL", 1.0)
     base, _, other = models
     verdict = quickly(base, other)
@@ -322,24 +298,6 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
     assert (verdict.code, read(verdict)) == ("inconclusive", {"mlp": FIRST})
 
 
-def test_what_needs_all_layers_refuses_to_be_quick(models):
-    for options in ({"nulls": ("x",)}, {"recipe": replace(RECIPES["robust"], probes=None)}):
-        with pytest.raises(OptionError, match="need all layers; leave --budget quick out"):
-            Options(budget="quick", **options)
-
-
-def test_several_paths_are_analysed_together(tmp_path):
-    base = tiny_gpt2(tmp_path / "base", layers=12)
-    verdict = quickly(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
-    assert verdict.code == "inherited"
-    assert read(verdict) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
-    assert max(evidence.p_value for evidence in verdict.evidence.values()) <= 0.01
-
-
-HEADERS = 2 * 2**15
-"""Bytes that are read of two files when they are opened."""
-
-
 @pytest.fixture
 def base(tmp_path):
     return shard(tiny_llama(tmp_path / "base", layers=8, width=64))
@@ -351,9 +309,6 @@ def mirror(base, tmp_path):
     folder = shutil.copytree(base, tmp_path / "mirror", ignore=shutil.ignore_patterns("README.md"))
     edit_json(folder / "config.json", transformers_version="4.0.0")
     return card(folder, "acme/base")
-
-
-FEW = Options(seed=1, permutations=199, paths=("mlp",))
 
 
 @pytest.fixture
@@ -372,20 +327,18 @@ def mirrored(base, mirror, tmp_path, monkeypatch):
         yield of_both
 
 
-def test_a_mirror_is_related_by_the_listing_and_not_verified_and_no_weights_are_read(mirrored):
+def test_a_mirror_is_related_by_the_listing_unless_its_weights_are_asked_for(mirrored, mirror):
     row, moved = mirrored()
     assert (row.verdict.label, row.verdict.exit_code) == ("RELATED listed", 3)
     assert row.verdict.reason.startswith("the same files, by the Hub's listing: 2 files with weights")
     assert moved <= 2 * HEADERS
     row, _ = mirrored(replace(FEW, accept=("listed",)))
     assert (row.verdict.label, row.verdict.exit_code) == ("RELATED listed", 0)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("asked", [{"budget": "full"}, {"recompute": True}])
-def test_where_the_weights_are_asked_for_they_are_read(mirrored, asked):
-    row, moved = mirrored(replace(FEW, **asked))
-    assert (row.verdict.label, moved > 2 * HEADERS) == ("VERIFIED inherited", True)
+    for asked in ({"budget": "full"}, {"recompute": True}):
+        row, moved = mirrored(replace(FEW, **asked))
+        assert (row.verdict.label, moved > 2 * HEADERS) == ("VERIFIED inherited", True)
+    edit_json(mirror / "config.json", rope_theta=5.0)
+    assert mirrored()[0].verdict.label == "VERIFIED inherited"
 
 
 def test_a_fine_tune_falls_through_to_its_weights_at_no_more_requests(mirrored, mirror, tmp_path, monkeypatch):
@@ -400,12 +353,6 @@ def test_a_fine_tune_falls_through_to_its_weights_at_no_more_requests(mirrored, 
     mirrored.hub.forget()
     mirrored()
     assert asked <= len(mirrored.hub.requests) + 2
-
-
-def test_another_configuration_says_that_the_weights_may_do_something_else(mirrored, mirror):
-    edit_json(mirror / "config.json", rope_theta=5.0)
-    row, _ = mirrored()
-    assert row.verdict.label == "VERIFIED inherited"
 
 
 def test_an_index_that_leaves_tensors_out_is_no_copy(mirrored, mirror):
@@ -453,11 +400,13 @@ def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch
     assert compared(EXAMPLES / BASE, model, MLP).verdict.code is before
 
 
-def test_a_graft_keeps_what_its_paths_show_and_has_its_layers_by_number():
+def test_a_graft_has_its_layers_by_number_and_nothing_is_read_of_what_is_verified(monkeypatch):
     found = judged("magpie/llama-grafted")
     assert found.code is Code.PART
     assert found.reason.startswith("33% of what its units write is inherited, in layers 1, 4; 33.4% of the numbers")
     assert found.equal.at_least.round(2).tolist() == [0, 1, 0, 0, 1, 0]
+    monkeypatch.setattr("hf_lineage.checking.by_units.weights_of", None)
+    assert judged(TUNED).verified
 
 
 def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monkeypatch):
@@ -478,22 +427,14 @@ def test_independent_models_have_no_more_equal_numbers_than_chance_gives(model):
     assert (found.code, found.equal) == (Code.UNRELATED, None)
 
 
-def test_small_numbers_of_the_base_beside_large_ones_buy_nothing(tmp_path):
+def test_small_numbers_beside_large_ones_and_those_of_another_format_buy_nothing(tmp_path):
     found = compared(EXAMPLES / BASE, few_loud(tmp_path / "model"), SEEDED).verdict
     assert (found.code, found.exit_code) == (Code.INCONCLUSIVE, 3)
     assert float(found.equal.equal.mean()) == pytest.approx(0.1, abs=0.01)
     assert found.equal.share < 0.001
-
-
-def test_numbers_of_another_format_say_nothing(tmp_path):
-    model = other_mlps(tmp_path / "model")
+    model = other_mlps(tmp_path / "other")
     spoil(model, lambda tensors: tensors.update({name: one.float() for name, one in tensors.items()}))
     assert compared(EXAMPLES / BASE, model, MLP).verdict.code is Code.UNRELATED
-
-
-def test_nothing_is_read_of_what_is_verified(monkeypatch):
-    monkeypatch.setattr("hf_lineage.checking.by_units.weights_of", None)
-    assert judged(TUNED).verified
 
 
 def test_over_the_network_a_few_rows_are_enough(online, tmp_path):

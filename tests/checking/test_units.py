@@ -4,20 +4,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checking.units import _Units, by_tokens, compare_by_units
+from hf_lineage.checking.units import by_tokens, compare_by_units
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Coordinates, OrderSettings, compare_units
+from hf_lineage.evidence.unit_comparison import RESIDUAL, TOKEN, OrderSettings
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import fitted_coordinates as procrustes
-from hf_lineage.signature import residual, units
-from hf_lineage.signature.units import KnownWeights
 from hf_lineage.source.headers import headers
 from tests import streams
 from tests.checking.conftest import BASE, OTHER, TUNED
-from tests.models import WEIGHTS, fine_tuned, spoil
+from tests.models import WEIGHTS, spoil
 from tests.streams import HUB, copied, rotated, shuffled, with_tokenizer, written
 
 FORGOTTEN = streams.embedding(torch.zeros_like)
+DEEP, FEW = {"num_hidden_layers": 12}, (0, 3, 6, 9)
 
 
 def both(*folders):
@@ -36,20 +35,8 @@ def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp
     assert seen(HUB / TUNED, RESIDUAL).coordinates.name == RESIDUAL
 
 
-def test_the_reason_is_that_of_the_coordinates_that_were_tried_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(procrustes, "OVER", 1000)
-    folder = written(TUNED, tmp_path / "model", rotated, FORGOTTEN)
-    with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
-        seen(folder)
-    assert seen(HUB / OTHER).coordinates.name == TOKEN
-
-
-DEEP, FEW = {"num_hidden_layers": 12}, (0, 3, 6, 9)
-
-
 @pytest.fixture(scope="module")
 def deep_base(tmp_path_factory):
-    """A base of twelve layers, of two models that learned apart."""
     return written(BASE, tmp_path_factory.mktemp("deep") / "base", streams.deeper("heron/llama-distilled"), **DEEP)
 
 
@@ -57,19 +44,17 @@ def analysed(base, folder, *analyses, at_first=TOKEN, fit=False):
     return compare_by_units(*both(base, folder), analyses, at_first, OrderSettings(199, 0), fit)
 
 
-def test_where_a_few_layers_show_something_all_are_read(tmp_path, deep_base):
+def test_where_a_few_layers_show_something_be_it_one_copied_layer_all_are_read(tmp_path, deep_base):
     rotated_copy = written(TUNED, tmp_path / "model", streams.deeper("heron/llama-distilled"), rotated, **DEEP)
     framed = analysed(deep_base, rotated_copy, FEW, range(12))
     assert framed.layers == (tuple(range(12)),) * 2
     assert framed.inherited.share > 0.99
 
-
-def test_one_copied_layer_among_those_that_are_read_first_is_enough_to_read_all(tmp_path, deep_base):
     def copied(tensors):
         return tensors | {name: one for name, one in load_file(HUB / BASE / WEIGHTS).items() if ".layers.3." in name}
 
     changes = (streams.layers_of(OTHER), streams.deeper(OTHER), copied)
-    folder = written(BASE, tmp_path / "model", *changes, **DEEP)
+    folder = written(BASE, tmp_path / "copied", *changes, **DEEP)
     framed = analysed(deep_base, folder, FEW, range(12))
     assert len(framed.layers[1]) == 12
     assert framed.inherited.by_layer[3] > 0.9
@@ -90,30 +75,14 @@ def test_a_wide_stream_is_screened_and_a_rotated_copy_is_found_after_it(tmp_path
 @pytest.mark.parametrize(
     ("name", "least"), [(TUNED, 0.98), ("moss/llama-continued", 0.5), (OTHER, None), ("heron/llama-distilled", None)]
 )
-def test_trained_units_are_found_in_half_of_the_directions_and_no_others(monkeypatch, name, least):
+def test_trained_units_are_found_in_half_of_the_directions_and_no_others(tmp_path, monkeypatch, name, least):
     monkeypatch.setattr(procrustes, "DIRECTIONS", 48)
+    folder = written(name, tmp_path / "model", FORGOTTEN)
     if least:
-        assert fitted_share(HUB / BASE, HUB / name) > least
+        assert seen(folder).inherited.share > least
     else:
-        with pytest.raises(NothingToCompare, match="of what hidden units write has a counterpart"):
-            fitted_share(HUB / BASE, HUB / name)
-
-
-def fitted_share(base, other):
-    """The inherited share of all six layers, in coordinates that are fitted to their units."""
-    models = [_Units(model, range(6), 0, KnownWeights()) for model in both(base, other)]
-    through = procrustes.between(*(one.heaviest(range(6)) for one in models))
-    frame = Coordinates(PROCRUSTES)
-    bases, others = (one.project(range(6), matrix, frame, False) for one, matrix in zip(models, through, strict=True))
-    return compare_units(bases, others, 6, frame, OrderSettings(199, 0)).inherited.share
-
-
-def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_base, monkeypatch):
-    measured, before = [], residual.measure_units
-    monkeypatch.setattr(units, "measure_units", lambda *parts: measured.append(1) or before(*parts))
-    few, everything = range(3), range(8)
-    analysed(deep_base, fine_tuned(deep_base, tmp_path / "child"), few, everything)
-    assert len(measured) == 2 * len(everything)
+        with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
+            seen(folder)
 
 
 EMBEDDING = "model.embed_tokens.weight"

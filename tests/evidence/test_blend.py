@@ -24,7 +24,6 @@ BASE = stored(drawn())
 
 
 def child(*steps, of=BASE):
-    """A model that was trained from another one by these steps."""
     return stored(of + sum(steps))
 
 
@@ -32,9 +31,8 @@ def blend(parents, model, step=None):
     matrices = []
     for layer, own in enumerate(model):
         format_of = StoredMatrix(own, 0 if step else BF16, spacing(own, BF16), None if step is None else step + 0 * own)
-        matrices.append(
-            inner_products(layer, "mlp", [*enumerate(StoredMatrix(one[layer]) for one in parents)], format_of)
-        )
+        stored_parents = [*enumerate(StoredMatrix(one[layer]) for one in parents)]
+        matrices.append(inner_products(layer, "mlp", stored_parents, format_of))
     return blend_of([one for one in matrices if one], len(parents), LAYERS)
 
 
@@ -56,6 +54,8 @@ def test_a_blend_has_the_weights_it_was_made_with_and_what_was_trained_after_is_
     assert trained.remainder > 3
 
 
+COMMON = drawn(0.07)
+SIBLING, OTHER = (child(COMMON, drawn(0.07)) for _ in range(2))
 C = child(drawn(0.1))
 THREE = stored(0.4 * BASE + 0.35 * B + 0.25 * C)
 PLACES = {
@@ -68,6 +68,7 @@ PLACES = {
     "a checkpoint on a straight way": ([BASE, child(STEP, drawn(0.006), of=child(STEP))], B, {"near"}),
     "a model of which whole matrices were taken": ([BASE, B], np.concatenate([B[:1], BASE[1:]]), {"pieces"}),
     "a copy of the model": ([BASE, RIO], RIO, {"none"}),
+    "a sibling that learned from the same text, which has a share": ([BASE, OTHER], SIBLING, {"aside"}),
     "a relative without a share": ([B, child(drawn(0.1))], B, {"none"}),
 }
 
@@ -77,23 +78,12 @@ def test_what_is_a_parent_and_what_is_none_has_a_place_of_its_own(parents, model
     assert {made.value for made in blend(parents, model).places[1:]} <= places
 
 
-def test_siblings_that_learned_from_the_same_text_show_no_parent():
-    common = drawn(0.07)
-    one, other = (child(common, drawn(0.07)) for _ in range(2))
-    found = blend([BASE, other], one)
-    assert found.shares.parents[1].detected
-    assert found.places[1] is BlendPlace.ASIDE
-
-
-def test_rounding_that_is_coarser_than_the_way_between_the_parents_hides_where_a_model_lies():
+def test_coarse_rounding_hides_the_place_and_an_unknown_grid_the_remainder():
     step = np.float32(0.5)
     coarse = (np.rint((0.57 * B + 0.43 * BASE) / step) * step).astype(np.float32)
     found = blend([BASE, B], coarse, step=step)
     assert found.places[1] is BlendPlace.HIDDEN
     assert found.shares.parents[1].low <= 0.57 <= found.shares.parents[1].high
-
-
-def test_a_quantized_model_whose_grid_is_not_known_has_a_share_and_no_remainder():
     pairs = [[(0, StoredMatrix(base)), (1, StoredMatrix(other))] for base, other in zip(BASE, B, strict=True)]
     layers = [inner_products(number, "mlp", pair, StoredMatrix(RIO[number])) for number, pair in enumerate(pairs)]
     found = blend_of(layers, 2, LAYERS)

@@ -16,6 +16,7 @@ from hf_lineage.signature.values import PathSignature
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 GENERATOR = np.random.default_rng(0)
+ORIGINS = ["012345", "0145", "5", "012342345", "012215", "333333", "531024"]
 
 
 def path_signature(sketch, trace=1.0, norm=1.0):
@@ -59,13 +60,10 @@ def test_a_model_scores_one_against_itself_in_whatever_order_its_layers_are(orde
     assert same.standard_error == pytest.approx(0.0, abs=1e-7)
 
 
-def test_the_gate_is_the_papers_with_the_references_weakest_layer_as_threshold():
+def test_the_gate_is_the_papers_and_an_unusable_layer_counts_as_zero():
     a, b = path_signature(random_layers(2), trace=[4, 2]), path_signature(random_layers(2), trace=[-1, 8])
     assert gate(a, b).tolist() == [[0.5, 1.0], [0.5, 1.0]]
     assert gate(b, a).tolist() == [[1.0, 1.0], [1.0, 1.0]]
-
-
-def test_an_unusable_layer_counts_as_zero_and_is_marked():
     layers = random_layers(4)
     broken = np.where(np.arange(4)[:, None, None] == 2, 0, layers)
     comparison = compare_paths(path_signature(layers), path_signature(broken, norm=[1, 1, 0, 1]))
@@ -114,17 +112,11 @@ def test_no_pairing_has_a_larger_sum_than_the_one_that_is_chosen(shape, seed):
     assert gated[rows, columns].sum() == pytest.approx(best)
 
 
-ORIGINS = ["012345", "0145", "5", "012342345", "012215", "333333", "531024"]
-
-
-@pytest.mark.parametrize("origins", [[*map(int, layers)] for layers in ORIGINS], ids=ORIGINS)
-def test_every_layer_finds_its_origin(origins):
-    similarity = np.random.default_rng(0).uniform(-0.05, 0.05, (6, len(origins)))
-    similarity[origins, range(len(origins))] = 0.6
-    assert in_order(similarity).tolist() == origins
-
-
-def test_order_tells_layers_apart_that_the_base_repeats():
+def test_every_layer_finds_its_origin_and_order_tells_repeated_ones_apart():
+    for origins in ([*map(int, layers)] for layers in ORIGINS):
+        similarity = np.random.default_rng(0).uniform(-0.05, 0.05, (6, len(origins)))
+        similarity[origins, range(len(origins))] = 0.6
+        assert in_order(similarity).tolist() == origins
     base = [0, 1, 2, 1, 2, 3]
     found = np.array([[float(one == other) for other in base] for one in base])
     assert found.argmax(axis=0).tolist() == [0, 1, 2, 1, 2, 5]
@@ -146,7 +138,6 @@ def layers_of(folder):
 
 
 def score(a, b):
-    """The score that the package gives."""
     (row,) = compare(str(a), str(b), PAPER).rows
     return row.verdict.evidence["mlp"].comparison.score
 
@@ -160,20 +151,12 @@ def test_descendants_and_an_independent_model_have_the_score_of_the_reference(ma
     assert [score(base, model) for model in (near, far, other)] == pytest.approx(expected, abs=1e-5)
 
 
-def test_layers_in_another_order_have_the_score_of_the_reference(tmp_path):
+def test_layers_in_any_order_or_paired_by_the_gate_have_the_score_of_the_reference(tmp_path):
+    """The reference's gate is measured from its weakest layer, so the score depends on which model is the reference."""
+
     def reverse(tensors):
         for name, tensor in dict(tensors).items():
             tensors[re.sub(r"(?<=layers\.)\d+", lambda number: str(LAYERS - 1 - int(number[0])), name)] = tensor
-
-    base = tiny_llama(tmp_path / "base", layers=LAYERS)
-    child = spoil(fine_tuned(base, tmp_path / "child"), reverse)
-    expected = REFERENCE(layers_of(base), layers_of(child)[::-1])
-    assert expected > 0.5
-    assert score(base, child) == pytest.approx(expected, abs=1e-5)
-
-
-def test_layers_that_the_gate_pairs_have_the_score_of_the_reference(tmp_path):
-    """The reference's gate is measured from its weakest layer, so the score depends on which model is the reference."""
 
     def close(tensors):
         """Let every product hold more of the identity than random weights do, so that the gate closes."""
@@ -181,6 +164,10 @@ def test_layers_that_the_gate_pairs_have_the_score_of_the_reference(tmp_path):
             tensors[name] += 0.5 * tensors[name.replace("up_proj", "down_proj")].T
 
     base, other = (tiny_llama(tmp_path / str(seed), seed, LAYERS) for seed in (0, 1))
+    child = spoil(fine_tuned(base, tmp_path / "child"), reverse)
+    expected = REFERENCE(layers_of(base), layers_of(child)[::-1])
+    assert expected > 0.5
+    assert score(base, child) == pytest.approx(expected, abs=1e-5)
     spoil(base, close)
     forward, backward = (REFERENCE(layers_of(a), layers_of(b)) for a, b in ((base, other), (other, base)))
     assert forward != pytest.approx(backward, abs=1e-3)

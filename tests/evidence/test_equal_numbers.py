@@ -14,7 +14,6 @@ SHAPE, DRAWS = (24, 16), 99
 
 
 def model(seed, spread=1, form="bf16"):
-    """The matrices of one model: normal numbers, coordinates of unlike sizes, stored in a short format."""
     numbers = np.random.default_rng(seed).normal(size=(2, *SHAPE)) * spread
     if form == "integers":
         return np.clip(np.rint(numbers * 4), -127, 127).astype(np.float32)

@@ -37,6 +37,17 @@ PATHS = {
 }
 
 
+def test_the_exit_code_of_every_kind_and_what_accepts_it():
+    by_shares = {"inherited": (1.0,) * 4, "part": (1.0, 0.0, 0.0, 0.0), "embedding": (0.0,) * 4}
+    for accepted in ((), ("part",), ("embedding",)):
+        for kind, shares in by_shares.items():
+            outcome = judge({"mlp": evidence(shares=shares)}, Criteria(accept=accepted))
+            assert (outcome.code, outcome.exit_code) == (kind, 0 if kind in ("inherited", *accepted) else 3)
+
+
+ACCEPTING = Criteria(accept=("part",))
+
+
 @pytest.mark.parametrize(("measured", "kind"), PATHS.values(), ids=PATHS)
 def test_one_path(measured, kind):
     assert judge({"mlp": measured}, USUAL).code is kind
@@ -95,32 +106,16 @@ def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, re
     assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
 
 
-BY_SHARES = {"inherited": (1.0,) * 4, "part": (1.0, 0.0, 0.0, 0.0), "embedding": (0.0,) * 4}
-
-
-@pytest.mark.parametrize("accepted", [(), ("part",), ("embedding",)])
-@pytest.mark.parametrize("kind", BY_SHARES)
-def test_the_exit_code_of_every_kind_and_what_accepts_it(kind, accepted):
-    outcome = judge({"mlp": evidence(shares=BY_SHARES[kind])}, Criteria(accept=accepted))
-    assert (outcome.code, outcome.exit_code) == (kind, 0 if kind in ("inherited", *accepted) else 3)
-
-
-def test_the_share_that_verifies_is_the_users():
+def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_if_all_are():
     three = evidence(shares=(1.0, 1.0, 1.0, 0.0))
     verified = [judge({"mlp": three}, Criteria(min_share=share)).verified for share in (0.5, 0.74, 0.75, 0.9)]
-    assert verified == [True, True, False, False]
-
-
-def test_several_paths_are_related_when_any_is_but_then_in_part_only():
+    assert verified == [True, True, False, False], "the share that verifies is the user's"
     measured = {"mlp": evidence(p=0.5), "value_output": evidence()}
     outcome = judge(measured, USUAL)
     assert (outcome.code, outcome.reason) == (Code.PART, "along mlp, no relation is visible")
     by_path = {path: single.label for path, single in outcome.by_path.items()}
     assert by_path == {"mlp": "UNRELATED", "value_output": "VERIFIED inherited"}
     assert judge(measured, Criteria(accept=("part",))).exit_code == 0
-
-
-def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_only_if_all_are():
     weakest = judge({"mlp": evidence(), "value_output": evidence(shares=(0.0,) * 4)}, USUAL)
     assert (weakest.code, weakest.verified) == (Code.EMBEDDING, False)
     assert judge({"mlp": evidence(), "value_output": evidence()}, USUAL).verified
@@ -129,18 +124,16 @@ def test_several_paths_say_no_more_than_the_weakest_and_are_unrelated_only_if_al
 
 
 def parent(*layers, p=0.001):
-    """The verdict on a parent that gave these units of every layer, one True or False for each of ten."""
     drawn = tuple(DrawnUnits(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
     shares = replace(inheriting(*(each.share for each in drawn)), drawn_units=drawn)
     return judge({"mlp": evidence(p=p, inherited=shares)}, USUAL)
 
 
 def first(count, start=0):
-    """Ten units of which so many are inherited, and that in each of four layers."""
     return [[start <= unit < start + count for unit in range(10)]] * 4
 
 
-def test_parents_of_a_merge_are_verified_together():
+def test_parents_of_a_merge_are_verified_together_also_beside_one_that_is_by_itself():
     halves = [parent(*first(5)), parent(*first(5, start=5))]
     assert [each.code for each in halves] == [Code.PART, Code.PART]
     reason = "one of 2 parents of a merge, which inherits more than 50% from all together"
@@ -148,19 +141,23 @@ def test_parents_of_a_merge_are_verified_together():
         assert (each.code, each.verified, int(each.exit_code), each.reason) == (Code.MERGE, True, 0, reason)
         assert each.by_path["mlp"].verified
         assert each.evidence["mlp"].inherited.share == pytest.approx(0.5)
+    many = [parent(*first(2, start=2 * number)) for number in range(4)]
+    assert all(each.verified for each in judge_merge(many))
+    assert not any(each.verified for each in judge_merge(many, min_share=0.8))
+    large, small = parent(*first(7)), parent(*first(3, start=7))
+    assert [each.verified for each in (large, small)] == [True, False]
+    assert [each.verified for each in judge_merge([large, small])] == [True, True]
+    assert judge_merge([large, small])[0] == replace(large, code=Code.MERGE)
 
 
-ASKED = [
-    ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED),
-    ({"strict": Strict("b", {"": 3})}, Code.MERGE),
-    ({"executed": RunOutcome(problem="it needs more memory")}, Code.UNUSED),
-]
-
-
-@pytest.mark.parametrize(("asked", "code"), ASKED)
-def test_parents_are_not_verified_together_where_what_was_asked_for_does_not_hold(asked, code):
-    halves = [replace(parent(*first(5)), **asked), replace(parent(*first(5, start=5)), **asked)]
-    assert {(each.code, each.verified) for each in judge_merge(halves)} == {(code, code is Code.MERGE)}
+def test_parents_are_not_verified_together_where_what_was_asked_for_does_not_hold():
+    for asked, code in (
+        ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED),
+        ({"strict": Strict("b", {"": 3})}, Code.MERGE),
+        ({"executed": RunOutcome(problem="it needs more memory")}, Code.UNUSED),
+    ):
+        halves = [replace(parent(*first(5)), **asked), replace(parent(*first(5, start=5)), **asked)]
+        assert {(each.code, each.verified) for each in judge_merge(halves)} == {(code, code is Code.MERGE)}
 
 
 MERGES = {
@@ -183,24 +180,11 @@ def test_parents_of_a_merge_stay_what_they_are_by_themselves(verdicts):
     assert not any(each.verified for each in verdicts)
 
 
-def test_each_parent_gave_its_part_also_beside_one_that_is_verified_by_itself():
-    many = [parent(*first(2, start=2 * number)) for number in range(4)]
-    assert all(each.verified for each in judge_merge(many))
-    assert not any(each.verified for each in judge_merge(many, min_share=0.8))
-    large, small = parent(*first(7)), parent(*first(3, start=7))
-    assert [each.verified for each in (large, small)] == [True, False]
-    assert [each.verified for each in judge_merge([large, small])] == [True, True]
-    assert judge_merge([large, small])[0] == replace(large, code=Code.MERGE)
-
-
-@pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
-def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
-    undecided = evaluate.reserve(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
-    assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
-    assert evaluate.reserve(outcome, ()) is outcome
-
-
-ACCEPTING = Criteria(accept=("part",))
+def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted():
+    for outcome in (Verdict(Code.INHERITED), Verdict(Code.UNRELATED)):
+        undecided = evaluate.reserve(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
+        assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
+        assert evaluate.reserve(outcome, ()) is outcome
 
 
 def equal_numbers(energy, reached=0, tests=1):
@@ -211,21 +195,18 @@ def equal_numbers(energy, reached=0, tests=1):
     return EqualNumbers((0, 1), shares, shares, np.full(2, 0.1), permuted, flipped, tests)
 
 
-@pytest.mark.parametrize("kind", [Code.UNRELATED, Code.EMBEDDING])
-def test_enough_of_them_are_related_in_part_whatever_was_said_Verdict(kind):
-    found = judge_equal(equal_numbers(0.55), Verdict(kind), ACCEPTING)
-    assert (found.code, found.verified, found.accepted) == (Code.PART, False, True)
-    assert found.equal.at_least.tolist() == pytest.approx([0.5, 0.5])
-    assert "inherit at least 50%" in found.reason
-    assert "p = 0.001" in found.reason
-
-
-def test_a_part_stays_one_a_few_leave_unrelated_open_and_what_chance_gives_says_nothing():
+def test_enough_of_them_are_related_in_part_and_chance_says_nothing():
+    unrelated, embedding = Verdict(Code.UNRELATED), Verdict(Code.EMBEDDING)
+    for before in (unrelated, embedding):
+        found = judge_equal(equal_numbers(0.55), before, ACCEPTING)
+        assert (found.code, found.verified, found.accepted) == (Code.PART, False, True)
+        assert found.equal.at_least.tolist() == pytest.approx([0.5, 0.5])
+        assert "inherit at least 50%" in found.reason
+        assert "p = 0.001" in found.reason
     part = judge_equal(equal_numbers(1.0), Verdict(Code.PART, "seen before"), ACCEPTING)
     assert (part.code, part.reason.startswith("seen before; ")) == (Code.PART, True)
-    unrelated = Verdict(Code.UNRELATED)
     assert judge_equal(equal_numbers(0.11), unrelated, ACCEPTING).code is Code.INCONCLUSIVE
-    assert judge_equal(equal_numbers(0.11), Verdict(Code.EMBEDDING), ACCEPTING) is None
+    assert judge_equal(equal_numbers(0.11), embedding, ACCEPTING) is None
     assert judge_equal(equal_numbers(0.55, reached=10), unrelated, ACCEPTING) is None
     assert judge_equal(equal_numbers(0.55, tests=11), unrelated, ACCEPTING) is None
     assert judge_equal(equal_numbers(0.55, tests=10), unrelated, ACCEPTING)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from hf_lineage.evidence.executed import CHANGE, NATS, Ablation, Beyond, Loss, Ran, RunOutcome, Strict
 
@@ -16,9 +15,8 @@ def ablation(inherited, equal=None, others=None, unit=NATS, says=1.0):
     return Ablation(unit, "short", says, inherited, equal, others)
 
 
-@pytest.mark.parametrize(
-    ("seen", "used"),
-    [
+def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do():
+    for seen, used in (
         (ablation(loss(4.0)), True),
         (ablation(loss(0.009)), False),
         (ablation(loss(0.002), says=0.1), True),
@@ -29,18 +27,25 @@ def ablation(inherited, equal=None, others=None, unit=NATS, says=1.0):
         (ablation(loss(0.5), loss(0.0), loss(0.0)), True),
         (ablation(loss(4.0), says=0.0), False),
         (ablation(loss(0.5), unit=CHANGE, says=0.009), False),
-    ],
-)
-def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do_or_more_than_all_others(seen, used):
-    assert seen.is_used is used
+    ):
+        assert seen.is_used is used, seen
 
 
-def test_evidence_is_complete_only_where_it_ran_and_something_was_taken_out():
+def test_a_run_is_complete_and_strict_holds_where_every_part_is_there():
     ran = Ran("m", {"short": (32, 16)}, 100)
     assert RunOutcome(ran, ablation(loss(1.0))).complete
     assert not RunOutcome(ran).complete
     assert not RunOutcome(ran, ablation(loss(0.001))).complete
     assert not RunOutcome(problem="it has no safetensors files").complete
+    assert (RIGHT.holds, RIGHT.right, RIGHT.tensors) == (True, 32, 32)
+    assert [part for part in WRONG if replace(RIGHT, **{part: WRONG[part]}).holds] == []
+    assert RIGHT.what == "the quantization (Q4_K, Q6_K) of"
+    assert replace(RIGHT, stored={"": 3, "BF16": 1}).what == "the rounding to bfloat16 of"
+    assert replace(RIGHT, stored={"": 3}).what == "the same numbers as"
+    # Few numbers of most tensors look like an edit, and many like training.
+    assert (FEW.wide, MANY.wide) == (False, True)
+    assert replace(RIGHT, beyond=(FEW, FEW, MANY)).is_edit
+    assert not replace(RIGHT, beyond=(FEW, MANY, MANY)).is_edit
 
 
 RIGHT = Strict("org/base", {"Q4_K": 20, "Q6_K": 2, "": 9, "F16": 1})
@@ -56,19 +61,3 @@ WRONG = {
     "problem": "why",
     "stored": {},
 }
-
-
-@pytest.mark.parametrize("part", WRONG)
-def test_it_does_not_hold_where_anything_is_missing_or_more(part):
-    assert not replace(RIGHT, **{part: WRONG[part]}).holds
-
-
-def test_it_holds_where_every_tensor_is_right_and_is_named_after_what_was_done():
-    assert (RIGHT.holds, RIGHT.right, RIGHT.tensors) == (True, 32, 32)
-    assert RIGHT.what == "the quantization (Q4_K, Q6_K) of"
-    assert replace(RIGHT, stored={"": 3, "BF16": 1}).what == "the rounding to bfloat16 of"
-    assert replace(RIGHT, stored={"": 3}).what == "the same numbers as"
-    # Few numbers of most tensors look like an edit, and many like training.
-    assert (FEW.wide, MANY.wide) == (False, True)
-    assert replace(RIGHT, beyond=(FEW, FEW, MANY)).is_edit
-    assert not replace(RIGHT, beyond=(FEW, MANY, MANY)).is_edit

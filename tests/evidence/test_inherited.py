@@ -21,10 +21,10 @@ from tests.properties import cases
 
 WIDTH, HIDDEN, LAYERS = 256, 400, 3
 RECIPE = RECIPES["robust"]
+SIZES = st.tuples(st.integers(1, 19), st.integers(0, 19), st.integers(0, 19))
 
 
 def model(seed=0, layers=LAYERS, hidden=HIDDEN):
-    """Reader and writer of every layer of a model of random weights."""
     random = torch.Generator().manual_seed(seed)
     shapes = (hidden, WIDTH), (WIDTH, hidden)
     return [tuple(torch.randn(*shape, generator=random) for shape in shapes) for _ in range(layers)]
@@ -41,20 +41,18 @@ def signature(layers, part=1):
 
 
 def inherited(base, candidate, seed=0, part=1):
-    """What a candidate inherits from a base."""
     pair = signature(base, part), signature(candidate, part)
     return inherited_units(*pair, compare_paths(*pair), seed)
 
 
 def edited(layers, change):
-    """A model of which every layer is changed."""
     return [change(inn.clone(), out.clone()) for inn, out in layers]
 
 
 def mixed(some, others, chosen):
     """A model whose chosen hidden units are those of another."""
 
-    layers = edited(some, lambda inn, out: (inn, out))
+    layers = edited(some, lambda *both: both)
     for (inn, out), (other_inn, other_out) in zip(layers, others, strict=True):
         inn[chosen], out[:, chosen] = other_inn[chosen], other_out[:, chosen]
     return layers
@@ -114,19 +112,8 @@ def test_the_interval_covers_the_share_as_often_as_it_says():
     assert np.mean([each.share for each in repeated]) == pytest.approx(truth, abs=0.01)
 
 
-def test_a_quarter_of_the_units_doubles_the_interval_and_all_of_them_leave_none():
-    base, candidate = signature(model()), signature(mixed(model(seed=1), model(), slice(0, HIDDEN // 2)))
-    comparison = compare_paths(base, candidate)
-    many, few = (inherited_units(base, candidate, comparison, 0, fewer) for fewer in (False, True))
-    assert {len(one.units) for one in many.drawn_units} == {4 * len(one.units) for one in few.drawn_units}
-    assert few.error == pytest.approx(2 * many.error)
-    result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
-    assert (result.error, result.interval) == (0, (result.share, result.share))
-    assert result.share == pytest.approx(0.25, abs=0.02)
-
-
 @pytest.mark.parametrize("size", [1e-6, 1, 1e6])
-def test_units_of_another_model_turn_nothing_however_loud_unless_they_are_more_than_its_own(size):
+def test_loud_units_of_another_model_turn_nothing_unless_they_are_more_than_its_own(size):
     few = [(inn[::2], out[:, ::2]) for inn, out in model(layers=1)]
     assert inherited(model(layers=1), appended(model(seed=1, layers=1), few, size)).share < 0.4
     few = [(inn[::2], out[:, ::2]) for inn, out in model(seed=1, layers=1)]
@@ -146,7 +133,7 @@ def test_one_grafted_layer_is_one_layer_however_loud_it_is(size):
     assert inherited(model(), loud).share == pytest.approx(2 / 3)
 
 
-def test_layers_are_held_against_those_they_are_paired_with_and_inherit_nothing_from_none():
+def test_layers_are_held_against_those_they_are_paired_with_and_experts_in_any_order():
     moved = [model()[number] for number in (2, 0, 1)]
     assert inherited(model(), moved).by_layer.tolist() == pytest.approx([1, 1, 1])
     candidate = model()
@@ -154,9 +141,6 @@ def test_layers_are_held_against_those_they_are_paired_with_and_inherit_nothing_
     result = inherited(model(), candidate)
     assert result.by_layer.tolist() == pytest.approx([0, 1, 1])
     assert result.weights.tolist() == pytest.approx([0, 0.5, 0.5], abs=0.01)
-
-
-def test_experts_in_another_order_are_the_same_units():
     experts = [list(model(seed, layers=4, hidden=100)) for seed in (10, 11)]
     moved = [[layer[number] for number in (3, 1, 0, 2)] for layer in experts]
     assert inherited(experts, moved).share == pytest.approx(1.0)
@@ -166,7 +150,6 @@ def test_experts_in_another_order_are_the_same_units():
 
 @pytest.mark.parametrize("part", [25, 50])
 def test_heads_are_units_of_their_own(part):
-    """They come in any order and in any basis of their own; those of another model are others."""
     turned = torch.linalg.qr(torch.randn(part, part, generator=torch.Generator().manual_seed(3)))[0]
 
     def turn(inn, out):
@@ -179,7 +162,6 @@ def test_heads_are_units_of_their_own(part):
 
 def test_units_of_unlike_numbers_of_signs_or_with_opposite_gates_have_no_counterpart():
     def codes(reader, writer, gate=0):
-        """Units of random signs, so many bytes of each row."""
         random = np.random.default_rng(0)
         rows = (random.integers(0, 256, (3, size), dtype=np.uint8) for size in (reader, writer, gate))
         return UnitCodes(np.ones(3, np.float32), *rows)
@@ -193,21 +175,11 @@ def test_units_of_unlike_numbers_of_signs_or_with_opposite_gates_have_no_counter
     assert not have_counterparts(gated, replace(gated, inner=~gated.inner, gate=~gated.gate), every).any()
 
 
-def test_a_signature_without_units_tells_nothing():
+def test_without_units_nothing_is_told_and_what_two_bases_gave_is_counted_once():
     whole = signature(model(layers=1))
     bare = replace(whole, units=())
     for base, candidate in ((bare, whole), (whole, bare)):
         assert inherited_units(base, candidate, compare_paths(base, candidate), 0) is None
-
-
-def test_the_units_that_are_drawn_are_the_same_on_every_platform():
-    assert random_stream("units 0 0").random_raw(2).tolist() == [275490257703793019, 12325119978769544077]
-    half = mixed(model(1), model(), slice(0, 200))
-    one, again, other = (inherited(model(), half, seed=seed).by_layer.tolist() for seed in (4, 4, 5))
-    assert one == again != other
-
-
-def test_what_two_bases_gave_is_counted_once():
     merged = mixed(model(1), model(2), slice(0, HIDDEN // 2))
     first, second = inherited(model(1), merged), inherited(model(2), merged)
     both = union_inherited([first, second])
@@ -218,16 +190,19 @@ def test_what_two_bases_gave_is_counted_once():
     assert union_inherited([first, inherited(model(1), merged[:2])]) is None
 
 
-def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
-    """As many hidden units as a model of 70 billion weights has in a layer; the counterparts stand at its end."""
-    random = np.random.default_rng(1)
-    base = UnitCodes(np.ones(28672, np.float32), *random.integers(0, 256, (3, 28672, 16), dtype=np.uint8))
-    assert len(base.weight) > module.AT_A_TIME // MOST
-    candidate = UnitCodes(*(part[-MOST:] for part in (base.weight, base.inner, base.outer, base.gate)))
-    assert have_counterparts(base, candidate, np.arange(MOST)).all()
-
-
-SIZES = st.tuples(st.integers(1, 19), st.integers(0, 19), st.integers(0, 19))
+def test_units_are_drawn_alike_everywhere_and_a_quarter_doubles_the_interval():
+    assert random_stream("units 0 0").random_raw(2).tolist() == [275490257703793019, 12325119978769544077]
+    half = mixed(model(1), model(), slice(0, 200))
+    one, again, other = (inherited(model(), half, seed=seed).by_layer.tolist() for seed in (4, 4, 5))
+    assert one == again != other
+    base, candidate = signature(model()), signature(mixed(model(seed=1), model(), slice(0, HIDDEN // 2)))
+    comparison = compare_paths(base, candidate)
+    many, few = (inherited_units(base, candidate, comparison, 0, fewer) for fewer in (False, True))
+    assert {len(one.units) for one in many.drawn_units} == {4 * len(one.units) for one in few.drawn_units}
+    assert few.error == pytest.approx(2 * many.error)
+    result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
+    assert (result.error, result.interval) == (0, (result.share, result.share))
+    assert result.share == pytest.approx(0.25, abs=0.02)
 
 
 @cases(100)

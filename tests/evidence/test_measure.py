@@ -1,8 +1,4 @@
-"""What is measured along several paths, whose p-value counts, by how much it is corrected, and when reading ends.
-
-Of many independent pairs, analysed as a check does until nothing is in doubt, as few are called RELATED as alpha says:
-each analysis has a test of its own at alpha over their number (Bonferroni).
-"""
+"""What is measured along several paths, whose p-value counts, by how much it is corrected, and when reading ends."""
 
 import itertools
 import math
@@ -25,6 +21,10 @@ from tests.long import first_of
 from tests.signature.test_values import codes, path_signature, signature
 
 LAYERS, WIDTH = 3, 16
+DEPTH, RANK, UNITS = 12, 3, 8
+ALPHA, STOPS = 0.05, analyses(DEPTH, 0.5)
+CRITERIA = Criteria(ALPHA, minimum_effect=-1.0, permutations=39, analyses=len(STOPS))
+"""The p-value alone decides: the minimum effect would make errors of any rule rarer."""
 
 
 def path(seed=0, width=WIDTH):
@@ -37,12 +37,16 @@ def pair(name, seed=0):
     return Pair.along(name, path(), path(seed))
 
 
-def test_the_same_weights_score_one_and_independent_ones_about_nothing():
+def test_the_same_weights_score_one_and_interim_analyses_multiply_p():
     found = measure([pair("same"), pair("other", seed=1)], Criteria(permutations=99))
     assert found["same"].comparison.score == pytest.approx(1)
     assert abs(found["other"].comparison.score) < 0.2
     assert found["same"].p_value == 1 / 101, "the least that is below alpha, also of two paths"
     assert found["other"].p_value > 0.05
+    pairs = [pair("same"), pair("other", seed=1)]
+    once, thrice = (measure(pairs, Criteria(permutations=999, analyses=count)) for count in (1, 3))
+    assert thrice["same"].p_value == pytest.approx(3 * once["same"].first.p_over_paths)
+    assert thrice["other"].p_value <= 1
 
 
 def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
@@ -57,14 +61,7 @@ def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
     assert [found[name].first.correction for name in found] == ["Westfall and Young 1993, Bonferroni"] * 3
 
 
-def test_interim_analyses_multiply_every_p_value_up_to_one():
-    pairs = [pair("same"), pair("other", seed=1)]
-    once, thrice = (measure(pairs, Criteria(permutations=999, analyses=count)) for count in (1, 3))
-    assert thrice["same"].p_value == pytest.approx(3 * once["same"].first.p_over_paths)
-    assert thrice["other"].p_value <= 1
-
-
-def test_where_permutations_do_not_hold_scores_of_independent_models_give_the_p_value():
+def test_where_permutations_do_not_hold_independent_models_give_the_p_value():
     known = EmpiricalNull({str(number): 0.01 for number in range(99)}, "a test")
     apart = replace(pair("mlp"), exchangeable=False)
     found = measure([apart], Criteria(independent={"mlp": known}))["mlp"]
@@ -73,22 +70,20 @@ def test_where_permutations_do_not_hold_scores_of_independent_models_give_the_p_
     assert measure([apart], Criteria())["mlp"].decided_by is None
 
 
-def test_nothing_is_said_of_units_where_a_layer_is_not_finite():
+def test_layers_bear_their_numbers_and_of_one_not_finite_no_unit_says_anything():
     broken = path()
     broken.norm[1] = np.nan
     found = measure([pair("whole"), Pair.along("broken", path(), broken)], Criteria(permutations=19))
     assert found["whole"].inherited is not None
     assert (found["broken"].inherited, found["broken"].not_finite) == (None, ((), (1,)))
 
-
-def test_layers_bear_their_numbers_and_coordinates_are_exchanged_if_both_models_let_them():
     def model(*without):
         return replace(signature(), layers=5, paths={"mlp": path_signature(layers=3)}, without={"mlp": without})
 
     assert Pair.align("mlp", model(0, 3), model(1, 2)).layers == ((1, 2, 4), (0, 3, 4))
     for base, candidate in ((True, True), (True, False), (False, True)):
-        pair = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
-        assert pair.exchangeable is (base and candidate)
+        both = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
+        assert both.exchangeable is (base and candidate)
 
 
 def tail(hits, read, inherited, layers):
@@ -117,7 +112,7 @@ def test_the_bound_is_what_counting_every_way_to_draw_layers_gives(layers):
 
 
 @pytest.mark.parametrize("layers", [8, 12, 16, 24, 32, 80])
-def test_whoever_copies_any_fixed_set_of_layers_is_verified_early_with_one_percent_at_most(layers):
+def test_whoever_copies_a_fixed_set_of_layers_is_verified_early_by_one_percent(layers):
     """Half of the layers or fewer, whichever they are: the order is drawn afterwards, so that only their number counts.
 
     At an analysis after t layers the bound is above one half for as many hits as `needed`, or more.
@@ -140,12 +135,6 @@ def test_analyses_bound_the_share_and_miss_grafts_as_rarely_as_is_claimed():
         assert read == 1 or 1 - tail(1, read - 1, copied, layers) > reading.MISSED
     expected = {8: (5, 8), 9: (4, 9), 12: (5, 9, 12), 32: (6, 13, 32)}
     assert {layers: analyses(layers, 0.5) for layers in expected} == expected
-
-
-DEPTH, RANK, UNITS = 12, 3, 8
-ALPHA, STOPS = 0.05, analyses(DEPTH, 0.5)
-CRITERIA = Criteria(ALPHA, minimum_effect=-1.0, permutations=39, analyses=len(STOPS))
-"""The p-value alone decides: the minimum effect would make errors of any rule rarer."""
 
 
 def most(count, alpha=ALPHA):
@@ -190,7 +179,7 @@ def pairs(request):
         return [judged(seed) for seed in range(request.param)]
 
 
-def test_independent_models_are_called_related_at_any_analysis_no_more_often_than_alpha(pairs):
+def test_independent_models_are_related_at_any_analysis_no_more_often_than_alpha(pairs):
     assert STOPS == (5, 9, 12)
     once, twice, thrice = (sum(len(words) == count for _, words in pairs) for count in (1, 2, 3))
     assert once == 0

@@ -8,10 +8,12 @@ from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, StoredMatrix, 
 
 LAYERS = 6
 BASE = np.random.default_rng(0).standard_normal((LAYERS, 16, 40))
+BF16 = DIGITS["BF16"]
+RANDOM = np.random.default_rng(0)
+MATRIX = round_digits(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
 
 
 def child(seed, size=0.1):
-    """A fine-tune of the base."""
     return BASE + size * np.random.default_rng(seed).standard_normal(BASE.shape)
 
 
@@ -67,7 +69,7 @@ def test_dropped_differences_leave_the_shares_and_a_remainder():
     assert found.remainder > 0.5
 
 
-def test_copies_of_one_parent_cannot_be_told_apart_and_near_copies_get_no_sure_figure():
+def test_copies_of_one_parent_cannot_be_told_apart_and_near_ones_get_no_sure_figure():
     found = shares([A, B, A.copy()], 0.5 * A + 0.5 * B)
     assert values(found) == [None, pytest.approx(0.5, abs=1e-4), None]
     combined = {"it equals another parent, or a combination of others"}
@@ -79,16 +81,13 @@ def test_copies_of_one_parent_cannot_be_told_apart_and_near_copies_get_no_sure_f
     assert detected(found) == [False, False, True]
 
 
-def test_layers_from_different_parents_show_layer_by_layer_whatever_their_order():
+def test_layers_show_in_whatever_order_and_those_not_read_widen_the_interval():
     places = [[0, 1, 2, 3, 2, 3, 4, 5]] * 2
     found = shares([A, B], np.concatenate([A[:4], B[2:]]), depth=8, places=places)
     first = [round(found.parents[0].layers[number][0], 2) + 0.0 for number in range(8)]
     assert first == [1, 1, 1, 1, 0, 0, 0, 0]
     assert values(found) == pytest.approx([0.5, 0.5], abs=1e-3)
     assert found.remainder < 1e-3
-
-
-def test_layers_that_were_not_read_widen_the_interval():
     t = np.linspace(0, 1, LAYERS)[:, None, None]
     merge = (1 - t) * A + t * B
     whole, early = (shares([A, B], merge, depth).parents[0] for depth in (LAYERS, 4 * LAYERS))
@@ -96,7 +95,7 @@ def test_layers_that_were_not_read_widen_the_interval():
     assert early.high - early.low > 2 * (whole.high - whole.low)
 
 
-def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_reason():
+def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_none_has_a_reason():
     places = [[*range(LAYERS)], [0, None, 2, 3, 4, 5]]
     found = shares([A, B], 0.5 * A + 0.5 * B, places=places)
     assert found.parents[0].layers[1] == (1.0, 0.0)
@@ -108,15 +107,9 @@ def test_a_layer_like_one_parent_counts_for_it_and_a_parent_like_no_layer_has_a_
     assert values(found)[:2] == pytest.approx([0.5, 0.5], abs=1e-3)
 
 
-BF16 = DIGITS["BF16"]
-RANDOM = np.random.default_rng(0)
-MATRIX = round_digits(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
-
-
 def products(*parents, model):
-    return inner_products(
-        3, "mlp", [*enumerate(map(StoredMatrix, parents))], StoredMatrix(model, BF16, spacing(model, BF16))
-    )
+    stored = [*enumerate(map(StoredMatrix, parents))]
+    return inner_products(3, "mlp", stored, StoredMatrix(model, BF16, spacing(model, BF16)))
 
 
 def near(size):

@@ -15,6 +15,13 @@ from hf_lineage.evidence import p_values
 from hf_lineage.evidence.p_values import FEW, MANY, SCALE, Draws, EmpiricalNull, ends, p_value, step_down
 from tests.long import first_of
 
+SIGNIFICANCE = 0.001
+"""Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
+FIRST = 99
+HIGH = [10.0, *np.random.default_rng(1).normal(size=4999)]
+"""The statistics of a path that is related."""
+NAN, SMALLEST = math.nan, 1 / (FIRST + 1)
+
 
 @functools.cache
 def outcomes(first, exact=True, at_most=None):
@@ -64,7 +71,7 @@ def test_at_the_default_a_level_is_never_exceeded_and_nearly_used(analyses):
         assert 0.9 < below[-1] / (alpha / analyses) < 1 + 1e-9, alpha
 
 
-def test_stopping_wherever_it_is_significant_would_be_caught():
+def test_stopping_where_it_is_significant_would_be_caught_and_unrelated_cost_little():
     """The same enumeration, with the p-value that forgets the sequences that ended early."""
     ended = outcomes(19)
     last = p_values.most(19)
@@ -72,9 +79,6 @@ def test_stopping_wherever_it_is_significant_would_be_caught():
     total = 0
     worst = max((total := total + weight) / Fraction(p or 1) for p, weight in naive)
     assert worst > 1.05
-
-
-def test_an_unrelated_pair_costs_about_forty_permutations_and_less_than_before_on_average():
     ended = outcomes(999, exact=False)
     assert sum(weight for (drawn, _), weight in ended.items() if drawn <= 40) == pytest.approx(0.5, abs=0.02)
     assert sum(drawn * weight for (drawn, _), weight in ended.items()) == pytest.approx(393, abs=1)
@@ -99,13 +103,7 @@ def test_a_sequence_ends_where_the_rule_says_and_goes_on_while_it_could_decide()
         assert not ends(drawn, reached, 999)
 
 
-SIGNIFICANCE = 0.001
-"""Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
-FIRST = 99
-
-
 def draws(*columns):
-    """The draws of some paths from their statistics, the observed one first."""
     return {name: Draws(iter([np.array(column)])) for name, column in zip("abcd", columns, strict=False)}
 
 
@@ -140,7 +138,7 @@ def correlated(random, paths=3, together=0.8):
 
 
 @pytest.mark.parametrize("together", first_of([0.8, 0.0, 1.0]))
-def test_independent_models_are_called_significant_along_any_path_as_often_as_alpha_says(together):
+def test_independent_models_are_significant_along_any_path_as_often_as_alpha_says(together):
     random = np.random.default_rng(round(10 * together))
     trials = 600
     least = np.array([min(corrected(correlated(random, together=together)).values()) for _ in range(trials)])
@@ -163,19 +161,11 @@ def test_what_the_other_paths_show_does_not_make_an_independent_one_significant(
     assert hits > 0
 
 
-HIGH = [10.0, *np.random.default_rng(1).normal(size=4999)]
-"""The statistics of a path that is related."""
-NAN, SMALLEST = math.nan, 1 / (FIRST + 1)
-
-
-def test_paths_that_are_one_cost_nothing_and_what_is_no_number_counts_as_reached():
+def test_no_path_is_more_significant_than_a_larger_one_and_equal_ones_cost_nothing():
     assert {*corrected(draws(HIGH, HIGH, HIGH, HIGH)).values()} == {SMALLEST}
     broken = np.array(HIGH)
     broken[SCALE + 2 :: 2] = math.nan
     assert min(corrected(draws(broken.tolist(), HIGH)).values()) > 0.3
-
-
-def test_no_path_is_more_significant_than_one_with_a_larger_statistic():
     random = np.random.default_rng(9)
     for _ in range(50):
         drawn = correlated(random, paths=4, together=0.5)

@@ -22,6 +22,8 @@ SIGNIFICANCE = 0.001
 """Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
 NETWORKS, FEW_NETWORKS = 240, 40
 """How many are trained to show a distribution, which long tests do, and for all else."""
+PAIRS = 300
+ARRANGEMENTS = {"alike": None, "padded": padded, "ordered": ordered, "principal axes": principal}
 
 
 def sequential_null(a, b, first, seed):
@@ -66,13 +68,22 @@ def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(man
     assert rejected > 0
 
 
-def test_a_model_against_itself_reaches_the_smallest_p_also_along_several_paths(independent):
+def test_a_model_against_itself_reaches_the_smallest_p_and_the_effect_is_0_by_chance(independent):
     null = permutation_null(independent[3], independent[3], 999, seed=0)
     assert (null.p_value, null.observed, null.effect) == pytest.approx((0.001, 1, 1))
     assert null.z > 10
     nulls = sequential_nulls(beside(independent[3], independent[3]), 999, 0)
     assert {path: null.p_over_paths for path, null in nulls.items()} == pytest.approx(dict.fromkeys(nulls, 0.001))
     assert {null.correction for null in nulls.values()} == {"Westfall and Young 1993"}
+    pairs = [(independent[number], independent[number + 1]) for number in range(0, FEW_NETWORKS, 2)]
+    nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(pairs)]
+    picked = np.mean([null.observed for null in nulls])
+    assert picked > 0.007, "the pairing of layers picks what is alike"
+    assert np.mean([null.effect for null in nulls]) < picked / 2
+    assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
+    for observed in (float("nan"), -float("inf")):
+        null = made(observed, np.zeros(99), first=99)
+        assert (null.permuted.reach_count, null.p_value) == (99, 1.0)
 
 
 def centred(model, matrix=None):
@@ -139,10 +150,8 @@ def beside(a, b):
 @pytest.mark.long
 def test_several_paths_of_independent_networks_are_rejected_as_often_as_alpha_says(many):
     pairs = [(i, (i + 1) % NETWORKS) for i in range(NETWORKS)]
-    least = [
-        min(null.p_over_paths for null in sequential_nulls(beside(many[i], many[j]), 99, seed).values())
-        for seed, (i, j) in enumerate(pairs)
-    ]
+    nulls = [sequential_nulls(beside(many[i], many[j]), 99, seed) for seed, (i, j) in enumerate(pairs)]
+    least = [min(null.p_over_paths for null in each.values()) for each in nulls]
     for alpha in (0.02, 0.1):
         assert binomtest(sum(p <= alpha for p in least), len(pairs), alpha).pvalue > SIGNIFICANCE
     assert kstest(least[:NETWORKS:2], "uniform").pvalue > SIGNIFICANCE
@@ -160,22 +169,7 @@ def test_each_of_several_paths_has_the_null_that_it_would_have_alone(independent
             assert null.p_over_paths >= null.p_value == alone.p_over_paths
 
 
-@pytest.mark.parametrize("observed", [float("nan"), -float("inf")])
-def test_a_score_that_is_no_number_is_not_significant(observed):
-    null = made(observed, np.zeros(99), first=99)
-    assert (null.permuted.reach_count, null.p_value) == (99, 1.0)
-
-
-def test_the_effect_is_0_by_chance(independent):
-    pairs = [(independent[number], independent[number + 1]) for number in range(0, FEW_NETWORKS, 2)]
-    nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(pairs)]
-    picked = np.mean([null.observed for null in nulls])
-    assert picked > 0.007, "the pairing of layers picks what is alike"
-    assert np.mean([null.effect for null in nulls]) < picked / 2
-    assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
-
-
-def test_every_published_null_is_well_formed_and_that_of_the_paper_has_its_seven_models():
+def test_published_nulls_are_well_formed_and_a_malformed_one_is_named(tmp_path):
     nulls = {file.stem: published_null(file.stem) for file in (registry_root() / "nulls").glob("*.yaml")}
     null = nulls["llama-2-7b"]
     assert (null.reference, len(null.scores), max(null.scores.values())) == ("meta-llama/Llama-2-7b-hf", 7, 4e-4)
@@ -183,18 +177,11 @@ def test_every_published_null_is_well_formed_and_that_of_the_paper_has_its_seven
     assert {null.path for null in nulls.values()} <= {"mlp", "mlp_gate", "value_output", "query_key"}
     assert {null.recipe for null in nulls.values()} <= RECIPES.keys()
     assert factorizations(), "nulls are no factorizations and do not disturb them"
-
-
-def test_a_name_that_is_no_published_null_is_none_and_a_malformed_one_is_named(tmp_path):
     assert [published_null(name) for name in ("no-such-null", "../llama", "org/model", "")] == [None] * 4
     (tmp_path / "nulls").mkdir()
     (tmp_path / "nulls/odd.yaml").write_text("reference: a/b\nscores: 3\n")
     with pytest.raises(RegistryError, match=r"nulls/odd\.yaml"):
         published_null("odd", tmp_path)
-
-
-PAIRS = 300
-ARRANGEMENTS = {"alike": None, "padded": padded, "ordered": ordered, "principal axes": principal}
 
 
 @pytest.mark.few(2)
@@ -219,7 +206,6 @@ def test_drawn_elements_reach_what_the_whole_group_reaches(half, size):
 @pytest.mark.parametrize("layer_norm", [False, True], ids=["RMSNorm", "LayerNorm"])
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 def test_p_is_valid_however_the_coordinates_are_arranged(arrangement, layer_norm):
-    """Small p-values by signs and by both together are no more frequent than the level says."""
     many = signatures(2 * PAIRS, RECIPES["robust"], 7, ARRANGEMENTS[arrangement], layer_norm)
     nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(zip(many[::2], many[1::2], strict=True))]
     p = [null.p_value for null in nulls]

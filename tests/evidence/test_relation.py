@@ -10,7 +10,6 @@ EQUAL = Change(0.0, equal=True, rank=0)
 FULL = Change(0.05)
 LOW = Change(0.1, rank=8)
 ROUNDED = Change(0.01, bits=8, rank=0)
-PRUNED = Change(0.0, equal=True, zeros=0.5)
 HIDDEN = Change(0.001, rank=0, hidden=True)
 LEAST = Change(0.01, rank=5, certain=False)
 TOLD = [
@@ -19,7 +18,7 @@ TOLD = [
     ([LOW, EQUAL, LOW], ["low_rank"], "a change of rank 8 in 2 of 3 matrices, as a merged LoRA adapter leaves it"),
     ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices (rounding hides the rest)"),
     ([ROUNDED, ROUNDED, EQUAL], ["quantized"], "quantized to 8 bits"),
-    ([PRUNED], ["pruned"], "pruned (50% of the weights set to zero)"),
+    ([Change(0.0, equal=True, zeros=0.5)], ["pruned"], "pruned (50% of the weights set to zero)"),
     ([HIDDEN, EQUAL], ["unclear"], "1 of 2 matrices changed in a way that is unclear"),
     ([FULL, LOW], ["unclear"], "2 of 2 matrices changed in a way that is unclear"),
 ]
@@ -32,7 +31,7 @@ def test_what_was_done_is_told(changes, means, words):
     assert derivation.words == words
 
 
-def test_several_things_may_have_been_done_and_beside_an_unknown_grid_no_other_is_claimed():
+def test_several_things_may_have_been_done_and_beside_an_unknown_grid_no_other():
     derivation = Derivation((Change(0.1, bits=8, rank=16),) * 2, reordered=True)
     assert derivation.means == (Means.REORDERED, Means.LOW_RANK, Means.QUANTIZED)
     assert derivation.words.endswith("as a merged LoRA adapter leaves it, then quantized to 8 bits")
@@ -49,9 +48,8 @@ def test_several_things_may_have_been_done_and_beside_an_unknown_grid_no_other_i
 
 ROWS = np.random.default_rng(0).normal(size=(60, 40)).astype(np.float32)
 ORDER = np.random.default_rng(1).permutation(60)
-SHIFTED = ROWS[10:20] + np.float32(0.1)
 ALIGNED = {
-    "in their places": (SHIFTED, range(10, 20), ROWS[10:20], (False, False)),
+    "in their places": (ROWS[10:20] + np.float32(0.1), range(10, 20), ROWS[10:20], (False, False)),
     "reordered and rescaled": (3 * ROWS[ORDER], slice(None), 3 * ROWS[ORDER], (True, True)),
     "pruned": (np.where(np.abs(ROWS) < 0.7, 0, ROWS), slice(None), ROWS, (False, False)),
 }
@@ -64,7 +62,7 @@ def test_units_are_found_again_in_their_places_or_in_others(rows, places, expect
     assert np.allclose(aligned.base, expected, rtol=1e-5)
 
 
-def test_units_of_another_model_copies_of_one_unit_and_rows_of_zeros_are_not_found():
+def test_units_of_another_model_copies_of_one_unit_and_zeros_are_not_found():
     other = np.random.default_rng(2).normal(size=(30, 40)).astype(np.float32)
     assert align(ROWS, other, range(30)) is None
     assert align(ROWS, np.repeat(ROWS[:1], 30, axis=0), range(30)) is None

@@ -13,12 +13,12 @@ from tests.unit_rows import beside, changed, compared, model, moved, opposite, r
 
 BASE = model(1)
 CHILD = changed(BASE, moved)
-HALVED = changed(CHILD, lambda layer, _: layer.select(slice(None, None, 2)))
 IN_ORDER, SHUFFLED, INDEPENDENT = (compared(BASE, one) for one in (CHILD, changed(CHILD, shuffled), model(2)))
+LEVELS = 0.01, 0.05, 0.5
 
 
-def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pruned():
-    pruned = compared(BASE, HALVED)
+def test_descendants_have_the_units_of_their_base_in_order_also_if_pruned_or_sorted():
+    pruned = compared(BASE, changed(CHILD, lambda layer, _: layer.select(slice(None, None, 2))))
     shares = [one.inherited.share for one in (IN_ORDER, pruned, SHUFFLED, INDEPENDENT)]
     assert shares == pytest.approx([1, 1, 1, 0])
     assert (IN_ORDER.p_value, pruned.p_value) == (1 / 200, 1 / 200)
@@ -27,9 +27,13 @@ def test_descendants_have_the_units_of_their_base_in_order_also_if_they_were_pru
     assert IN_ORDER.order.z["places"] > 15
     assert IN_ORDER.order.z["ranks"] > 10
     assert list(pruned.order.observed) == ["ranks"]
+    base = changed(BASE, lambda layer, random: by_size(layer, lambda one: one.weight))
+    child = changed(base, moved)
+    pruned = changed(child, lambda layer, random: layer.select(np.arange(70)))
+    assert [compared(base, one).p_value for one in (child, pruned)] == [1 / 200] * 2
 
 
-def test_layers_that_were_taken_out_leave_partners_and_those_not_read_bound_the_share():
+def test_layers_taken_out_leave_partners_and_copies_of_one_unit_have_no_order():
     kept = {number: BASE[layer] for number, layer in enumerate((0, 3))}
     framed = compared(BASE, changed(kept, moved))
     assert (framed.partners, framed.inherited.share) == ((0, 3), pytest.approx(1))
@@ -38,15 +42,9 @@ def test_layers_that_were_taken_out_leave_partners_and_those_not_read_bound_the_
     assert read.least == pytest.approx(1)
     unread = type(read)(**{**vars(read), "depth": 32})
     assert 0.5 < unread.least < 0.6
-
-
-def test_copies_of_one_unit_have_no_order():
     one = changed(BASE, lambda layer, _: layer.select(np.repeat(np.arange(4), 24)))
     framed = compared(one, {number: layer.select(np.arange(95)) for number, layer in one.items()})
     assert (framed.order, framed.p_value) == (None, None)
-
-
-LEVELS = 0.01, 0.05, 0.5
 
 
 def by_size(layer, key):
@@ -74,17 +72,15 @@ def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_mode
     assert np.mean(p_values(50) <= 0.05) > 0.15
 
 
-def test_a_descendant_whose_units_are_sorted_is_found_also_if_the_smallest_were_pruned():
-    base = changed(BASE, lambda layer, random: by_size(layer, lambda one: one.weight))
-    child = changed(base, moved)
-    pruned = changed(child, lambda layer, random: layer.select(np.arange(70)))
-    assert [compared(base, one).p_value for one in (child, pruned)] == [1 / 200] * 2
-
-
-def test_independent_models_reject_as_often_as_alpha_says():
+def test_independent_models_reject_as_often_as_alpha_says_and_are_at_chance():
     tries = [compared(model(2 * seed, 2, units=40), model(2 * seed + 1, 2, units=40), first=99) for seed in range(200)]
     assert 2 <= sum(framed.p_value <= 0.05 for framed in tries) <= 20
     assert max(framed.inherited.share for framed in tries) < 0.1
+    own = model(2)
+    assert (INDEPENDENT.at_chance, IN_ORDER.at_chance) == (True, False)
+    assert not compared(BASE, {number: beside(own[number], BASE[number], 0.2) for number in own}).at_chance
+    cancelled = {number: beside(own[number], opposite(own[number])) for number in own}
+    assert not compared(BASE, cancelled).at_chance
 
 
 def test_layers_that_copy_each_other_are_permuted_alike():
@@ -92,14 +88,6 @@ def test_layers_that_copy_each_other_are_permuted_alike():
     pairs = zip(copied[::2], copied[1::2], strict=True)
     p_values = [compared(one, other, first=99).p_value for one, other in pairs]
     assert sum(p <= 0.05 for p in p_values) <= 6
-
-
-def test_independent_models_are_at_chance_and_what_says_something_is_not():
-    own = model(2)
-    assert (INDEPENDENT.at_chance, IN_ORDER.at_chance) == (True, False)
-    assert not compared(BASE, {number: beside(own[number], BASE[number], 0.2) for number in own}).at_chance
-    cancelled = {number: beside(own[number], opposite(own[number])) for number in own}
-    assert not compared(BASE, cancelled).at_chance
 
 
 def judged(framed, shares=()):
@@ -139,7 +127,7 @@ def test_calibrated_evidence_counts_where_it_is_accepted_and_is_none_without_tok
 
 
 @pytest.mark.parametrize(("own", "least"), [(0.9, 0.5), (1.2, 0.0)], ids=["more than a half", "less"])
-def test_where_a_few_units_leave_open_whether_it_is_more_than_half_more_are_looked_up(own, least):
+def test_where_a_few_units_leave_open_whether_it_is_half_more_are_looked_up(own, least):
     base, others = model(1, units=600), model(2, units=600)
     mixed = {number: beside(base[number], others[number], own) for number in base}
     framed = compared(base, mixed)

@@ -18,6 +18,7 @@ from tests.unit_rows import moved, opposite, rows, unit
 from tests.unit_rows import shuffled as in_another_order
 
 EXPERTS, UNITS, LAYERS = 4, 24, 2
+SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
 
 
 def layer(seed, experts=EXPERTS):
@@ -45,12 +46,10 @@ def edited(layers, edit):
 
 
 def reordered(one):
-    """The experts of a layer in another order."""
     return one.select(np.concatenate([np.arange(len(one.weight))[one.by_expert[expert]] for expert in (2, 0, 3, 1)]))
 
 
 def shuffled(one):
-    """The units of every expert in an order of their own."""
     random = np.random.default_rng(5)
     return one.select(np.concatenate([random.permutation(np.arange(len(one.weight))[part]) for part in one.by_expert]))
 
@@ -59,11 +58,14 @@ BASE = model(1)
 CHILD = edited(BASE, lambda one: moved(one, np.random.default_rng(3)))
 
 
-def test_units_are_found_and_their_order_in_whatever_order_the_experts_stand():
+def test_units_are_found_in_any_order_of_experts_and_an_expert_of_its_own_is_not():
     found = [compared(BASE, one) for one in (CHILD, edited(CHILD, reordered), edited(CHILD, shuffled))]
     assert min(one.inherited.share for one in found) > 0.99
     assert [one.p_value for one in found[:2]] == [0.01, 0.01]
     assert found[2].p_value > 0.05
+    verdict = judge_units(compared(BASE, mixed_in(CHILD, np.arange(EXPERTS * UNITS) < 3 * UNITS)), Criteria())
+    assert verdict.label == "RELATED part"
+    assert 0.1 < verdict.unit_comparison.inherited.share < 0.4
 
 
 def mixed_in(layers, chosen):
@@ -73,12 +75,6 @@ def mixed_in(layers, chosen):
         inner, outer = (np.where(chosen[:, None], *pair) for pair in ((own.inner, one.inner), (own.outer, one.outer)))
         mixed[number] = replace(one, inner=inner, outer=outer)
     return mixed
-
-
-def test_an_expert_of_its_own_among_those_of_the_base_is_told_apart():
-    verdict = judge_units(compared(BASE, mixed_in(CHILD, np.arange(EXPERTS * UNITS) < 3 * UNITS)), Criteria())
-    assert verdict.label == "RELATED part"
-    assert 0.1 < verdict.unit_comparison.inherited.share < 0.4
 
 
 def test_a_dense_layer_is_compared_with_every_expert_that_was_made_of_it():
@@ -105,7 +101,7 @@ def test_p_of_independent_models_is_uniform(of_base, of_candidate):
     assert kstest(p_values, "uniform").pvalue > 0.01
 
 
-def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_unrelated():
+def test_few_units_found_among_some_that_were_looked_at_are_not_called_unrelated():
     few = edited(mixed_in(CHILD, np.arange(EXPERTS * UNITS) % 25 > 0), shuffled)
     assert judge_units(compared(BASE, few), Criteria()).word == "UNRELATED"
     part = {number: replace(one, kept_share=0.1) for number, one in few.items()}
@@ -118,16 +114,13 @@ def matched_layers(candidate, base):
     return [match_order(base, candidate, np.arange(len(candidate.weight)), 0, 1.0)]
 
 
-def test_a_copy_is_in_order_and_units_in_the_opposite_order_or_that_take_away_are_not():
+def test_a_copy_is_in_order_and_opposite_few_or_no_units_leave_nothing_to_test():
     base = rows(1)
     order = order_test(matched_layers(base, base), 199, 0)
     assert order.observed[PLACES] == pytest.approx(1, abs=1e-5)
     assert (order.p_value, order.z[RANKS] > 5) == (1 / 200, True)
     for other in (base.select(slice(None, None, -1)), opposite(base)):
         assert order_test(matched_layers(other, base), 199, 0).p_value > 0.5
-
-
-def test_layers_without_units_that_match_leave_nothing_to_test_and_copies_are_noticed():
     base, nothing = rows(1), rows(2).select(np.arange(3))
     assert order_test(matched_layers(nothing, base), 199, 0) is None
     assert order_test([], 199, 0) is None
@@ -148,9 +141,6 @@ def test_drawn_permutations_give_the_p_of_all_of_them():
         expected = np.mean(np.array(observed) >= observed[place] - 1e-6)
         drawn = [order_test(matched_layers(everything[place], base), 199, seed).p_value for seed in range(20)]
         assert np.mean(drawn) == pytest.approx(expected, rel=0.15)
-
-
-SIZES = np.exp(0.5 * np.random.default_rng(0).normal(size=(2, 300)))
 
 
 def test_every_row_is_in_one_stratum_of_its_size_and_permutations_leave_it_there():

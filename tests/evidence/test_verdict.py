@@ -15,9 +15,7 @@ BY_WORD = {
 def test_every_code_belongs_to_one_of_four_words_and_has_the_documented_exit_code():
     assert {word: {code for code in Code if code.word is word} for word in Word} == BY_WORD
     assert sum(map(len, BY_WORD.values())) == len(Code) == 20
-    assert {code.value for code in RELATING} == {
-        *("listed", "calibrated", "weak", "part", "embedding", "unlisted-class", "unused", "changed")
-    }
+    assert {*RELATING} == {"listed", "calibrated", "weak", "part", "embedding", "unlisted-class", "unused", "changed"}
     assert {code: int(code.exit_code) for code in Code if code is not Code.DAMAGED} == {
         code: {Word.VERIFIED: 0, Word.UNRELATED: 1}.get(code.word, 3) for code in Code if code is not Code.DAMAGED
     }

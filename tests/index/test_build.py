@@ -1,7 +1,4 @@
-"""A model that an index has at its commit is not read again.
-
-Models are taken out of an index: all that are named or none, and nothing else.
-"""
+"""A model that an index has at its commit is not read again; all models that are named are removed, or none."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +19,9 @@ from tests.blends import BASE, B, blended
 from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
 
 MLP = Options(paths=("mlp",))
+FIRST, SECOND = "0123abc" + 33 * "0", "4567def" + 33 * "0"
+UNKNOWN = ("org/gone", "base", "org/model@0123", "org/model@main", "org/model@", "./gone", "x" * 5000, "a\0b")
+OF_EXAMPLES = Options(local_hub=EXAMPLES, paths=("mlp",))
 
 
 def test_an_account_is_added_by_commit_and_not_read_again(online, tmp_path, monkeypatch):
@@ -32,9 +32,6 @@ def test_an_account_is_added_by_commit_and_not_read_again(online, tmp_path, monk
     assert all(one.records and one.records[0].entry.commit for one in first)
     monkeypatch.setattr(build, "open_model", lambda *_: pytest.fail("a model of the index was read again"))
     assert [one.records for one in build.build(models, Catalogue(tmp_path), MLP)] == [(), ()]
-
-
-FIRST, SECOND = "0123abc" + 33 * "0", "4567def" + 33 * "0"
 
 
 @pytest.fixture
@@ -58,19 +55,17 @@ def left(catalogue):
 
 
 EVERYTHING = [("./base", ""), ("org/model", "0123abc"), ("org/model", "4567def"), ("org/other", "0123abc")]
+REMOVED = [
+    (["org/model"], EVERYTHING[1:3]),
+    (["Org/Model@0123abc"], EVERYTHING[1:2]),
+    ([f"org/model@{SECOND}", "org/other"], EVERYTHING[2:]),
+    (["./base"], EVERYTHING[:1]),
+    (["base/"], EVERYTHING[:1]),
+    (["./base", "org/model", "org/other", "org/other"], EVERYTHING),
+]
 
 
-@pytest.mark.parametrize(
-    ("models", "gone"),
-    [
-        (["org/model"], EVERYTHING[1:3]),
-        (["Org/Model@0123abc"], EVERYTHING[1:2]),
-        ([f"org/model@{SECOND}", "org/other"], EVERYTHING[2:]),
-        (["./base"], EVERYTHING[:1]),
-        (["base/"], EVERYTHING[:1]),
-        (["./base", "org/model", "org/other", "org/other"], EVERYTHING),
-    ],
-)
+@pytest.mark.parametrize(("models", "gone"), REMOVED)
 def test_the_models_that_are_named_are_gone_with_their_signatures_and_no_others(catalogue, models, gone):
     remove(models, catalogue)
     assert left(catalogue) == [one for one in EVERYTHING if one not in gone]
@@ -78,24 +73,16 @@ def test_the_models_that_are_named_are_gone_with_their_signatures_and_no_others(
     assert all(catalogue.find_signature(entry) for entry in catalogue.entries())
 
 
-@pytest.mark.parametrize(
-    "model", ["org/gone", "base", "org/model@0123", "org/model@main", "org/model@", "./gone", "x" * 5000, "a\0b"]
-)
-def test_where_one_is_not_in_the_index_nothing_is_removed(catalogue, model):
-    with pytest.raises(OptionError, match="so nothing was removed; `hf-lineage index list --index /"):
-        remove(["org/model", model], catalogue)
-    assert left(catalogue) == EVERYTHING
-
-
-def test_where_a_part_of_the_index_is_damaged_nothing_is_removed(catalogue):
+def test_where_one_is_not_in_the_index_or_a_part_of_it_is_damaged_nothing_is_removed(catalogue, tmp_path):
+    for model in UNKNOWN:
+        with pytest.raises(OptionError, match="so nothing was removed; `hf-lineage index list --index /"):
+            remove(["org/model", model], catalogue)
+        assert left(catalogue) == EVERYTHING
     file = next((catalogue.folder / "keys").glob("*.jsonl"))
     file.write_bytes(b"")
     with pytest.raises(SignatureError, match="is not a file of an index: it ends before line 1 of"):
         remove(["org/model"], catalogue)
     assert len(signatures_of(catalogue)) == len(EVERYTHING)
-
-
-def test_an_index_that_is_not_there_is_an_error_and_is_not_made(tmp_path):
     with pytest.raises(OptionError, match="does not exist, so there is no index; check --index"):
         remove(["org/model"], Catalogue(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
@@ -117,9 +104,6 @@ def test_nothing_is_removed_behind_a_link(catalogue, tmp_path):
     with pytest.raises(SignatureError, match="is a link and is not followed"):
         remove(["org/other"], catalogue)
     assert sorted((tmp_path / "elsewhere").iterdir()) == before
-
-
-OF_EXAMPLES = Options(local_hub=EXAMPLES, paths=("mlp",))
 
 
 def gathered(*models, options=OF_EXAMPLES):

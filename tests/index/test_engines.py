@@ -108,14 +108,17 @@ def test_failures_have_a_reason_and_are_tried_again(online, tmp_path):
         assert any("org/slow" in one for one in online.requests)
 
 
-def test_a_worker_that_ends_is_told_and_the_others_go_on():
+def test_a_worker_that_ends_is_told_and_without_ray_it_is_said_what_to_install(monkeypatch):
     jobs = ["org/large", *(f"org/{number}" for number in range(5))]
     outcomes = list(local(dies, jobs, Work(workers=2), lambda job: f"{job} was lost"))
     assert sorted(outcomes) == sorted(["org/large was lost", *jobs[1:]])
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(OptionError, match=r"'hf-lineage\[ray\] @ git"):
+        list(ray(dies, ["org/model"], Work(), print))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal sends no such signal there")
-def test_an_interrupt_of_a_terminal_ends_all_processes_at_once_and_none_prints_a_traceback(tmp_path):
+def test_an_interrupt_of_a_terminal_ends_all_processes_without_a_traceback(tmp_path):
     """A terminal sends it to each of them, at work or idle."""
     jobs = [str(tmp_path / name) for name in ("short", "long")]
     script = (
@@ -135,19 +138,8 @@ def test_an_interrupt_of_a_terminal_ends_all_processes_at_once_and_none_prints_a
         assert running.communicate(timeout=30) == ("interrupted\n", "")
 
 
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(OptionError, match=r"'hf-lineage\[ray\] @ git"):
-        list(ray(dies, ["org/model"], Work(), print))
-
-
-@pytest.fixture
-def usual_client():
-    yield
-    set_client_factory(default_client_factory)
-
-
-def test_the_client_keeps_the_pace(online, usual_client, monkeypatch):
+def test_the_client_keeps_the_pace(online, request, monkeypatch):
+    request.addfinalizer(lambda: set_client_factory(default_client_factory))
     waited = []
     monkeypatch.setattr(engines.time, "sleep", waited.append)
     engines.limit(120)

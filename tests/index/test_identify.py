@@ -1,7 +1,4 @@
-"""Relatives of a model among known ones: its parents first, none for what is independent, and the test stays exact.
-
-Of the possible bases of an adapter, groups of near ones are tested once each, the declared base first.
-"""
+"""Relatives of a model among known ones: its parents first, none for what is independent, and an exact test."""
 
 from dataclasses import replace
 
@@ -22,6 +19,8 @@ from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
 QUICK = Criteria(permutations=199)
+OPTIONS = Options(local_hub=EXAMPLES, paths=("mlp",), permutations=99, seed=0)
+FAMILY = {name for name in KNOWN if name.startswith(("acme/llama", "fern/llama", "moss"))}
 
 
 def first(result, count=1):
@@ -53,7 +52,6 @@ def test_both_parents_of_a_merge_come_before_their_base(signatures, catalogue):
 
 
 def test_a_fine_tune_of_which_others_were_made_is_told_from_its_sibling(signatures, tmp_path):
-    """A pruned and a rounded copy of one of two fine-tunes: each names that one, and not the other or the base."""
     catalogue = Catalogue(tmp_path)
     for name in ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b"):
         catalogue.add(signatures[name])
@@ -65,13 +63,10 @@ def test_a_fine_tune_of_which_others_were_made_is_told_from_its_sibling(signatur
         assert first(identify(child, "mlp", catalogue, QUICK)) == [parent]
 
 
-@pytest.mark.parametrize("model", ["heron/llama-distilled", "magpie/llama-liar", "otter/llama-independent"])
-def test_no_relative_is_named_for_an_independent_model(signatures, catalogue, model):
-    result = identify(signatures[model], "mlp", catalogue, QUICK)
-    assert (result.related, result.ancestor, result.searched >= len(KNOWN) - 1) == ((), None, True)
-
-
-def test_p_is_corrected_for_those_that_were_tested(signatures, catalogue):
+def test_no_relative_is_named_for_an_independent_model_and_p_is_corrected(signatures, catalogue):
+    for model in ("heron/llama-distilled", "magpie/llama-liar", "otter/llama-independent"):
+        result = identify(signatures[model], "mlp", catalogue, QUICK)
+        assert (result.related, result.ancestor, result.searched >= len(KNOWN) - 1) == ((), None, True)
     result = identify(signatures["heron/llama-int8-rounded"], "mlp", catalogue, QUICK, most=3)
     assert [one.distance for one in result.related] == pytest.approx([0.0095, 0.1042, 0.1012], abs=1e-4)
     assert {one.verdict.evidence["mlp"].analyses for one in result.related} == {3}
@@ -98,35 +93,32 @@ def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
     assert 12 <= small <= 50  # 30 expected, standard deviation 5.2
 
 
-OPTIONS = Options(local_hub=EXAMPLES, paths=("mlp",), permutations=99, seed=0)
-FAMILY = {name for name in KNOWN if name.startswith(("acme/llama", "fern/llama", "moss"))}
-
-
 def bases(catalogue, name="fern/llama-lora", folder=EXAMPLES):
     source = RepoRef(name, folder / name)
     (found,) = identify_adapters(source, find_adapters(source), catalogue, OPTIONS, 5)
     return found
 
 
-def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
+def test_near_relatives_are_one_group_for_which_a_model_of_the_hub_stands(catalogue, signatures, tmp_path):
     groups, fitting, left = group_models(catalogue.shards(), 10)
     assert sorted(one.model for group in groups for one in (group.entry, *group.near)) == sorted(KNOWN)
     assert (fitting, left) == (len(KNOWN), 0)
     together = next(group for group in groups if group.entry.model == "acme/llama-base")
     assert {one.model for one in together.near} <= FAMILY
     assert len(together.near) >= 3
+    catalogue = Catalogue(tmp_path)
+    for name, commit in (("./a", None), ("z/base", "c0ffee" * 6 + "c0de")):
+        catalogue.add(replace(signatures["acme/llama-base"], model=name, commit=commit))
+    (group,), _, _ = group_models(catalogue.shards(), 10)
+    assert group.entry.model == "z/base"
 
 
-def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
+def test_the_base_of_an_adapter_is_found_by_its_trace_also_where_it_declares_another(catalogue):
     result = bases(catalogue)
     assert [one.group.entry.model for one in result.tested if one.is_related] == ["acme/llama-base"]
     assert (result.tests, result.width) == (len(result.tested), (96,))
     trace = result.tested[0].verdict.trace
     assert (trace.p_value * result.tests <= 0.01, trace.permutations) == (True, 1999)
-
-
-@pytest.mark.long
-def test_an_adapter_that_declares_another_base_is_given_its_own(catalogue):
     result = bases(catalogue, "magpie/llama-lora-liar")
     assert result.tested[0].group.entry.model == "acme/llama-base"
     assert [one.group.entry.model for one in result.tested if one.is_related] == ["otter/llama-independent"]
@@ -151,11 +143,3 @@ def test_a_folder_that_an_index_names_is_never_opened_nor_asked_of_the_hub(name,
     entry = replace(entry_of(signatures["acme/llama-base"], "mlp"), model=name)
     with pytest.raises(RepositoryError, match="hf-lineage never opens folders that an index names"):
         locate_entry(entry, None)
-
-
-def test_a_model_of_the_hub_stands_for_its_group_before_a_folder(signatures, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    for name, commit in (("./a", None), ("z/base", "c0ffee" * 6 + "c0de")):
-        catalogue.add(replace(signatures["acme/llama-base"], model=name, commit=commit))
-    (group,), _, _ = group_models(catalogue.shards(), 10)
-    assert group.entry.model == "z/base"

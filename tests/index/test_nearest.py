@@ -1,7 +1,4 @@
-"""A relative between a model and its declared base is noted; a sibling on the same data, and a copy, is not.
-
-A second parent in the index is found though the card names one, and neither siblings nor copies are accused.
-"""
+"""A nearer relative than the declared base, and a second parent, are noted; siblings and copies are not accused."""
 
 import shutil
 from dataclasses import replace
@@ -10,13 +7,13 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, check, extract
-from hf_lineage.errors import NetworkError, OptionError
+from hf_lineage.errors import NetworkError
 from hf_lineage.evidence.blend import BlendPlace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.index.differences import normalise, products
 from hf_lineage.index.identify import identify
-from hf_lineage.index.nearest import between, nearer, note_nearer, relatives, search_index
+from hf_lineage.index.nearest import between, nearer, note_nearer, relatives
 from hf_lineage.index.store import Catalogue, signature_file
 from tests.blends import BASE, A, B, blended
 from tests.models import EXAMPLES, card
@@ -45,13 +42,10 @@ def test_in_200_trials_siblings_are_not_noted_and_intermediates_are(share):
     assert wrong <= (0 if share == 0.3 else 60)  # at random two directions of 128 numbers have .09 in common
 
 
-def test_the_parents_of_a_merge_are_nearer_than_their_base(signatures, catalogue):
+def test_the_parents_of_a_merge_are_nearer_and_a_report_keeps_its_verdict(signatures, catalogue, tmp_path):
     merge, criteria = signatures["fern/llama-merge-a-b"], Criteria(permutations=199)
     found = nearer(relatives(merge, signatures[BASE], "mlp", catalogue, criteria))
     assert sorted(one.model for one in found) == [A, B]
-
-
-def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
     catalogue = Catalogue(tmp_path)
     catalogue.add(replace(signatures["fern/llama-finetune-a"], model="org/red"))
     report = check("fern/llama-merge-a-b", (BASE,), OPTIONS)
@@ -89,11 +83,6 @@ def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_
         identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
 
 
-def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
-    with pytest.raises(OptionError, match="does not exist"):
-        search_index(str(tmp_path / "none"))
-
-
 def with_index(model, catalogue, *bases):
     return note_nearer(check(str(model), bases, SEEDED), catalogue)
 
@@ -114,29 +103,25 @@ def test_the_parent_that_the_card_leaves_out_is_found_and_the_check_is_undecided
 
 
 @pytest.mark.long
-def test_a_card_that_names_every_parent_passes_as_before(rio, catalogue):
+def test_a_card_that_names_every_parent_passes_and_else_whoever_asks_names_them(rio, catalogue):
     report = with_index(card(rio, [BASE, B], "merge"), catalogue)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
     assert report.blended.blend.places == (BlendPlace.BLEND, BlendPlace.BLEND)
     assert check(str(rio), (BASE, B), SEEDED).exit_code is ExitCode.VERIFIED
-
-
-@pytest.mark.long
-def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_index_does_not(rio, catalogue):
     (rio / "README.md").unlink()
     assert check(str(rio), (BASE, B), SEEDED).undeclared == ()
     found = with_index(rio, catalogue, BASE)
     assert (found.undeclared, f"the check names {BASE} alone" in " ".join(found.to_text().split())) == ((B,), True)
 
 
-@pytest.mark.parametrize(
-    ("file", "names"),
-    [
-        ("config.json", '{{"_name_or_path": "{0}", {1}'),
-        ("mergekit_config.yml", "merge_method: linear\nmodels: [{{model: {0}}}]"),
-        ("README.md", "---\nbase_model:\n- acme/llama-base\n- /data/{0}\n---\n"),
-    ],
-)
+NAMING = [
+    ("config.json", '{{"_name_or_path": "{0}", {1}'),
+    ("mergekit_config.yml", "merge_method: linear\nmodels: [{{model: {0}}}]"),
+    ("README.md", "---\nbase_model:\n- acme/llama-base\n- /data/{0}\n---\n"),
+]
+
+
+@pytest.mark.parametrize(("file", "names"), NAMING)
 def test_a_parent_that_another_file_than_the_card_names_or_a_path_is_declared(rio, file, names):
     stored = (rio / file).read_text()[1:] if file == "config.json" else ""
     (rio / file).write_text(names.format(B, stored))

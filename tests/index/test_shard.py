@@ -15,7 +15,6 @@ from hf_lineage.index.shard import Entry, Group, Shard, ShardGoneError, halves, 
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
 HEADER = {"version": 1, "path": "mlp", "width": 64, "recipe": "mlp-robust-64"}
-LINE = {"model": "org/model", "commit": "c" * 40, "layers": 2}
 KEYS = np.random.default_rng(0).integers(0, 256, (9000, 256), np.uint8)
 
 
@@ -23,21 +22,13 @@ def entries(count, **changes):
     return [replace(ENTRY, model=f"org/model-{number:04}", **changes) for number in range(count)]
 
 
-def test_what_was_written_is_read_back_whole_and_row_by_row(tmp_path):
+def test_what_was_written_is_read_back_and_joined_each_model_has_its_last_key(tmp_path):
     shard = Shard.open(write(tmp_path, "a", entries(9000), KEYS))
     assert (shard.group, shard.rows) == (Group("mlp", 64, "mlp-robust-64"), 9000)
     assert np.array_equal(shard.keys(), KEYS)
     assert [len(some) for some in shard.pieces()] == [4096, 4096, 808]
     assert shard.entries() == entries(9000)
     assert [one.model for one in shard.entries([8000, 0])] == ["org/model-8000", "org/model-0000"]
-
-
-@pytest.fixture
-def three(tmp_path):
-    return Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
-
-
-def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     one = Shard.open(write(tmp_path, "a", entries(3)[::-1], KEYS[:3]))
     other = Shard.open(write(tmp_path, "b", entries(2), KEYS[3:5]))
     gone = Shard.open(write(tmp_path, "c", entries(1), KEYS[:1]))
@@ -45,6 +36,11 @@ def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
     read, models, keys = join_shards([one, other, gone])
     assert (read, models) == ([one, other], entries(3))
     assert np.array_equal(keys, KEYS[[3, 4, 0]])
+
+
+@pytest.fixture
+def three(tmp_path):
+    return Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
 
 
 def refused(read):
@@ -99,15 +95,14 @@ HOSTILE_KEYS = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE_KEYS)
-def test_keys_that_are_none_are_one_line(tmp_path, case):
-    content, why = HOSTILE_KEYS[case]
+@pytest.mark.parametrize(("content", "why"), HOSTILE_KEYS.values(), ids=HOSTILE_KEYS)
+def test_keys_that_are_none_are_one_line(tmp_path, content, why):
     (tmp_path / "a.safetensors").write_bytes(content)
     assert why in refused(lambda: Shard.open(tmp_path / "a.safetensors"))
 
 
 def line(**changes):
-    return json.dumps(LINE | changes).encode() + b"\n"
+    return json.dumps({"model": "org/model", "commit": "c" * 40, "layers": 2} | changes).encode() + b"\n"
 
 
 GOOD = line(model="org/a") + line(model="org/b") + line(model="org/c")
@@ -136,9 +131,8 @@ HOSTILE_LINES = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE_LINES)
-def test_lines_that_are_no_models_are_one_line(three, case):
-    content, why = HOSTILE_LINES[case]
+@pytest.mark.parametrize(("content", "why"), HOSTILE_LINES.values(), ids=HOSTILE_LINES)
+def test_lines_that_are_no_models_are_one_line(three, content, why):
     three.models.write_bytes(content)
     assert why in refused(three.entries)
 
@@ -164,19 +158,12 @@ def test_a_pipe_is_not_waited_for_and_a_device_not_read(tmp_path):
         refused(lambda name=name: Shard.open(tmp_path / f"{name}.safetensors"))
 
 
-def cosine(one, other):
-    return float(similarities(key_of(one.paths["mlp"]), key_of(other.paths["mlp"])[None])[0])
-
-
-def test_the_cosine_of_two_keys_is_about_the_score(signatures):
-    base = signatures["acme/llama-base"]
-    for name in ("fern/llama-finetune-a", "heron/llama-pruned-50", "moss/llama-continued", "magpie/llama-grafted"):
-        score = compare_paths(base.paths["mlp"], signatures[name].paths["mlp"]).score
-        assert cosine(base, signatures[name]) == pytest.approx(score, abs=0.1)
-
-
-def test_permuting_the_coordinates_of_the_test_leaves_the_key_as_it_is(signatures):
+def test_the_cosine_of_two_keys_is_about_the_score_without_test_coordinates(signatures):
     path = signatures["acme/llama-base"].paths["mlp"]
+    for name in ("fern/llama-finetune-a", "heron/llama-pruned-50", "moss/llama-continued", "magpie/llama-grafted"):
+        other = signatures[name].paths["mlp"]
+        cosine = float(similarities(key_of(path), key_of(other)[None])[0])
+        assert cosine == pytest.approx(compare_paths(path, other).score, abs=0.1)
     _, tested = halves(96)
     order = np.arange(96)
     order[tested] = np.random.default_rng(0).permutation(tested)

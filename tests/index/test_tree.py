@@ -62,22 +62,18 @@ def test_without_claims_edges_have_no_direction_and_an_absent_base_is_unknown(me
 
 
 def nudged(member, number):
-    """A model made from this one, which declares nothing."""
     whole = member.signature.paths["mlp"]
     noise = signs(f"noise {number}", whole.sketch.shape[1:]) * 0.05 * np.abs(whole.sketch).mean()
     name, sketch = f"org/{member.name.partition('/')[0]}-{number}", whole.sketch + noise
     return Member(name, replace(member.signature, model=name, paths={"mlp": replace(whole, sketch=sketch)}))
 
 
-def test_the_unknown_ancestors_of_two_families_are_not_one(members):
+def test_unknown_ancestors_are_two_and_a_model_hangs_on_what_it_was_made_from(members):
     some = [nudged(members[name], number) for name in (BASE, "otter/llama-independent") for number in range(3)]
     tree = grow(some, "mlp", QUICK)
     parents = {edge.child: edge.parent for edge in tree.edges}
     assert {parents[f"org/acme-{number}"] for number in range(3)} == {"unknown common ancestor"}
     assert {parents[f"org/otter-{number}"] for number in range(3)} == {"unknown common ancestor 2"}
-
-
-def test_a_model_made_from_a_fine_tune_hangs_on_it_though_it_declares_the_base(members):
     claims = (Claim(BASE, "finetune", ("README.md",)),)
     made = replace(nudged(members["fern/llama-finetune-a"], 0), claims=claims)
     some = [members[name] for name in (BASE, "fern/llama-finetune-a", "fern/llama-finetune-b")]
@@ -85,7 +81,7 @@ def test_a_model_made_from_a_fine_tune_hangs_on_it_though_it_declares_the_base(m
     assert (edge.parent, edge.mark, edge.directed) == ("fern/llama-finetune-a", Mark.MEASURED, True)
 
 
-def test_a_graft_hangs_on_both_its_parents_with_the_layers_it_took_and_a_copy_is_at_no_distance(tmp_path):
+def test_a_graft_hangs_on_both_its_parents_and_a_copy_is_at_no_distance(tmp_path):
     hub, (host, donor) = tmp_path, ("otter/llama-independent", "acme/llama-base")
     for name, model in ((host, host), (donor, donor), ("wren/copy", host)):
         shutil.copytree(EXAMPLES / model, hub / name)

@@ -13,7 +13,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.lora.adapter import LARGEST_RANK, form_of, forms, instead, open_lora
 from tests.adapters import WEIGHTS, change, pair, trained, written
-from tests.models import spoil, tiny_gpt2, tiny_llama
+from tests.models import spoil, tiny_llama
 
 UP = "model.layers.0.mlp.up_proj"
 
@@ -29,67 +29,55 @@ def llama(tmp_path_factory):
     return spoil(folder, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(256, 32)}))
 
 
+PEFT = [
+    ({}, "LoRA", 14),
+    ({"use_rslora": True}, "rsLoRA", 14),
+    ({"use_dora": True}, "DoRA", 14),
+    ({"target_modules": "all-linear"}, "LoRA", 14),
+    ({"target_modules": r".*layers\.1\..*(q|v)_proj"}, "LoRA", 2),
+    ({"layers_to_transform": [1]}, "LoRA", 7),
+    ({"rank_pattern": {"up_proj": 6}, "alpha_pattern": {"down_proj": 3}}, "LoRA", 14),
+    ({"modules_to_save": ["embed_tokens"]}, "LoRA", 14),
+    ({"init_lora_weights": "gaussian"}, "LoRA from gaussian", 14),
+    ({"init_lora_weights": False}, "LoRA from random factors", 14),
+    ({"init_lora_weights": "pissa_niter_4"}, "LoRA from pissa", 14),
+    ({"init_lora_weights": "olora"}, "LoRA from olora", 14),
+]
+
+
 @pytest.mark.few(4)
-@pytest.mark.parametrize(
-    ("settings", "kind", "modules"),
-    [
-        ({}, "LoRA", 14),
-        ({"use_rslora": True}, "rsLoRA", 14),
-        ({"use_dora": True}, "DoRA", 14),
-        ({"target_modules": "all-linear"}, "LoRA", 14),
-        ({"target_modules": r".*layers\.1\..*(q|v)_proj"}, "LoRA", 2),
-        ({"layers_to_transform": [1]}, "LoRA", 7),
-        ({"rank_pattern": {"up_proj": 6}, "alpha_pattern": {"down_proj": 3}}, "LoRA", 14),
-        ({"modules_to_save": ["embed_tokens"]}, "LoRA", 14),
-        ({"init_lora_weights": "gaussian"}, "LoRA from gaussian", 14),
-        ({"init_lora_weights": False}, "LoRA from random factors", 14),
-        ({"init_lora_weights": "pissa_niter_4"}, "LoRA from pissa", 14),
-        ({"init_lora_weights": "olora"}, "LoRA from olora", 14),
-    ],
-)
+@pytest.mark.parametrize(("settings", "kind", "modules"), PEFT)
 def test_an_adapter_of_peft_is_read_with_the_products_that_peft_makes_of_it(tmp_path, llama, settings, kind, modules):
     from peft import PeftModel
 
     folder = trained(llama, tmp_path / "lora", steps=2, **settings)
     lora = open_lora(repo(folder))
-    assert (lora.kind, len(lora.modules)) == (kind, modules)
-    assert not lora.order_matters
+    assert (lora.kind, len(lora.modules), lora.order_matters) == (kind, modules, "")
+    assert lora.others >= (14 if "use_dora" in settings else "modules_to_save" in settings)
     config = json.loads((folder / ADAPTER_CONFIG).read_text())
     model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32), folder)
     for name, layer in model.named_modules():
-        if not hasattr(layer, "lora_A") or "default" not in layer.lora_A:
+        if "default" not in getattr(layer, "lora_A", ()):
             continue
         module = name.removeprefix("base_model.model.")
         second, first = lora.read(module)
+        found = lora.modules[module]
         alpha = config["alpha_pattern"].get(module.rpartition(".")[2], config["lora_alpha"])
-        rank = lora.modules[module].rank
-        scale = alpha / (rank**0.5 if config["use_rslora"] else rank)
-        assert lora.modules[module].scale >= scale * 0.999
+        scale = alpha / (found.rank**0.5 if config["use_rslora"] else found.rank)
+        assert found.scale >= scale * 0.999
         added = layer.get_delta_weight("default").detach().numpy()
         assert np.allclose(scale * second @ first, added, atol=1e-6)
-        assert added.shape == (lora.modules[module].rows, lora.modules[module].columns)
+        assert added.shape == (found.rows, found.columns)
 
 
-def test_fused_targets_of_a_transposed_class_are_read_as_peft_names_them(tmp_path):
-    said = {"vocab_size": 256, "n_positions": 64}
-    base = tiny_gpt2(tmp_path / "base", **said)
-    spoil(base, lambda t: t.update({"wte.weight": torch.randn(256, 32), "wpe.weight": torch.randn(64, 32)}))
-    folder = trained(base, tmp_path / "lora", steps=1, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
-    modules = open_lora(repo(folder)).modules
-    shapes = {name: (factors.rows, factors.columns) for name, factors in modules.items() if ".h.0." in name}
-    assert shapes == {"transformer.h.0.attn.c_attn": (96, 32), "transformer.h.0.mlp.c_fc": (128, 32)}
-
-
-def test_what_is_no_factor_is_counted_and_left_alone(tmp_path, llama):
-    assert open_lora(repo(trained(llama, tmp_path / "a", steps=1, use_dora=True))).others == 14
-    saved = trained(llama, tmp_path / "b", steps=1, target_modules=["v_proj"], modules_to_save=["embed_tokens"])
-    assert open_lora(repo(saved)).others >= 1
-
-
-def test_the_name_that_trainers_leave_in_is_read_too_and_loftq_is_marked(tmp_path):
+def test_names_that_trainers_leave_in_are_read_and_hostile_ones_cost_nothing(tmp_path):
     factors = {name.replace(".weight", ".default.weight"): tensor for name, tensor in pair(UP, 48, 32).items()}
     lora = open_lora(repo(written(tmp_path, factors, init_lora_weights="loftq")))
     assert (set(lora.modules), lora.order_matters) == ({UP}, "loftq")
+    began = time.perf_counter()
+    names = [end * 10**5 for end in (".lora_A", ".lora_A (0, ", "lora_embedding_A ", ".")]
+    assert [*instead({name: TensorInfo((1,), (name,)) for name in names})]
+    assert time.perf_counter() - began < 1
 
 
 OTHERS = {
@@ -129,25 +117,20 @@ def swapped(factors):
     factors[a], factors[b] = factors[b].clone(), factors[a].clone()
 
 
-@pytest.mark.parametrize(
-    ("edit", "error", "message"),
-    [
-        (swapped, CheckpointError, "do not multiply"),
-        (lambda factors: factors.pop(min(factors)), CheckpointError, "without its other factor"),
-        (lambda factors: factors.update({k: v[:, :0] for k, v in factors.items()}), NothingToCompare, "of size 0"),
-        (lambda factors: factors.update({min(factors): torch.ones(2, 0)}), CheckpointError, "without its other factor"),
-        (lambda factors: [factors.pop(name) for name in list(factors)], NothingToCompare, "holds no tensors"),
-    ],
-)
-def test_factors_that_do_not_fit_each_other_are_damaged(tmp_path, edit, error, message):
-    folder = change(written(tmp_path, pair(UP, 48, 32)), edit)
+UNFIT = [
+    (UP, swapped, CheckpointError, "do not multiply"),
+    ("model.layers.0.self_attn.o_proj", swapped, CheckpointError, "do not multiply to a matrix of a rank"),
+    (UP, lambda factors: factors.pop(min(factors)), CheckpointError, "without its other factor"),
+    (UP, lambda factors: factors.update({k: v[:, :0] for k, v in factors.items()}), NothingToCompare, "of size 0"),
+    (UP, lambda factors: factors.update({min(factors): torch.ones(2, 0)}), CheckpointError, "without its other factor"),
+    (UP, lambda factors: factors.clear(), NothingToCompare, "holds no tensors"),
+]
+
+
+@pytest.mark.parametrize(("module", "edit", "error", "message"), UNFIT)
+def test_factors_that_do_not_fit_each_other_are_damaged(tmp_path, module, edit, error, message):
+    folder = change(written(tmp_path, pair(module, 48 if module == UP else 32, 32)), edit)
     with pytest.raises(error, match=message):
-        open_lora(repo(folder))
-
-
-def test_swapped_factors_of_a_square_matrix_are_damaged(tmp_path):
-    folder = change(written(tmp_path, pair("model.layers.0.self_attn.o_proj", 32, 32)), swapped)
-    with pytest.raises(CheckpointError, match="do not multiply to a matrix of a rank"):
         open_lora(repo(folder))
 
 
@@ -165,14 +148,6 @@ SCALES = [
     ({"lora_alpha": -3}, 1.5),
     ({"alpha_pattern": {"(a+)+$": 12, "up_proj": 2}}, 6),
 ]
-
-
-@pytest.mark.parametrize(("settings", "scale"), SCALES)
-def test_the_scale_is_that_of_peft_and_the_largest_of_several(tmp_path, settings, scale):
-    folder = written(tmp_path, pair(UP, 48, 32), **settings)
-    assert open_lora(repo(folder)).modules[UP].scale == pytest.approx(scale)
-
-
 FORMS = [
     ({"peft_type": "LORA"}, "peft", {"peft_type": "LORA"}),
     ({"lora_parameters": {"rank": 4, "scale": 2.0}}, "mlx-lm", {"peft_type": "lora", "r": 4, "lora_alpha": 2.0}),
@@ -180,15 +155,11 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(("config", "name", "settings"), FORMS)
-def test_settings_have_the_names_of_peft(config, name, settings):
-    form, found = form_of(config)
-    assert (form["name"], found) == (name, settings)
-    assert all(one.keys() == form.keys() for one in forms()["configured"])
-
-
-def test_hostile_names_cost_nothing():
-    began = time.perf_counter()
-    names = [end * 10**5 for end in (".lora_A", ".lora_A (0, ", "lora_embedding_A ", ".")]
-    assert [*instead({name: TensorInfo((1,), (name,)) for name in names})]
-    assert time.perf_counter() - began < 1
+def test_settings_have_the_names_of_peft_and_the_scale_is_the_largest_of_several(tmp_path):
+    for number, (settings, scale) in enumerate(SCALES):
+        folder = written(tmp_path / str(number), pair(UP, 48, 32), **settings)
+        assert open_lora(repo(folder)).modules[UP].scale == pytest.approx(scale)
+    for config, name, settings in FORMS:
+        form, found = form_of(config)
+        assert (form["name"], found) == (name, settings)
+        assert all(one.keys() == form.keys() for one in forms()["configured"])

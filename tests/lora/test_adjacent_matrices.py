@@ -47,7 +47,7 @@ def test_every_role_that_has_a_trace_is_tested_and_query_and_key_are_not(tmp_pat
     assert {blocks[role, layer].through.shape for role in ("output", "down") for layer in (0, 1)} == {(1, WIDTH, WIDTH)}
 
 
-def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
+def test_what_is_written_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
     lora, read = lora_of(tmp_path / "lora", *everything()), llama.checkpoint.read
     blocks = blocks_of(llama, lora)
 
@@ -80,9 +80,8 @@ def test_a_value_head_is_tested_against_the_output_of_all_query_heads_that_share
 
 def test_of_a_fused_and_transposed_matrix_the_rows_of_each_role_are_taken(tmp_path):
     base = opened_base(tiny_gpt2(tmp_path / "base"))
-    lora = lora_of(
-        tmp_path / "lora", ("transformer.h.1.attn.c_attn", 3 * WIDTH, WIDTH), ("transformer.h.1.mlp.c_fc", 128, WIDTH)
-    )
+    fused, up = ("transformer.h.1.attn.c_attn", 3 * WIDTH, WIDTH), ("transformer.h.1.mlp.c_fc", 128, WIDTH)
+    lora = lora_of(tmp_path / "lora", fused, up)
     places = placement.find_places(base, lora)
     assert (places.absent, places.unfit) == ((), ())
     blocks = blocks_of(base, lora)
@@ -107,28 +106,19 @@ ENCODER = {"query", "key", "value", "output", "up", "down"}
 STACKED = {"target_modules": ["v_proj"], "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}
 ADAPTED = {
     "ViTForImageClassification": (
-        PICTURE | {"num_labels": 10},
-        {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]},
-        ENCODER,
+        PICTURE | {"num_labels": 10}, ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"], ENCODER,
     ),
+    "GPT2LMHeadModel": (TEXT, ["c_attn", "c_fc", "c_proj"], ENCODER),
     "BertForSequenceClassification": (
-        TINY | {"vocab_size": 256, "num_labels": 10},
-        {"target_modules": ["query", "key", "value", "dense"]},
-        ENCODER,
+        TINY | {"vocab_size": 256, "num_labels": 10}, ["query", "key", "value", "dense"], ENCODER,
     ),
     "DeepseekV3ForCausalLM": (
-        DEEPSEEK,
-        {"target_modules": ["q_a_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]},
-        {"latent", "value", "output"},
+        DEEPSEEK, ["q_a_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"], {"latent", "value", "output"},
     ),
     "GptOssForCausalLM": (EXPERTS | {"head_dim": 8}, STACKED, {"value", "gate", "up", "down"}),
     "MixtralForCausalLM": (EXPERTS, STACKED, {"value", "gate", "up", "down"}),
-    "LlavaForConditionalGeneration": (
-        BOTH,
-        {"target_modules": r".*language_model.*\.(v|o|up)_proj"},
-        {"value", "output", "up"},
-    ),
-}
+    "LlavaForConditionalGeneration": (BOTH, r".*language_model.*\.(v|o|up)_proj", {"value", "output", "up"}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ADAPTED)
@@ -139,6 +129,8 @@ def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_pa
     for seed in range(2):
         torch.manual_seed(seed)
         teach(kind(kind.config_class(**settings)), 60, 1e-2).save_pretrained(tmp_path / str(seed))
+    targets = targets if isinstance(targets, dict) else {"target_modules": targets}
+    targets["fan_in_fan_out"] = name == "GPT2LMHeadModel"
     adapter = taught(kind.from_pretrained(tmp_path / "0"), tmp_path / "adapter", **targets)
     (own,), (other,) = (compare(str(tmp_path / str(seed)), str(adapter)).rows for seed in range(2))
     assert set(own.verdict.trace.by_role) == roles
@@ -147,24 +139,16 @@ def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_pa
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_factors_that_are_not_finite_are_an_error_of_the_adapter(tmp_path, llama, monkeypatch, number):
+def test_numbers_that_are_not_finite_are_an_error_of_the_adapter_or_of_the_base(tmp_path, llama, monkeypatch, number):
     lora = lora_of(tmp_path / "lora", (MLP.format(0, "up"), HIDDEN, WIDTH))
+    broken = spoil(tiny_llama(tmp_path / "b"), lambda own: own["model.layers.0.mlp.down_proj.weight"].fill_(number))
+    error = r"weights in layer 0 of org/base are not finite"
+    with pytest.raises(CheckpointError, match=error), np.errstate(all="ignore"):
+        blocks_of(opened_base(broken), lora)
     places = placement.testable(placement.find_places(llama, lora), llama)
     monkeypatch.setattr(type(lora), "read", lambda *_: (np.full((HIDDEN, 2), number), np.ones((2, WIDTH))))
     with pytest.raises(CheckpointError, match=r"the factors of model.layers.0.mlp.up_proj are not finite"):
         partners.products(lora, places)
-
-
-def test_weights_of_the_base_that_are_not_finite_are_an_error_of_the_base(tmp_path):
-    base = opened_base(spoil(
-        tiny_llama(tmp_path / "base"), lambda t: t["model.layers.0.mlp.down_proj.weight"].fill_(torch.inf)
-    ))  # fmt: skip
-    lora = lora_of(tmp_path / "lora", (MLP.format(0, "up"), HIDDEN, WIDTH))
-    with (
-        pytest.raises(CheckpointError, match=r"weights in layer 0 of org/base are not finite"),
-        np.errstate(all="ignore"),
-    ):
-        blocks_of(base, lora)
 
 
 def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank():
@@ -183,15 +167,12 @@ def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank()
     assert product_rows(*factors(rows=20_000, columns=80, rank=70)).shape == (20_000, partners.FEWEST_DIRECTIONS)
 
 
-def test_a_matrix_of_few_columns_is_seen_with_its_whole_gram_matrix():
+def test_matrices_of_few_columns_are_seen_whole_and_of_wide_ones_random_sums_of_rows():
     random = np.random.default_rng(0)
     parts = [random.normal(size=(2, rows, 5)).astype(np.float32) for rows in (40, 3)]
     seen = compress([(part, 1.0) for part in parts], "up")
     assert seen.shape == (2, 5, 5)
     assert np.allclose(seen.mT @ seen, sum(part.mT @ part for part in parts), rtol=1e-4)
-
-
-def test_of_a_wide_matrix_random_sums_of_rows_are_seen_fewer_the_wider_it_is():
     random = np.random.default_rng(0)
     columns = partners.EXACT + 1
     large = random.normal(size=(1, 4000, columns)).astype(np.float32)

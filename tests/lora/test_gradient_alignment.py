@@ -13,6 +13,10 @@ from hf_lineage.lora.adjacent_matrices import block, product_rows
 from hf_lineage.lora.gradient_alignment import FIRST, VERIFIED, Trace, judge_trace, measure_trace, trace
 
 COORDINATES, UNITS, DIMENSIONS = "residual coordinates", "hidden units", "dimensions of value heads"
+CLEAR = 9.0
+"""A statistic that lies 29 standard deviations above those of `measured`."""
+PERMUTED = [lambda rows, order=order: rows[list(order)] for order in itertools.permutations(range(6))]
+FLIPS = [lambda rows, signs=signs: rows * np.array(signs)[:, None] for signs in itertools.product((1, -1), repeat=6)]
 
 
 def factors(rows=40, columns=24, rank=4, seed=0):
@@ -80,18 +84,15 @@ def test_a_trace_is_found_and_interim_analyses_cost_their_part():
     assert trace(blocks, 199, 0, analyses=2).p_value == 2 / 200
 
 
-def test_a_seed_gives_the_same_numbers_and_another_seed_others():
+def test_a_seed_gives_the_same_numbers_and_rows_all_alike_show_nothing():
     blocks = independent_blocks(np.random.default_rng(4))
     first, again, other = (trace(blocks, 150, seed) for seed in (0, 0, 1))
     assert np.array_equal(first.ratios, again.ratios)
     assert np.array_equal(first.ratios[0], other.ratios[0])
     assert not np.array_equal(first.ratios[1:], other.ratios[1:])
-
-
-@pytest.mark.parametrize("number", [np.nan, 1.0])
-def test_rows_of_no_numbers_or_that_are_all_alike_show_nothing(number):
-    one = block("up", 0, UNITS, np.full((1, 8, 2), number, np.float32), np.ones((1, 3, 8), np.float32))
-    assert trace([one], 99, 0).p_value == 1
+    for number in (np.nan, 1.0):
+        one = block("up", 0, UNITS, np.full((1, 8, 2), number, np.float32), np.ones((1, 3, 8), np.float32))
+        assert trace([one], 99, 0).p_value == 1
 
 
 def power(directions, roles=("value",), alpha=0.01, analyses=1, size=0.0):
@@ -100,7 +101,7 @@ def power(directions, roles=("value",), alpha=0.01, analyses=1, size=0.0):
     return Trace(roles, (0,) * len(roles), ratios, np.array(directions), sizes, 0, analyses).power(alpha)
 
 
-def test_power_grows_with_directions_and_falls_with_tests_and_with_how_far_weights_moved():
+def test_power_grows_with_directions_and_falls_with_tests_and_moved_weights():
     few, many = power([2.0]), power([400.0])
     assert few < 0.5 < 0.99 < many
     assert power([16.0], alpha=0.001) < power([16.0])
@@ -113,24 +114,10 @@ def test_power_grows_with_directions_and_falls_with_tests_and_with_how_far_weigh
     assert powers[-1] == pytest.approx(0.01)
 
 
-CLEAR = 9.0
-"""A statistic that lies 29 standard deviations above those of `measured`."""
-
-
 def measured(observed, directions=400.0, analyses=1, above=0, size=0.0):
     """A test of one matrix: permutations between 0 and 1, 999 for each analysis, some of which reach the statistic."""
     ratios = np.concatenate([[observed], np.full(above, observed), np.linspace(0, 1, 1000 * analyses - 1 - above)])
     return Trace(("value",), (0,), ratios[:, None], np.array([directions]), np.full(1, size), 0, analyses)
-
-
-def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
-    outcome = judge_trace(measured(CLEAR), Criteria())
-    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "VERIFIED", True)
-    assert outcome.exit_code is ExitCode.VERIFIED
-    assert outcome.reason == (
-        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
-        "difference to it"
-    )
 
 
 EFFECT = "the effect is {} standard deviations, and at least {} verify"
@@ -142,21 +129,22 @@ WEAK = {
 }
 
 
-@pytest.mark.parametrize(("trace", "doubts"), WEAK.values(), ids=WEAK)
-def test_what_fails_either_half_of_the_rule_is_related_weakly_which_verifies_nothing(trace, doubts):
-    outcome = judge_trace(trace, Criteria())
-    assert (outcome.code, outcome.word, outcome.verified) == (Code.WEAK, "RELATED", False)
-    assert outcome.exit_code is ExitCode.UNDECIDED
-    assert outcome.reason == f"the adapter shows a trace of this base, but a weak one: {doubts}"
-
-
-def test_a_weak_trace_passes_where_it_is_accepted_and_is_not_verified_by_that():
+def test_a_trace_verifies_unless_it_fails_either_half_of_the_rule_or_a_smaller_alpha():
+    outcome = judge_trace(measured(CLEAR), Criteria())
+    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "VERIFIED", True)
+    assert outcome.exit_code is ExitCode.VERIFIED
+    assert outcome.reason == (
+        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
+        "difference to it"
+    )
+    for weak, doubts in WEAK.values():
+        outcome = judge_trace(weak, Criteria())
+        assert (outcome.code, outcome.word, outcome.verified) == (Code.WEAK, "RELATED", False)
+        assert outcome.exit_code is ExitCode.UNDECIDED
+        assert outcome.reason == f"the adapter shows a trace of this base, but a weak one: {doubts}"
     for accept, code in (("weak", ExitCode.VERIFIED), ("part", ExitCode.UNDECIDED), ("embedding", ExitCode.UNDECIDED)):
         outcome = judge_trace(measured(2.0), Criteria(accept=(accept,)))
         assert (outcome.exit_code, outcome.verified) == (code, False)
-
-
-def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
     one = measured(CLEAR, analyses=2)
     assert one.p_value == VERIFIED
     assert judge_trace(one, Criteria(alpha=0.001)).verified
@@ -174,14 +162,10 @@ NO_TRACE = [
 ]
 
 
-@pytest.mark.parametrize(("trace", "start", "word", "reason"), NO_TRACE, ids=["power", "little power", "order of rows"])
-def test_no_trace_is_unrelated_only_where_the_test_has_power_and_holds(trace, start, word, reason):
-    outcome = judge_trace(trace, Criteria(), start)
-    assert (outcome.word, outcome.verified) == (word, False)
-    assert reason in outcome.reason
-
-
-def test_more_layers_are_read_unless_the_verdict_on_a_few_is_clear():
+def test_no_trace_is_unrelated_only_where_the_test_has_power():
+    for one, start, word, reason in NO_TRACE:
+        outcome = judge_trace(one, Criteria(), start)
+        assert (outcome.word, outcome.verified, reason in outcome.reason) == (word, False, True)
     traces = [measured(observed, analyses=2) for observed in (CLEAR, 2.0, 0.5, 0.95)]
     traces.append(measured(0.5, directions=4.0, analyses=2))
     assert [adapter_trace.clear(judge_trace(one, Criteria())) for one in traces] == [True, False, True, False, False]
@@ -194,7 +178,7 @@ def leaning(by, seed=0):
     return block("up", 0, "hidden units", written[None, :, None], (by * written + through)[None, None], flips=True)
 
 
-def test_as_many_permutations_are_drawn_as_leave_nothing_open_and_p_pays_for_drawing_more():
+def test_as_many_permutations_are_drawn_as_leave_nothing_open_and_p_pays_for_it():
     several = (leaning(0.5, seed) for seed in range(2000))
     in_doubt = next(one for one in several if VERIFIED / 2 < trace([one], FIRST, 0).p_value <= 0.01)
     small, large, more = (measure_trace([one], Criteria()) for one in (leaning(5.0), leaning(0.0), in_doubt))
@@ -231,10 +215,6 @@ def exhaustive(written, through, elements, centre):
         sizes = np.sum(alone**2, axis=1) @ np.sum(through**2, axis=0)
         values.append(np.sum((through @ centred) ** 2) - sizes)
     return np.mean(values >= values[0] - 1e-6 * np.abs(values[0]))
-
-
-PERMUTED = [lambda rows, order=order: rows[list(order)] for order in itertools.permutations(range(6))]
-FLIPS = [lambda rows, signs=signs: rows * np.array(signs)[:, None] for signs in itertools.product((1, -1), repeat=6)]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import msgspec
-import pytest
 
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.lora import placement
@@ -14,45 +13,29 @@ from tests import pictures
 from tests.adapters import everything, lora_of, opened_base
 from tests.models import HIDDEN, WIDTH, edit_json, tiny_llama
 
-
-@pytest.fixture
-def llama(tmp_path):
-    return opened_base(tiny_llama(tmp_path / "base"))
-
-
-NAMES = [
-    ("model.", None, True),
-    ("", None, True),
-    ("language_model.model.", None, False),
-    ("model.model.", None, False),
-    ("", "CAUSAL_LM", False),
-]
+NAMES = {
+    ("model.", None): True,
+    ("", None): True,
+    ("language_model.model.", None): False,
+    ("model.model.", None): False,
+    ("", "CAUSAL_LM"): False,
+}
 
 
-@pytest.mark.parametrize(("prefix", "task", "found"), NAMES)
-def test_a_module_is_found_with_the_prefix_of_the_class_or_without_it_and_others_are_idle(
-    tmp_path, llama, prefix, task, found
-):
-    name = f"{prefix}layers.0.mlp.up_proj"
-    places = placement.find_places(llama, lora_of(tmp_path / "lora", (name, HIDDEN, WIDTH), task_type=task))
-    assert [place.slot.role for place in places.everything] == (["up"] if found else [])
-    assert (places.absent, places.idle) == ((), () if found else (name,))
-
-
-def test_coordinates_that_are_not_exchangeable_are_not_permuted_and_no_pair_is_made_up(tmp_path, llama):
+def test_modules_are_found_with_a_prefix_or_not_and_fixed_coordinates_not_permuted(tmp_path):
+    llama = opened_base(tiny_llama(tmp_path / "base"))
+    for number, ((prefix, task), found) in enumerate(NAMES.items()):
+        name = f"{prefix}layers.0.mlp.up_proj"
+        lora = lora_of(tmp_path / str(number), (name, HIDDEN, WIDTH), task_type=task)
+        places = placement.find_places(llama, lora)
+        assert [place.slot.role for place in places.everything] == (["up"] if found else [])
+        assert (places.absent, places.idle) == ((), () if found else (name,))
     lora = lora_of(tmp_path / "lora", *everything())
     changed = msgspec.structs.replace(llama.layout.factorization, exchangeable=False)
     fixed = replace(llama, layout=replace(llama.layout, factorization=changed))
     roles = {place.role for place in placement.testable(placement.find_places(fixed, lora), fixed)}
     assert roles == {"up", "gate", "value"}
     assert [*list_pairs(llama)] == [], "its registry file names no pair"
-
-
-@pytest.fixture(scope="module")
-def unet(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pictures")
-    pictures.pipeline(folder, 0)
-    return folder / "unet"
 
 
 HEADS = [
@@ -64,8 +47,10 @@ HEADS = [
 ]
 
 
-@pytest.mark.parametrize(("counts", "expected"), HEADS)
-def test_rows_are_grouped_by_what_divides_a_head_and_nothing_is_paired_without_a_number(unet, counts, expected):
-    edit_json(unet / "config.json", attention_head_dim=counts)
-    pairs = [layer_set for _, layer_set in list_pairs(read_headers(read_config(RepoRef("acme/unet", unet))))]
-    assert {(layer_set.width, layer_set.heads["value"].size) for layer_set in pairs} == expected
+def test_rows_are_grouped_by_what_divides_a_head_and_not_without_a_number(tmp_path):
+    pictures.pipeline(tmp_path, 0)
+    for counts, expected in HEADS:
+        edit_json(tmp_path / "unet/config.json", attention_head_dim=counts)
+        unet = read_headers(read_config(RepoRef("acme/unet", tmp_path / "unet")))
+        sizes = {(layer_set.width, layer_set.heads["value"].size) for _, layer_set in list_pairs(unet)}
+        assert sizes == expected, counts

@@ -1,8 +1,6 @@
-"""Arrays: what NumPy and torch do differently gives the same numbers, and NumPy's way never needs torch.
+"""Arrays: what NumPy and torch do differently gives the same numbers, and NumPy's way never needs torch."""
 
-Pieces of a stored matrix are widened into memory that is used again, in the order in which they are stored.
-"""
-
+import itertools
 import subprocess
 import sys
 import warnings
@@ -18,27 +16,23 @@ from tests.terms import random
 
 TORCH = "cpu:0"
 """Torch on the CPU, which computes as it does on a GPU; copying from pinned memory alone needs a GPU."""
-FORMATS = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.int64, np.uint8, np.bool_]
 
 
-@pytest.mark.parametrize("dtype", FORMATS)
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (4, 3), (2, 3, 4)])
-def test_a_tensor_has_the_bytes_the_format_and_the_shape_of_the_array(dtype, shape):
-    array = (8 * random(*shape)).astype(dtype)
-    tensor = arrays.on_device(array, TORCH)
-    assert (tuple(tensor.shape), str(tensor.dtype)) == (shape, f"torch.{np.dtype(dtype)}")
-    assert tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes() == array.tobytes()
+def test_a_tensor_has_the_bytes_the_format_and_the_shape_of_the_array_or_view():
+    formats = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.int64, np.uint8, np.bool_)
+    for dtype, shape in itertools.product(formats, [(), (0,), (3,), (2, 0), (4, 3), (2, 3, 4)]):
+        array = (8 * random(*shape)).astype(dtype)
+        tensor = arrays.on_device(array, TORCH)
+        assert (tuple(tensor.shape), str(tensor.dtype)) == (shape, f"torch.{np.dtype(dtype)}")
+        assert tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes() == array.tobytes()
+    for array in (MATRIX.T, MATRIX[:, 1:3], MATRIX[::2], SHARED, SHARED[0]):
+        with warnings.catch_warnings(action="error"):
+            tensor = arrays.on_device(array, TORCH)
+        assert isinstance(tensor, torch.Tensor)
+        np.testing.assert_array_equal(array, arrays.on_host(tensor), strict=True)
 
 
 MATRIX, SHARED = random(5, 4), np.broadcast_to(random(4), (3, 4))
-
-
-@pytest.mark.parametrize("array", [MATRIX.T, MATRIX[:, 1:3], MATRIX[::2], SHARED, SHARED[0]])
-def test_a_view_is_moved_as_what_it_shows_without_a_warning_also_if_it_cannot_be_written(array):
-    with warnings.catch_warnings(action="error"):
-        tensor = arrays.on_device(array, TORCH)
-    assert isinstance(tensor, torch.Tensor)
-    np.testing.assert_array_equal(array, arrays.on_host(tensor), strict=True)
 
 
 WITHOUT_TORCH = """

@@ -46,7 +46,7 @@ def kept():
     return sorted(file for file in cache.root().rglob("*") if file.is_file())
 
 
-def test_what_was_read_as_a_whole_is_not_read_again_says_the_same_and_suffices_offline(online, monkeypatch):
+def test_what_was_read_as_a_whole_is_not_read_again_and_suffices_offline(online, monkeypatch):
     first = said()
     assert origins(first) == READ
     online.forget()
@@ -109,20 +109,16 @@ def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
     assert (online.parts == []) == hit
 
 
-def test_another_commit_is_read(online, tmp_path):
+def test_another_commit_factorization_or_release_is_read(online, tmp_path, monkeypatch):
+    said()
+    for name, other in (("schema.fingerprint", lambda factorization: "0" * 64), ("__version__", "0.2.0")):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{cache.__name__}.{name}", other)
+            assert origins(said()) == READ
     said()
     shutil.copytree(tmp_path / "base", tmp_path / "moved")
     online.publish(BASE, tmp_path / "moved")
     assert origins(said()) == {"base": "weights", "model": "cache"}
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("change", ["schema.fingerprint", "__version__"])
-def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch, change):
-    said()
-    other = "0.2.0" if change == "__version__" else lambda factorization: "0" * 64
-    monkeypatch.setattr(f"{cache.__name__}.{change}", other)
-    assert origins(said()) == READ
 
 
 def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online, tmp_path):
@@ -135,12 +131,6 @@ def test_folders_are_not_cached_nor_what_was_read_of_a_pickle_on_the_hub(online,
         result = lineage("check", "fern/pickled", "--budget", "full", *arguments)
         assert result.code == code, result
     assert kept() == []
-
-
-def exchange(file):
-    """What another model left, under a name that is not its own."""
-    other = next(each for each in kept() if each != file)
-    shutil.copy(other, file)
 
 
 def pipe(file):
@@ -156,7 +146,7 @@ def link(file):
 SPOILT = {
     "cut": lambda file: os.truncate(file, 100),
     "empty": lambda file: file.write_bytes(b""),
-    "of another model": exchange,
+    "of another model": lambda file: shutil.copy(next(each for each in kept() if each != file), file),
     "open to all": lambda file: file.chmod(0o666),
     "a link": link,
     "a pipe": pipe,
@@ -211,7 +201,7 @@ def test_a_file_of_another_user_is_not_trusted(online):
     assert origins(said()) == READ
 
 
-def test_its_files_are_for_nobody_else(online):
+def test_its_files_are_for_nobody_else_and_without_any_the_check_goes_on(online, tmp_path, monkeypatch):
     previous = os.umask(0)
     try:
         said()
@@ -220,9 +210,6 @@ def test_its_files_are_for_nobody_else(online):
     assert cache.root().stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in kept()} == {0o600}
     assert origins(said()) == CACHED
-
-
-def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "file"))
     found = lineage("check", CHILD, *QUIET)

@@ -1,7 +1,4 @@
-"""Layers are shared out over the devices that can hold them, in runs, in proportion to their budgets.
-
-Work on one layer is shared among threads that each compute alone.
-"""
+"""Layers are shared out over devices that can hold them, work on a layer over threads that each compute alone."""
 
 import subprocess
 import sys
@@ -16,9 +13,12 @@ from hf_lineage.errors import OptionError
 from hf_lineage.signature import devices
 from hf_lineage.signature.devices import budgets, linear_algebra, place, workers
 
+GIB = 2**30
+CPU = {"cpu": 64 * GIB}
+SIZES = ["8GiB", "8gib", "0.5MiB", "3KiB", "500MB", "1.5GB", "2KB", "8 GiB", "+1e3MB", "1_000KB"]
+
 
 def threads():
-    """How many threads each library of linear algebra uses."""
     return [library["num_threads"] for library in linear_algebra().info()]
 
 
@@ -69,9 +69,6 @@ def test_numbers_that_leave_their_range_are_no_errors_in_a_worker_and_are_afterw
         huge * huge
 
 
-GIB = 2**30
-
-
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
     """The file of a driver of a GPU."""
@@ -79,21 +76,17 @@ def driver(tmp_path, monkeypatch):
     (tmp_path / "driver").touch()
 
 
-CPU = {"cpu": 64 * GIB}
 PLACES = {
-    "no GPU": (GIB, {"cpu": 2 * GIB}, ["cpu"] * 60),
-    "one GPU, however large the model": (GIB, CPU | {0: 2 * GIB}, [0] * 60),
-    "a GPU too small for one layer": (3 * GIB, CPU | {0: 2 * GIB, 1: 4 * GIB}, [1] * 60),
-    "no GPU that holds a layer": (3 * GIB, CPU | {0: 2 * GIB, 1: GIB}, ["cpu"] * 60),
+    "no GPU": (GIB, {"cpu": 2 * GIB}, "cpu"),
+    "one GPU, however large the model": (GIB, CPU | {0: 2 * GIB}, 0),
+    "a GPU too small for one layer": (3 * GIB, CPU | {0: 2 * GIB, 1: 4 * GIB}, 1),
+    "no GPU that holds a layer": (3 * GIB, CPU | {0: 2 * GIB, 1: GIB}, "cpu"),
 }
 
 
-@pytest.mark.parametrize(("size", "budget", "expected"), PLACES.values(), ids=PLACES)
-def test_layers_go_to_gpus_that_hold_one_and_else_to_the_cpu(size, budget, expected):
-    assert place([size] * 60, budget) == expected
-
-
-def test_two_gpus_share_in_proportion_and_what_nothing_can_hold_is_an_error():
+def test_layers_go_to_gpus_in_proportion_and_what_nothing_can_hold_is_an_error():
+    for case, (size, budget, expected) in PLACES.items():
+        assert place([size] * 60, budget) == [expected] * 60, case
     placed = place([GIB] * 60, CPU | {0: 10 * GIB, 1: 20 * GIB})
     assert set(placed) == {0, 1}
     assert abs(placed.count(0) - 20) <= 3
@@ -102,10 +95,8 @@ def test_two_gpus_share_in_proportion_and_what_nothing_can_hold_is_an_error():
         place([3 * GIB], {"cpu": 2 * GIB})
 
 
-def test_a_budget_caps_what_is_free():
-    assert budgets("1GiB") == {"cpu": GIB}
-    assert budgets("500MB") == {"cpu": 500 * 10**6}
-    assert budgets()["cpu"] > GIB
+NO_SIZES = ["much", "-1GiB", "0GB", "0.1e-9GB", "GiB", "12", "8G", "8B", "8TB", "8GiB ", "8\u0130B", "8\u212aB"]
+NO_SIZES += ["infGB", "nanGB", "1e999GB"]
 
 
 @pytest.mark.parametrize("missing", devices.EXTRA)
@@ -140,23 +131,15 @@ def test_torch_is_imported_where_there_is_a_driver_and_nowhere_else(tmp_path, mo
     assert asked("1GiB") == "['cpu'] accelerate torch"
 
 
-SIZES = ["8GiB", "8gib", "0.5MiB", "3KiB", "500MB", "1.5GB", "2KB", "8 GiB", "+1e3MB", "1_000KB"]
-NO_SIZES = ["much", "-1GiB", "0GB", "0.1e-9GB", "GiB", "12", "8G", "8B", "8TB", "8GiB "]
-NO_SIZES += ["8\u0130B", "8\u212aB", "infGB", "nanGB", "1e999GB"]
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_a_size_is_what_accelerate_takes_it_for(driver, monkeypatch, size):
+def test_a_size_is_what_accelerate_takes_it_for_and_others_are_refused(driver, monkeypatch):
     from accelerate.utils import convert_file_size_to_int
 
+    assert (budgets("1GiB"), budgets("500MB"), budgets()["cpu"] > GIB) == ({"cpu": GIB}, {"cpu": 500 * 10**6}, True)
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 2**60})
-    assert budgets(size) == {"cpu": convert_file_size_to_int(size)}
-
-
-@pytest.mark.parametrize("size", NO_SIZES)
-def test_a_budget_that_is_no_size_is_refused(size):
-    with pytest.raises(OptionError, match="is not a size; write a size such as 8GiB or"):
-        budgets(size)
+    assert {size: budgets(size)["cpu"] for size in SIZES} == {size: convert_file_size_to_int(size) for size in SIZES}
+    for size in NO_SIZES:
+        with pytest.raises(OptionError, match="is not a size; write a size such as 8GiB or"):
+            budgets(size)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how much memory a process has in /proc")

@@ -1,9 +1,4 @@
-"""Extraction reads a model layer by layer within its memory budget, in exact mode a few columns at a time.
-
-The code for GPUs, run by torch on the CPU, gives the signature that NumPy gives, up to rounding in float32. What needs
-a GPU is not run here: pinning memory, copying from it while something else is computed, and the arithmetic of a GPU.
-That memory is pinned, and what becomes of it, is seen with a stand-in.
-"""
+"""Extraction reads layer by layer within its memory budget; torch on the CPU gives what NumPy gives."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +62,7 @@ def test_the_memory_budget_has_to_hold_one_layer_and_no_more(llama):
         extract_paths(*llama, EXACT, max_memory=f"{megabytes(llama, EXACT, 60):.2f}MB")
 
 
-def test_exact_residuals_that_the_budget_does_not_hold_are_made_some_columns_at_a_time(llama):
+def test_exact_residuals_beyond_the_budget_are_made_some_columns_at_a_time(llama):
     models, budget = (llama, opened(HUB / "heron/llama-pruned-50")), f"{megabytes(llama, EXACT, 70):.2f}MB"
     whole, parted = (
         [extract_paths(*model, EXACT, max_memory=memory)["mlp"] for model in models] for memory in (None, budget)
@@ -91,16 +86,6 @@ RECIPE = {f"{name}, {kind}": replace(RECIPES[name], probes=probes)
           for name in ("robust", "paper") for kind, probes in (("sketch", 8), ("exact", None))}  # fmt: skip
 
 
-def saved(folder, name):
-    """Save a model of transformers with weights in float16."""
-    model = tiny_model(name, {})
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.02 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-    model.half().save_pretrained(folder)
-    return folder
-
-
 MODELS = {
     "gated": tiny_llama,
     "LayerNorm, stored as (in, out)": tiny_gpt2,
@@ -113,8 +98,16 @@ MODELS = {
 
 @pytest.fixture(scope="module", params=MODELS.values(), ids=[*MODELS])
 def model(request, tmp_path_factory):
+    """A tiny checkpoint, or a model of transformers with weights in float16."""
     folder, make = tmp_path_factory.mktemp("model") / "model", request.param
-    return opened(saved(folder, make) if isinstance(make, str) else make(folder))
+    if not isinstance(make, str):
+        return opened(make(folder))
+    built = tiny_model(make, {})
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.02 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    built.half().save_pretrained(folder)
+    return opened(folder)
 
 
 @pytest.fixture
@@ -124,7 +117,6 @@ def by_torch(monkeypatch):
 
 
 def alike(found, expected):
-    """Assert that numbers are the same up to rounding, measured by the largest of them."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max(), strict=True)
 
 

@@ -21,6 +21,7 @@ FOLDED = replace(PAPER, gains=True)
 WIDTH, HEADS, SIZE = 6, 4, 3
 MLP = {"up": "up", "down": "down"}
 ATTENTION = {"query": "q", "key": "k", "value": "v", "output": "o"}
+ALONE = [None, ATTENTION]
 
 
 def model(mlp: Any = MLP, attention: Any = ATTENTION, **said: Any) -> Factorization:
@@ -32,25 +33,15 @@ def random(*shape: int) -> Array:
     return np.random.default_rng(sum(shape) * 31 + len(shape)).standard_normal(shape, np.float32)
 
 
+SHAPES = {
+    "up": (5, WIDTH), "gate": (5, WIDTH), "down": (WIDTH, 5), "q": (HEADS * SIZE, WIDTH), "k": (2 * SIZE, WIDTH),
+    "v": (2 * SIZE, WIDTH), "o": (WIDTH, HEADS * SIZE), "ln": (WIDTH,), "post": (WIDTH,),
+}  # fmt: skip
+
+
 def weights(**others: Array) -> dict[str, Array]:
     generator = np.random.default_rng(0)
-    shapes = {
-        "up": (5, WIDTH),
-        "gate": (5, WIDTH),
-        "down": (WIDTH, 5),
-        "q": (HEADS * SIZE, WIDTH),
-        "k": (2 * SIZE, WIDTH),
-        "v": (2 * SIZE, WIDTH),
-        "o": (WIDTH, HEADS * SIZE),
-        "ln": (WIDTH,),
-        "post": (WIDTH,),
-    }
-    return {name: generator.standard_normal(shape, np.float32) for name, shape in shapes.items()} | others
-
-
-def product(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> Array:
-    """M of the only layer."""
-    return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), np.zeros((), np.float32))
+    return {name: generator.standard_normal(shape, np.float32) for name, shape in SHAPES.items()} | others
 
 
 def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> list[MatrixProduct]:
@@ -60,16 +51,20 @@ def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: An
     return list(matrix_products(layout, path, 0, recipe, named.__getitem__))
 
 
+def product(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> Array:
+    """M of the only layer."""
+    return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), np.zeros((), np.float32))
+
+
 def equal(a: Array, b: Any) -> bool:
     return a.shape == b.shape and np.allclose(a, b, atol=1e-5)
 
 
 PLAIN = weights()
 GATED = model(MLP | {"gate": "gate"})
-PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 
 
-def test_mlp_products_are_down_times_up_and_gate_and_those_of_attention_sums_over_heads():
+def test_mlp_products_are_down_times_up_and_attention_sums_over_heads():
     assert equal(product(GATED, PLAIN, "mlp"), PLAIN["down"] @ PLAIN["up"])
     assert equal(product(GATED, PLAIN, "mlp_gate"), PLAIN["down"] @ PLAIN["gate"])
     heads = [
@@ -80,6 +75,9 @@ def test_mlp_products_are_down_times_up_and_gate_and_those_of_attention_sums_ove
     by_hand = sum(output @ value for output, (_, _, value) in zip(outputs, heads, strict=True))
     assert equal(product(model(), PLAIN, "value_output"), by_hand)
     assert equal(product(model(), PLAIN, "query_key"), sum(query.T @ key for query, key, _ in heads))
+    turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in PLAIN.items()}
+    for path in ("mlp", "value_output", "query_key"):
+        assert equal(product(model(stored="in_out"), turned, path), product(model(), PLAIN, path))
 
 
 def by_turns(*names, groups):
@@ -90,17 +88,10 @@ def by_turns(*names, groups):
 @pytest.mark.parametrize(("how", "groups"), [("packed", (1, 1)), ("interleaved", (5, 2))])
 def test_roles_packed_one_after_the_other_or_by_row_and_by_key_head_are_taken_apart(how, groups):
     stored = weights(gate_up=by_turns("gate", "up", groups=groups[0]), qkv=by_turns("q", "k", "v", groups=groups[1]))
-    found = model(
-        {how: {"gate_up": ["gate", "up"]}, "down": "down"}, {how: {"qkv": ["query", "key", "value"]}, "output": "o"}
-    )
-    for path in PATHS:
+    mlp = {how: {"gate_up": ["gate", "up"]}, "down": "down"}
+    found = model(mlp, {how: {"qkv": ["query", "key", "value"]}, "output": "o"})
+    for path in ("mlp", "mlp_gate", "value_output", "query_key"):
         assert equal(product(found, stored, path), product(GATED, PLAIN, path))
-
-
-def test_matrices_stored_in_out_give_the_same_products():
-    turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in PLAIN.items()}
-    for path in ("mlp", "value_output", "query_key"):
-        assert equal(product(model(stored="in_out"), turned, path), product(model(), PLAIN, path))
 
 
 def test_experts_by_number_and_stacked_experts_give_the_sum_over_the_experts():
@@ -138,7 +129,7 @@ LN, POST = (np.diag(PLAIN[name]) for name in ("ln", "post"))
 BARE = {path: product(model(), PLAIN, path) for path in ("mlp", "value_output", "query_key")}
 
 
-def test_gains_are_folded_into_what_reads_the_norm():
+def test_gains_are_folded_into_what_reads_or_of_an_output_norm_into_what_writes():
     found = model(MLP | {"norm": "ln"}, ATTENTION | {"norm": "ln"})
     assert equal(product(found, PLAIN, "mlp", FOLDED), BARE["mlp"] @ LN)
     assert equal(product(found, PLAIN, "value_output", FOLDED), BARE["value_output"] @ LN)
@@ -146,9 +137,6 @@ def test_gains_are_folded_into_what_reads_the_norm():
     assert equal(product(found, PLAIN, "mlp"), BARE["mlp"])
     less_one = model(MLP | {"norm": "ln"}, gain="one_plus")
     assert equal(product(less_one, PLAIN, "mlp", FOLDED), BARE["mlp"] @ (np.eye(WIDTH) + LN))
-
-
-def test_gains_of_an_output_norm_are_folded_into_what_writes():
     found = model(MLP | {"output_norm": "post"}, ATTENTION | {"output_norm": "post"})
     for path in ("mlp", "value_output"):
         assert equal(product(found, PLAIN, path, FOLDED), POST @ BARE[path])
@@ -164,22 +152,14 @@ LATENT = {
 }
 
 
-def latents() -> dict[str, Array]:
-    """Four heads whose queries and keys have two rows of their own and one that all keys share; values have three."""
-    return weights(
-        q_a=random(RANK + 1, WIDTH),
-        q_ln=random(RANK + 1),
-        q_b=random(HEADS * (OWN + SHARED), RANK + 1),
-        kv_a=random(RANK + SHARED, WIDTH),
-        kv_ln=random(RANK),
-        kv_b=random(HEADS * (OWN + VALUE), RANK),
-        o=random(WIDTH, HEADS * VALUE),
-    )
-
-
 @pytest.mark.parametrize("recipe", [PAPER, FOLDED], ids=["plain", "folded"])
 def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
-    stored = latents()
+    """Four heads whose queries and keys have two rows of their own and one that all keys share; values have three."""
+    shapes = {
+        "q_a": (RANK + 1, WIDTH), "q_ln": (RANK + 1,), "q_b": (HEADS * (OWN + SHARED), RANK + 1), "kv_ln": (RANK,),
+        "kv_a": (RANK + SHARED, WIDTH), "kv_b": (HEADS * (OWN + VALUE), RANK), "o": (WIDTH, HEADS * VALUE),
+    }  # fmt: skip
+    stored = weights(**{name: random(*shape) for name, shape in shapes.items()})
     q_gain, kv_gain = (stored[name] if recipe.gains else np.ones(len(stored[name])) for name in ("q_ln", "kv_ln"))
     into_query, into_latent = np.diag(q_gain) @ stored["q_a"], np.diag(kv_gain) @ stored["kv_a"][:RANK]
     scores, written = np.zeros((WIDTH, WIDTH)), np.zeros((WIDTH, WIDTH))
@@ -192,7 +172,7 @@ def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
     assert equal(product(model(attention=LATENT), stored, "value_output", recipe), written)
 
 
-def test_gains_of_a_norm_inside_scale_the_hidden_units():
+def test_gains_of_a_norm_inside_scale_units_and_taps_are_summed():
     stored = weights(inner=random(5), mid=random(HEADS * SIZE))
     found = model(MLP | {"inner_norm": "inner"}, ATTENTION | {"inner_norm": "mid"})
     assert equal(product(found, stored, "mlp", FOLDED), stored["down"] @ np.diag(stored["inner"]) @ stored["up"])
@@ -200,19 +180,6 @@ def test_gains_of_a_norm_inside_scale_the_hidden_units():
     scaled = stored | {"o": stored["o"] @ np.diag(stored["mid"])}
     assert equal(product(found, stored, "value_output", FOLDED), product(model(), scaled, "value_output"))
     assert equal(product(found, stored, "query_key", FOLDED), BARE["query_key"])
-
-
-@pytest.mark.parametrize("path", BARE)
-def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
-    recipe, centre = replace(PAPER, means=True), np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
-    assert equal(product(model(normalization="layer_norm"), PLAIN, path, recipe), centre @ BARE[path] @ centre)
-    assert equal(product(model(), PLAIN, path, recipe), BARE[path])
-
-
-ALONE = [None, ATTENTION]
-
-
-def test_taps_are_summed_and_a_batch_norm_is_over_the_root_of_its_variance():
     kernel, down = random(5, WIDTH, 3, 3), random(WIDTH, 5, 1, 1)
     found = product(model(attention=ALONE), {"up": kernel, "down": down}, "mlp")
     assert equal(found, down[:, :, 0, 0] @ kernel.sum(axis=(2, 3)))
@@ -220,3 +187,10 @@ def test_taps_are_summed_and_a_batch_norm_is_over_the_root_of_its_variance():
     norm = {"ln": np.full(WIDTH, 3.0, np.float32), "ln.running_var": np.full(WIDTH, 4.0, np.float32)}
     found = model(mlp=MLP | {"norm": "ln"}, attention=ALONE, normalization="batch_norm")
     assert equal(product(found, stored | norm, "mlp", FOLDED), 1.5 * stored["down"] @ stored["up"])
+
+
+@pytest.mark.parametrize("path", BARE)
+def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
+    recipe, centre = replace(PAPER, means=True), np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
+    assert equal(product(model(normalization="layer_norm"), PLAIN, path, recipe), centre @ BARE[path] @ centre)
+    assert equal(product(model(), PLAIN, path, recipe), BARE[path])

@@ -78,19 +78,23 @@ def test_units_are_found_whatever_became_of_their_coordinates_and_their_order(ch
     assert share(BASE, [change(rows) for rows in BASE]) > 0.98
 
 
-def test_the_turn_itself_is_found():
+def test_the_turn_itself_is_found_in_any_order_and_independent_units_are_not():
     seen, through = between(pool_units(BASE), pool_units([turned(rows, TURN) for rows in BASE]))
     assert np.allclose(through, seen @ TURN, atol=1e-4)
     assert np.linalg.norm(seen, 2) <= 1 + 1e-5
+    for seed in range(5):
+        assert share(BASE, [layer(10 + seed), layer(20 + seed)]) < 0.1
+    candidate = [layer(3), layer(4)]
+    _, through = between(pool_units(BASE), pool_units(candidate))
+    moved = (pool_units([reordered(rows, seed) for rows in model]) for seed, model in ((5, BASE), (6, candidate)))
+    _, again = between(*moved)
+    assert np.allclose(through, again, atol=1e-2)
 
 
-def test_units_of_a_stream_that_was_cut_are_found_by_what_is_left_of_them():
+def test_units_are_found_by_what_is_left_of_a_cut_stream_and_other_layers_hide_none():
     cut = TURN[:, :16]
     assert share(BASE, [levelled(rows, rows.inner @ cut, rows.outer @ cut) for rows in BASE]) > 0.2
     assert share(BASE, [layer(seed, width=16) for seed in (3, 4)]) < 0.1
-
-
-def test_layers_that_were_left_out_repeated_or_added_hide_no_others():
     turned_base = [turned(rows, TURN) for rows in BASE]
     assert share(BASE, [turned_base[1]]) > 0.98
     assert share(BASE, [turned_base[0], turned_base[0], turned_base[1]]) > 0.98
@@ -104,19 +108,6 @@ def test_units_that_all_write_much_the_same_are_not_those_of_another_model():
     one, other = ([with_one_direction(layer(seed + number)) for number in range(2)] for seed in (1, 7))
     assert share(one, other) < 0.1
     assert share(one, [reordered(turned(rows, TURN)) for rows in one]) > 0.98
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_units_of_independent_models_are_not_found(seed):
-    assert share(BASE, [layer(10 + seed), layer(20 + seed)]) < 0.1
-
-
-def test_the_order_of_units_plays_no_part():
-    candidate = [layer(3), layer(4)]
-    _, through = between(pool_units(BASE), pool_units(candidate))
-    moved = (pool_units([reordered(rows, seed) for rows in model]) for seed, model in ((5, BASE), (6, candidate)))
-    _, again = between(*moved)
-    assert np.allclose(through, again, atol=1e-2)
 
 
 @pytest.mark.parametrize(("copied", "found"), [("everything", True), ("the strongest directions", False)])
@@ -143,15 +134,12 @@ def strong(rows):
     return levelled(rows, rows.inner * sizes, rows.outer * sizes)
 
 
-def test_a_wide_stream_in_which_hardly_any_units_find_each_other_is_not_searched_further(monkeypatch):
+def test_few_or_equal_units_and_a_wide_stream_where_hardly_any_are_found_are_reasons(monkeypatch):
     monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 64)
     base, copy = ([layer(seed, 1000, 192) for seed in (1, 2)] for _ in range(2))
     procrustes.screen(pool_units(base), pool_units([reordered(noisy(rows)) for rows in copy]))
     with pytest.raises(NothingToCompare, match="of what hidden units write has a counterpart"):
         procrustes.screen(pool_units(base), pool_units([layer(seed, 1000, 192) for seed in (3, 4)]))
-
-
-def test_a_few_units_fit_anything_and_units_that_are_all_alike_nothing_which_are_reasons():
     with pytest.raises(NothingToCompare, match="too few hidden units to match"):
         between(pool_units([layer(1, units=90)]), pool_units([layer(2, units=90)]))
     rows = replace(BASE[0], inner=BASE[0].inner[:1].repeat(120, 0), outer=BASE[0].outer[:1].repeat(120, 0))

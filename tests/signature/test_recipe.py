@@ -31,6 +31,10 @@ def test_what_is_drawn_is_the_same_on_every_platform_for_ever():
     assert digest(ROBUST.test_coordinates(4096), "<i8") == "210c8af51fe1d145"
     assert digest(np.sign(ROBUST.probe_matrix(4096)), "<f4") == "42ece1f440ad19bd"
     assert digest(ROBUST.unit_signs(128), "<f4") == "d186b5f9cba5602f"
+    for width, most, count in ((4096, None, 128), (96, None, 96), (4096, 16, 16), (2, None, 2)):
+        chosen = ROBUST.test_coordinates(width, most).tolist()
+        assert chosen == sorted({*chosen} & {*range(width)})
+        assert len(chosen) == count
     for width in (65, 96, 1000):  # random signs over the root of their number
         probes = ROBUST.probe_matrix(width)
         assert probes.shape == (width, 64) == (width, ROBUST.columns(width))
@@ -38,11 +42,15 @@ def test_what_is_drawn_is_the_same_on_every_platform_for_ever():
         assert abs(np.sign(probes).mean()) < 4 / np.sqrt(probes.size)
 
 
-def test_every_parameter_but_the_name_changes_the_label():
+def test_every_parameter_changes_the_label_and_the_newest_recipe_goes_by_its_name():
     assert OTHER.keys() == {field.name for field in fields(ROBUST)} - {"name"}
     labels = {replace(ROBUST, **{name: value}).label("mlp") for name, value in OTHER.items()}
     assert len(labels | {ROBUST.label("mlp")}) == len(OTHER) + 1
     assert ROBUST.label("mlp", "x") != ROBUST.label("mlp", "y") != ROBUST.label("mlp")
+    assert {option: recipe.option for option, recipe in RECIPES.items()} == {option: option for option in RECIPES}
+    assert next(iter(RECIPES)) == "robust"
+    assert replace(ROBUST, probes=None, coordinates=8).option == "robust"
+    assert replace(ROBUST, name="mine").option == "mine"
 
 
 UNKNOWN = "paths must be all, usual, or some of mlp, mlp_gate, value_output, query_key, each once, not "
@@ -62,20 +70,6 @@ def test_sizes_out_of_range_and_paths_that_are_unknown_or_named_twice_are_refuse
     with pytest.raises(OptionError) as error:
         REFUSED[message]()
     assert str(error.value).startswith(message)
-
-
-@pytest.mark.parametrize(("width", "most", "count"), [(4096, None, 128), (96, None, 96), (4096, 16, 16), (2, None, 2)])
-def test_test_coordinates_are_unlike_and_in_order(width, most, count):
-    chosen = ROBUST.test_coordinates(width, most).tolist()
-    assert chosen == sorted({*chosen} & {*range(width)})
-    assert len(chosen) == count
-
-
-def test_an_option_names_the_newest_recipe_by_its_name_and_an_older_one_by_its_number_too():
-    assert {option: recipe.option for option, recipe in RECIPES.items()} == {option: option for option in RECIPES}
-    assert next(iter(RECIPES)) == "robust"
-    assert replace(ROBUST, probes=None, coordinates=8).option == "robust"
-    assert replace(ROBUST, name="mine").option == "mine"
 
 
 def typed() -> None:

@@ -1,7 +1,4 @@
-"""Residuals: a branch capped, centred and seen through the probes, against the same done by hand on whole matrices.
-
-Nothing that writes little, and nothing that overflows, moves the cap.
-"""
+"""Residuals: a branch capped, centred and seen through the probes, against the same done by hand."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,6 +18,7 @@ from tests.properties import cases
 from tests.terms import WIDTH, branch, capped, measured_units, product, random, with_norms
 
 EXACT = {name: replace(recipe, probes=None, coordinates=4) for name, recipe in RECIPES.items()}
+COUNTS = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 
 
 def block(terms: list[MatrixProduct], recipe: Any) -> residual.Block:
@@ -29,19 +27,15 @@ def block(terms: list[MatrixProduct], recipe: Any) -> residual.Block:
 
 
 def assert_traceless(found: residual.Block, m: Any) -> None:
-    """Assert that a block is a product less its trace, which it tells."""
     np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
     assert found.trace == pytest.approx(np.trace(m), rel=1e-4)
 
 
-@pytest.mark.parametrize("terms", [1, 3])
-def test_the_paper_recipe_takes_the_trace_out_of_the_sum_of_products(terms):
-    m, found = product(branch(terms)), block(branch(terms), EXACT["paper"])
-    assert_traceless(found, m)
-    assert found.norm == pytest.approx(np.linalg.norm(m), rel=1e-5)
-
-
-def test_the_robust_recipe_projects_off_the_identity_and_the_matrix_of_ones():
+def test_the_paper_takes_the_trace_out_and_robust_the_matrix_of_ones_too():
+    for terms in (1, 3):
+        m, found = product(branch(terms)), block(branch(terms), EXACT["paper"])
+        assert_traceless(found, m)
+        assert found.norm == pytest.approx(np.linalg.norm(m), rel=1e-5)
     m, found = product(branch()), block(branch(), replace(EXACT["robust"], cap=False))
     basis = np.linalg.qr(np.stack([np.eye(WIDTH).ravel(), np.ones(WIDTH * WIDTH)], axis=1))[0]
     expected = (m.ravel() - basis @ (basis.T @ m.ravel())).reshape(WIDTH, WIDTH)
@@ -87,7 +81,7 @@ def test_a_branch_that_is_not_finite_is_marked_and_kept_out(poison):
     assert np.isfinite(found.sketch).all()
 
 
-def test_the_cap_acts_on_whole_heads_and_on_everything_that_is_kept_of_them():
+def test_the_cap_acts_on_whole_heads_and_lets_a_unit_count_as_the_median_at_most():
     (whole,) = branch(hidden=9, part=3)
     huge = replace(whole, writer=np.concatenate([1000 * whole.writer[:, :3], whole.writer[:, 3:]], axis=1))
     norms = part_norms(huge.out.mT, huge.inn, 3)
@@ -95,6 +89,12 @@ def test_the_cap_acts_on_whole_heads_and_on_everything_that_is_kept_of_them():
     factors = np.repeat(np.minimum(1, np.median(norms) / norms), 3).astype(np.float32)
     capped_by_hand = product([replace(huge, writer=huge.writer * factors)])
     assert_traceless(block([huge], replace(EXACT["paper"], cap=True)), capped_by_hand)
+    assert capped([with_norms([1.0, 1.0, 1.0, 2.0, 1000.0])]) == [1.0] * 5
+    assert capped([with_norms([1.0, 3.0, 5.0, 7.0])]) == [1.0, 3.0, 3.0, 3.0]
+    assert capped([with_norms([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0])]) == [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0]
+    assert capped([with_norms([0.0, 0.0, 0.0])]) == [0.0, 0.0, 0.0]
+    for weight in (float("inf"), float("nan")):  # which is not capped into a number
+        assert not np.isfinite(capped([with_norms([1.0, 1.0, weight])])[-1])
 
 
 def test_one_unit_that_overflows_only_as_a_product_does_not_get_past_the_cap():
@@ -109,18 +109,6 @@ def test_one_unit_that_overflows_only_as_a_product_does_not_get_past_the_cap():
     assert cosine > 0.7
 
 
-def test_a_unit_counts_at_most_as_much_as_the_median_of_those_with_weight():
-    assert capped([with_norms([1.0, 1.0, 1.0, 2.0, 1000.0])]) == [1.0] * 5
-    assert capped([with_norms([1.0, 3.0, 5.0, 7.0])]) == [1.0, 3.0, 3.0, 3.0]
-    assert capped([with_norms([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0])]) == [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0]
-    assert capped([with_norms([0.0, 0.0, 0.0])]) == [0.0, 0.0, 0.0]
-    for weight in (float("inf"), float("nan")):  # which is not capped into a number
-        assert not np.isfinite(capped([with_norms([1.0, 1.0, weight])])[-1])
-
-
-COUNTS = st.lists(st.integers(1, 5), min_size=1, max_size=3)
-
-
 @cases(60)
 @given(COUNTS, st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32))
 def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts, inner, outer, seed):
@@ -129,9 +117,8 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
     signs = {side: random.random((sum(counts), size)) < 0.5 for side, size in (("inner", inner), ("outer", outer))}
     parts = zip(*(np.split(rows, np.cumsum(counts)[:-1]) for rows in signs.values()), strict=True)
     measured = measured_units(*(with_norms([1.0] * count) for count in counts))
-    codes = unit_codes(
-        [replace(units, inner=mine, outer=other) for units, (mine, other) in zip(measured, parts, strict=True)]
-    )
+    pairs = zip(measured, parts, strict=True)
+    codes = unit_codes([replace(units, inner=mine, outer=other) for units, (mine, other) in pairs])
     for side, rows in signs.items():
         whole = rows.shape[1] // 8 * 8
         packed = getattr(codes, side)
@@ -140,7 +127,7 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
-def test_the_norm_of_a_part_is_that_of_its_product_and_neither_overflows_nor_vanishes(size):
+def test_the_norm_of_a_part_is_that_of_its_product_and_does_not_overflow_or_vanish(size):
     size = np.float32(size)
     out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
     by_hand = [np.linalg.norm(out[part].T @ inn[part]) for part in (slice(4), slice(4, 8))]

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file
 
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -17,11 +16,13 @@ from hf_lineage.signature.values import SampleSize
 from tests import models
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 from tests.signature.test_extract import opened
+from tests.streams import shuffled
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 3
 DRAW = Sample(seed=3)
 ROBUST, PAPER = RECIPES["robust"], RECIPES["paper"]
 EXACT = replace(ROBUST, probes=None)
+ALL = Sample(seed=3, all_units=True)
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def runs_of(folder, layer, draw=DRAW):
     return draw.units_of(opened(folder)[1].sets("mlp")[layer][0], layer)
 
 
-def test_any_row_is_as_probable_units_are_drawn_anew_in_every_layer_and_coordinates_once(llama):
+def test_any_row_is_as_probable_and_units_are_drawn_anew_in_every_layer(llama):
     times = np.zeros(100)
     for seed in range(1000):
         drawn = indices(runs(100, wanted=20, run=10, purpose=f"any {seed}"))
@@ -53,7 +54,7 @@ def test_any_row_is_as_probable_units_are_drawn_anew_in_every_layer_and_coordina
     assert DRAW.coordinates_of(512) == Sample(3).coordinates_of(512) != Sample(4).coordinates_of(512)
 
 
-def test_the_branch_of_a_sample_is_the_product_of_the_rows_and_columns_that_were_drawn(llama):
+def test_the_branch_of_a_sample_is_the_product_of_what_was_drawn(llama):
     rows = indices(DRAW.coordinates_of(WIDTH))
     tensors = {name: tensor.numpy() for name, tensor in load_file(llama / WEIGHTS).items()}
     signature = seen(llama, recipe=PAPER)
@@ -103,19 +104,7 @@ def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
     assert abs(comparison.by_layer[[0, 2]]).max() < 0.3
 
 
-ALL = Sample(seed=3, all_units=True)
-
-
-def shuffle(tensors):
-    """Put the hidden units of every layer in another order."""
-    for layer in range(LAYERS):
-        order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
-        for role in ("gate", "up", "down"):
-            name = f"model.layers.{layer}.mlp.{role}_proj.weight"
-            tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
-
-
-def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
+def test_all_units_on_all_coordinates_are_the_branch_and_show_what_was_reordered(llama, tmp_path):
     assert len(indices(ALL.coordinates_of(WIDTH))) == WIDTH
     some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
     for part in ("sketch", "corner", "trace", "norm"):
@@ -123,10 +112,7 @@ def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
     for one, other in zip(some.units, whole.units, strict=True):
         np.testing.assert_allclose(one.weight, other.weight, rtol=1e-4)
     assert some.sampled == SampleSize(HIDDEN, HIDDEN, WIDTH, WIDTH)
-
-
-def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):
-    other = spoil(fine_tuned(llama, tmp_path / "shuffled", noise=0), shuffle)
+    other = spoil(fine_tuned(llama, tmp_path / "shuffled", noise=0), lambda own: own.update(shuffled(own)))
     assert compare_paths(seen(llama, draw=ALL), seen(other, draw=ALL)).score == pytest.approx(1, abs=1e-4)
     assert abs(compare_paths(seen(llama), seen(other)).score) < 0.2
 

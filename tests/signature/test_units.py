@@ -13,15 +13,17 @@ from hf_lineage.source.headers import headers
 from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB, WIDTH, rotated, turn, written
 
-EYE = np.eye(32, dtype=np.float32)
+SIZE = 24
+STREAM = np.eye(WIDTH, dtype=np.float32)
+WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates_and_signature(tmp_path, make):
+def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates(tmp_path, make):
     folder = make(tmp_path / "model")
     model = headers(resolve(str(folder)))
     known = {}
-    first = unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE[:8]), known)
+    first = unit_rows(model.checkpoint, model.layout, [0, 1], View(np.eye(32, dtype=np.float32)[:8]), known)
     measured = dict(known)
     own = unit_rows(model.checkpoint, model.layout, [1], View(), known)
     assert (known, list(known)) == (measured, [0, 1])
@@ -31,10 +33,6 @@ def test_what_units_weigh_is_measured_once_and_is_that_of_any_coordinates_and_si
     assert before.keys() == known.keys()
     for number, (weight,) in known.items():
         assert np.allclose(before[number][0], weight / weight.sum(), rtol=1e-5)
-
-
-SIZE = 24
-STREAM = np.eye(WIDTH, dtype=np.float32)
 
 
 def heads_of(folder, through=STREAM):
@@ -76,22 +74,16 @@ def test_independent_heads_have_nothing_in_common_and_none_outweighs_the_others(
     assert (weight == weight[0]).sum() > 1
 
 
-WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
+def test_layers_have_a_part_for_each_expert_with_units_kept_in_the_same_places():
+    def numbers(kept):
+        return [part.tolist() for part in kept]
 
-
-def numbers(kept):
-    return [part.tolist() for part in kept]
-
-
-def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
     assert numbers(units.in_the_same_places(100, 0)(WEIGHTS)) == numbers(units.everything(WEIGHTS))
     kept = numbers(units.in_the_same_places(50, 0)(WEIGHTS))
     assert (kept[0], len(kept[0]), len(kept[2])) == (kept[1], 20, 10)
     assert set(numbers(units.in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
     assert numbers(units.in_the_same_places(50, 1)(WEIGHTS)) != kept
 
-
-def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():
     def a_set(units, stacked=()):
         return LayerSet({}, None, None, None, heads={"up": Heads(units, 1)}, stacked=stacked)
 
