@@ -19,8 +19,7 @@ FLAGS = (
 )
 NAMES = ("google-chrome", "chromium", "chromium-browser")
 MISSING = "there is no chromedriver; on Debian: apt-get install chromium chromium-driver"
-PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11)}
-"""Width and height in inches."""
+PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11)}  # width and height in inches
 _SHOWN = "document.querySelectorAll('{}').forEach(e => e.style.visibility = '{}')"
 
 
@@ -57,12 +56,8 @@ class Browser:
         """Return every address the page has asked for since it was opened, itself first."""
         messages = (msgspec.json.decode(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         sent = [said["params"] for said in messages if said["method"] == "Network.requestWillBeSent"]
-        # The browser's own start page may still ask for its icons.
-        return [
-            each["request"]["url"]
-            for each in sent
-            if not each["documentURL"].startswith(("chrome:", "chrome-untrusted:"))
-        ]
+        own = ("chrome:", "chrome-untrusted:")  # the browser's start page may still ask for its icons
+        return [each["request"]["url"] for each in sent if not each["documentURL"].startswith(own)]
 
     def sheets(self, paper: str = "A4") -> int:
         """Return how many sheets the page takes on paper, after it was opened with the medium `print`."""

@@ -19,20 +19,15 @@ class Commits:
     """The writing side of a Hub; `attach` makes the server answer for it."""
 
     hub: Hub
-    room: Path
-    """Where the folders of new commits go."""
-    account: str | None = "wren"
-    """Who the token belongs to; None refuses it."""
-    proposals: list[dict[str, Any]] = field(default_factory=list)
-    """Discussions as the Hub lists them, the first is number 1."""
-    invalid: str = ""
-    """What is wrong with every card, as the Hub would say it."""
-    refusal: int = 0
-    """The status that every commit is answered with."""
-    uploaded: dict[str, bytes] = field(default_factory=dict)
-    """Large files by their digest."""
-    made: list[tuple[str, str, list[str]]] = field(default_factory=list)
-    """Each commit: repository, revision, and the files in it."""
+    room: Path  # where the folders of new commits go
+    account: str | None = "wren"  # who the token belongs to; None refuses it
+    proposals: list[dict[str, Any]] = field(default_factory=list)  # discussions as the Hub lists them, from number 1
+    invalid: str = ""  # what is wrong with every card, as the Hub would say it
+    refusal: int = 0  # the status that every commit is answered with
+    uploaded: dict[str, bytes] = field(default_factory=dict)  # large files by their digest
+    made: list[tuple[str, str, list[str]]] = field(
+        default_factory=list
+    )  # repository, revision and files of each commit
 
     def attach(self) -> "Commits":
         self.hub.commits = self

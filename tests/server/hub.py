@@ -27,16 +27,12 @@ class Request:
     """One request as it came in."""
 
     method: str
-    target: str
-    """Path and query as sent."""
-    path: str
-    """Still quoted: a slash in a revision is %2F."""
+    target: str  # path and query as sent
+    path: str  # still quoted: a slash in a revision is %2F
     query: dict[str, str]
-    headers: dict[str, str]
-    """By lower-case name."""
+    headers: dict[str, str]  # by lower-case name
     body: bytes
-    place: str
-    """Which server was asked: hub or cdn."""
+    place: str  # which server was asked: hub or cdn
 
 
 @dataclass(frozen=True)
@@ -46,12 +42,9 @@ class Answer:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    file: Path | None = None
-    """What the body is a part of."""
-    pause: float = 0
-    """Seconds before anything is said."""
-    cut: int | None = None
-    """The connection is closed after so many bytes of the body."""
+    file: Path | None = None  # what the body is a part of
+    pause: float = 0  # seconds before anything is said
+    cut: int | None = None  # the connection is closed after so many bytes of the body
 
 
 Fault = Callable[[Answer], Answer]
@@ -64,16 +57,14 @@ class Planned:
     fault: Fault
     where: str
     left: int
-    skip: int = 0
-    """How many of them pass before."""
+    skip: int = 0  # how many of them pass before
 
 
 @dataclass(frozen=True)
 class Part:
     """Bytes of a large file that were sent."""
 
-    file: str
-    """With the name of its repository before it."""
+    file: str  # with the name of its repository before it
     start: int
     stop: int
 
@@ -83,38 +74,24 @@ class Hub:
     """A Hub whose tests may look behind the counter."""
 
     url: str = ""
-    cdn: str = ""
-    """Where large files are: another port, so another origin."""
-    published: dict[str, dict[str, Path]] = field(default_factory=dict)
-    """Name -> revision (a branch, a tag or a commit) -> folder."""
-    dates: dict[str, str] = field(default_factory=dict)
-    """Name -> when it last changed, as the Hub writes it; each commit to a main branch is an hour after the last."""
-    page: int = 1000
-    """Models on a page of a list."""
-    odd: list[Any] = field(default_factory=list)
-    """What stands on every page besides the models."""
-    renamed: dict[str, str] = field(default_factory=dict)
-    """Former name -> name: whoever asks for the one is sent to the other."""
+    cdn: str = ""  # where large files are: another port, so another origin
+    published: dict[str, dict[str, Path]] = field(default_factory=dict)  # name -> branch, tag or commit -> folder
+    dates: dict[str, str] = field(default_factory=dict)  # name -> when it last changed, an hour after the last commit
+    page: int = 1000  # models on a page of a list
+    odd: list[Any] = field(default_factory=list)  # what stands on every page besides the models
+    renamed: dict[str, str] = field(default_factory=dict)  # former name -> name to which whoever asks for it is sent
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Name -> status and X-Error-Code; a gated repository still answers who it is, as on the real Hub."""
-    commits: "Commits | None" = None
-    """Who answers those that write, if anybody does."""
+    commits: "Commits | None" = None  # who answers those that write, if anybody does
     faults: list[Planned] = field(default_factory=list)
-    signature: int = 0
-    """What addresses on the CDN are signed with; those signed before have expired."""
-    requests: list[str] = field(default_factory=list)
-    """Method and path, of the Hub itself."""
-    parts: list[Part] = field(default_factory=list)
-    """What the CDN sent."""
-    tokens: set[str] = field(default_factory=set)
-    """Every Authorization header that was sent to the Hub."""
-    leaked: set[str] = field(default_factory=set)
-    """Every Authorization header that was sent to the CDN."""
-    hours: int = 0
-    """How many commits to main branches there were."""
+    signature: int = 0  # what addresses on the CDN are signed with; those signed before have expired
+    requests: list[str] = field(default_factory=list)  # method and path, of the Hub itself
+    parts: list[Part] = field(default_factory=list)  # what the CDN sent
+    tokens: set[str] = field(default_factory=set)  # every Authorization header that was sent to the Hub
+    leaked: set[str] = field(default_factory=set)  # and to the CDN
+    hours: int = 0  # how many commits to main branches there were
     at_once: int = 0
-    most_at_once: int = 0
-    """Requests to the CDN that were open at the same time."""
+    most_at_once: int = 0  # requests to the CDN that were open at the same time
     lock: threading.Lock = field(default_factory=threading.Lock)
     closing: threading.Event = field(default_factory=threading.Event)
 

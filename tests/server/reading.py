@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from tests.server.hub import Answer, Hub, Request, Route, json_answer, refusal, route
 
+# What is on the CDN, as the Hub's own .gitattributes says.
 LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt"})
-"""What is on the CDN, as the Hub's own .gitattributes says."""
 _API = r"hub/api/(models|datasets)"
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
