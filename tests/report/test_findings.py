@@ -33,6 +33,7 @@ WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toy
 
 HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 ONE = row(mlp=measured())
+LONG = [form for form in FORMATS if form != "github"]  # a summary has no finding but those with a brief sentence
 
 
 @pytest.fixture
@@ -43,10 +44,6 @@ def toys(monkeypatch):
         monkeypatch.setattr(findings, table, (*getattr(findings, table), toy))
 
 
-LONG = [form for form in FORMATS if form != "github"]
-"""Formats that have every finding; a summary has those with a brief sentence."""
-
-
 @pytest.fixture(scope="module")
 def merge():
     """What is found of a merge and of a claim that is contradicted, so that formats of failures have an entry."""
@@ -54,15 +51,10 @@ def merge():
     return replace(report, rows=(*report.rows, row("org/other", mlp=measured(score=0.005, p=0.5, share=0.0))))
 
 
-def rendered(form, report):
-    """A report without what its format puts between words and around marks."""
-    text = html.unescape(FORMATS[form](report, True)).replace("\N{NO-BREAK SPACE}", " ")
-    return " ".join(text.replace("\\", "").split()).lower()
-
-
 @pytest.mark.parametrize("form", LONG)
 def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
-    text = rendered(form, merge)
+    text = html.unescape(FORMATS[form](merge, True)).replace("\N{NO-BREAK SPACE}", " ")
+    text = " ".join(text.replace("\\", "").split()).lower()
     assert "a toy was found in it" in text
     assert "toys were found" in text
     if form in ("text", "markdown", "html"):
@@ -75,12 +67,6 @@ def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
             assert (found["toy"]["title"], found["toy"]["values"]) == (title, {"wheels": 4})
             assert found["toy"]["tables"][0]["rows"] == [["car", "4"]]
             assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
-
-
-def test_what_was_found_stands_before_notes_or_what_explaining_adds_if_alone():
-    *_, found, note = reasons(report(replace(ONE, unmet=("too little",), notes=("a note",))))
-    assert (found, note) == ("org/base: too little", "a note")
-    assert list(state_all(report(ONE))) == ["org/base: All 6 layers come from it"]
 
 
 def sentences(claim):
@@ -106,12 +92,8 @@ def test_layers_are_counted_and_named_and_nothing_is_said_of_unread_ones(shares,
     assert sentences(row(layers=of, mlp=evidence)) == [said]
 
 
-def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
-    assert sentences(row(mlp=measured(share=None))) == []
-    assert sentences(row(mlp=measured(score=0.0, p=0.5))) == []
-
-
-def test_programs_get_the_same_as_values():
+def test_where_nothing_is_known_or_shared_nothing_is_said_and_programs_get_values():
+    assert sentences(row(mlp=measured(share=None))) == sentences(row(mlp=measured(score=0.0, p=0.5))) == []
     (made,) = check("heron/llama-int8-rounded", options=HUB).rows
     values = findings.describe_relation(made.derivation, made, report()).values
     expected = {"means": ["quantized"], "bits": 8, "zeros": None, "rank": None, "changed": 12, "matrices": 12}
@@ -126,15 +108,14 @@ def test_a_claim_has_its_title_its_reason_and_what_to_do_next(code):
     ]  # fmt: skip
 
 
-def test_a_verified_claim_says_what_is_usual_and_more_doubts_than_two_are_counted():
-    assert list(summarize(report(ONE))) == [
-        "All 6 layers come from it. Unrelated models of this size score at most 0.022.", "Next: Nothing to do.",
-    ]  # fmt: skip
+def test_a_claim_says_what_is_usual_two_doubts_and_with_advice_what_is_refused():
+    *_, found, note = reasons(report(replace(ONE, unmet=("too little",), notes=("a note",))))
+    assert (found, note) == ("org/base: too little", "a note")
+    assert list(state_all(report(ONE))) == ["org/base: All 6 layers come from it"]
+    usual = "All 6 layers come from it. Unrelated models of this size score at most 0.022."
+    assert list(summarize(report(ONE))) == [usual, "Next: Nothing to do."]
     noted = replace(ONE, notes=("one", "two", "three", "four"))
     assert list(summarize(report(noted)))[1] == "One. Two. 2 more: --explain."
-
-
-def test_what_a_policy_refuses_is_never_left_without_advice():
     advice = "Do what the policy asks, or change the policy."
     refused = replace(ONE, unmet=("the policy asks for merges",))
     assert list(summarize(report(refused)))[1:] == ["The policy asks for merges.", f"Next: {advice}"]

@@ -124,7 +124,7 @@ def test_several_claims_are_listed_first_and_lead_to_their_sections():
     assert {"claim-0", "claim-1"} <= {division.get("id") for division in shown.all_of("div")}
 
 
-def test_the_tables_of_layers_are_folded_until_asked_for_and_a_hundred_stay_a_small_file():
+def test_tables_of_layers_are_folded_until_asked_for_and_a_hundred_stay_small():
     plain, explained = (page(row(mlp=measured()), explain=explain) for explain in (False, True))
     assert (plain.all_of("details"), explained.all_of("details")) == ([{}], [{"open": ""}])
     assert plain.text == explained.text
