@@ -69,16 +69,13 @@ def test_no_progress_is_shown_meanwhile(monkeypatch):
     assert not are_progress_bars_disabled()
 
 
-def test_the_command_line_names_every_option_once_and_no_more_than_a_user_can_read():
+def test_every_option_is_named_once_and_what_running_a_model_needs_is_one_line(monkeypatch):
     check = cli.get_command(None, "check")
     options = [option for option in check.get_params(click.Context(check)) if isinstance(option, click.Option)]
     assert len(options) <= 21 + len(("--debug", "--quiet", "--help"))
     shown = lineage("check", "--help").out
     flags = [row.flag or f"--{name.replace('_', '-')}" for name, row in SETTINGS.items() if row.help]
     assert [flag for flag in flags if shown.count(f"  {flag}") != 1] == []
-
-
-def test_what_running_a_model_needs_is_one_line(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
-    refused = lineage("check", EXAMPLES / "acme/llama-base", "--run")
+    refused = lineage("check", BASE, "--run")
     assert (refused.code, "pip install 'hf-lineage[run] @ git+" in refused.error) == (2, True)
