@@ -23,7 +23,6 @@ NAMES = (
     *("config", "config, unlisted", "card", "adapter of diffusers", "adapter", "mergekit"),
     *("signature", "policy", "claims", "keys of an index", "models of an index", "ONNX"),
 )
-MOST_MEMORY = 16 * 2**20
 """Bytes that Python may hold at a time for a file of some kilobytes."""
 RANDOM = st.randoms(use_true_random=True)
 """From a seed that Hypothesis draws: each choice by itself would take it a hundred times as long."""
@@ -36,14 +35,10 @@ def every(tmp_path_factory):
     logging.getLogger("hf_lineage").setLevel(logging.NOTSET)
 
 
-def test_every_reader_is_here(every):
-    assert tuple(every) == NAMES
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_a_reader_raises_nothing_but_our_errors(every, name):
-    reader = every[name]
-    outcomes = set()
+def test_a_reader_raises_nothing_but_our_errors_and_needs_little_memory(every, name):
+    assert tuple(every) == NAMES
+    reader, outcomes = every[name], set()
 
     @cases(100 if reader.turns > 1 else 12)
     @given(RANDOM)
@@ -52,22 +47,13 @@ def test_a_reader_raises_nothing_but_our_errors(every, name):
 
     run()
     assert {"value"} < outcomes
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_reader_needs_little_memory(every, name):
-    contents = [every[name].case(Random(seed)) for seed in range(3 if every[name].turns > 1 else 2)]
+    contents = [reader.case(Random(seed)) for seed in range(3 if reader.turns > 1 else 2)]
     tracemalloc.start()
     for content in contents:
-        only_ours(every[name].read, content)
+        only_ours(reader.read, content)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert most < MOST_MEMORY
-
-
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory):
-    return family(tmp_path_factory.mktemp("hub"))
+    assert most < 16 * 2**20, "bytes that Python may hold at a time for a file of some kilobytes"
 
 
 FILES = {
@@ -77,6 +63,11 @@ FILES = {
     "mergekit_config.yml": (yaml_file, {"models": [{"model": "acme/base"}]}),
     "README.md": (lambda random, valid: b"---\n" + yaml_file(random, valid) + b"\n---\n", {"base_model": "acme/base"}),
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    return family(tmp_path_factory.mktemp("hub"))
 
 
 @pytest.mark.parametrize("file", FILES)
