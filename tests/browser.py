@@ -35,7 +35,6 @@ class Browser:
         self.driver = driver
 
     def open(self, file: Path, width: int = 1280, scheme: str = "light", media: str = "screen") -> None:
-        """Show a file as it looks at a width, in a colour scheme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -49,7 +48,6 @@ class Browser:
         return self.driver.execute_script(script)
 
     def console(self) -> list[Any]:
-        """Return what the page has complained of since it was opened."""
         return self.driver.get_log("browser")
 
     def requests(self) -> list[str]:
@@ -88,7 +86,6 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start Chromium with a profile of its own and end it again."""
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()

@@ -32,8 +32,6 @@ V2_COMMAND = re.compile(r"::([\w-]+)(?: ([^:]*(?:(?!::).)*?))?::(.*)")
 
 @dataclass
 class Ran:
-    """What a run of the action left behind."""
-
     code: int = 0
     log: str = ""
     steps: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -165,7 +163,6 @@ COMMAND = "[console_scripts]\nhf-lineage = hf_lineage.cli:main\n"
 
 
 def wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Path:
-    """Write a wheel of these files."""
     said = f"{name}-{version}.dist-info"
     kind = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     about = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "WHEEL": kind, "RECORD": ""}

@@ -16,8 +16,6 @@ COMMAND = [sys.executable, "-m", "hf_lineage.cli"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run left behind."""
-
     code: int
     out: str
     err: str
@@ -41,12 +39,10 @@ class Outcome:
 
     @property
     def sentences(self) -> str:
-        """Everything that is written, on one line."""
         return " ".join(self.out.split())
 
 
 def lineage(*arguments: object) -> Outcome:
-    """Run the command line in this process."""
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([str(argument) for argument in arguments])

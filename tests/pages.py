@@ -52,7 +52,6 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
 def row(
     base="org/base", relation="finetune", sources=("README.md",), commit=None, criteria=None, layers=None, **evidence
 ):
-    """A claim judged on its evidence, by path."""
     return ClaimResult(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), commit, layers)
 
 
@@ -76,7 +75,6 @@ def validate(document, schema=SCHEMA):
 
 
 def document(made):
-    """The report for machines, which keeps to its schema."""
     told = json.loads(FORMATS["json"](made, False))
     validate(told)
     return told

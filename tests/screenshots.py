@@ -20,7 +20,6 @@ SHOWN = (("related", 1280, "light"), ("related", 400, "dark"), ("five-claims", 1
 
 
 def smaller(picture: bytes) -> bytes:
-    """Return a PNG with a palette of its own."""
     content = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(content, "PNG", optimize=True)
@@ -28,7 +27,6 @@ def smaller(picture: bytes) -> bytes:
 
 
 def picture(name: str, width: int, scheme: str) -> str:
-    """Return the name of a picture in docs/."""
     return f"pages/{name}-{width}-{scheme}.png"
 
 

@@ -22,7 +22,6 @@ Change = Callable[[Tensors], Tensors]
 
 
 def edited(folder: Path, target: Path, *changes: Change, **said: Any) -> Path:
-    """A model after some changes of its tensors."""
     target.mkdir(parents=True)
     tensors = load_file(folder / WEIGHTS)
     for change in changes:
@@ -35,7 +34,6 @@ def edited(folder: Path, target: Path, *changes: Change, **said: Any) -> Path:
 
 
 def floats(tensors: Tensors) -> Tensors:
-    """All of them in float32."""
     return {name: tensor.float() for name, tensor in tensors.items()}
 
 
@@ -83,7 +81,6 @@ def seen_by(matrix: torch.Tensor) -> Change:
 
 
 def turn(width: int = WIDTH, seed: int = 0) -> torch.Tensor:
-    """A random orthogonal matrix."""
     turned: torch.Tensor = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(seed)))[0]
     return turned
 
@@ -139,17 +136,14 @@ def deeper(other: str) -> Change:
 
 
 def embedding(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
-    """What changes the rows of the tokens alone."""
     return lambda tensors: tensors | {EMBEDDING: change(tensors[EMBEDDING])}
 
 
 def with_tokenizer(folder: Path, tokens: dict[str, int]) -> Path:
-    """A folder with a tokenizer that says which token has which number."""
     content = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": tokens, "merges": []}}
     (folder / "tokenizer.json").write_text(json.dumps(content))
     return folder
 
 
 def copied(name: str, folder: Path) -> Path:
-    """A model of the Hub as it is."""
     return Path(shutil.copytree(HUB / name, folder))

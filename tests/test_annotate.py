@@ -225,7 +225,6 @@ GOLDEN = json.loads(goldens.read(goldens.REPORT)) | {"commit": COMMIT}
 
 
 def recorded(**changes):
-    """The committed report, with its one claim changed."""
     (claim,) = GOLDEN["claims"]
     return GOLDEN | {"claims": [claim | changes]}
 

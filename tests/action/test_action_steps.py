@@ -50,7 +50,6 @@ def liar(tmp_path_factory, ready):
 
 
 def outputs(report, folder):
-    """What the action puts out of a report with one claim."""
     verdict = report.rows[0].verdict
     evidence = verdict.evidence[verdict.decisive]
     return {
@@ -213,7 +212,6 @@ def checkout(tmp_path):
 
 
 def offline(shelf):
-    """Where pip may look."""
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(shelf)}
 
 

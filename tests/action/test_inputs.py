@@ -48,7 +48,6 @@ REPOSITORY, FORK = {"id": 1}, {"id": 2}
 
 
 def commit(folder, **files):
-    """Write files, commit everything in the folder, and return the commit."""
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text, encoding="utf-8", newline="")
     committed(folder)
@@ -70,7 +69,6 @@ def started(room, name, sha, told=None, ref="refs/heads/main"):
 
 
 def request(head, base=REPOSITORY, sha="0" * 40):
-    """What the event of a pull request tells of both sides."""
     return {"pull_request": {"head": {"repo": head, "sha": sha}, "base": {"repo": base}}}
 
 

@@ -115,7 +115,6 @@ def test_no_report_stays_in_memory(models, monkeypatch):
 
 
 def paths(*arguments):
-    """The measurements of the only claim, by path."""
     (claim,) = json.loads(lineage(*arguments, "--seed", "0", "--format", "json").out)["claims"]
     return {measured["path"]: measured for measured in claim["paths"]}
 

@@ -15,7 +15,6 @@ ACCEPTED = "accepted: [{base: acme/base, code: %s, reason: it imitates the base,
 
 @pytest.fixture
 def liar(hub):
-    """A model that declares a base it never saw."""
     return card(tiny_llama(hub / "fern/liar", seed=7), "acme/base")
 
 

@@ -36,7 +36,6 @@ WRITING = (
 
 
 def words(command):
-    """A command as the name of its test."""
     return " ".join(command).replace(f"{EXAMPLES.resolve()}/", "")
 
 

@@ -96,7 +96,6 @@ def snapshot(place):
 
 class TestFollowed:
     def same(self, place, model):
-        """The verdict is the one of the plain folder."""
         plain, other = (check(str(each), [str(place / "base")]).rows[0].verdict for each in (place / "model", model))
         assert plain.word == other.word == "UNRELATED"
         assert plain.evidence["mlp"].comparison.score == other.evidence["mlp"].comparison.score

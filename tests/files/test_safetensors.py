@@ -22,7 +22,6 @@ def names(file):
 
 
 def open_files():
-    """How many files this process has open."""
     return len(list(Path("/dev/fd").iterdir()))
 
 

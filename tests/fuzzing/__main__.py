@@ -19,7 +19,6 @@ from tests.fuzzing.readers import only_ours, readers, temporary
 
 
 def main() -> int:
-    """Run until there were enough cases or the time is over, and say what came out."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description="Fuzz every reader.")
     parser.add_argument("--cases", type=int, default=10**6, help="over all readers")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")

@@ -33,7 +33,6 @@ SPELLINGS = (
 
 
 def value(random, depth=2):
-    """Any value of JSON."""
     kind = random.randrange(8 if depth else 5)
     if kind < 5:
         choices = ((None, True, False), NUMBERS, FLOATS, TEXTS, CLASSES)

@@ -44,8 +44,6 @@ INDEX, PICKLED = "model.safetensors.index.json", "pytorch_model.bin"
 
 @dataclass(frozen=True)
 class Reader:
-    """One reader of one file."""
-
     case: Callable[[Random], bytes]  # what the file may hold
     read: Callable[[bytes], Any]  # reads it; may raise LineageError and nothing else
     turns: int = 20  # how often its turn comes in a long run, beside the others
@@ -63,7 +61,6 @@ def only_ours(read: Callable[[bytes], Any], content: bytes) -> str:
 
 
 def readers(room: Path) -> dict[str, Reader]:
-    """All of them, working in a folder."""
     model = tiny_llama(room / "model")
     header, data = parted((model / WEIGHTS).read_bytes())
     config = json.loads((model / "config.json").read_text())
@@ -144,7 +141,6 @@ def _factors(repo: RepoRef) -> Any:
 
 @functools.cache
 def _saved(old: bool = False) -> bytes:
-    """A few tensors as torch saves them."""
     stream = io.BytesIO()
     numbers = torch.arange(12.0).reshape(3, 4)
     tensors = {"a": numbers, "b": torch.nn.Parameter(numbers[1:]), "c": numbers.bfloat16(), "step": 3}
@@ -175,7 +171,6 @@ def _read(repo: RepoRef) -> Any:
 
 
 def parted(content: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header of a safetensors file, and what follows it."""
     stop = 8 + int.from_bytes(content[:8], "little")
     return json.loads(content[8:stop]), content[stop:]
 

@@ -27,7 +27,6 @@ def nothing_listed():
 
 
 def taking(hub, folder):
-    """Let a Hub publish a model in a folder, and take commits."""
     for name in ("child", "commits"):
         (folder / name).mkdir()
     (folder / "child" / CONFIG).write_bytes(b"{}")

@@ -54,7 +54,6 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
     def all_of(self, *names):
-        """The attributes of every element with one of these names."""
         return [attributes for name, attributes in self.elements if name in names]
 
 
@@ -258,7 +257,6 @@ CONTRASTS = (Path(__file__).parents[1] / "data/contrasts.js").read_text("utf-8")
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """By name the file of each kind of page."""
     return example_pages.write(tmp_path_factory.mktemp("pages"))
 
 

@@ -70,7 +70,6 @@ def test_a_value_that_is_missing_is_an_error(template):
 
 
 def bars(picture, kind="bar"):
-    """Left edge and height of every bar of a kind."""
     matches = re.findall(rf'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="{kind}">', picture)
     return [(float(x), float(height)) for x, height in matches]
 

@@ -22,12 +22,10 @@ ROOM = 2**44
 
 
 def opened(folder):
-    """A model by its weights, as a check opens it."""
     return open_model(resolve(str(folder)), Options()).reopen()
 
 
 def asked(folder, name):
-    """What a process is asked for to load it."""
     return Load(str(folder), name, ("model.safetensors",), tuple(list_writers(opened(folder).layout)), ROOM)
 
 
@@ -41,12 +39,10 @@ def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) ->
 
 
 def loaded(folder, name):
-    """A tiny model that is saved there, as a process loads it."""
     return load(asked(folder, name), folder)
 
 
 def inputs(model, tokenizer=Path("/nowhere"), seed=3):
-    """What a loaded model is given."""
     return draw(model.model, tokenizer, seed)
 
 

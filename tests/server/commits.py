@@ -34,11 +34,9 @@ class Commits:
         return self
 
     def file(self, name: str, revision: str, file: str) -> bytes:
-        """The content of a file at a revision."""
         return (self.hub.published[name][revision] / file).read_bytes()
 
     def push(self, name: str, revision: str, files: dict[str, bytes]) -> str:
-        """Commit as somebody would, and return the commit."""
         old = self.hub.published[name][revision]
         parent = self.hub.commit(name, revision)
         changed = [(file, hashlib.sha1(content).hexdigest()) for file, content in sorted(files.items())]
@@ -61,7 +59,6 @@ class Commits:
         return number
 
     def commit(self, name: str, revision: str, query: dict[str, str], body: bytes) -> Answer:
-        """What the Hub answers to a commit, which it makes."""
         if self.refusal:
             return json_answer({"error": "refused"}, self.refusal)
         if revision not in self.hub.published[name]:

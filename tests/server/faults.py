@@ -6,7 +6,6 @@ from tests.server.hub import Answer, Fault, refusal
 
 
 def says(answer: Answer) -> Fault:
-    """Say something else, whatever the right answer is."""
     return lambda right: answer
 
 
@@ -18,7 +17,6 @@ expired = says(Answer(403))  # as the CDN says it of a signature that is too old
 
 
 def slow(seconds: float) -> Fault:
-    """Say nothing for a while."""
     return lambda right: replace(right, pause=seconds)
 
 

@@ -24,8 +24,6 @@ LARGE_FILE = re.compile(r"/(.+?)/[0-9a-f]{40}/(.+)")
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came in."""
-
     method: str
     target: str  # path and query as sent
     path: str  # still quoted: a slash in a revision is %2F
@@ -62,8 +60,6 @@ class Planned:
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes of a large file that were sent."""
-
     file: str  # with the name of its repository before it
     start: int
     stop: int
@@ -114,11 +110,9 @@ class Hub:
         self.faults.append(Planned(fault, where, times, skip))
 
     def expire(self) -> None:
-        """Let every signed address given out so far expire."""
         self.signature += 1
 
     def downloads(self) -> set[str]:
-        """The files of which anything was sent."""
         found = (FILE.fullmatch(request.removeprefix("GET ")) for request in self.requests)
         return {f"{match['name']}/{match['file']}" for match in found if match} | {part.file for part in self.parts}
 
@@ -136,7 +130,6 @@ class Hub:
         return []
 
     def forget(self) -> None:
-        """Forget what was asked for and what was sent."""
         for kept in (self.requests, self.parts, self.tokens, self.leaked):
             kept.clear()
 
@@ -173,7 +166,6 @@ def route(methods: str, pattern: str) -> Callable[[Route], Route]:
 
 
 def answer(hub: Hub, request: Request) -> Answer:
-    """What the first route that fits says."""
     for methods, pattern, function in ROUTES:
         match = pattern.fullmatch(f"{request.place}{request.path}")
         if match and request.method in methods.split():
@@ -182,11 +174,9 @@ def answer(hub: Hub, request: Request) -> Answer:
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:
-    """A value as JSON."""
     return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
 
 def refusal(status: int, code: str, commit: str = "") -> Answer:
-    """A refusal as the Hub says it."""
     said = {"X-Error-Code": code, "X-Error-Message": "refused", "X-Repo-Commit": commit}
     return Answer(status, headers={key: value for key, value in said.items() if value})

@@ -15,7 +15,6 @@ from tests.server.hub import LARGE_FILE, Answer, Hub, Part, Request, answer
 
 @contextmanager
 def serving() -> Iterator[Hub]:
-    """Run a Hub and its CDN on free ports of this machine."""
     hub = Hub()
     with ExitStack() as stack:
         hub.url, hub.cdn = (stack.enter_context(_server(hub, place)) for place in ("hub", "cdn"))
