@@ -278,9 +278,6 @@ def deep(tmp_path, monkeypatch):
     return tmp_path
 
 
-"""Changes of a record, and whether another check would not say so; a number of another machine stays."""
-
-
 def test_a_card_is_written_from_all_layers_and_again_where_a_check_says_otherwise(deep):
     assert annotate(deep, "--write").code == 0
     before = content(deep)

@@ -23,7 +23,6 @@ NAMES = (
     *("config", "config, unlisted", "card", "adapter of diffusers", "adapter", "mergekit"),
     *("signature", "policy", "claims", "keys of an index", "models of an index", "ONNX"),
 )
-"""Bytes that Python may hold at a time for a file of some kilobytes."""
 RANDOM = st.randoms(use_true_random=True)
 """From a seed that Hypothesis draws: each choice by itself would take it a hundred times as long."""
 

@@ -21,7 +21,7 @@ from hf_lineage.report.intoto import PREDICATE_TYPE
 from tests import github, hostile
 from tests.cli.test_process import committed
 from tests.github import PYTHON, ROOT, SHELL, action, installed, run_action
-from tests.invoking import environment, lineage
+from tests.invoking import environment, lineage, run_process
 from tests.models import HIDDEN, VOCABULARY, WEIGHTS, edit_json, family
 
 HUB = ROOT / "examples" / "hub"
@@ -278,13 +278,10 @@ def test_the_hook_runs_none_of_it_in_a_venv_of_its_own(checkout, tmp_path):
         "PYTHONPATH": f"{os.pathsep}/nowhere", "PYTHONSAFEPATH": "", "PYTHONUSERBASE": ".",
     }  # fmt: skip
     command = [sys.executable, "-I", "-m", "pre_commit", "try-repo", source, "hf-lineage", "--color", "never"]
-    done = subprocess.run(
-        [*command, "--hook-stage", "pre-push", "--all-files", "--verbose"], cwd=model, timeout=300, text=True,
-        env=environment(**(offline(shelf) | settings)), capture_output=True, check=False,
-    )  # fmt: skip
+    command += ["--hook-stage", "pre-push", "--all-files", "--verbose"]
+    done = run_process(command, cwd=model, timeout=300, env=environment(**(offline(shelf) | settings)))
     assert not (tmp_path / "ran").exists()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "VERIFIED inherited" in done.stdout
+    assert (done.code, "VERIFIED inherited" in done.out) == (0, True), done
 
 
 def pins(name):

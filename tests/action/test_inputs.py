@@ -15,7 +15,7 @@ from hf_lineage.errors import OptionError
 from tests.cli.test_process import committed
 from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
-from tests.invoking import environment
+from tests.invoking import environment, run_process
 from tests.models import card, family
 
 
@@ -316,13 +316,11 @@ def test_a_folder_that_is_called_like_a_base_or_the_model_is_neither(tmp_path, m
 )  # fmt: skip
 def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):
     script = f"import sys\n{patch}\nfrom hf_lineage.action import main\nsys.exit(main(['check']))"
-    env = environment(GITHUB_OUTPUT=str(room / "OUTPUT"))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
-    assert done.returncode == 2
+    done = run_process([sys.executable, "-c", script], env=environment(GITHUB_OUTPUT=str(room / "OUTPUT")))
+    assert (done.code, "Traceback" in done.err) == (2, True)
     assert outputs((room / "OUTPUT").read_text("utf-8")) == {"verdict": "ERROR"}
-    ((level, _, annotation),) = commands(done.stdout)
+    ((level, _, annotation),) = commands(done.out)
     assert (level, annotation.startswith(message)) == ("error", True)
-    assert "Traceback" in done.stderr
 
 
 def test_what_the_command_does_not_take_is_one_error_of_the_step(step):
@@ -336,22 +334,20 @@ def test_what_the_command_does_not_take_is_one_error_of_the_step(step):
         assert (code, outputs["verdict"], level, message in annotation) == (2, "ERROR", "error", True)
 
 
-@pytest.mark.parametrize(
-    ("environ", "command"),
-    [
+def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another():
+    options = {"LOCAL_PATH": ".", "BASE": "c/d ./e", "OPTIONS": "--accept part --local-hub 'my hub'", "RUN": "yes"}
+    for environ, command in (
         ({"LOCAL_PATH": "--help"}, ["check", "--", "./--help"]),
         ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--", "a/b@v1"]),
         (
-            {"LOCAL_PATH": ".", "BASE": "c/d ./e", "OPTIONS": "--accept part --local-hub 'my hub'", "RUN": "yes"},
-            ["check", "--base=c/d", "--base=./e", "--run", "--accept", "part", "--local-hub", "my hub", "--", "."],
+            options,
+            [*["check", "--base=c/d", "--base=./e", "--run", "--accept", "part", "--local-hub"], "my hub", "--", "."],
         ),
         ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--", "a/b"]),
-    ],
-)
-def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another(environ, command):
-    given = {f"LINEAGE_{name}": value for name, value in environ.items()} | {"LINEAGE_TOKEN": "hf_secret"}
-    assert action.arguments(read_inputs(given), []) == command
-    assert "hf_secret" not in " ".join(action.arguments(read_inputs(given), [("json", Path("x"))]))
+    ):
+        given = {f"LINEAGE_{name}": value for name, value in environ.items()} | {"LINEAGE_TOKEN": "hf_secret"}
+        assert action.arguments(read_inputs(given), []) == command
+        assert "hf_secret" not in " ".join(action.arguments(read_inputs(given), [("json", Path("x"))]))
 
 
 ACCEPTED = "accepted: [{base: acme/llama-base, code: unrelated, reason: tested, expires: 2999-01-01}]"

@@ -21,7 +21,7 @@ from hf_lineage import LineageError, Options, __version__, check, compare, extra
 from hf_lineage.cli import cli
 from tests.adapters import pair
 from tests.github import ROOT, installed
-from tests.invoking import COMMAND, Outcome, environment, lineage, process, shell
+from tests.invoking import COMMAND, Outcome, environment, lineage, process, run_process, shell
 from tests.models import HIDDEN, WEIGHTS, WIDTH, edit_json, family, raw_safetensors, shard, spoil, tiny_llama
 
 FULL = "what is to be written finds no room ([Errno 28] No space left on device)"
@@ -63,9 +63,7 @@ def test_names_terminals_and_packages_that_cannot_be_are_one_line(hub):
     done = process("check", hub / "fern/child", "--local-hub", hub, env=environment(PYTHONIOENCODING="latin-1"))
     assert done.error == "a name or the report cannot be encoded as latin-1; try PYTHONIOENCODING=utf-8"
     script = "import sys; sys.modules['msgspec'] = None; from hf_lineage.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", script, "check", hub / "fern/child", "--local-hub", hub]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
-    assert Outcome(done.returncode, done.stdout, done.stderr).error == (
+    assert run_process([sys.executable, "-c", script, "check", hub / "fern/child", "--local-hub", hub]).error == (
         "a package that is needed cannot be imported (import of msgspec halted; None in sys.modules); "
         "install hf-lineage again"
     )
@@ -135,6 +133,7 @@ def test_output_that_nobody_reads_or_that_finds_no_room_is_no_verdict(hub, scrip
     typed = [word.format(hub) for word in arguments]
     expected = lineage(*typed) if out is None or "-o" in typed else None
     report = (hub / "report").read_bytes() if "-o" in typed else b""
+    (hub / "report").unlink(missing_ok=True)
     done = shell(script, *typed)
     assert done == Outcome(code, expected.out if out is None else out, f"hf-lineage: {err}\n" if err else "")
     assert "-o" not in typed or (hub / "report").read_bytes() == report, "and is no file with the number of a stream"
@@ -166,15 +165,9 @@ def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatc
 def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub):
     """Without -I they end Python before any line of hf-lineage runs, with the code that means UNRELATED."""
     script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from hf_lineage.cli import main; sys.exit(main())"
-    arguments = ["check", str(hub / "fern/child"), "--local-hub", str(hub)]
-    codes = [
-        subprocess.run(
-            [COMMAND[0], *flags, "-c", script, *arguments],
-            env=environment(PYTHONHASHSEED="nonsense"), capture_output=True, timeout=60,
-        ).returncode
-        for flags in ([], ["-I"])
-    ]  # fmt: skip
-    assert codes == [1, 0]
+    for flags, code in (([], 1), (["-I"], 0)):
+        command = [sys.executable, *flags, "-c", script, "check", hub / "fern/child", "--local-hub", hub]
+        assert run_process(command, env=environment(PYTHONHASHSEED="nonsense")).code == code
 
 
 @pytest.mark.parametrize(
@@ -232,11 +225,9 @@ sys.exit(code)
 
 def imported(*arguments, drivers="", before=""):
     """The exit code of a command, by default without the driver of a GPU, and which of the three it imported."""
-    done = subprocess.run(
-        [sys.executable, "-c", before + PROGRAM, drivers, *map(str, arguments)],
-        env=environment(CUDA_VISIBLE_DEVICES=""), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stderr.splitlines()[-1].split()
+    command = [sys.executable, "-c", before + PROGRAM, drivers, *arguments]
+    done = run_process(command, env=environment(CUDA_VISIBLE_DEVICES=""))
+    return done.code, done.err.splitlines()[-1].split()
 
 
 @pytest.mark.few(1)
@@ -259,7 +250,6 @@ def test_a_computer_with_a_gpu_and_without_the_three_works_on_its_cpu(hub, comma
     assert imported(*asked, drivers=hub / "driver", before=absent) == (0, [])
 
 
-HUB = ROOT / "examples" / "hub"
 MODELS = {"acme/llama-base", "fern/llama-finetune-a"}
 MOST_OPENED, MOST_LISTED = 8, 2  # of a file with weights, and of a folder
 MOST_IMPORTED = 90  # modules of the package, without the files that make a folder a package
@@ -301,13 +291,10 @@ print(json.dumps([code, events[True], events[False], sorted(ours.keys() - faces)
 
 
 def test_files_are_opened_and_modules_imported_and_run_no_more_often_than_they_must(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, str(HUB)],
-        env=environment(HF_LINEAGE_CACHE=str(tmp_path), CUDA_VISIBLE_DEVICES=""),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    code, opened, listed, modules, files, deep = json.loads(done.stdout.splitlines()[-1])
+    env = environment(HF_LINEAGE_CACHE=str(tmp_path), CUDA_VISIBLE_DEVICES="")
+    done = run_process([sys.executable, "-c", WATCHED, ROOT / "examples/hub"], env=env)
+    assert done.code == 0, done.err
+    code, opened, listed, modules, files, deep = json.loads(done.out.splitlines()[-1])
     assert code == 0
     small = {path: count for path, count in opened.items() if path.endswith(("config.json", "README.md"))}
     assert small == {f"{model}/{file}": 1 for model in MODELS for file in ("config.json", "README.md")}
@@ -324,47 +311,35 @@ def test_files_are_opened_and_modules_imported_and_run_no_more_often_than_they_m
     assert deep <= MOST_DEEP
 
 
-MANIFEST = ".pre-commit-hooks.yaml"
-
-
-@pytest.fixture
-def room(tmp_path, monkeypatch):
-    """A copy of the hook as a repository of its own, and a Python on the path that finds this project."""
-    (hook,) = yaml.safe_load((ROOT / MANIFEST).read_text("utf-8"))
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / MANIFEST).write_text(yaml.safe_dump([hook | {"language": "system", "args": ["--local-hub", "../.."]}]))
-    committed(source)
-    installed(tmp_path / "venv")
-    return tmp_path
-
-
 def committed(folder, message="x"):
     identity = ("-c", "user.name=wren", "-c", "user.email=wren@example.org", "-c", "commit.gpgsign=false")
     for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "--allow-empty", "-m", message)):
         subprocess.run(["git", *identity, *arguments], cwd=folder, check=True)
 
 
-def hook(room, model, *arguments):
-    committed(model)
-    scripts = sysconfig.get_path("scripts", vars={"base": str(room / "venv")})
-    settings = {"PRE_COMMIT_HOME": str(room / "cache"), "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "pre_commit", "try-repo", room / "source", "hf-lineage", "--color", "never"]
-    done = subprocess.run(
-        [*command, "--hook-stage", "pre-push", *arguments], cwd=model, env=environment(**settings),
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    return done.returncode, done.stdout
+def test_a_false_claim_stops_the_push_and_what_is_accepted_and_other_files_pass(tmp_path):
+    """The hook is copied to a repository of its own, and a Python on the path finds this project."""
+    manifest, source, model = ".pre-commit-hooks.yaml", tmp_path / "source", family(tmp_path / "hub") / "fern/child"
+    tiny_llama(tmp_path / "hub/acme/base", seed=1)
+    (hook,) = yaml.safe_load((ROOT / manifest).read_text("utf-8"))
+    source.mkdir()
+    (source / manifest).write_text(yaml.safe_dump([hook | {"language": "system", "args": ["--local-hub", "../.."]}]))
+    committed(source)
+    installed(tmp_path / "venv")
+    scripts = sysconfig.get_path("scripts", vars={"base": str(tmp_path / "venv")})
+    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
+    env = environment(PRE_COMMIT_HOME=str(tmp_path / "cache"), PATH=path)
 
+    def push(*arguments):
+        committed(model)
+        command = [sys.executable, "-m", "pre_commit", "try-repo", source, "hf-lineage", "--color", "never"]
+        return run_process([*command, "--hook-stage", "pre-push", *arguments], cwd=model, env=env, timeout=120)
 
-def test_a_false_claim_stops_the_push_and_what_is_accepted_and_other_files_pass(room):
-    model = family(room / "hub") / "fern/child"
-    tiny_llama(room / "hub/acme/base", seed=1)
-    code, output = hook(room, model, "--all-files")
-    assert (code, "- exit code: 1" in output, "UNRELATED" in output) == (1, True, True)
+    stopped = push("--all-files")
+    assert (stopped.code, "- exit code: 1" in stopped.out, "UNRELATED" in stopped.out) == (1, True, True)
     (model / "notes.txt").write_text("x")
-    code, output = hook(room, model, "--files", "notes.txt")
-    assert (code, "(no files to check)Skipped" in output) == (0, True)
+    passed = push("--files", "notes.txt")
+    assert (passed.code, "(no files to check)Skipped" in passed.out) == (0, True)
     accepted = "{base: acme/base, code: unrelated, reason: distilled, expires: 2999-01-01}"
     (model / "lineage.yaml").write_text(f"accepted: [{accepted}]")
-    assert hook(room, model, "--files", "lineage.yaml")[0] == 0
+    assert push("--files", "lineage.yaml").code == 0

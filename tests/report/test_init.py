@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from hf_lineage.report.json import encode
 from tests import hostile
 from tests.example_evidence import evidence
 from tests.github import ROOT
-from tests.invoking import environment
+from tests.invoking import Outcome, environment, run_process
 from tests.pages import document, report, validate
 from tests.report.families import claimed
 from tests.report.test_cyclonedx import validate as validate_bill
@@ -94,9 +93,8 @@ def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path):
     files = {form: tmp_path / f"report.{form}" for form in ("toy", "json")}
     asked = [f"--output={form}={file}" for form, file in files.items()]
     command = [sys.executable, "-c", with_toy, "check", hub / "fern/child", "--local-hub", hub, "--format", "toy"]
-    env = environment(PYTHONPATH=f"{tmp_path}:{ROOT}")
-    done = subprocess.run([*command, *asked], env=env, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1 claim, explained: False\n", "")
+    done = run_process([*command, *asked], env=environment(PYTHONPATH=f"{tmp_path}:{ROOT}"))
+    assert done == Outcome(0, "1 claim, explained: False\n", "")
     assert files["toy"].read_text() == "1 claim, explained: True\n"
     assert json.loads(files["json"].read_text())["tool"] == {"name": "hf-lineage", "version": __version__}
 
