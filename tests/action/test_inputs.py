@@ -336,13 +336,11 @@ def test_what_the_command_does_not_take_is_one_error_of_the_step(step):
 
 def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another():
     options = {"LOCAL_PATH": ".", "BASE": "c/d ./e", "OPTIONS": "--accept part --local-hub 'my hub'", "RUN": "yes"}
+    words = ["check", "--base=c/d", "--base=./e", "--run"]
     for environ, command in (
         ({"LOCAL_PATH": "--help"}, ["check", "--", "./--help"]),
         ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--", "a/b@v1"]),
-        (
-            options,
-            [*["check", "--base=c/d", "--base=./e", "--run", "--accept", "part", "--local-hub"], "my hub", "--", "."],
-        ),
+        (options, [*words, "--accept", "part", "--local-hub", "my hub", "--", "."]),
         ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--", "a/b"]),
     ):
         given = {f"LINEAGE_{name}": value for name, value in environ.items()} | {"LINEAGE_TOKEN": "hf_secret"}

@@ -101,12 +101,12 @@ class TestFollowed:
         assert plain.evidence["mlp"].comparison.score == other.evidence["mlp"].comparison.score
 
     def test_a_model_folder_that_is_a_link_itself_and_a_link_that_stays_inside(self, place):
+        inner = shutil.copytree(place / "model", place / "inner")
         (place / "link").symlink_to("inner")
         (place / "again").symlink_to(place / "link")
-        shutil.copytree(place / "model", place / "inner")
-        (place / "inner/weights").mkdir()
-        shutil.move(place / "inner" / WEIGHTS, place / "inner/weights/true.safetensors")
-        (place / "inner" / WEIGHTS).symlink_to("weights/true.safetensors")
+        (inner / "weights").mkdir()
+        shutil.move(inner / WEIGHTS, inner / "weights/true.safetensors")
+        (inner / WEIGHTS).symlink_to("weights/true.safetensors")
         self.same(place, place / "again")
 
     def test_a_snapshot_whose_blobs_are_its_own_or_those_of_the_whole_cache(self, place):
@@ -131,24 +131,20 @@ class TestFollowed:
 
 
 class TestCacheThatIsNone:
-    @pytest.mark.parametrize(
-        "target",
-        [
+    def test_only_the_blobs_of_the_same_repository_and_of_the_store_count(self, place):
+        """None that are a link elsewhere, or of no snapshot."""
+        folder = snapshot(place)
+        for target in (
             "../../../models--acme--other/blobs/x", "../../blobs/deeper/x", "../../../../outside", "../other/x",
             "../../../blobs/ab/short", "../../refs/main",
-        ],
-    )  # fmt: skip
-    def test_only_the_blobs_of_the_same_repository_and_of_the_store_count(self, place, target):
-        folder = snapshot(place)
-        file = Path(os.path.normpath(folder / target))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(place / "base" / WEIGHTS, file)
-        linked(folder, WEIGHTS, target)
-        with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
-            RepoRef("acme/model", folder).has(WEIGHTS)
-
-    def test_blobs_that_are_a_link_elsewhere_or_of_no_snapshot_do_not(self, place):
-        folder = snapshot(place)
+        ):  # fmt: skip
+            file = Path(os.path.normpath(folder / target))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(place / "base" / WEIGHTS, file)
+            linked(folder, WEIGHTS, target)
+            with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
+                RepoRef("acme/model", folder).has(WEIGHTS)
+        linked(folder, WEIGHTS, f"../../blobs/{WEIGHTS}")
         shutil.move(folder.parents[1] / "blobs", place / "blobs")
         (folder.parents[1] / "blobs").symlink_to(place / "blobs")
         linked(place / "model", WEIGHTS, f"../blobs/{WEIGHTS}")
@@ -216,34 +212,34 @@ class TestOutsideCheckouts:
         (checkout / "out").symlink_to(tmp_path)
         (tmp_path / "in").symlink_to(checkout)
         monkeypatch.chdir(checkout / "inner")
-        for content in (None, "gitdir: elsewhere"):  # of .git in a worktree and a submodule
-            if content:
+        for is_worktree in (False, True):  # or a submodule
+            if is_worktree:
                 (checkout / ".git").rmdir()
-                (checkout / ".git").write_text(content)
+                (checkout / ".git").write_text("gitdir: elsewhere")
             for place in (checkout / "out/cache", tmp_path / "in/cache", "index"):
                 monkeypatch.setenv(paths.INDEX, str(place))
                 with pytest.raises(OptionError, match="HF_LINEAGE_INDEX names a place in the git checkout"):
                     outside_checkouts(paths.INDEX)
 
 
-class TestRefuseWithin:
-    @pytest.mark.parametrize("variable", paths.TRUSTED)
-    def test_no_trusted_place_lies_in_the_folder_of_a_model(self, tmp_path, monkeypatch, variable):
-        (tmp_path / "model").mkdir()
-        monkeypatch.setenv(variable, str(tmp_path / "model/cache"))
-        with pytest.raises(OptionError, match=f"{variable} names a place in .*model .with the model that is checked"):
-            refuse_within(tmp_path / "model")
-        monkeypatch.setenv(variable, str(tmp_path / "models"))
+@pytest.mark.parametrize("variable", paths.TRUSTED)
+def test_no_trusted_place_lies_in_the_folder_of_a_model(tmp_path, monkeypatch, variable):
+    (tmp_path / "model").mkdir()
+    monkeypatch.setenv(variable, str(tmp_path / "model/cache"))
+    with pytest.raises(OptionError, match=f"{variable} names a place in .*model .with the model that is checked"):
         refuse_within(tmp_path / "model")
+    monkeypatch.setenv(variable, str(tmp_path / "models"))
+    refuse_within(tmp_path / "model")
 
-    def test_nor_in_the_checkout_around_it_but_by_default(self, checkout, tmp_path, monkeypatch):
-        monkeypatch.setenv("HOME", str(checkout))
-        refuse_within(checkout)
-        monkeypatch.setenv("HF_HOME", str(checkout / ".hf"))
-        refuse_within(tmp_path / "elsewhere")
-        for folder in (checkout / "inner", checkout):
-            with pytest.raises(OptionError, match=r"HF_HOME names a place in .*checkout .with the model"):
-                refuse_within(folder)
+
+def test_nor_in_the_checkout_around_it_but_by_default(checkout, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(checkout))
+    refuse_within(checkout)
+    monkeypatch.setenv("HF_HOME", str(checkout / ".hf"))
+    refuse_within(tmp_path / "elsewhere")
+    for folder in (checkout / "inner", checkout):
+        with pytest.raises(OptionError, match=r"HF_HOME names a place in .*checkout .with the model"):
+            refuse_within(folder)
 
 
 def test_a_file_is_read_behind_a_link_too_and_a_pipe_is_an_error_at_once(tmp_path):
