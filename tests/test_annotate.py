@@ -66,8 +66,7 @@ def test_the_change_is_shown_and_then_written_once_with_the_report_as_its_record
     assert readme(hub).startswith(card_before)
     after = content(hub)
     assert annotate(hub, "--write") == annotate(hub) == Outcome(0, NOTHING_NEW, "")
-    assert content(hub) == after
-    assert lineage("check", CHILD, "--local-hub", hub).code == 0
+    assert (content(hub), lineage("check", CHILD, "--local-hub", hub).code) == (after, 0)
     record = claims(hub)
     jsonschema.validate(record, json.loads(schema.read_text("utf-8")))
     assert record["checked_at"] is None
@@ -271,8 +270,7 @@ def test_a_card_is_written_from_all_layers_and_again_where_a_check_says_otherwis
     assert annotate(deep, "--write").code == 0
     before = content(deep)
     assert claims(deep)["claims"][0]["paths"][0]["layers_read"] == LAYERS
-    assert annotate(deep, "--write").out == NOTHING_NEW
-    assert content(deep) == before
+    assert (annotate(deep, "--write").out, content(deep)) == (NOTHING_NEW, before)
     kept = json.loads(before[deep / CHILD / RECORD])
     (claim,) = kept["claims"]
     for change in ({"score": -0.99}, {"score": claim["score"] * 1.0001}, {"verdict": "UNRELATED"}, {"command": "rm /"}):
@@ -389,8 +387,7 @@ class TestWrite:
         assert (server.made, head != checked) == ([(CHILD, "main", [CARD, RECORD])], True)
         assert annotate_there("--write").out == NOTHING_NEW
         server.push(CHILD, "main", {CARD: server.file(CHILD, "main", CARD) + b"More.\n"})
-        assert annotate_there("--write").out == NOTHING_NEW
-        assert len(server.made) == 1
+        assert (annotate_there("--write").out, len(server.made)) == (NOTHING_NEW, 1)
         server.push(CHILD, "main", {"tokenizer.json": b"{}"})
         head = server.hub.commit(CHILD, "main")
         assert "Committed" in annotate_there("--write").out

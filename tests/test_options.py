@@ -30,8 +30,7 @@ from hf_lineage.options import SETTINGS, in_words, moment, stamp
 def test_what_can_only_mean_one_thing_is_understood(written, kept):
     assert set(SETTINGS) == {field.name for field in dataclasses.fields(Options)}, "every option has a line there"
     options = Options(**written)
-    assert {name: getattr(options, name) for name in kept} == kept
-    assert options == Options(**kept)
+    assert ({name: getattr(options, name) for name in kept}, options) == (kept, Options(**kept))
     assert {type(getattr(options, name)) for name in kept} == {type(value) for value in kept.values()}
 
 

@@ -74,8 +74,7 @@ def test_a_true_claim_passes_and_outputs_summary_and_log_say_so(honest):
     room, ran = honest
     report = checked("fern/llama-finetune-a")
     (folder,) = room.glob("hf-lineage-*")
-    assert (ran.code, ran.outputs["verdict"]) == (0, "VERIFIED")
-    assert ran.outputs == outputs(report, folder)
+    assert (ran.code, ran.outputs["verdict"], ran.outputs) == (0, "VERIFIED", outputs(report, folder))
     assert sorted(file.name.removeprefix("lineage.") for file in folder.iterdir()) == FILES
     said = "acme/llama-base is VERIFIED inherited (score 0.993, 100%25 inherited, p = 0.003)"
     assert ran.heard == [("notice", "title=Lineage of fern/llama-finetune-a", said)]
@@ -100,8 +99,7 @@ def test_the_log_begins_with_a_command_that_a_user_can_run(request, of, folder, 
     _, _, *command = shlex.split(line)
     monkeypatch.chdir(folder)
     again = lineage(*(word for word in command if not word.startswith("--output=")))
-    assert again.code == code
-    assert again.out.splitlines()[:3] == ran.log.partition(line)[2].splitlines()[1:4]
+    assert (again.code, again.out.splitlines()[:3]) == (code, ran.log.partition(line)[2].splitlines()[1:4])
 
 
 def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
@@ -120,8 +118,7 @@ def test_a_false_claim_fails_with_the_exit_code_and_is_an_alert_at_its_line(liar
     room, ran = liar
     report = replace(checked("magpie/llama-liar"), model="./magpie/llama-liar")
     (folder,) = room.glob("hf-lineage-*")
-    assert (ran.code, ran.outputs["verdict"]) == (1, "UNRELATED")
-    assert ran.outputs == outputs(report, folder)
+    assert (ran.code, ran.outputs["verdict"], ran.outputs) == (1, "UNRELATED", outputs(report, folder))
     said = "acme/llama-base is UNRELATED (score 0.020, 0%25 inherited, p = 1)"
     assert ran.heard == [("error", "title=Lineage of ./magpie/llama-liar", said)]
     assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
@@ -135,8 +132,7 @@ def test_a_false_claim_fails_with_the_exit_code_and_is_an_alert_at_its_line(liar
 def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
     ran = run_action(tmp_path, ready, local_path="no/such model")
     why = "./no/such model is neither a folder nor a Hub name such as org/model or org/model@revision"
-    assert ran.code == 2
-    assert ran.heard == [("error", "title=Lineage could not be checked", why)]
+    assert (ran.code, ran.heard) == (2, [("error", "title=Lineage could not be checked", why)])
     assert ran.summary == f"### Lineage could not be checked\n\n{why.replace('@', '&#64;')}\n"
     assert {name: value for name, value in ran.outputs.items() if value} == {"verdict": "ERROR"}
 
@@ -153,9 +149,7 @@ def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
     room = tmp_path / "room"
     room.mkdir()
     ran = run_action(room, {**ready, "commits": {}}, model="magpie/llama-liar", options=f"--local-hub {HUB}")
-    assert ran.code == 2
-    assert "Traceback" in ran.log
-    assert [name for name, _, _ in ran.heard] == ["error"]
+    assert (ran.code, "Traceback" in ran.log, [name for name, _, _ in ran.heard]) == (2, True, ["error"])
     assert "Please report it" in ran.heard[0][2]
 
 
@@ -247,8 +241,7 @@ class TestAction:
         github.wheel(tmp_path / "shelf", "hatchling", "1.33.0", {"hatchling/build.py": "# another"})
         done = job()
         assert done.code != 0
-        assert "DO NOT MATCH THE HASHES" in done.log
-        assert "check" not in done.steps
+        assert ("DO NOT MATCH THE HASHES" in done.log, "check" in done.steps) == (True, False)
 
     @pytest.mark.long
     def test_models_are_run_where_that_is_asked_for_with_what_is_pinned_for_it(self, job, checkout, tmp_path):

@@ -398,8 +398,7 @@ def test_the_key_names_the_commits_and_a_second_check_of_them_moves_no_weights(r
     shutil.rmtree(room / "cache")
     online.forget()
     second = step(model="fern/llama-finetune-a")
-    assert (second[0], second[1]["score"]) == (first[0], first[1]["score"])
-    assert online.moved() == 0
+    assert (second[0], second[1]["score"], online.moved()) == (first[0], first[1]["score"], 0)
     assert len(list((room / "hf-lineage-signatures").rglob("*.safetensors"))) == 4
     online.publish("acme/llama-base", HUB / "fern/llama-finetune-b")
     assert keys("fern/llama-finetune-a")["restore-keys"] != one["restore-keys"]
@@ -430,8 +429,7 @@ def test_outputs_stand_between_marks_of_their_own_and_a_summary_ends_with_a_line
     content = (tmp_path / "summary").read_bytes()
     assert 2**20 - 2**11 < len(content) < 2**20
     beginning, _, rest = content.decode().rpartition("| é |\n")
-    assert set(beginning.splitlines()) == {"| é |"}
-    assert "The rest is left out" in rest
+    assert (set(beginning.splitlines()), "The rest is left out" in rest) == ({"| é |"}, True)
 
 
 def test_what_is_printed_while_nobody_listens_is_no_command_and_an_error_ends_that(capsys):

@@ -33,8 +33,7 @@ def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch,
 
     monkeypatch.setattr("hf_lineage.checking.check.check", warn_and_check)
     for quiet, warnings in ((["-q"], []), ([], ["something happened"])):
-        assert lineage("check", RELATED, "--base", BASE, *quiet).code == 0
-        assert caplog.messages == warnings
+        assert (lineage("check", RELATED, "--base", BASE, *quiet).code, caplog.messages) == (0, warnings)
 
 
 @pytest.mark.long
@@ -64,8 +63,7 @@ def test_no_progress_is_shown_meanwhile(monkeypatch):
 
     monkeypatch.setattr("hf_lineage.index.build.every", watched)
     monkeypatch.setattr("tqdm.tqdm", lambda models, **named: named["disable"])
-    assert lineage("tree", "a/b", "-q").code == 130
-    assert seen == [(True, True)]
+    assert (lineage("tree", "a/b", "-q").code, seen) == (130, [(True, True)])
     assert not are_progress_bars_disabled()
 
 

@@ -32,8 +32,7 @@ def test_a_header_says_what_stands_where_whatever_becomes_of_the_file_meanwhile(
         patched.delattr(os, "memfd_create")
         assert list(names(file)) == ["a"]
     with opened_header(file) as (opened, begin, stamp):
-        assert list(opened.offset_keys()) == ["a"]
-        assert file.read_bytes()[begin:] == b"12345678"
+        assert (list(opened.offset_keys()), file.read_bytes()[begin:]) == (["a"], b"12345678")
         assert stamp.size == file.stat().st_size
         os.truncate(file, 0)
         assert opened.get_slice("a").get_shape() == [2]

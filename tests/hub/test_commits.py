@@ -109,8 +109,7 @@ class TestPropose:
         assert propose(writable, {CARD: b"One."}) == "Pull request 1 is already up to date; nothing was written."
         monkeypatch.delenv("HF_TOKEN")
         writable.hub.forget()
-        assert propose(writable, {CONFIG: b"{}"}) == commits.SAME
-        assert writable.hub.requests == []
+        assert (propose(writable, {CONFIG: b"{}"}), writable.hub.requests) == (commits.SAME, [])
         with pytest.raises(RepositoryError, match="writing needs an account; run `hf auth login` or set HF_TOKEN"):
             propose(writable, {CARD: b"Two."})
 
@@ -135,8 +134,7 @@ def test_a_branch_is_where_it_stands_and_a_commit_is_listed_once_with_its_digest
         commits.head(BASE, "gone")
     found = commits.tree(BASE, commit)
     sizes = {file: (entry.size > 1000, len(entry.content)) for file, entry in found.items()}
-    assert sizes == {WEIGHTS: (True, 64), "config.json": (False, 40)}
-    assert commits.tree(BASE, commit) == found
+    assert (sizes, commits.tree(BASE, commit)) == ({WEIGHTS: (True, 64), "config.json": (False, 40)}, found)
     assert len([request for request in server.hub.requests if "/tree/" in request]) == 1
 
 
@@ -172,8 +170,7 @@ def test_an_account_without_models_is_told_and_a_page_without_them_the_last(hub,
 def test_models_of_an_author_come_the_latest_first_and_a_page_is_asked_for_again(hub):
     hub.plan(faults.too_many(retry_after=7), "GET hub/api/models", skip=1)
     latest = [f"fern/m{number}@{hub.commit(f'fern/m{number}', 'main')}" for number in (6, 5, 4, 3, 2, 1)]
-    assert commits.list_models("fern") == latest
-    assert hub.requests.count("GET /api/models") == 4
+    assert (commits.list_models("fern"), hub.requests.count("GET /api/models")) == (latest, 4)
     names = ("fern/x\n::error::owned\u202e", "fern/" + "x" * 300, "fern/../../etc", "fern/<script>`|", "x")
     hub.odd = [{"id": name, "sha": "0" * 40} for name in names]
     hub.odd += [{"id": "fern/x", "sha": "../../etc/passwd"}, {"id": ["fern/x"], "sha": 7}]

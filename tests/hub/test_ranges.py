@@ -106,6 +106,5 @@ def test_the_header_is_read_on_as_far_as_it_says_unless_it_is_longer_than_the_li
     assert file.head == 16
     file.read_head(2**20)
     length = int.from_bytes(real.read_bytes()[:8], "little")
-    assert file.head == 8 + length
-    assert file.path.read_bytes()[: file.head] == real.read_bytes()[: file.head]
+    assert (file.head, file.path.read_bytes()[: file.head]) == (8 + length, real.read_bytes()[: file.head])
     assert not any(file.path.read_bytes()[file.head :])

@@ -110,5 +110,4 @@ def test_a_line_without_weights_behind_it_is_dashed_and_a_long_name_cut():
     dashed = {line.get("class") for line in paths if line.get("stroke-dasharray") is not None}
     assert (len(paths), dashed) == (len(Mark), {"edge open", "edge bad"})
     (title, *_), shown = root.findall(f"{svg}g/{svg}title"), root.find(f"{svg}g/{svg}text").text
-    assert title.text == f"{name}: verified"
-    assert (len(shown), shown[-1]) == (LETTERS, "…")
+    assert (title.text, len(shown), shown[-1]) == (f"{name}: verified", LETTERS, "…")

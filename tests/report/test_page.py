@@ -44,8 +44,7 @@ def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as(content, ti
     element = html.fragment_fromstring(
         part('<p title="{{ title }}" class="x">{{ content }}{{ "<>" }}</p>', content=content, title=title)
     )
-    assert element.text_content() == f"{whole(content)}<>".replace("\r", "\n")
-    assert len(element) == 0
+    assert (element.text_content(), len(element)) == (f"{whole(content)}<>".replace("\r", "\n"), 0)
     assert dict(element.attrib) == {"title": whole(title), "class": "x"}
     texts = [one.text or "" for one in etree.fromstring(picture([], title, f"{title}.")) if one.get("id")]
     assert texts == [whole(title), f"{whole(title)}."]
@@ -80,8 +79,7 @@ def test_bars_are_as_high_as_frequent_and_a_score_far_off_is_behind_a_break():
     assert heights / heights.max() == pytest.approx([1, 1 / 3, 2 / 3], abs=1e-4)
     picture = histogram(null(0.98, np.linspace(-0.01, 0.01, 999)), "a")
     assert max(x for x, _ in bars(picture)) < mark(picture) - 50
-    assert "gap" in picture
-    assert "this pair: 0.980" in picture
+    assert ("gap" in picture, "this pair: 0.980" in picture) == (True, True)
 
 
 @pytest.mark.parametrize("observed", [-0.9, 0.0, 0.0205, 1.0])

@@ -71,8 +71,7 @@ def loaded(form, found):
 def test_every_format_names_the_word_and_the_code(code):
     found = report(claimed(Verdict(code, "because of a reason")))
     (claim,) = loaded("json", found)["claims"]
-    assert (claim["verdict"], claim["code"]) == (code.word, code)
-    assert claim["next"] == list(texts()[code].next)
+    assert (claim["verdict"], claim["code"], claim["next"]) == (code.word, code, list(texts()[code].next))
     (result,) = loaded("sarif", found)["runs"][0]["results"]
     assert (result["ruleId"], result["properties"]["verdict"]) == (f"lineage/{code}", code.word)
     outputs = loaded("github", found)["outputs"]

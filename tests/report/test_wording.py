@@ -44,8 +44,7 @@ def test_a_row_has_a_line_for_each_path_and_only_a_declared_base_is_called_decla
 
 def test_the_path_that_decided_says_what_all_say_and_is_the_weakest_of_those():
     mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
-    assert mixed.label == "RELATED embedding"
-    assert mixed.decisive == "value_output"
+    assert (mixed.label, mixed.decisive) == ("RELATED embedding", "value_output")
     assert judged(mlp=evidence(score=0.9), value_output=evidence(score=0.5)).decisive == "value_output"
     most = judged(mlp=evidence(score=0.9, shares=(1.0, 1.0, 1.0, 0.0)), value_output=evidence(score=0.5))
     assert (most.label, most.decisive) == ("VERIFIED inherited", "mlp")
