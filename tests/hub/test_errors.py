@@ -12,6 +12,17 @@ from hf_lineage.hub import errors as errors_module
 
 REQUEST = httpx.Request("GET", "https://huggingface.co/api/models/fern/child")
 CDN = "https://cdn.example/x"
+MALFORMED = "m: this answer did not come from a Hub ({}); check HF_ENDPOINT and proxies, or run again later"
+UNFETCHED = "m cannot be fetched from the Hub ({}); check the connection and try again"
+REFUSED = (
+    "m: the Hub refuses the change ({}): the branch does not exist, pull requests are disabled, or the account may not "
+    "write there; check the permissions of HF_TOKEN"
+)
+
+
+def because(error, cause):
+    error.__cause__ = cause
+    return error
 
 
 def answered(status, kind=errors.HfHubHTTPError):
@@ -21,26 +32,6 @@ def answered(status, kind=errors.HfHubHTTPError):
     """
     text = f"\n\n{status} for url {CDN}?Signature=secret\nand more"
     return kind(text, response=httpx.Response(status, request=REQUEST))
-
-
-def because(error, cause):
-    error.__cause__ = cause
-    return error
-
-
-def malformed(reason):
-    return f"m: this answer did not come from a Hub ({reason}); check HF_ENDPOINT and proxies, or run again later"
-
-
-def unfetched(reason):
-    return f"m cannot be fetched from the Hub ({reason}); check the connection and try again"
-
-
-def refused(status):
-    return (
-        f"m: the Hub refuses the change ({status}): the branch does not exist, pull requests are disabled, or the "
-        "account may not write there; check the permissions of HF_TOKEN"
-    )
 
 
 GATED = "m is gated: request access on its page and set HF_TOKEN"
@@ -62,7 +53,7 @@ EITHER = [
     (httpx.InvalidURL("no port"), NetworkError, "m: the Hub has no valid address (no port); check HF_ENDPOINT"),
     (httpx.UnsupportedProtocol("ftp"), NetworkError, "m: the Hub has no valid address (ftp); check HF_ENDPOINT"),
     *(
-        (error, NetworkError, malformed(f"{type(error).__name__}: {reason}"))
+        (error, NetworkError, MALFORMED.format(f"{type(error).__name__}: {reason}"))
         for error, reason in (
             (errors.FileMetadataError("no ETag"), "no ETag"),
             (KeyError("sha"), "'sha'"),
@@ -79,17 +70,17 @@ READING = [
     (answered(404, errors.RevisionNotFoundError), RepositoryError, NO_REVISION),
     (answered(401, errors.RepositoryNotFoundError), RepositoryError, PRIVATE),
     (answered(401), RepositoryError, TOKEN),
-    *((answered(status), NetworkError, unfetched(f"{status} for url {CDN}")) for status in (408, 429, 500, 507)),
+    *((answered(status), NetworkError, UNFETCHED.format(f"{status} for url {CDN}")) for status in (408, 429, 500, 507)),
     *(
         (answered(status), RepositoryError, f"m cannot be read from the Hub ({status} for url {CDN}); check its name")
         for status in (400, 403, 404, 451)
     ),
-    (ConnectionError("cut"), NetworkError, unfetched("cut")),
-    (OSError(28, "No space left on device"), NetworkError, unfetched("[Errno 28] No space left on device")),
-    (httpx.ConnectError("refused"), NetworkError, unfetched("refused")),
-    (httpx.ReadTimeout(""), NetworkError, unfetched("ReadTimeout")),
-    (client.UnfinishedError("half"), NetworkError, unfetched("half")),
-    (errors.LocalEntryNotFoundError("none"), NetworkError, unfetched("none")),
+    (ConnectionError("cut"), NetworkError, UNFETCHED.format("cut")),
+    (OSError(28, "No space left on device"), NetworkError, UNFETCHED.format("[Errno 28] No space left on device")),
+    (httpx.ConnectError("refused"), NetworkError, UNFETCHED.format("refused")),
+    (httpx.ReadTimeout(""), NetworkError, UNFETCHED.format("ReadTimeout")),
+    (client.UnfinishedError("half"), NetworkError, UNFETCHED.format("half")),
+    (errors.LocalEntryNotFoundError("none"), NetworkError, UNFETCHED.format("none")),
     (because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)), RepositoryError, GATED),
     *EITHER,
 ]
@@ -101,8 +92,8 @@ WRITING = [
     ),
     (errors.LocalTokenNotFoundError("none"), RepositoryError, ACCOUNT),
     (answered(412), BranchMovedError, "m: the branch changed during the check; run again"),
-    *((answered(status), RepositoryError, refused(status)) for status in (401, 403, 404)),
-    (answered(403, errors.GatedRepoError), RepositoryError, refused(403)),
+    *((answered(status), RepositoryError, REFUSED.format(status)) for status in (401, 403, 404)),
+    (answered(403, errors.GatedRepoError), RepositoryError, REFUSED.format(403)),
     *(
         (answered(status), NetworkError, f"m: the Hub answers {status} ({status} for url {CDN}); run again later")
         for status in (400, 429, 500)

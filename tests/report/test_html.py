@@ -22,7 +22,6 @@ from hf_lineage.report.page import VIRIDIS, fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
 from tests import example_pages
-from tests.long import first_of
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 from tests.report.families import claimed
 from tests.whole import UNFOLD, WAYS, assert_names_are_text, assert_silent, assert_whole, violations
@@ -322,19 +321,11 @@ def test_on_paper_every_number_is_there(window, pages):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "most"), [("related", 4), ("five-claims", 17), ("no_weights", 1)])
-def test_a_page_takes_few_sheets_of_paper(window, pages, name, most):
+def test_a_page_takes_few_sheets_of_paper_and_none_holds_the_last_sentences_alone(window, pages, name, most):
     window.open(pages[name], media="print")
     assert 0 < window.sheets() <= most
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "paper"),
-    first_of([("related", "Letter"), ("related", "A4"), ("unrelated", "Letter"), ("five-claims", "A4")]),
-)
-def test_no_sheet_of_paper_holds_the_last_sentences_alone(window, pages, name, paper):
-    window.open(pages[name], media="print")
-    assert window.sheets_of("footer", paper) == window.sheets_of(".made h2", paper)
+    for paper in ("Letter", "A4"):
+        assert window.sheets_of("footer", paper) == window.sheets_of(".made h2", paper)
 
 
 @pytest.mark.long

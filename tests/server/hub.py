@@ -4,6 +4,7 @@ A table leads from a request to the function that answers it.
 """
 
 import hashlib
+import itertools
 import json
 import re
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
@@ -58,9 +59,8 @@ class Planned:
     skip: int = 0  # how many of them pass before
 
 
-@dataclass(frozen=True)
-class Part:
-    file: str  # with the name of its repository before it
+class Part(NamedTuple):
+    file: str  # a large one of which bytes were sent, with the name of its repository before it
     start: int
     stop: int
 
@@ -120,14 +120,10 @@ class Hub:
         """Bytes of the large files of a repository that were sent, of all without a name."""
         return sum(part.stop - part.start for part in self.parts if part.file.startswith(f"{name}/" if name else ""))
 
-    def twice(self) -> list[Part]:
-        """Parts that overlap one that was sent before."""
-        found: list[Part] = []
-        for part in sorted(self.parts, key=lambda part: (part.file, part.start, part.stop)):
-            if found and found[-1].file == part.file and part.start < found[-1].stop:
-                return [found[-1], part]
-            found.append(part)
-        return []
+    def twice(self) -> list[tuple[Part, Part]]:
+        """Parts that overlap, in pairs."""
+        pairs = itertools.pairwise(sorted(self.parts))
+        return [(one, other) for one, other in pairs if one.file == other.file and other.start < one.stop]
 
     def forget(self) -> None:
         for kept in (self.requests, self.parts, self.tokens, self.leaked):
