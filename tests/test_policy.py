@@ -20,22 +20,19 @@ def waiver(expires=DAY, **more):
     return Waiver("org/base", Code.UNRELATED, "distilled from it", expires, **more)
 
 
-@pytest.mark.parametrize(
-    ("one", "finding", "accepted"),
-    [
-        (waiver(), {}, True),
-        (waiver(YESTERDAY), {}, False),
-        (waiver(), {"base": "Org/Base"}, True),
-        (waiver(), {"base": "org/base2"}, False),
-        (waiver(), {"code": Code.INCONCLUSIVE}, False),
-        (waiver(), {"part": "unet"}, False),
-        (waiver(part="unet"), {"part": "unet"}, True),
-        (waiver(part="unet"), {}, False),
-        (waiver(model="me/model"), {"model": "Me/Model@v2"}, True),
-        (waiver(model="me/model"), {"model": "you/model"}, False),
-        (waiver(model="me/model"), {"model": "./model"}, False),
-    ],
-)
+@pytest.mark.parametrize(("one", "finding", "accepted"), [
+    (waiver(), {}, True),
+    (waiver(YESTERDAY), {}, False),
+    (waiver(), {"base": "Org/Base"}, True),
+    (waiver(), {"base": "org/base2"}, False),
+    (waiver(), {"code": Code.INCONCLUSIVE}, False),
+    (waiver(), {"part": "unet"}, False),
+    (waiver(part="unet"), {"part": "unet"}, True),
+    (waiver(part="unet"), {}, False),
+    (waiver(model="me/model"), {"model": "Me/Model@v2"}, True),
+    (waiver(model="me/model"), {"model": "you/model"}, False),
+    (waiver(model="me/model"), {"model": "./model"}, False),
+])  # fmt: skip
 def test_only_what_is_named_is_accepted_until_the_end_of_its_day(one, finding, accepted):
     """One that expired does not hide one that counts."""
     asked = {"model": "me/model", "base": "org/base", "code": Code.UNRELATED, "part": "", "today": DAY} | finding
@@ -100,39 +97,36 @@ def test_everything_that_a_file_may_hold():
 KEYS = "accepted, relation, require, own-code, undeclared-parent, fail-on"
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", f"p must hold keys and values; its keys are {KEYS}; correct it"),
-        ("- a", "p must hold keys and values;"),
-        ("accept: []", f"p: unknown key accept; the keys are {KEYS}"),
-        ("fail_on: never", "p: unknown key fail_on"),
-        ("<<: {fail-on: never}", "p: unknown key <<"),
-        ("fail-on: always", "p: fail-on must be one of unrelated, undeclared-parent, undecided, never, not always"),
-        ("fail-on: [never]", "p: fail-on must be one of"),
-        ("relation: []", "p: relation must be one of"),
-        ("relation: [finetune, child]", "p: relation must be one of adapter, finetune, merge, quantized, not child"),
-        ("accepted: all", f"p: accepted must be a list of at most {MOST} findings"),
-        (f"accepted: [{', '.join(['{}'] * (MOST + 1))}]", "p: accepted must be a list of at most 100 findings"),
-        ("accepted: [a/b]", "p: accepted, entry 1 must hold keys and values;"),
-        (entry(until="x"), "p: accepted, entry 1: unknown key until; the keys are base, code, reason, expires"),
-        (entry(reason=None), "p: accepted, entry 1 has no reason; each names base, code, reason, expires"),
-        (entry(expires=None), "p: accepted, entry 1 has no expires"),
-        (entry(reason="''"), "p: accepted, entry 1: reason must be a text of 1 to 500 characters"),
-        (entry(reason="y" * 501), "p: accepted, entry 1: reason must be a text"),
-        (entry(code="inherited"), "p: accepted, entry 1: code must be one of listed, calibrated, weak, part,"),
-        (entry(expires="2027-02-30"), "p: accepted, entry 1: expires must be a day such as 2027-03-31, not 2027-02-30"),
-        (entry(expires="2027-W01-1"), "p: accepted, entry 1: expires must be a day"),
-        (entry(model="./here"), "p: accepted, entry 1: model must be a name of the Hub such as org/model, not ./here"),
-        ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on is here twice; correct it"),
-        (entry()[:-2] + ", code: part}]", "p, line 1: the key code is here twice"),
-        ("fail-on: &a never", "p, line 1: anchors, aliases and tags are not allowed here; correct it"),
-        ("fail-on: !!str never", "p, line 1: anchors, aliases and tags are not allowed here"),
-        ("{{}: a}", "p, line 1: found unhashable key"),
-        ("a: [", "p, line "),
-        ("[" * 200, "p, line 1: more than 100 lists and mappings inside each other"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), [
+    ("", f"p must hold keys and values; its keys are {KEYS}; correct it"),
+    ("- a", "p must hold keys and values;"),
+    ("accept: []", f"p: unknown key accept; the keys are {KEYS}"),
+    ("fail_on: never", "p: unknown key fail_on"),
+    ("<<: {fail-on: never}", "p: unknown key <<"),
+    ("fail-on: always", "p: fail-on must be one of unrelated, undeclared-parent, undecided, never, not always"),
+    ("fail-on: [never]", "p: fail-on must be one of"),
+    ("relation: []", "p: relation must be one of"),
+    ("relation: [finetune, child]", "p: relation must be one of adapter, finetune, merge, quantized, not child"),
+    ("accepted: all", f"p: accepted must be a list of at most {MOST} findings"),
+    (f"accepted: [{', '.join(['{}'] * (MOST + 1))}]", "p: accepted must be a list of at most 100 findings"),
+    ("accepted: [a/b]", "p: accepted, entry 1 must hold keys and values;"),
+    (entry(until="x"), "p: accepted, entry 1: unknown key until; the keys are base, code, reason, expires"),
+    (entry(reason=None), "p: accepted, entry 1 has no reason; each names base, code, reason, expires"),
+    (entry(expires=None), "p: accepted, entry 1 has no expires"),
+    (entry(reason="''"), "p: accepted, entry 1: reason must be a text of 1 to 500 characters"),
+    (entry(reason="y" * 501), "p: accepted, entry 1: reason must be a text"),
+    (entry(code="inherited"), "p: accepted, entry 1: code must be one of listed, calibrated, weak, part,"),
+    (entry(expires="2027-02-30"), "p: accepted, entry 1: expires must be a day such as 2027-03-31, not 2027-02-30"),
+    (entry(expires="2027-W01-1"), "p: accepted, entry 1: expires must be a day"),
+    (entry(model="./here"), "p: accepted, entry 1: model must be a name of the Hub such as org/model, not ./here"),
+    ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on is here twice; correct it"),
+    (entry()[:-2] + ", code: part}]", "p, line 1: the key code is here twice"),
+    ("fail-on: &a never", "p, line 1: anchors, aliases and tags are not allowed here; correct it"),
+    ("fail-on: !!str never", "p, line 1: anchors, aliases and tags are not allowed here"),
+    ("{{}: a}", "p, line 1: found unhashable key"),
+    ("a: [", "p, line "),
+    ("[" * 200, "p, line 1: more than 100 lists and mappings inside each other"),
+])  # fmt: skip
 def test_what_is_not_read_is_refused_with_its_place(text, told):
     with pytest.raises(OptionError) as refused:
         parse(text, "p")

@@ -28,20 +28,17 @@ def again(document, **options):
     return stored.verify(document, None, (), Options(**options))[1]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "f is not a file that hf-lineage wrote"),
-        (b"[]", "f is not a file that hf-lineage wrote"),
-        (b"[" * 10**5, "f is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 5}', "f is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 5, "x": \xff}', "f is not a file that hf-lineage wrote"),
-        (content(schema_version=4), "f was written by an earlier hf-lineage; check the model again"),
-        (content(schema_version=6), "f was written by a later hf-lineage; update hf-lineage"),
-        (content(recipe=DOCUMENT["recipe"] | {"probes": 0}), "probes must be between 1 and 65536"),
-        (content(claims=DOCUMENT["claims"] * 2001), "length <= 2000"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    (b"", "f is not a file that hf-lineage wrote"),
+    (b"[]", "f is not a file that hf-lineage wrote"),
+    (b"[" * 10**5, "f is not a file that hf-lineage wrote"),
+    (b'{"schema_version": 5}', "f is not a file that hf-lineage wrote"),
+    (b'{"schema_version": 5, "x": \xff}', "f is not a file that hf-lineage wrote"),
+    (content(schema_version=4), "f was written by an earlier hf-lineage; check the model again"),
+    (content(schema_version=6), "f was written by a later hf-lineage; update hf-lineage"),
+    (content(recipe=DOCUMENT["recipe"] | {"probes": 0}), "probes must be between 1 and 65536"),
+    (content(claims=DOCUMENT["claims"] * 2001), "length <= 2000"),
+])  # fmt: skip
 def test_what_is_no_report_of_this_version_is_refused(text, message):
     with pytest.raises(CardError, match=message):
         stored.decode(text, "f")
@@ -60,17 +57,14 @@ def checked():
     return goldens.pair()
 
 
-@pytest.mark.parametrize(
-    ("changes", "lines"),
-    [
-        ({"code": "part"}, [("acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True)]),
-        ({"score": 0.5}, [("acme/llama-base: score 0.500 stored, ", False)]),
-        ({"inherited": None}, [("acme/llama-base: inherited share None stored, 1.000 now", False)]),
-        ({"verdict": "\x1b[31m\n::x"}, [(r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True)]),
-        ({"base": "acme/other"}, [("acme/other: verdict VERIFIED inherited stored, no claim now", True),
-                                  ("acme/llama-base: verdict no claim stored, VERIFIED inherited now", True)]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "lines"), [
+    ({"code": "part"}, [("acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True)]),
+    ({"score": 0.5}, [("acme/llama-base: score 0.500 stored, ", False)]),
+    ({"inherited": None}, [("acme/llama-base: inherited share None stored, 1.000 now", False)]),
+    ({"verdict": "\x1b[31m\n::x"}, [(r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True)]),
+    ({"base": "acme/other"}, [("acme/other: verdict VERIFIED inherited stored, no claim now", True),
+                              ("acme/llama-base: verdict no claim stored, VERIFIED inherited now", True)]),
+])  # fmt: skip
 def test_each_difference_is_one_line(checked, monkeypatch, changes, lines):
     monkeypatch.setattr(stored.check, "check_source", lambda *_: checked)
     for (told, is_grave), (line, grave) in zip(again(claimed(**changes)), lines, strict=True):
@@ -94,9 +88,7 @@ def test_no_report_makes_the_checker_run_code_read_files_or_use_unknown_settings
     assert name not in form.TAKEN
     with pytest.raises(OptionError, match="alpha must be a number, not 'x'"):
         again(stored.decode(content(settings=DOCUMENT["settings"] | {"alpha": "x"}), "f"))
-    with pytest.raises(
-        OptionError, match="has a recipe that this hf-lineage does not know"
-    ):  # its name is that of files
+    with pytest.raises(OptionError, match="has a recipe that this hf-lineage does not know"):
         again(stored.decode(content(recipe=DOCUMENT["recipe"] | {"name": "../../x"}), "f"))
     lenient = content(settings=DOCUMENT["settings"] | {"alpha": 0.5, "min_share": 0.01})
     assert str(stored.decode(lenient, "f")).endswith("; alpha 0.5; min_share 0.01"), "what is unusual is told"

@@ -235,26 +235,20 @@ class TestWhatIsCheckedOut:
         assert trap.exists(), "by itself, git runs it"
 
 
-@pytest.mark.parametrize(
-    ("environ", "message"),
-    [
-        ({}, "give either the input model or the input local-path"),
-        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give either the input model or the input local-path"),
-        ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
-        ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
-        (
-            {"MODEL": "a/b", "FAIL_ON": "related"},
-            "fail-on must be one of unrelated, undeclared-parent, .*, not related",
-        ),
-        ({"MODEL": "a/b", "ANNOTATE": "yes"}, "annotate must be one of never, write, pull-request, not yes"),
-        ({"MODEL": "a/b", "RUN": "true"}, "the input run must be one of yes, no, not true"),
-        ({"MODEL": "a/b", "OPTIONS": "--policy x"}, "--policy is an input of its own; leave it out of the input opt"),
-        ({"MODEL": "a/b", "OPTIONS": "-o=x"}, "-o=x is an input of its own"),
-        ({"MODEL": "a/b", "OPTIONS": "'"}, "the input options cannot be split into words: No closing quotation"),
-        ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
-        ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
-    ],
-)
+@pytest.mark.parametrize(("environ", "message"), [
+    ({}, "give either the input model or the input local-path"),
+    ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give either the input model or the input local-path"),
+    ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
+    ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
+    ({"MODEL": "a/b", "FAIL_ON": "related"}, "fail-on must be one of unrelated, undeclared-parent, .*, not related"),
+    ({"MODEL": "a/b", "ANNOTATE": "yes"}, "annotate must be one of never, write, pull-request, not yes"),
+    ({"MODEL": "a/b", "RUN": "true"}, "the input run must be one of yes, no, not true"),
+    ({"MODEL": "a/b", "OPTIONS": "--policy x"}, "--policy is an input of its own; leave it out of the input opt"),
+    ({"MODEL": "a/b", "OPTIONS": "-o=x"}, "-o=x is an input of its own"),
+    ({"MODEL": "a/b", "OPTIONS": "'"}, "the input options cannot be split into words: No closing quotation"),
+    ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
+    ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
+])  # fmt: skip
 def test_a_wrong_one_is_refused_by_name(environ, message):
     with pytest.raises(OptionError, match=message):
         read_inputs({f"LINEAGE_{name}": value for name, value in environ.items()})
@@ -306,14 +300,11 @@ def test_a_folder_that_is_called_like_a_base_or_the_model_is_neither(tmp_path, m
         assert heard[0][2].startswith("fern/child may be a name on the Hub, and there is a folder ./fern/child here")
 
 
-@pytest.mark.parametrize(
-    ("patch", "message"),
-    [
-        ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
-        ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
-         "not enough memory"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("patch", "message"), [
+    ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
+    ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+     "not enough memory"),
+])  # fmt: skip
 def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):
     script = f"import sys\n{patch}\nfrom hf_lineage.action import main\nsys.exit(main(['check']))"
     done = run_process([sys.executable, "-c", script], env=environment(GITHUB_OUTPUT=str(room / "OUTPUT")))

@@ -16,32 +16,29 @@ from tests.server.client import connect_to_nothing
 RAISE_IT = "raise the limit on the size of files (ulimit -f)"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--nose", "No such option '--nose'"),
-        ("--format xml", "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
-        ("--alpha nan", "alpha must lie between 1e-06 and 0.5, not nan"),
-        ("--alpha low", "Invalid value for '--alpha': 'low' is not a number"),
-        ("--seed 0x1", "Invalid value for '--seed': '0x1' is not a whole number"),
-        ("--seed -1", "seed must lie between 0 and 1.844674e+19, not -1"),
-        ("--paths=", "or some of mlp, mlp_gate, value_output, query_key, each once, not "),
-        ("--paths mlp,nose", "each once, not mlp, nose"),
-        ("--null /no/such", "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
-        ("--local-hub /no/such", "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
-        ("-o /no/such/report", "there is no folder '/no/such' that can be written to; make it first"),
-        ("-o /", "Invalid value for '-o' / '--output': '/' is a folder; name a file in it"),
-        ("--output=", "'.' is a folder; name a file in it"),
-        ("-o json=/", "'/' is a folder; name a file in it"),
-        ("-o json=", "'json=' is not FORMAT=FILE; the formats are text, json, "),
-        ("-o =x.json", "'=x.json' is not FORMAT=FILE"),
-        ("-o xml=x.xml", "'xml=x.xml' is not FORMAT=FILE"),
-        ("-o json=gone/x.json", "there is no folder 'gone' that can be written to; make it first"),
-        ("HF_LINEAGE_MAX_MEMORY=lots", "of memory lots is not a size; write a size such as 8GiB or 500MB"),
-        ("HF_LINEAGE_MAX_MEMORY=nanGB", "the limit of memory nanGB is not a size"),
-        ("HF_LINEAGE_MAX_MEMORY=1KB", "one layer needs 0 MiB and no device has that much; raise HF_LINEAGE_MAX_MEM"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ("--nose", "No such option '--nose'"),
+    ("--format xml", "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
+    ("--alpha nan", "alpha must lie between 1e-06 and 0.5, not nan"),
+    ("--alpha low", "Invalid value for '--alpha': 'low' is not a number"),
+    ("--seed 0x1", "Invalid value for '--seed': '0x1' is not a whole number"),
+    ("--seed -1", "seed must lie between 0 and 1.844674e+19, not -1"),
+    ("--paths=", "or some of mlp, mlp_gate, value_output, query_key, each once, not "),
+    ("--paths mlp,nose", "each once, not mlp, nose"),
+    ("--null /no/such", "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
+    ("--local-hub /no/such", "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
+    ("-o /no/such/report", "there is no folder '/no/such' that can be written to; make it first"),
+    ("-o /", "Invalid value for '-o' / '--output': '/' is a folder; name a file in it"),
+    ("--output=", "'.' is a folder; name a file in it"),
+    ("-o json=/", "'/' is a folder; name a file in it"),
+    ("-o json=", "'json=' is not FORMAT=FILE; the formats are text, json, "),
+    ("-o =x.json", "'=x.json' is not FORMAT=FILE"),
+    ("-o xml=x.xml", "'xml=x.xml' is not FORMAT=FILE"),
+    ("-o json=gone/x.json", "there is no folder 'gone' that can be written to; make it first"),
+    ("HF_LINEAGE_MAX_MEMORY=lots", "of memory lots is not a size; write a size such as 8GiB or 500MB"),
+    ("HF_LINEAGE_MAX_MEMORY=nanGB", "the limit of memory nanGB is not a size"),
+    ("HF_LINEAGE_MAX_MEMORY=1KB", "one layer needs 0 MiB and no device has that much; raise HF_LINEAGE_MAX_MEM"),
+])  # fmt: skip
 def test_an_option_out_of_range_is_one_line_and_of_a_file_before_anything_is_read(hub, monkeypatch, options, message):
     if options.startswith("HF_"):
         monkeypatch.setenv(*options.split("="))
@@ -57,16 +54,13 @@ def test_wrong_usage_is_one_line_that_names_the_help_and_no_command_shows_it(typ
     assert (outcome.code, outcome.out, outcome.err.startswith("Usage: hf-lineage ")) == (2, "", True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "code", "remedy"),
-    [
-        ("--nose", 2, "usage", ""),
-        ("./none", 2, "no-model", ""),
-        ("acme/none", 4, "network", "check the connection and try again"),
-        ("./acme/base --paths nose", 2, "option", ""),
-        ("./fern/child", 2, "damaged", "put the weights there"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "exit_code", "code", "remedy"), [
+    ("--nose", 2, "usage", ""),
+    ("./none", 2, "no-model", ""),
+    ("acme/none", 4, "network", "check the connection and try again"),
+    ("./acme/base --paths nose", 2, "option", ""),
+    ("./fern/child", 2, "damaged", "put the weights there"),
+])  # fmt: skip
 def test_an_error_is_json_where_that_is_the_format(hub, monkeypatch, arguments, exit_code, code, remedy):
     connect_to_nothing(hub / "cache", monkeypatch)
     monkeypatch.chdir(hub)

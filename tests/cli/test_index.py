@@ -143,24 +143,21 @@ def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(online, index,
     assert "No index was searched: no/where is not on the Hub" in out_of_reach.sentences
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("index build", "Missing option '--from'"),
-        ("index build --from none.txt", "none.txt"),
-        ("index build --from - --engine spark", "'spark' is not one of 'local', 'ray'"),
-        ("index build --from - --workers 0", "0 is not in the range"),
-        ("index build --from - --rate 0", "0"),
-        ("index add", "name a MODEL, or an account with --author"),
-        ("identify acme/llama-base --top 11", "11 is not in the range"),
-        ("identify acme/llama-base --alpha 0", "alpha"),
-        ("tree", "name a MODEL, an account with --author, or an index with --index"),
-        ("check acme/gpt2-base --index /no/such/folder", "does not exist"),
-        (f"identify acme/llama-base --index no/where --local-hub {EXAMPLES}", "no/where is not on the Hub, or is priv"),
-        ("index list --index 'a b/c'", "does not exist, and no index on the Hub has this name;"),
-        ("check acme/llama-base --index nowhere", "nowhere does not exist, and no index on the Hub has"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "message"), [
+    ("index build", "Missing option '--from'"),
+    ("index build --from none.txt", "none.txt"),
+    ("index build --from - --engine spark", "'spark' is not one of 'local', 'ray'"),
+    ("index build --from - --workers 0", "0 is not in the range"),
+    ("index build --from - --rate 0", "0"),
+    ("index add", "name a MODEL, or an account with --author"),
+    ("identify acme/llama-base --top 11", "11 is not in the range"),
+    ("identify acme/llama-base --alpha 0", "alpha"),
+    ("tree", "name a MODEL, an account with --author, or an index with --index"),
+    ("check acme/gpt2-base --index /no/such/folder", "does not exist"),
+    (f"identify acme/llama-base --index no/where --local-hub {EXAMPLES}", "no/where is not on the Hub, or is priv"),
+    ("index list --index 'a b/c'", "does not exist, and no index on the Hub has this name;"),
+    ("check acme/llama-base --index nowhere", "nowhere does not exist, and no index on the Hub has"),
+])  # fmt: skip
 def test_what_is_wrong_is_one_line(online, typed, message):
     assert message in lineage(*shlex.split(typed)).error
 

@@ -74,15 +74,12 @@ def test_names_terminals_and_packages_that_cannot_be_are_one_line(hub):
     assert done.out.startswith(rf"{hub}/\udcff")
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (KeyError("x\ny"), r"an unexpected error (KeyError: 'x\ny'); --debug shows where"),
-        (MemoryError(), "not enough memory; try HF_LINEAGE_MAX_MEMORY=8GiB"),
-        (BaseException("panic"), "an unexpected error (BaseException: panic)"),
-        (OSError(28, "No space left on device"), FULL),
-    ],
-)
+@pytest.mark.parametrize(("error", "message"), [
+    (KeyError("x\ny"), r"an unexpected error (KeyError: 'x\ny'); --debug shows where"),
+    (MemoryError(), "not enough memory; try HF_LINEAGE_MAX_MEMORY=8GiB"),
+    (BaseException("panic"), "an unexpected error (BaseException: panic)"),
+    (OSError(28, "No space left on device"), FULL),
+])  # fmt: skip
 def test_whatever_is_raised_is_no_verdict_and_debug_shows_where(monkeypatch, error, message):
     def broken(*arguments, **others):
         raise error
@@ -114,20 +111,17 @@ CLOSED = "standard output is closed, so the result cannot be printed; leave it o
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize(
-    ("script", "arguments", "out", "err", "code"),
-    [
-        ('exec 3>&1; { "$@"; echo $? >&3; } | true', CHECK, "2\n", "", 0),
-        ('"$@" >&- <&-', CHECK, "", CLOSED, 2),
-        ('"$@" >/dev/full', ["registry"], "", f"{FULL}; make room, or write it to another place", 2),
-        ('"$@" >&- 2>&- <&-', [*CHECK, "-o", "{}/report"], "", "", 0),
-        ('"$@" >&- 2>&-', CHECK, "", "", 2),
-        ('"$@" 2>/dev/full /nowhere', ["check"], "", "", 2),
-        ('"$@" 2>&- /nowhere', ["check"], "", "", 2),
-        ('"$@" >&-', [*CHECK, "--quiet"], "", "", 0),
-        ('"$@" 2>&- <&-', [*CHECK, "--base", "{}/acme/other"], None, "", 1),
-    ],
-)
+@pytest.mark.parametrize(("script", "arguments", "out", "err", "code"), [
+    ('exec 3>&1; { "$@"; echo $? >&3; } | true', CHECK, "2\n", "", 0),
+    ('"$@" >&- <&-', CHECK, "", CLOSED, 2),
+    ('"$@" >/dev/full', ["registry"], "", f"{FULL}; make room, or write it to another place", 2),
+    ('"$@" >&- 2>&- <&-', [*CHECK, "-o", "{}/report"], "", "", 0),
+    ('"$@" >&- 2>&-', CHECK, "", "", 2),
+    ('"$@" 2>/dev/full /nowhere', ["check"], "", "", 2),
+    ('"$@" 2>&- /nowhere', ["check"], "", "", 2),
+    ('"$@" >&-', [*CHECK, "--quiet"], "", "", 0),
+    ('"$@" 2>&- <&-', [*CHECK, "--base", "{}/acme/other"], None, "", 1),
+])  # fmt: skip
 def test_output_that_nobody_reads_or_that_finds_no_room_is_no_verdict(hub, script, arguments, out, err, code):
     tiny_llama(hub / "acme/other", seed=1)
     typed = [word.format(hub) for word in arguments]
@@ -143,18 +137,15 @@ WHOLE = "must be a whole number of seconds"
 ADDRESS = "must be the address of a Hub such as https://huggingface.co"
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "message"),
-    [
-        ("HF_HUB_DOWNLOAD_TIMEOUT", "zzz", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not 'zzz'"),
-        ("HF_HUB_DOWNLOAD_TIMEOUT", "1.5", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not '1.5'"),
-        ("HF_HUB_ETAG_TIMEOUT", "", f"HF_HUB_ETAG_TIMEOUT {WHOLE}, not ''"),
-        ("HF_ENDPOINT", "bogus", f"HF_ENDPOINT {ADDRESS}, not 'bogus'"),
-        ("HF_ENDPOINT", "https://me:secret@hub:99999", f"HF_ENDPOINT {ADDRESS}, not 'hub:99999'"),
-        ("HF_ENDPOINT", "http://[1", f"HF_ENDPOINT {ADDRESS}, not 'http://[1'"),
-        ("HF_LINEAGE_CACHE", "~nouser/x", "~nouser/x names the home folder of a user who has none; set HF_LINEAGE"),
-    ],
-)
+@pytest.mark.parametrize(("variable", "value", "message"), [
+    ("HF_HUB_DOWNLOAD_TIMEOUT", "zzz", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not 'zzz'"),
+    ("HF_HUB_DOWNLOAD_TIMEOUT", "1.5", f"HF_HUB_DOWNLOAD_TIMEOUT {WHOLE}, not '1.5'"),
+    ("HF_HUB_ETAG_TIMEOUT", "", f"HF_HUB_ETAG_TIMEOUT {WHOLE}, not ''"),
+    ("HF_ENDPOINT", "bogus", f"HF_ENDPOINT {ADDRESS}, not 'bogus'"),
+    ("HF_ENDPOINT", "https://me:secret@hub:99999", f"HF_ENDPOINT {ADDRESS}, not 'hub:99999'"),
+    ("HF_ENDPOINT", "http://[1", f"HF_ENDPOINT {ADDRESS}, not 'http://[1'"),
+    ("HF_LINEAGE_CACHE", "~nouser/x", "~nouser/x names the home folder of a user who has none; set HF_LINEAGE"),
+])  # fmt: skip
 def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):
     monkeypatch.setenv(variable, value)
     assert lineage("check", hub / "fern/child", "--local-hub", hub).error.startswith(message)
@@ -168,16 +159,13 @@ def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub):
         assert run_process(command, env=environment(PYTHONHASHSEED="nonsense")).code == code
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("watch org", "No such command 'watch'. (--help shows the usage)"),
-        ("registry qwen3", "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?"),
-        ("registry qwen3_moe", "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?"),
-        ("registry LlamaForCasualLM", "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?"),
-        ("check FT --as qwen3", "--as qwen3 is not a class of the registry; did you mean Qwen3ForCausalLM?"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "message"), [
+    ("watch org", "No such command 'watch'. (--help shows the usage)"),
+    ("registry qwen3", "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?"),
+    ("registry qwen3_moe", "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?"),
+    ("registry LlamaForCasualLM", "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?"),
+    ("check FT --as qwen3", "--as qwen3 is not a class of the registry; did you mean Qwen3ForCausalLM?"),
+])  # fmt: skip
 def test_what_no_command_has_is_answered_by_what_to_write(typed, message):
     assert lineage(*typed.split()).error == message
 

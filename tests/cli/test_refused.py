@@ -66,16 +66,12 @@ def test_an_empty_folder_is_no_model_and_a_truncated_file_is_named(place, comman
     assert sorted(file.name for file in place.iterdir()) == ["cut", "empty"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *READING, ("check", "{}"), ("check", str(BASE), "--policy", "{}"), ("check", str(BASE), "--index", "{}"),
-        ("tree", "--author", "{}"), ("tree", "--index", "{}"), ("identify", str(BASE), "--index", "{}"),
-        ("index", "list", "--index", "{}"), ("index", "build", "--from", "{}"), ("registry", "{}"),
-        ("check", str(BASE), "--format", "{}"), ("compare", str(BASE), str(CHILD), "-o", "{}/report.txt"),
-    ],
-    ids=words,
-)  # fmt: skip
+@pytest.mark.parametrize("command", [
+    *READING, ("check", "{}"), ("check", str(BASE), "--policy", "{}"), ("check", str(BASE), "--index", "{}"),
+    ("tree", "--author", "{}"), ("tree", "--index", "{}"), ("identify", str(BASE), "--index", "{}"),
+    ("index", "list", "--index", "{}"), ("index", "build", "--from", "{}"), ("registry", "{}"),
+    ("check", str(BASE), "--format", "{}"), ("compare", str(BASE), str(CHILD), "-o", "{}/report.txt"),
+], ids=words)  # fmt: skip
 def test_a_name_with_line_ends_and_escapes_is_shown_on_one_line(place, command):
     assert r"a\nb\x1b[31mc" in refused(*(word.format("a\nb\x1b[31mc") for word in command))
 

@@ -47,13 +47,10 @@ def aged(file, seconds):
     os.utime(file, (time.time() - seconds,) * 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "age", "stays"),
-    [
-        (LEFT, 2 * STALE, False), (LEFT, STALE / 2, True), (LEFT.replace("abcdef", "ABCDEF"), 10 * STALE, True),
-        *((name, 10 * STALE, True) for name in (".hf-lineage-notes", ".README.md.123", f"{LEFT}0")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "age", "stays"), [
+    (LEFT, 2 * STALE, False), (LEFT, STALE / 2, True), (LEFT.replace("abcdef", "ABCDEF"), 10 * STALE, True),
+    *((name, 10 * STALE, True) for name in (".hf-lineage-notes", ".README.md.123", f"{LEFT}0")),
+])  # fmt: skip
 def test_one_that_was_left_behind_is_removed_by_the_next_write_and_nothing_else(tmp_path, name, age, stays):
     aged(tmp_path / name, age)
     write_atomically(tmp_path / "README.md", b"new")

@@ -41,14 +41,11 @@ def linked(model, file, target):
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
-        ("file", "to"),
-        [
-            *((file, f"../elsewhere/{file}") for file in ("config.json", "README.md", "adapter_config.json")),
-            *((file, f"../elsewhere/{file}") for file in (WEIGHTS, "mergekit_config.yml")),
-            *((WEIGHTS, to) for to in (f"{{place}}/elsewhere/{WEIGHTS}", "step", f"inner/{WEIGHTS}")),
-        ],
-    )
+    @pytest.mark.parametrize(("file", "to"), [
+        *((file, f"../elsewhere/{file}") for file in ("config.json", "README.md", "adapter_config.json")),
+        *((file, f"../elsewhere/{file}") for file in (WEIGHTS, "mergekit_config.yml")),
+        *((WEIGHTS, to) for to in (f"{{place}}/elsewhere/{WEIGHTS}", "step", f"inner/{WEIGHTS}")),
+    ])  # fmt: skip
     def test_a_link_to_a_file_elsewhere(self, place, file, to):
         model, target = place / "model", place / "elsewhere" / file
         target.parent.mkdir()

@@ -92,15 +92,11 @@ def test_a_revision_is_pinned_to_its_commit_and_commands_take_a_name_of_the_hub(
     assert lineage("inspect", "acme/base").out.startswith("acme/base: LlamaForCausalLM, factorization llama, 2 layers")
 
 
-@pytest.mark.parametrize(
-    ("refusal", "message"),
-    [
-        ((403, "GatedRepo"), "acme/base is gated: request access on its page; the account of your token has no access"),
-        ((401, "RepoNotFound"), "acme/base is not on the Hub, or is private; check the name, or whether"),
-        ((404, "RevisionNotFound"), "acme/base has no such revision on the Hub; check the part after the @"),
-    ],
-    ids=["gated", "private", "no revision"],
-)
+@pytest.mark.parametrize(("refusal", "message"), [
+    ((403, "GatedRepo"), "acme/base is gated: request access on its page; the account of your token has no access"),
+    ((401, "RepoNotFound"), "acme/base is not on the Hub, or is private; check the name, or whether"),
+    ((404, "RevisionNotFound"), "acme/base has no such revision on the Hub; check the part after the @"),
+], ids=["gated", "private", "no revision"])  # fmt: skip
 def test_what_is_refused_is_undecided_as_a_base_and_an_error_as_the_model(online, refusal, message, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     online.refused["acme/base"] = refusal

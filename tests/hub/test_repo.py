@@ -53,32 +53,26 @@ def test_a_hub_name_may_have_an_organisation_and_a_revision(name, monkeypatch, t
     assert (found.name, found.commit, found.remote) == (name, "c0ffee", remote)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("", " ", "a/b/c", "org/model@", "org/model@two@three", "../model", "/nowhere", "./model", "org/../x"),
-        "x" * 5000,
-        *("org/mo del", "org/model\n", "\x1b[31morg/model", "org/mo\0del", "https://huggingface.co/org/model"),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    *("", " ", "a/b/c", "org/model@", "org/model@two@three", "../model", "/nowhere", "./model", "org/../x"),
+    "x" * 5000,
+    *("org/mo del", "org/model\n", "\x1b[31morg/model", "org/mo\0del", "https://huggingface.co/org/model"),
+])  # fmt: skip
 def test_anything_else_is_no_model(name):
     with pytest.raises(RepositoryError, match=r"is neither a folder nor a Hub name such as org/model or org/"):
         resolve(name)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'{"a": }', "config.json is not JSON: Expecting value: line 1 column 7"),
-        (b"", "config.json is not JSON: Expecting value"),
-        (b"[1]", "config.json holds a list, not an object"),
-        (b"null", "config.json holds a NoneType, not an object"),
-        (b"[" * 100_000, "config.json is nested too deeply; have it saved again"),
-        (b'{"a":' * 100_000, "config.json is nested too deeply; have it saved again"),
-        (b'{"a": 1' + b"0" * 5000 + b"}", "config.json is not JSON: Exceeds the limit"),
-        (b'{"a": "\xff"}', "config.json is not UTF-8 text (invalid start byte at byte 7)"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    (b'{"a": }', "config.json is not JSON: Expecting value: line 1 column 7"),
+    (b"", "config.json is not JSON: Expecting value"),
+    (b"[1]", "config.json holds a list, not an object"),
+    (b"null", "config.json holds a NoneType, not an object"),
+    (b"[" * 100_000, "config.json is nested too deeply; have it saved again"),
+    (b'{"a":' * 100_000, "config.json is nested too deeply; have it saved again"),
+    (b'{"a": 1' + b"0" * 5000 + b"}", "config.json is not JSON: Exceeds the limit"),
+    (b'{"a": "\xff"}', "config.json is not UTF-8 text (invalid start byte at byte 7)"),
+])  # fmt: skip
 def test_json_that_is_none_says_why(model, content, message):
     model.path("config.json").write_bytes(content)
     with pytest.raises(CheckpointError) as error:

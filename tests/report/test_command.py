@@ -24,21 +24,18 @@ A, B = "a" * 40, "b" * 40
 BASE = "org/base"
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, ""),
-        ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
-        ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
-        ({"recipe": RECIPES["paper"]}, " # with Options(recipe='paper') in Python"),
-        ({"permutations": 99, "seed": 3}, "--seed 3  # with Options(permutations=99) in Python"),
-        ({"budget": "quick"}, "--budget quick"),
-        ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
-        ({"recompute": True}, "--no-cache"),
-        ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
-        ({"file": "q8.gguf"}, "--file q8.gguf"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [
+    ({}, ""),
+    ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
+    ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
+    ({"recipe": RECIPES["paper"]}, " # with Options(recipe='paper') in Python"),
+    ({"permutations": 99, "seed": 3}, "--seed 3  # with Options(permutations=99) in Python"),
+    ({"budget": "quick"}, "--budget quick"),
+    ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
+    ({"recompute": True}, "--no-cache"),
+    ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
+    ({"file": "q8.gguf"}, "--file q8.gguf"),
+])  # fmt: skip
 def test_options_that_are_not_the_usual_ones_are_in_it(options, words):
     rest = f" {words}" if words else ""
     found = report(row(commit=B), model="fern/child@main", commit=A, options=Options(**options))
@@ -60,17 +57,14 @@ def test_names_are_words_of_a_shell_bases_named_each_once_and_folders_part_of_a_
         assert of_claim(found, row()).split()[2] == f"org/model/text_encoder@{A}"
 
 
-@pytest.mark.parametrize(
-    ("model", "bases", "settings"),
-    [
-        ("../fern/child", ("../acme/base",), {}),
-        ("{hub}/fern/child", ("{hub}/acme/base",), {}),
-        ("../fern/child", (), {"local_hub": "../../{name}"}),
-        ("fern/child", (), {"local_hub": ".."}),
-        ("fern/child", ("../acme/base",), {"local_hub": "{hub}"}),
-        ("../fern/child/.", ("acme/base",), {"local_hub": "..", "registry": "../registry"}),
-    ],
-)
+@pytest.mark.parametrize(("model", "bases", "settings"), [
+    ("../fern/child", ("../acme/base",), {}),
+    ("{hub}/fern/child", ("{hub}/acme/base",), {}),
+    ("../fern/child", (), {"local_hub": "../../{name}"}),
+    ("fern/child", (), {"local_hub": ".."}),
+    ("fern/child", ("../acme/base",), {"local_hub": "{hub}"}),
+    ("../fern/child/.", ("acme/base",), {"local_hub": "..", "registry": "../registry"}),
+])  # fmt: skip
 @pytest.mark.few(1)
 def test_a_command_that_is_printed_gives_the_verdict_beside_it(hub, monkeypatch, model, bases, settings):
     for folder in ("room", "registry", "far/below/here"):
@@ -125,12 +119,9 @@ def test_no_path_of_a_home_directory_is_in_what_people_pass_on():
     assert hide_names("/a/b: /a/b/c, x/a/b, /a/bc", {"/a/b": "./b"}) == "./b: ./b/c, x/a/b, /a/bc"
 
 
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        ("org/name@main", "org/name@main"), ("./here", "./here"), ("a/b/c", "a/b/c"), ("/x/y/", "./y"),
-        ("../up/y", "./y"), ("~/y", "./y"), ("a/../b", "./b"), ("\x00/../x", "./x"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "short"), [
+    ("org/name@main", "org/name@main"), ("./here", "./here"), ("a/b/c", "a/b/c"), ("/x/y/", "./y"),
+    ("../up/y", "./y"), ("~/y", "./y"), ("a/../b", "./b"), ("\x00/../x", "./x"),
+])  # fmt: skip
 def test_a_path_that_leads_out_of_the_working_directory_is_its_last_part(name, short):
     assert shorten_path(name) == short

@@ -49,19 +49,15 @@ def asked(value):
 
 
 @pytest.mark.parametrize("form", TOLD)
-@pytest.mark.parametrize(
-    ("value", "brief", "explained"),
-    [
-        (USED, "ithout what it has in common with org/base this model loses 4.1 nats a token",
-         "erified by running: what is common is used"),
-        (HOLDS, "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors",
-         "217 tensors stored as Q4_K"),
-        (FAILS, "291 of 297 tensors hold the numbers of org/base at commit c0ffee as their formats store them",
-         "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves"),
-        (PROBLEM, "org/base could not be run: it needs 9000 MiB", "unused"),
-    ],
-    ids=["ran", "holds", "fails", "did not run"],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "brief", "explained"), [
+    (USED, "ithout what it has in common with org/base this model loses 4.1 nats a token",
+     "erified by running: what is common is used"),
+    (HOLDS, "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors",
+     "217 tensors stored as Q4_K"),
+    (FAILS, "291 of 297 tensors hold the numbers of org/base at commit c0ffee as their formats store them",
+     "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves"),
+    (PROBLEM, "org/base could not be run: it needs 9000 MiB", "unused"),
+], ids=["ran", "holds", "fails", "did not run"])  # fmt: skip
 def test_every_report_says_what_was_seen_when_it_ran_and_of_every_number(form, value, brief, explained):
     text = words(form, asked(value)).replace("\\", "")
     assert brief in text

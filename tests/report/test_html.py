@@ -98,13 +98,10 @@ def test_what_is_undecided_shows_its_reason_and_claims_no_finding(code):
     assert shown.all_of("figure") == []
 
 
-@pytest.mark.parametrize(
-    ("share", "words"),
-    [
-        (0.3, "RELATED part Shares some weights with org/base"),
-        (0.0, "RELATED embedding Shares coordinates, but not its hidden units, with org/base"),
-    ],
-)
+@pytest.mark.parametrize(("share", "words"), [
+    (0.3, "RELATED part Shares some weights with org/base"),
+    (0.0, "RELATED embedding Shares coordinates, but not its hidden units, with org/base"),
+])  # fmt: skip
 def test_a_code_that_verifies_no_claim_is_not_shown_as_good(share, words):
     shown = page(row(mlp=measured(share=share)))
     assert words in shown.text

@@ -56,21 +56,17 @@ def test_a_code_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share,
     assert result("part", "embedding") == (f"lineage/{rule}", "pass", "none")
 
 
-def test_fingerprints_tell_claims_apart_and_outlive_commits(every_kind):
+def test_fingerprints_outlive_commits_and_what_belongs_to_no_claim_is_a_notification(every_kind, folder):
     def prints(model):
-        report = Report(model, None, every_kind.rows[:2], (), Options())
-        results = log(report)["runs"][0]["results"]
+        results = log(Report(model, None, every_kind.rows[:2], (), Options()))["runs"][0]["results"]
         return [result["partialFingerprints"]["primaryLocationLineHash"] for result in results]
 
-    assert prints("org/model@v1") == prints("org/model@v2")
-    assert len({*prints("org/model"), *prints("org/other")}) == 4
-
-
-def test_what_belongs_to_no_claim_is_a_notification(every_kind, folder):
     def notes(report):
         (run,) = log(report)["runs"]
         return [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
 
+    assert prints("org/model@v1") == prints("org/model@v2")
+    assert len({*prints("org/model"), *prints("org/other")}) == 4
     conflict = "Conflicting claims: README.md declares a/b; adapter_config.json declares c/d"
     assert notes(every_kind) == [conflict, "org/base: All 4 layers come from it"]
     assert notes(check(str(card(folder))))[0].startswith("Nothing is declared")

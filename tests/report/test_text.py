@@ -48,14 +48,11 @@ def test_a_paragraph_keeps_its_words_and_breaks_none_at_a_hyphen(words):
     assert any(command in line for line in lines), "so that it can be copied"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("VERIFIED inherited", "\x1b[32mVERIFIED\x1b[0m inherited"), ("UNRELATED", "\x1b[31mUNRELATED\x1b[0m"),
-        ("RELATED part", "\x1b[33mRELATED\x1b[0m part"), ("UNDECIDED damaged", "\x1b[33mUNDECIDED\x1b[0m damaged"),
-        ("org/RELATEDNESS is no verdict", "org/RELATEDNESS is no verdict"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "shown"), [
+    ("VERIFIED inherited", "\x1b[32mVERIFIED\x1b[0m inherited"), ("UNRELATED", "\x1b[31mUNRELATED\x1b[0m"),
+    ("RELATED part", "\x1b[33mRELATED\x1b[0m part"), ("UNDECIDED damaged", "\x1b[33mUNDECIDED\x1b[0m damaged"),
+    ("org/RELATEDNESS is no verdict", "org/RELATEDNESS is no verdict"),
+])  # fmt: skip
 def test_a_verdict_has_its_colour(text, shown):
     assert colour(text) == shown
 

@@ -35,16 +35,13 @@ def test_answers_are_values_after_what_is_done_and_it_learns_no_token(monkeypatc
         refuse_without_extra()
 
 
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        ("print(json.dumps({'problem': 'it says \\x1b no'}))", r"it says \\x1b no"),
-        ("sys.exit(3)", r"ended \(exit code 3\)"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"ended \(SIGKILL\)"),
-        ("import time; time.sleep(60)", "took more than 1 s"),
-        ("print('x' * 2**25)", "is too long"),
-    ],
-)
+@pytest.mark.parametrize(("code", "why"), [
+    ("print(json.dumps({'problem': 'it says \\x1b no'}))", r"it says \\x1b no"),
+    ("sys.exit(3)", r"ended \(exit code 3\)"),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"ended \(SIGKILL\)"),
+    ("import time; time.sleep(60)", "took more than 1 s"),
+    ("print('x' * 2**25)", "is too long"),
+])  # fmt: skip
 def test_a_process_that_does_not_answer_is_a_reason(monkeypatch, code, why):
     answering(monkeypatch, code)
     monkeypatch.setattr(processes, "LONGEST_ANSWER", 2**20)
