@@ -11,22 +11,19 @@ from hf_lineage import check
 from hf_lineage.cli import cli
 from hf_lineage.cli.index import progress
 from hf_lineage.options import SETTINGS
-from tests.invoking import lineage
+from tests.invoking import Outcome, lineage
 from tests.models import EXAMPLES
 
 RELATED, UNRELATED = EXAMPLES / "fern/llama-finetune-a", EXAMPLES / "otter/llama-independent"
 BASE = EXAMPLES / "acme/llama-base"
 
 
-def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):
+def test_what_is_quiet_writes_files_and_errors_and_keeps_warnings_back(monkeypatch, caplog, tmp_path):
     file = tmp_path / "a=b.json"  # an equals sign in the name of a file belongs to it
-    outcome = lineage("compare", BASE, RELATED, "-q", "-o", f"json={file}")
-    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert lineage("compare", BASE, RELATED, "-q", "-o", f"json={file}") == Outcome(0, "", "")
     assert json.loads(file.read_text("utf-8"))["code"] == "inherited"
     assert "gone is neither a folder nor a Hub name" in lineage("check", tmp_path / "gone", "-q").error
 
-
-def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch, caplog):
     def warn_and_check(*arguments, **named):
         logging.getLogger("hf_lineage").warning("something happened")
         return check(*arguments, **named)
@@ -46,8 +43,7 @@ def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_a
         (("identify", UNRELATED, *there), 3), (("identify", BASE, *there), 0),
         (("index", "remove", RELATED, *there), 0),
     ):  # fmt: skip
-        outcome = lineage(*words, "-q")
-        assert (outcome.code, outcome.out, outcome.err) == (code, "", ""), words
+        assert lineage(*words, "-q") == Outcome(code, "", ""), words
     assert (tmp_path / "stored").exists()
     assert lineage("index", "list", *there).out == "0 models\n"
     assert "is not in the index" in lineage("index", "remove", "a/b", *there, "-q").error
