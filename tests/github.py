@@ -1,7 +1,4 @@
-"""The part of GitHub's runner that a composite action meets: expressions, steps, commands, outputs.
-
-And tiny wheels: what pip installs where nothing may be asked of the package index.
-"""
+"""The part of GitHub's runner that a composite action meets, and tiny wheels where no package index may be asked."""
 
 import hashlib
 import os
@@ -37,17 +34,15 @@ class Ran:
     steps: dict[str, dict[str, str]] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     summary: str = ""
-    skipped: list[str] = field(default_factory=list)  # the `uses` of the steps that are other actions
 
     @property
     def heard(self) -> list[tuple[str, str, str]]:
         """The commands that the runner takes from the log: name, properties, message."""
-        return list(commands(self.log))
+        return commands(self.log)
 
 
 def action() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    return loaded
+    return dict(yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8")))
 
 
 def run_action(
@@ -62,10 +57,7 @@ def run_action(
     said |= {name.replace("_", "-"): value for name, value in inputs.items()}
     ran = Ran(steps=dict(known))
     for step in action()["runs"]["steps"]:
-        if "uses" in step:
-            ran.skipped.append(step["uses"])
-            continue
-        if step["id"] in known or ran.code:
+        if "uses" in step or step["id"] in known or ran.code:
             continue
         output, summary = room / f"{step['id']}.output", room / f"{step['id']}.summary"
         for file in (output, summary):
@@ -80,12 +72,8 @@ def run_action(
             [*SHELL, room / "step.sh"], cwd=folder, env=environment(**given), timeout=300,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False,
         )  # fmt: skip
-        ran.code, ran.log, ran.summary = (
-            done.returncode,
-            ran.log + done.stdout,
-            ran.summary + summary.read_text("utf-8"),
-        )
-        ran.steps[step["id"]] = outputs(output.read_text("utf-8"))
+        ran.code, ran.steps[step["id"]] = done.returncode, outputs(output.read_text("utf-8"))
+        ran.log, ran.summary = ran.log + done.stdout, ran.summary + summary.read_text("utf-8")
     ran.outputs = {name: _evaluated(each["value"], said, ran.steps) for name, each in action()["outputs"].items()}
     return ran
 

@@ -10,10 +10,8 @@ from tests import example_pages
 from tests.browser import browser
 
 ROOT = Path(__file__).parents[1]
-HEIGHTS = {1280: 1900, 400: 1400}
-"""Width of a window -> how much of a page is shown: its verdict, what to do next, and where the evidence begins."""
-COLOURS = 256
-"""Of a picture: all that a palette holds, at a quarter of the size."""
+HEIGHTS = {1280: 1900, 400: 1400}  # width -> how much of a page is shown: verdict, advice, where the evidence begins
+COLOURS = 256  # of a picture: all that a palette holds, at a quarter of the size
 LARGEST = 120_000
 SHOWN = (("related", 1280, "light"), ("related", 400, "dark"), ("five-claims", 1280, "light"))
 """Page, width of the window and colours of every picture."""

@@ -13,8 +13,7 @@ from safetensors.torch import load_file, save_file
 from tests.models import EXAMPLES, WEIGHTS, Tensors
 
 HUB = EXAMPLES.resolve()
-WIDTH = 96
-"""Of the models of `examples/hub`."""
+WIDTH = 96  # of the models of `examples/hub`
 WRITERS = ("o_proj", "down_proj", "w2", "output_linear")
 EMBEDDING = "model.embed_tokens.weight"
 NO_READERS = ("kv_b_proj", "norm", "bias")

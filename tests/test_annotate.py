@@ -1,7 +1,4 @@
-"""A check written into a folder or to the Hub: the card, the record beside it, and nothing that a name could add.
-
-A second run changes nothing, for it draws nothing anew; without the Hub nothing that was verified is taken back.
-"""
+"""A check written into a folder or to the Hub once: the card, the record beside it, and nothing that a name adds."""
 
 import contextlib
 import json

@@ -1,7 +1,4 @@
-"""Whatever a file holds, its reader returns a value or raises one of our errors, soon and in little memory.
-
-A few hundred cases of each reader, always the same ones; `make fuzz` runs a million.
-"""
+"""Whatever a file holds, its reader returns a value or raises one of our errors, soon and in little memory."""
 
 import logging
 import shutil

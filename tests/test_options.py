@@ -13,13 +13,10 @@ from hf_lineage.options import SETTINGS, in_words, moment, stamp
 
 
 @pytest.mark.parametrize(("written", "kept"), [
-    ({"local_hub": "examples/hub"}, {"local_hub": Path("examples/hub")}),
-    ({"registry": "registry"}, {"registry": Path("registry")}),
-    ({"paths": "query_key"}, {"paths": ("query_key",)}),
+    ({"local_hub": "hub"}, {"local_hub": Path("hub")}), ({"registry": "registry"}, {"registry": Path("registry")}),
+    ({"paths": "query_key"}, {"paths": ("query_key",)}), ({"accept": "part"}, {"accept": ("part",)}),
     ({"paths": ["mlp", "query_key"]}, {"paths": ("mlp", "query_key")}),
-    ({"paths": "all"}, {"paths": ("all",)}),
-    ({"nulls": Path("other/model")}, {"nulls": ("other/model",)}),
-    ({"accept": "part"}, {"accept": ("part",)}),
+    ({"paths": "all"}, {"paths": ("all",)}), ({"nulls": Path("other/model")}, {"nulls": ("other/model",)}),
     ({"recipe": "paper"}, {"recipe": RECIPES["paper"]}),
     ({"alpha": np.float32(0.5), "permutations": np.int64(99)}, {"alpha": 0.5, "permutations": 99}),
     ({"subfolder": PurePosixPath("onnx"), "file": Path("m.gguf")}, {"subfolder": "onnx", "file": "m.gguf"}),

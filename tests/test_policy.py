@@ -21,17 +21,12 @@ def waiver(expires=DAY, **more):
 
 
 @pytest.mark.parametrize(("one", "finding", "accepted"), [
-    (waiver(), {}, True),
-    (waiver(YESTERDAY), {}, False),
-    (waiver(), {"base": "Org/Base"}, True),
-    (waiver(), {"base": "org/base2"}, False),
-    (waiver(), {"code": Code.INCONCLUSIVE}, False),
-    (waiver(), {"part": "unet"}, False),
-    (waiver(part="unet"), {"part": "unet"}, True),
-    (waiver(part="unet"), {}, False),
+    (waiver(), {}, True), (waiver(YESTERDAY), {}, False),
+    (waiver(), {"base": "Org/Base"}, True), (waiver(), {"base": "org/base2"}, False),
+    (waiver(), {"code": Code.INCONCLUSIVE}, False), (waiver(), {"part": "unet"}, False),
+    (waiver(part="unet"), {"part": "unet"}, True), (waiver(part="unet"), {}, False),
     (waiver(model="me/model"), {"model": "Me/Model@v2"}, True),
-    (waiver(model="me/model"), {"model": "you/model"}, False),
-    (waiver(model="me/model"), {"model": "./model"}, False),
+    (waiver(model="me/model"), {"model": "you/model"}, False), (waiver(model="me/model"), {"model": "./model"}, False),
 ])  # fmt: skip
 def test_only_what_is_named_is_accepted_until_the_end_of_its_day(one, finding, accepted):
     """One that expired does not hide one that counts."""

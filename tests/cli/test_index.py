@@ -14,7 +14,7 @@ from hf_lineage.hub import commits
 from hf_lineage.index.store import Catalogue
 from tests import gguf_models
 from tests.blends import BASE, A, B, blended
-from tests.invoking import lineage
+from tests.invoking import Outcome, lineage
 from tests.models import EXAMPLES
 
 HUB = ("--local-hub", EXAMPLES)
@@ -78,17 +78,6 @@ def test_nothing_is_lost_to_a_missing_signature_until_the_model_is_added_again(i
     assert "4 of 4 models in the index are comparable (path mlp)" in again.sentences
 
 
-def test_models_are_removed_by_the_names_that_the_list_shows(tmp_path):
-    there = ("--index", tmp_path / "index")
-    lineage("index", "add", *GPT2, *there, *HUB)
-    refused = lineage("index", "remove", GPT2[0], "acme/gone", *there).error
-    assert refused.startswith("acme/gone is not in the index, so nothing was removed; `hf-lineage index list --index ")
-    removed = lineage("index", "remove", GPT2[0], *there)
-    assert (removed.code, removed.out, removed.err) == (0, f"{GPT2[0]}: removed\n", "")
-    assert listed(there[1]) == [GPT2[1]]
-    assert "does not exist, so there is no index" in lineage("index", "remove", "a/b", "--index", tmp_path / "no").error
-
-
 def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open(index):
     shown = lineage("identify", "fern/llama-lora", "--index", index, *HUB)
     assert (shown.code, max(map(len, shown.out.splitlines())) <= 80) == (0, True)
@@ -111,13 +100,10 @@ def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(
     assert lineage(*shlex.split(command)).code == 0
 
 
-def test_models_are_added_one_by_one_or_of_a_list_and_failures_are_told(tmp_path, monkeypatch):
+def test_models_are_added_one_by_one_or_of_a_list_and_removed_and_failures_are_told(tmp_path, monkeypatch):
     (tmp_path / "list").write_text("# two\nacme/gpt2-base\n\nacme/none\nacme/gpt2-base\norg/\x1b[2J::error::\n")
-    counted = "1 added, 0 already there, 2 could not be read"
-    for name, models, lines in (
-        ("add", ("acme/none", "acme/gpt2-base"), []),
-        ("build", ("--from", tmp_path / "list"), [counted]),
-    ):
+    build = ("build", ("--from", tmp_path / "list"), ["1 added, 0 already there, 2 could not be read"])
+    for name, models, lines in (("add", ("acme/none", "acme/gpt2-base"), []), build):
         done = lineage("index", name, *models, "--index", tmp_path / name, *HUB)
         assert (done.code, done.out.splitlines()) == (2, ["acme/gpt2-base: added", *lines])
         assert done.err.startswith("acme/none cannot be fetched from the Hub")
@@ -126,6 +112,13 @@ def test_models_are_added_one_by_one_or_of_a_list_and_failures_are_told(tmp_path
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"acme/gpt2-base\n")))
     done = lineage("index", "build", "--from", "-", "--index", tmp_path / "of standard input", *HUB)
     assert (done.code, done.out.splitlines()[0]) == (0, "acme/gpt2-base: added")
+    there = ("--index", tmp_path / "add")
+    lineage("index", "add", GPT2[1], *there, *HUB)
+    refused = lineage("index", "remove", GPT2[0], "acme/gone", *there).error
+    assert refused.startswith("acme/gone is not in the index, so nothing was removed; `hf-lineage index list --index ")
+    assert lineage("index", "remove", GPT2[0], *there) == Outcome(0, f"{GPT2[0]}: removed\n", "")
+    assert listed(there[1]) == [GPT2[1]]
+    assert "does not exist, so there is no index" in lineage("index", "remove", "a/b", "--index", tmp_path / "no").error
 
 
 def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(online, index, tmp_path):

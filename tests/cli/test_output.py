@@ -1,7 +1,4 @@
-"""Where a report goes, and where a name is one on the Hub though a folder bears it.
-
-A policy on the command line: what it accepts returns 0 and is told, and a wrong one is one line.
-"""
+"""Where a report goes, and what a policy on the command line accepts, asks for and refuses."""
 
 import json
 

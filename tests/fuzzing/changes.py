@@ -1,8 +1,4 @@
-"""Valid content, changed a little by what a `random.Random` says: values of JSON and YAML, texts, bytes, headers.
-
-Hypothesis plays the part of the generator in the ordinary tests, and makes what it finds small; a long run takes plain
-ones, a hundred times as fast.
-"""
+"""Valid content, changed a little by what a `random.Random` says: values of JSON and YAML, texts, bytes, headers."""
 
 import json
 import math

@@ -55,15 +55,12 @@ EITHER = [
     *(
         (error, NetworkError, MALFORMED.format(f"{type(error).__name__}: {reason}"))
         for error, reason in (
-            (errors.FileMetadataError("no ETag"), "no ETag"),
-            (KeyError("sha"), "'sha'"),
-            (AttributeError("no id"), "no id"),
-            (AssertionError(), "AssertionError"),
-            (RecursionError("deep"), "deep"),
+            (errors.FileMetadataError("no ETag"), "no ETag"), (KeyError("sha"), "'sha'"),
+            (AttributeError("no id"), "no id"), (AssertionError(), "AssertionError"), (RecursionError("deep"), "deep"),
             (json.JSONDecodeError("no", "<", 0), "no: line 1 column 1 (char 0)"),
         )
     ),
-]
+]  # fmt: skip
 READING = [
     (errors.OfflineModeIsEnabled("off"), RepositoryError, f"m is not {OFFLINE}"),
     (answered(403, errors.GatedRepoError), RepositoryError, GATED),

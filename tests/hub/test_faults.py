@@ -116,16 +116,12 @@ def test_an_address_that_expires_is_resolved_once_and_nothing_that_came_again(hu
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("fault", "pause"),
-    [(faults.too_many(retry_after=7), 7), (faults.too_many(reset=9), 9), (faults.too_many(), client.WAITS[0])],
-    ids=["Retry-After", "RateLimit", "nothing said"],
-)
-@pytest.mark.parametrize(
-    ("where", "skip"),
-    [("cdn/fern", 0), ("cdn/fern", 2), ("GET hub/api/models/fern", 0), ("HEAD hub/fern", 2)],
-    ids=["header", "tensor", "listing", "address"],
-)
+@pytest.mark.parametrize(("fault", "pause"), [
+    (faults.too_many(retry_after=7), 7), (faults.too_many(reset=9), 9), (faults.too_many(), client.WAITS[0]),
+], ids=["Retry-After", "RateLimit", "nothing said"])  # fmt: skip
+@pytest.mark.parametrize(("where", "skip"), [
+    ("cdn/fern", 0), ("cdn/fern", 2), ("GET hub/api/models/fern", 0), ("HEAD hub/fern", 2),
+], ids=["header", "tensor", "listing", "address"])  # fmt: skip
 @pytest.mark.crossed("fault", "where")
 def test_a_limit_is_waited_for_as_long_as_it_says(hub, waited, fault, pause, where, skip):
     hub.plan(fault, where, skip=skip)

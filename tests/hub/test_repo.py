@@ -117,11 +117,9 @@ class TestRead:
             model.read_json("file", 4)
 
 
-@pytest.mark.parametrize(
-    ("read", "largest"),
-    [(lambda model: model.config(), 16), (lambda model: model.read_json("config.json"), 64)],
-    ids=["a config", "any other file"],
-)
+@pytest.mark.parametrize(("read", "largest"), [
+    (lambda model: model.config(), 16), (lambda model: model.read_json("config.json"), 64),
+], ids=["a config", "any other file"])  # fmt: skip
 def test_what_is_too_large_is_refused_before_it_is_parsed(model, read, largest):
     size, file = largest * 2**20, model.path("config.json")
     file.write_bytes(b"{" + b" " * (size - 2) + b"}")

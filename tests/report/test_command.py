@@ -58,10 +58,8 @@ def test_names_are_words_of_a_shell_bases_named_each_once_and_folders_part_of_a_
 
 
 @pytest.mark.parametrize(("model", "bases", "settings"), [
-    ("../fern/child", ("../acme/base",), {}),
-    ("{hub}/fern/child", ("{hub}/acme/base",), {}),
-    ("../fern/child", (), {"local_hub": "../../{name}"}),
-    ("fern/child", (), {"local_hub": ".."}),
+    ("../fern/child", ("../acme/base",), {}), ("{hub}/fern/child", ("{hub}/acme/base",), {}),
+    ("../fern/child", (), {"local_hub": "../../{name}"}), ("fern/child", (), {"local_hub": ".."}),
     ("fern/child", ("../acme/base",), {"local_hub": "{hub}"}),
     ("../fern/child/.", ("acme/base",), {"local_hub": "..", "registry": "../registry"}),
 ])  # fmt: skip

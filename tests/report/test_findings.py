@@ -1,7 +1,4 @@
-"""A finding is a module and a line of the table: every format but a summary prints it, and none needs it.
-
-Sentences of findings stand in front of what was read for them, each with the name of the base.
-"""
+"""A finding is a module and a line of the table: every format but a summary prints it, and none needs it."""
 
 import html
 import json
@@ -21,14 +18,10 @@ from tests.pages import document, measured, report, row, words
 from tests.report import families
 
 CLAIM = Finding(
-    "The toy of a claim",
-    "org/base",
-    ("a toy was found in it",),
-    ("the toy is red",),
+    "The toy of a claim", "org/base", ("a toy was found in it",), ("the toy is red",),
     (Table("toys", ("Toy", "Wheels"), (("car", "4"),), (1,)),),
-    Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."),
-    {"wheels": 4},
-)
+    Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."), {"wheels": 4},
+)  # fmt: skip
 WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
 
 HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
@@ -98,10 +91,8 @@ def test_where_nothing_is_known_or_shared_nothing_is_said_and_programs_get_value
 
 @pytest.mark.parametrize("code", [Code.PART, Code.UNRELATED, Code.INCONCLUSIVE, Code.NO_BASE])
 def test_a_claim_has_its_title_its_reason_and_what_to_do_next(code):
-    text = texts()[code]
-    assert list(summarize(report(replace(ONE, verdict=Verdict(code, "org/base: a reason; a detail"))))) == [
-        text.title, "A reason; a detail.", f"Next: {text.next[0]}",
-    ]  # fmt: skip
+    text, found = texts()[code], report(replace(ONE, verdict=Verdict(code, "org/base: a reason; a detail")))
+    assert list(summarize(found)) == [text.title, "A reason; a detail.", f"Next: {text.next[0]}"]
 
 
 def test_a_claim_says_what_is_usual_two_doubts_and_with_advice_what_is_refused():
@@ -126,6 +117,5 @@ def test_of_several_claims_every_line_names_its_base_and_advice_stands_last():
     assert [line for line in lines if line.startswith("Next for ")] == lines[-3:]
     assert lines[-3] == "Next for org/one, org/two: Nothing to do."
     assert lines[0].startswith("org/one: All 6 layers come from it. It gave 0.70 (0.69 to 0.71) of the merge along ")
-    assert list(summarize(report(conflicts=("a declares b; c declares d",))))[1] == (
-        "Conflicting claims: a declares b; c declares d."
-    )
+    conflict = "a declares b; c declares d"
+    assert list(summarize(report(conflicts=(conflict,))))[1] == f"Conflicting claims: {conflict}."

@@ -55,10 +55,8 @@ def test_the_path_that_decided_says_what_all_say_and_is_the_weakest_of_those():
 
 
 @pytest.mark.parametrize(("shares", "error", "shown"), [
-    ((1.0, 1.0, 1.0, 1.0), 0.0, "100%"),
-    ((1.0, 0.0, 0.0, 0.0), 0.05, "25% (20-30%)"),
-    ((0.0, 0.0, 0.0, 0.0), 0.05, "0% (0-5%)"),
-    ((1.0, 0.0, 0.0, 0.0), 0.001, "25%"),
+    ((1.0, 1.0, 1.0, 1.0), 0.0, "100%"), ((1.0, 0.0, 0.0, 0.0), 0.05, "25% (20-30%)"),
+    ((0.0, 0.0, 0.0, 0.0), 0.05, "0% (0-5%)"), ((1.0, 0.0, 0.0, 0.0), 0.001, "25%"),
 ])  # fmt: skip
 def test_a_share_is_shown_with_its_interval_where_that_is_wider_than_what_is_printed(shares, error, shown):
     assert wording.share(evidence(inherited=inheriting(*shares, error=error))) == shown

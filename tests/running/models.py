@@ -1,7 +1,5 @@
 """Tiny models that are saved, opened as a check opens them, and loaded in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,8 @@ from hf_lineage.source.run import list_writers
 from tests.conformance.models import tiny_model
 
 MIXED = "MixtralForCausalLM"
+# One class of each kind.
 ARCHITECTURES = ("LlamaForCausalLM", "GPT2LMHeadModel", "BertForMaskedLM", "T5ForConditionalGeneration", MIXED)
-"""One class of each kind."""
 ROOM = 2**44
 
 

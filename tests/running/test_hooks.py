@@ -1,7 +1,4 @@
-"""What is recorded of a part is the median of what its matrix is given, as the real module runs.
-
-A model is given a text of the verifier in its own tokens, at its first positions and behind other text.
-"""
+"""What is recorded of a part is the median of what its matrix is given, as the real module runs on a text of ours."""
 
 from pathlib import Path
 

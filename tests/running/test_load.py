@@ -41,13 +41,10 @@ def test_a_part_is_filled_from_the_tensors_under_its_prefix_and_all_else_is_of_o
 
 
 CLASSES = {
-    "LlamaForSequenceClassification": "LlamaModel",
-    "GPT2LMHeadModel": "GPT2LMHeadModel",
-    "BertForQuestionAnswering": "BertModel",
-    "BertLMHeadModel": "BertForMaskedLM",
-    "T5EncoderModel": "T5EncoderModel",
-    "LlavaForConditionalGeneration": "LlavaModel",
-}
+    "LlamaForSequenceClassification": "LlamaModel", "GPT2LMHeadModel": "GPT2LMHeadModel",
+    "BertForQuestionAnswering": "BertModel", "BertLMHeadModel": "BertForMaskedLM",
+    "T5EncoderModel": "T5EncoderModel", "LlavaForConditionalGeneration": "LlavaModel",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CLASSES)
