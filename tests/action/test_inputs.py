@@ -343,7 +343,7 @@ ACCEPTED = "accepted: [{base: acme/llama-base, code: unrelated, reason: tested, 
 
 
 @pytest.mark.parametrize(("event", "code"), [("push", 0), ("issue_comment", 1), ("check_run", 1), ("merge_group", 1)])
-def test_the_policy_of_a_folder_accepts_only_where_it_is_the_repositorys(step, tmp_path, monkeypatch, event, code):
+def test_the_policy_of_a_folder_accepts_only_where_the_repository_has_it(step, tmp_path, monkeypatch, event, code):
     folder = shutil.copytree(HUB / "magpie/llama-liar", tmp_path / "checkout")
     sha = commit(folder, lineage_yaml=ACCEPTED)
     for name, value in started(tmp_path, event, sha).items():
