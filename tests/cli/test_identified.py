@@ -97,7 +97,6 @@ def bases(name="org/base", observed=4.0):
 
 
 def test_nobody_is_told_to_have_trained_on_a_base_of_a_weak_trace_or_without_a_test():
-    """And p is corrected for all that were tested."""
     weak, untestable = (
         " ".join(BASES_FORMATS["text"]([found], None).split())
         for found in (bases(observed=2.0), AdapterBases("org/x", None, "a/b", "it has no weights"))

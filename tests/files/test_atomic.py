@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -84,11 +85,11 @@ def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
     file, contents = tmp_path / "a", [bytes([number]) * 2**18 for number in range(6)]
     write_atomically(file, contents[0])
     done = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
+        stack.callback(done.set)
         reads = pool.submit(lambda: [file.read_bytes() for _ in iter(done.is_set, True)])
         for content in contents:
             write_atomically(file, content)
-        done.set()
     assert {(len(content), len(set(content))) for content in reads.result()} == {(2**18, 1)}
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -161,12 +161,12 @@ def test_a_link_that_is_laid_anew_all_the_time_shows_nothing_from_elsewhere(plac
                 (place / "model/new").replace(place / "model/config.json")
 
     seen = set()
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
+        stack.callback(stop.set)
         pool.submit(swap)
         for _ in range(2000):
             with suppress(CheckpointError):
                 seen |= set(RepoRef("model", place / "model").read_json("config.json") or {})
-        stop.set()
     assert ("own" in seen, "secret" in seen) == (True, False)
 
 

@@ -96,7 +96,6 @@ def test_a_file_is_opened_once_and_no_more_stay_open_than_a_process_may_have(tmp
 
 
 def test_a_file_that_takes_its_place_is_not_read_nor_kept_where_it_was_opened(file, monkeypatch):
-    """Though the old one is still open."""
     stamp, other = Stamp.take(file), file.with_name("other")
     other.write_bytes(file.read_bytes())
     with monkeypatch.context() as patched:

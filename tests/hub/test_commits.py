@@ -176,7 +176,6 @@ def test_models_of_an_author_come_the_latest_first_and_a_page_is_asked_for_again
 
 
 def test_a_hub_that_is_gone_or_forbidden_lists_nothing_nor_more_than_can_be_true(hub, tmp_path, monkeypatch):
-    """Nobody is told to download an author."""
     monkeypatch.setattr(commits, "MOST_LISTED", 5)
     with pytest.raises(RepositoryError, match="fern has more than 5 models; name those to read"):
         commits.list_models("fern")

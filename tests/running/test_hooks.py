@@ -61,10 +61,7 @@ def test_an_expert_has_the_median_of_the_tokens_it_was_sent_and_is_held_by_itsel
 
 
 def test_a_unit_that_is_loud_on_few_tokens_alone_is_held_at_nothing(tmp_path):
-    """Its gate is open for one token of the vocabulary, that of the byte b, which is hardly one in fifty.
-
-    And parts that always write the same are no loss.
-    """
+    """Its gate is open for one token, that of the byte b, hardly one in fifty; what writes the same is no loss."""
 
     def rare(model):
         model.model.embed_tokens.weight.data[:, 0] = 0.0

@@ -73,7 +73,6 @@ def test_layers_that_are_read_from_disk_write_what_they_write_in_memory(tmp_path
 
 @pytest.mark.parametrize(("apple", "wanted"), [(False, {0: 300, "cpu": 200}), (True, {"mps": 500})])
 def test_gpus_share_the_layers_by_the_same_device_map(tmp_path, monkeypatch, apple, wanted):
-    """What accelerate does with it on a GPU is not shown here."""
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: apple)
     request = replace(asked(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM"), memory={"0": 300, "cpu": 200})
     given = load_module._devices(transformers.LlamaForCausalLM, request, tmp_path)
