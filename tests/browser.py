@@ -19,8 +19,7 @@ FLAGS = (
 )
 NAMES = ("google-chrome", "chromium", "chromium-browser")
 MISSING = "there is no chromedriver; on Debian: apt-get install chromium chromium-driver"
-PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11)}
-"""Width and height in inches."""
+PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11)}  # width and height in inches
 _SHOWN = "document.querySelectorAll('{}').forEach(e => e.style.visibility = '{}')"
 
 
@@ -36,7 +35,6 @@ class Browser:
         self.driver = driver
 
     def open(self, file: Path, width: int = 1280, scheme: str = "light", media: str = "screen") -> None:
-        """Show a file as it looks at a width, in a colour scheme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -50,19 +48,14 @@ class Browser:
         return self.driver.execute_script(script)
 
     def console(self) -> list[Any]:
-        """Return what the page has complained of since it was opened."""
         return self.driver.get_log("browser")
 
     def requests(self) -> list[str]:
         """Return every address the page has asked for since it was opened, itself first."""
         messages = (msgspec.json.decode(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         sent = [said["params"] for said in messages if said["method"] == "Network.requestWillBeSent"]
-        # The browser's own start page may still ask for its icons.
-        return [
-            each["request"]["url"]
-            for each in sent
-            if not each["documentURL"].startswith(("chrome:", "chrome-untrusted:"))
-        ]
+        own = ("chrome:", "chrome-untrusted:")  # the browser's start page may still ask for its icons
+        return [each["request"]["url"] for each in sent if not each["documentURL"].startswith(own)]
 
     def sheets(self, paper: str = "A4") -> int:
         """Return how many sheets the page takes on paper, after it was opened with the medium `print`."""
@@ -93,7 +86,6 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start Chromium with a profile of its own and end it again."""
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()

@@ -1,7 +1,4 @@
-"""The part of GitHub's runner that a composite action meets: expressions, steps, commands, outputs.
-
-And tiny wheels: what pip installs where nothing may be asked of the package index.
-"""
+"""The part of GitHub's runner that a composite action meets, and tiny wheels where no package index may be asked."""
 
 import hashlib
 import os
@@ -22,48 +19,30 @@ from hf_lineage import __version__
 from tests.invoking import environment
 
 ROOT = Path(__file__).parents[1]
-SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
-"""What `shell: bash` means."""
+SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail")  # what `shell: bash` means
 NOTHING: Mapping[str, str] = {}
-Outputs = Mapping[str, dict[str, str]]
-"""What each step puts out."""
+Outputs = Mapping[str, dict[str, str]]  # what each step puts out
 EXPRESSION = re.compile(r"\$\{\{\s*(inputs|steps|github)\.([\w.-]+)\s*\}\}")
 V1_COMMAND = re.compile(r"##\[([^\]]+)\](.*)")
 V2_COMMAND = re.compile(r"::([\w-]+)(?: ([^:]*(?:(?!::).)*?))?::(.*)")
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a step is run in."""
-
-    room: Path
-    folder: Path
-    env: Mapping[str, str]
-    action: Path
-    """Where the action is."""
-
-
 @dataclass
 class Ran:
-    """What a run of the action left behind."""
-
     code: int = 0
     log: str = ""
     steps: dict[str, dict[str, str]] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     summary: str = ""
-    skipped: list[str] = field(default_factory=list)
-    """The `uses` of the steps that are other actions."""
 
     @property
     def heard(self) -> list[tuple[str, str, str]]:
         """The commands that the runner takes from the log: name, properties, message."""
-        return list(commands(self.log))
+        return commands(self.log)
 
 
 def action() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    return loaded
+    return dict(yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8")))
 
 
 def run_action(
@@ -78,31 +57,25 @@ def run_action(
     said |= {name.replace("_", "-"): value for name, value in inputs.items()}
     ran = Ran(steps=dict(known))
     for step in action()["runs"]["steps"]:
-        if "uses" in step:
-            ran.skipped.append(step["uses"])
-        elif step["id"] not in known and not ran.code:
-            _run_step(step, said, ran, Job(room, folder, env, place))
+        if "uses" in step or step["id"] in known or ran.code:
+            continue
+        output, summary = room / f"{step['id']}.output", room / f"{step['id']}.summary"
+        for file in (output, summary):
+            file.touch()
+        given = {
+            "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(place), "GITHUB_OUTPUT": str(output),
+            "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(room), **env,
+            **{name: _evaluated(value, said, ran.steps) for name, value in step["env"].items()},
+        }  # fmt: skip
+        (room / "step.sh").write_text(step["run"], encoding="utf-8")
+        done = subprocess.run(
+            [*SHELL, room / "step.sh"], cwd=folder, env=environment(**given), timeout=300,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False,
+        )  # fmt: skip
+        ran.code, ran.steps[step["id"]] = done.returncode, outputs(output.read_text("utf-8"))
+        ran.log, ran.summary = ran.log + done.stdout, ran.summary + summary.read_text("utf-8")
     ran.outputs = {name: _evaluated(each["value"], said, ran.steps) for name, each in action()["outputs"].items()}
     return ran
-
-
-def _run_step(step: dict[str, Any], inputs: dict[str, str], ran: Ran, job: Job) -> None:
-    room = job.room
-    output, summary = room / f"{step['id']}.output", room / f"{step['id']}.summary"
-    for file in (output, summary):
-        file.touch()
-    env = {name: _evaluated(value, inputs, ran.steps) for name, value in step["env"].items()}
-    given = {
-        "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(job.action), "GITHUB_OUTPUT": str(output),
-        "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(room),
-    }  # fmt: skip
-    (room / "step.sh").write_text(step["run"], encoding="utf-8")
-    done = subprocess.run(
-        [*SHELL, room / "step.sh"], cwd=job.folder, env=environment(**given | dict(job.env) | env), timeout=300,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False,
-    )  # fmt: skip
-    ran.code, ran.log, ran.summary = done.returncode, ran.log + done.stdout, ran.summary + summary.read_text("utf-8")
-    ran.steps[step["id"]] = outputs(output.read_text("utf-8"))
 
 
 def _evaluated(text: str, inputs: Mapping[str, str], steps: Mapping[str, Mapping[str, str]]) -> str:
@@ -149,8 +122,7 @@ def commands(log: str) -> "list[tuple[str, str, str]]":
     return heard
 
 
-PYTHON = {"python-path": sys.executable}
-"""The outputs of setting up Python."""
+PYTHON = {"python-path": sys.executable}  # the outputs of setting up Python
 
 
 def installed(folder: Path) -> Outputs:
@@ -179,7 +151,6 @@ COMMAND = "[console_scripts]\nhf-lineage = hf_lineage.cli:main\n"
 
 
 def wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Path:
-    """Write a wheel of these files."""
     said = f"{name}-{version}.dist-info"
     kind = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     about = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "WHEEL": kind, "RECORD": ""}

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -16,8 +17,6 @@ COMMAND = [sys.executable, "-m", "hf_lineage.cli"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run left behind."""
-
     code: int
     out: str
     err: str
@@ -41,12 +40,10 @@ class Outcome:
 
     @property
     def sentences(self) -> str:
-        """Everything that is written, on one line."""
         return " ".join(self.out.split())
 
 
 def lineage(*arguments: object) -> Outcome:
-    """Run the command line in this process."""
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([str(argument) for argument in arguments])
@@ -59,20 +56,21 @@ def environment(**changes: str) -> dict[str, str]:
     return inherited | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | changes
 
 
-def process(*arguments: object, **kwargs: Any) -> Outcome:
-    """Run the command line in a process of its own; `kwargs` are those of subprocess.run."""
-    settings: dict[str, Any] = {"env": environment(), "timeout": 60} | kwargs
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, encoding="utf-8", check=False, **settings
-    )
+def run_process(command: Iterable[object], **settings: Any) -> Outcome:
+    """Run a command in a process of its own, as subprocess.run is told to."""
+    chosen: dict[str, Any] = {"env": environment(), "timeout": 60} | settings
+    done = subprocess.run([*map(str, command)], capture_output=True, encoding="utf-8", check=False, **chosen)
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def process(*arguments: object, **settings: Any) -> Outcome:
+    """Run the command line in a process of its own."""
+    return run_process([*COMMAND, *arguments], **settings)
 
 
 def shell(script: str, *arguments: object) -> Outcome:
     """Run a script of bash in which `"$@"` is the command line with these arguments."""
-    command = ["bash", "-c", script, "bash", *COMMAND, *map(str, arguments)]
-    done = subprocess.run(command, env=environment(), capture_output=True, encoding="utf-8", check=False, timeout=60)
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    return run_process(["bash", "-c", script, "bash", *COMMAND, *arguments])
 
 
 def check(hub, *arguments):

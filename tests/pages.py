@@ -33,14 +33,10 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
     stream = np.random.default_rng(seed)
     similarity = stream.normal(0, 0.01, (rows, columns))
     np.fill_diagonal(similarity, score)
+    pairs, usable = assign(similarity), np.ones(min(rows, columns), dtype=bool)
+    concentration = (stream.uniform(0.2, 1, rows), stream.uniform(0.2, 1, columns))
     return Evidence(
-        comparison=Comparison(
-            similarity=similarity,
-            pairs=(pairs := assign(similarity)),
-            usable=np.ones(len(pairs[0]), dtype=bool),
-            concentration=(stream.uniform(0.2, 1, rows), stream.uniform(0.2, 1, columns)),
-            standard_error=0.001,
-        ),
+        comparison=Comparison(similarity, pairs, usable, concentration, standard_error=0.001),
         nulls=nulls(null(score, stream.normal(0, 0.01, 999)), empirical, score),
         p_value=p,
         layers=more.pop("layers", (tuple(range(rows)), tuple(range(columns)))),
@@ -52,7 +48,6 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
 def row(
     base="org/base", relation="finetune", sources=("README.md",), commit=None, criteria=None, layers=None, **evidence
 ):
-    """A claim judged on its evidence, by path."""
     return ClaimResult(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), commit, layers)
 
 
@@ -76,7 +71,6 @@ def validate(document, schema=SCHEMA):
 
 
 def document(made):
-    """The report for machines, which keeps to its schema."""
     told = json.loads(FORMATS["json"](made, False))
     validate(told)
     return told

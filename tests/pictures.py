@@ -23,7 +23,6 @@ PIXART = {
 
 
 def pipeline(folder: Path, seed: int):
-    """A pipeline with a U-Net of random weights, and this U-Net."""
     from diffusers import UNet2DConditionModel
 
     torch.manual_seed(seed)
@@ -58,7 +57,6 @@ def taught(model, steps: int = 10, **inputs):
 
 
 def unet_factors(model) -> dict[str, torch.Tensor]:
-    """The factors of a LoRA trained on a U-Net as diffusers trains it."""
     from peft import LoraConfig
     from peft.utils import get_peft_model_state_dict
 

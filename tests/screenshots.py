@@ -10,17 +10,14 @@ from tests import example_pages
 from tests.browser import browser
 
 ROOT = Path(__file__).parents[1]
-HEIGHTS = {1280: 1900, 400: 1400}
-"""Width of a window -> how much of a page is shown: its verdict, what to do next, and where the evidence begins."""
-COLOURS = 256
-"""Of a picture: all that a palette holds, at a quarter of the size."""
+HEIGHTS = {1280: 1900, 400: 1400}  # width -> how much of a page is shown: verdict, advice, where the evidence begins
+COLOURS = 256  # of a picture: all that a palette holds, at a quarter of the size
 LARGEST = 120_000
 SHOWN = (("related", 1280, "light"), ("related", 400, "dark"), ("five-claims", 1280, "light"))
 """Page, width of the window and colours of every picture."""
 
 
 def smaller(picture: bytes) -> bytes:
-    """Return a PNG with a palette of its own."""
     content = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(content, "PNG", optimize=True)
@@ -28,7 +25,6 @@ def smaller(picture: bytes) -> bytes:
 
 
 def picture(name: str, width: int, scheme: str) -> str:
-    """Return the name of a picture in docs/."""
     return f"pages/{name}-{width}-{scheme}.png"
 
 

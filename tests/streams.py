@@ -13,8 +13,7 @@ from safetensors.torch import load_file, save_file
 from tests.models import EXAMPLES, WEIGHTS, Tensors
 
 HUB = EXAMPLES.resolve()
-WIDTH = 96
-"""Of the models of `examples/hub`."""
+WIDTH = 96  # of the models of `examples/hub`
 WRITERS = ("o_proj", "down_proj", "w2", "output_linear")
 EMBEDDING = "model.embed_tokens.weight"
 NO_READERS = ("kv_b_proj", "norm", "bias")
@@ -22,7 +21,6 @@ Change = Callable[[Tensors], Tensors]
 
 
 def edited(folder: Path, target: Path, *changes: Change, **said: Any) -> Path:
-    """A model after some changes of its tensors."""
     target.mkdir(parents=True)
     tensors = load_file(folder / WEIGHTS)
     for change in changes:
@@ -35,7 +33,6 @@ def edited(folder: Path, target: Path, *changes: Change, **said: Any) -> Path:
 
 
 def floats(tensors: Tensors) -> Tensors:
-    """All of them in float32."""
     return {name: tensor.float() for name, tensor in tensors.items()}
 
 
@@ -83,7 +80,6 @@ def seen_by(matrix: torch.Tensor) -> Change:
 
 
 def turn(width: int = WIDTH, seed: int = 0) -> torch.Tensor:
-    """A random orthogonal matrix."""
     turned: torch.Tensor = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(seed)))[0]
     return turned
 
@@ -139,17 +135,14 @@ def deeper(other: str) -> Change:
 
 
 def embedding(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
-    """What changes the rows of the tokens alone."""
     return lambda tensors: tensors | {EMBEDDING: change(tensors[EMBEDDING])}
 
 
 def with_tokenizer(folder: Path, tokens: dict[str, int]) -> Path:
-    """A folder with a tokenizer that says which token has which number."""
     content = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": tokens, "merges": []}}
     (folder / "tokenizer.json").write_text(json.dumps(content))
     return folder
 
 
 def copied(name: str, folder: Path) -> Path:
-    """A model of the Hub as it is."""
     return Path(shutil.copytree(HUB / name, folder))

@@ -1,8 +1,4 @@
-"""A check written into a folder or to the Hub: the card, the record beside it, and nothing else.
-
-The section of a card is a table of the claims, what measures them again, and nothing that a name could add. A second
-run changes nothing, for it draws nothing anew; without the Hub nothing that was verified is taken back.
-"""
+"""A check written into a folder or to the Hub once: the card, the record beside it, and nothing that a name adds."""
 
 import contextlib
 import json
@@ -25,7 +21,7 @@ from hf_lineage.report.json import SCHEMA as schema
 from hf_lineage.report.wording import MEANING
 from tests import goldens, models
 from tests.hostile import NAMES
-from tests.invoking import lineage
+from tests.invoking import Outcome, lineage
 from tests.models import WEIGHTS, card, family, fine_tuned, tiny_llama
 from tests.server.commits import Commits
 
@@ -52,25 +48,22 @@ def content(folder):
 
 def test_the_change_is_shown_and_then_written_once_with_the_report_as_its_record(hub):
     before, card_before = content(hub), readme(hub)
-    result = annotate(hub)
-    assert (result.code, result.err) == (0, "")
-    assert result.out.startswith(
+    shown = annotate(hub)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(
         "acme/base: VERIFIED inherited\n--- a/README.md\n+++ b/README.md\n@@ -5,3 +5,17 @@\n ---\n \n # A model\n+\n"
     )
-    assert result.out.endswith(
+    assert shown.out.endswith(
         "lineage/claims.json: a new JSON report, with every number\n"
         "Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.\n"
     )
     assert content(hub) == before
-    result = annotate(hub, "--write")
-    assert (result.code, result.err) == (0, "")
-    assert result.out == "acme/base: VERIFIED inherited\nWrote lineage/claims.json and README.md.\n"
+    assert annotate(hub, "--write") == Outcome(
+        0, "acme/base: VERIFIED inherited\nWrote lineage/claims.json and README.md.\n", "")  # fmt: skip
     assert readme(hub).startswith(card_before)
     after = content(hub)
-    again = annotate(hub, "--write")
-    assert (again.code, again.out, annotate(hub).out) == (0, NOTHING_NEW, NOTHING_NEW)
-    assert content(hub) == after
-    assert lineage("check", CHILD, "--local-hub", hub).code == 0
+    assert annotate(hub, "--write") == annotate(hub) == Outcome(0, NOTHING_NEW, "")
+    assert (content(hub), lineage("check", CHILD, "--local-hub", hub).code) == (after, 0)
     record = claims(hub)
     jsonschema.validate(record, json.loads(schema.read_text("utf-8")))
     assert record["checked_at"] is None
@@ -83,37 +76,23 @@ def test_the_change_is_shown_and_then_written_once_with_the_report_as_its_record
 def test_only_related_is_written_as_verified(hub):
     tiny_llama(hub / "acme/other", seed=1)
     tiny_llama(hub / "acme/wide", width=64)
-    card(hub / CHILD, ["acme/base", "acme/other", "acme/wide", "acme/gone", "7"])
+    bases = ["acme/base", "acme/other", "acme/wide", "acme/gone", "7"]
+    card(hub / CHILD, bases)
     result = annotate(hub, "--write")
+    labels = ["VERIFIED inherited", "UNRELATED", "UNRELATED", "UNDECIDED no-base", "UNDECIDED no-base"]
     assert result.code == 0
-    assert result.out.startswith(
-        "acme/base: VERIFIED inherited\nacme/other: UNRELATED\nacme/wide: UNRELATED\n"
-        "acme/gone: UNDECIDED no-base\n7: UNDECIDED no-base\n"
-    )
+    assert result.out.splitlines()[:5] == [f"{base}: {label}" for base, label in zip(bases, labels, strict=True)]
     assert readme(hub).count("VERIFIED inherited") == 1
     assert [claim["verified"] for claim in claims(hub)["claims"]] == [True, False, False, False, False]
-    commands = [claim["command"].partition(" --seed ")[0] for claim in claims(hub)["claims"]]
-    assert [command.partition(" --base ")[2] for command in commands] == [
-        *(f"acme/{name} --budget full" for name in ("base", "other", "wide", "gone")), "",
-    ]  # fmt: skip
+    commands = [claim["command"].partition(" --seed ")[0].partition(" --base ")[2] for claim in claims(hub)["claims"]]
+    assert commands == [*(f"{base} --budget full" for base in bases[:4]), ""]
 
 
-def test_a_card_with_untrusted_text_is_shown_escaped_and_cut(hub):
-    before = readme(hub)
-    (hub / CHILD / CARD).write_text(f"{before}\x1b[31m\u202e{'x' * 10_000}\n", encoding="utf-8")
-    text = annotate(hub).out
-    assert " \\x1b[31m\\u202exx" in text
-    assert max(map(len, text.splitlines())) <= 2001
-
-
-HOSTILE = (
-    "x/`a`|<img src=x onerror=alert(1)>[l](http://evil) @team www.evil.com \u202e\x1b[31m\n```\n"
-    '<!-- hf-lineage:end -->\n"; id'
-)
-
-
-def test_a_hostile_name_is_only_text(hub):
-    card(hub / CHILD, ["acme/base", HOSTILE, "org/$(id);`id`"])
+def test_a_hostile_name_is_only_text_and_a_card_shown_escaped_and_cut(hub):
+    card(hub / CHILD, [
+        "acme/base", "org/$(id);`id`", "x/`a`|<img src=x onerror=alert(1)>[l](http://evil) @team www.evil.com \u202e"
+        '\x1b[31m\n```\n<!-- hf-lineage:end -->\n"; id',
+    ])  # fmt: skip
     shown = annotate(hub).out + annotate(hub, "--write").out + readme(hub).split("---\n", 2)[2]
     for text in (shown, (hub / CHILD / RECORD).read_text()):
         assert not {"\u202e", "\x1b"} & set(text)
@@ -121,10 +100,13 @@ def test_a_hostile_name_is_only_text(hub):
     assert section.count("<!-- hf-lineage:") == 2
     for word in ("<img", "](http", "@team", "www.evil"):
         assert word not in section.partition("```console")[0]
-    commands = section.split("```console")[1:]
-    assert commands
-    assert not any("$(id)" in command.partition("```")[0] for command in commands)
+    commands = [command.partition("```")[0] for command in section.split("```console")[1:]]
+    assert (bool(commands), [command for command in commands if "$(id)" in command]) == (True, [])
     assert annotate(hub, "--write").out.endswith("Already up to date; nothing was written.\n")
+    card(hub / CHILD, "acme/base")
+    (hub / CHILD / CARD).write_text(f"{readme(hub)}\x1b[31m\u202e{'x' * 10_000}\n", encoding="utf-8")
+    text = annotate(hub).out
+    assert (" \\x1b[31m\\u202exx" in text, max(map(len, text.splitlines())) <= 2001) == (True, True)
 
 
 class TestFolder:
@@ -140,8 +122,6 @@ class TestFolder:
                 assert lineage(*command.split()[1:]).rows[0][-2:] == ["VERIFIED", "inherited"]
         monkeypatch.chdir("child")
         assert "Already up to date" in lineage("annotate", ".", "--base", "../../acme/base").out
-
-    def test_a_reason_names_no_path_of_this_machine_either(self, hub):
         (hub / CHILD / WEIGHTS).rename(hub / "fern/child/pytorch_model.bin")
         assert lineage("annotate", hub / CHILD, "--write").code == 0
         assert claims(hub)["claims"][0]["reason"].startswith("this repository holds its weights as a pickle")
@@ -154,8 +134,7 @@ class TestFolder:
         (hub / CHILD / CARD).write_text("Edited meanwhile.\n")
         with pytest.raises(errors.CardError, match=r"README\.md changed while the model was checked; run again"):
             annotate_module.write(result)
-        assert readme(hub) == "Edited meanwhile.\n"
-        assert not (hub / CHILD / "lineage").exists()
+        assert (readme(hub), (hub / CHILD / "lineage").exists()) == ("Edited meanwhile.\n", False)
 
     def test_a_card_that_cannot_be_written_leaves_the_old_record(self, hub, monkeypatch):
         def fail(file, content):
@@ -205,30 +184,24 @@ def test_what_gives_no_card_is_one_line(hub):
     lineage("extract", hub / CHILD, "-o", hub / "child.sig")
     assert "child.sig is a signature" in lineage("annotate", hub / "child.sig", "--base", hub / "acme/base").error
     card(hub / CHILD)
-    error = annotate(hub, "--write").error
-    assert error == "fern/child declares no base, so there is nothing to write; name a base with --base"
+    told = "fern/child declares no base, so there is nothing to write; name a base with --base"
+    assert annotate(hub, "--write").error == told
     assert "give --write or --pull-request, not both" in annotate(hub, "--write", "--pull-request").error
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_record_or_card_of_somebody_else_is_left_alone_before_weights_are_read(hub):
+    (hub / CHILD / "lineage").mkdir()
+    (hub / CHILD / WEIGHTS).write_bytes(b"")
+    for content, message in (
         ("{}", "lineage/claims.json is not a file that hf-lineage wrote (Object missing required field"),
         ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
         ('{"schema_version": 6}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
-    ],
-)
-def test_a_record_of_somebody_else_is_left_alone(hub, content, message):
-    (hub / CHILD / "lineage").mkdir()
-    (hub / CHILD / RECORD).write_text(content)
-    (hub / CHILD / WEIGHTS).write_bytes(b"")
-    assert message in annotate(hub, "--write").error
-    assert (hub / CHILD / RECORD).read_text() == content
-
-
-def test_a_card_that_cannot_be_edited_is_refused_before_weights_are_read(hub):
+    ):
+        (hub / CHILD / RECORD).write_text(content)
+        assert message in annotate(hub, "--write").error
+        assert (hub / CHILD / RECORD).read_text() == content
+    (hub / CHILD / RECORD).unlink()
     (hub / CHILD / CARD).write_text(f"---\nbase_model: acme/base\n---\n{card_module.BEGIN}\n")
-    (hub / CHILD / WEIGHTS).write_bytes(b"")
     assert "(begin in line 4); remove them and run again" in annotate(hub, "--write").error
 
 
@@ -237,16 +210,11 @@ GOLDEN = json.loads(goldens.read(goldens.REPORT)) | {"commit": COMMIT}
 
 
 def recorded(**changes):
-    """The committed report, with its one claim changed."""
     (claim,) = GOLDEN["claims"]
     return GOLDEN | {"claims": [claim | changes]}
 
 
-def rows(text):
-    return [line for line in text.splitlines() if line.startswith("|")]
-
-
-def test_the_section_of_the_committed_record():
+def test_the_section_of_the_committed_record_and_of_what_was_not_measured():
     lines = render(recorded(score=0.99459, p_value_adjusted=0.0051)).splitlines()
     assert lines == [
         "## Lineage",
@@ -262,18 +230,15 @@ def test_the_section_of_the_committed_record():
         f"$ {GOLDEN['claims'][0]['command']}",
         "```",
     ]
-
-
-def test_what_was_not_measured_is_a_dash():
     nothing = {"score": None, "p_value_adjusted": None, "inherited": None, "paths": ()}
     text = render(recorded(verdict="UNDECIDED", code="no-weights", verified=False, **nothing), ("a parent",))
     assert text.startswith("## Lineage\n\na parent\n\n| Base |")
-    assert "| acme/llama-base | UNDECIDED no-weights | – | – | – |" in rows(text)
-
-
-def test_a_reason_is_a_sentence_under_the_table_and_names_the_base_once():
+    assert "\n| acme/llama-base | UNDECIDED no-weights | – | – | – |\n" in text
     for reason in ("no weights", "acme/llama-base: no weights"):
         assert "\n\nacme/llama-base: no weights\n\n" in render(recorded(reason=reason, verified=False))
+    for base in ("- x", "1. x", "# x", "    x", "---"):  # these would begin a block
+        text = render(recorded(base=base, reason="it is not a Hub name", verified=False))
+        assert f"<p>{base.strip()}: it is not a Hub name</p>" in MarkdownIt().render(text)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -288,12 +253,6 @@ def test_a_hostile_name_adds_no_block_to_the_card_and_ends_no_section(name):
     assert card_module.with_section(whole, "") == card_module.with_section("# Title\n", "")
 
 
-@pytest.mark.parametrize("base", ["- x", "1. x", "# x", "    x", "---"])
-def test_a_base_that_would_begin_a_block_begins_a_sentence(base):
-    text = render(recorded(base=base, reason="it is not a Hub name", verified=False))
-    assert f"<p>{base.strip()}: it is not a Hub name</p>" in MarkdownIt().render(text)
-
-
 @pytest.fixture
 def deep(tmp_path, monkeypatch):
     """A local hub of models of many layers, with more units in a layer than are looked up."""
@@ -304,30 +263,20 @@ def deep(tmp_path, monkeypatch):
     return tmp_path
 
 
-OTHERWISE = [
-    (lambda claim: claim.update(score=-0.99), True),
-    (lambda claim: claim.update(score=claim["score"] * 1.0001), False),
-    (lambda claim: claim.update(verdict="UNRELATED"), True),
-    (lambda claim: claim.update(command="rm -rf /"), True),
-]
-"""Changes of a record, and whether another check would not say so; a number of another machine stays."""
-
-
 def test_a_card_is_written_from_all_layers_and_again_where_a_check_says_otherwise(deep):
     assert annotate(deep, "--write").code == 0
     before = content(deep)
     assert claims(deep)["claims"][0]["paths"][0]["layers_read"] == LAYERS
-    assert annotate(deep, "--write").out == NOTHING_NEW
-    assert content(deep) == before
-    for change, is_written in OTHERWISE:
-        kept = json.loads(before[deep / CHILD / RECORD])
-        change(kept["claims"][0])
-        (deep / CHILD / RECORD).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-        changed, out = content(deep), annotate(deep, "--write").out
-        assert out.splitlines()[-1] == (
-            f"Wrote {RECORD}." if is_written else "Already up to date; nothing was written."
-        )
-        assert content(deep) == (before if is_written else changed)
+    assert (annotate(deep, "--write").out, content(deep)) == (NOTHING_NEW, before)
+    kept = json.loads(before[deep / CHILD / RECORD])
+    (claim,) = kept["claims"]
+    for change in ({"score": -0.99}, {"score": claim["score"] * 1.0001}, {"verdict": "UNRELATED"}, {"command": "rm /"}):
+        record = kept | {"claims": [claim | change]}
+        (deep / CHILD / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        changed, out = content(deep), annotate(deep, "--write").out.splitlines()[-1]
+        is_noise = change.get("score", 0) > 0  # a number of another machine, which stays
+        assert out == ("Already up to date; nothing was written." if is_noise else f"Wrote {RECORD}.")
+        assert content(deep) == (changed if is_noise else before)
 
 
 def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
@@ -338,36 +287,27 @@ def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
     section = "<!-- hf-lineage:begin -->\n| acme/base | finetune | VERIFIED inherited |\n<!-- hf-lineage:end -->\n"
     with (new / CARD).open("a") as file:
         file.write(section)
-    result = annotate(deep, "--write", "--budget", "full", model="acme/new")
-    assert result.out.splitlines()[0] == "acme/base: RELATED part"
+    assert annotate(deep, "--write", model="acme/new").out.splitlines()[0] == "acme/base: RELATED part"
     written = readme(deep, "acme/new")
     assert ("RELATED part" in written, "VERIFIED inherited" in written) == (True, False)
     (claim,) = claims(deep, "acme/new")["claims"]
     assert (claim["verified"], claim["code"], claim["exit_code"]) == (False, "part", 3)
 
 
-@pytest.fixture
-def annotated(hub):
-    """A hub whose fern/child was annotated before its base was removed."""
+@pytest.mark.parametrize("is_gone", [False, True], ids=["out of reach", "gone"])
+def test_a_verified_base_stays_verified_where_the_hub_cannot_be_asked_alone(hub, monkeypatch, is_gone):
     assert annotate(hub, "--write").code == 0
     shutil.rmtree(hub / "acme/base")
-    return hub
-
-
-def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(annotated):
-    before, refused = content(annotated), annotate(annotated, "--write")
-    assert (refused.code, content(annotated)) == (2, before)
-    told = f"acme/base was verified before ({RECORD} records it), but cannot be read now because HF_HUB_OFFLINE"
-    assert told in refused.error
-    (annotated / CHILD / RECORD).unlink()
-    assert annotate(annotated, "--write").code == 0
-    assert "UNDECIDED" in readme(annotated)
-
-
-def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(annotated, monkeypatch):
-    monkeypatch.setattr("hf_lineage.hub.client.offline", lambda: False)
-    assert annotate(annotated, "--write").code == 0
-    assert "UNDECIDED" in readme(annotated)
+    if is_gone:
+        monkeypatch.setattr("hf_lineage.hub.client.offline", lambda: False)
+    else:
+        before, refused = content(hub), annotate(hub, "--write")
+        assert (refused.code, content(hub)) == (2, before)
+        told = f"acme/base was verified before ({RECORD} records it), but cannot be read now because HF_HUB_OFFLINE"
+        assert told in refused.error
+        (hub / CHILD / RECORD).unlink()
+    assert annotate(hub, "--write").code == 0
+    assert "UNDECIDED" in readme(hub)
 
 
 @pytest.fixture
@@ -388,22 +328,15 @@ def annotate_there(*arguments, model=CHILD):
     return result
 
 
-def test_without_a_flag_nothing_is_asked_that_needs_an_account(server):
-    result = annotate_there()
-    assert result.code == 0
-    assert "+++ b/README.md" in result.out
-    assert server.made == []
-    assert all(request.startswith(("GET", "HEAD")) for request in server.hub.requests)
-    assert "GET /api/whoami-v2" not in server.hub.requests
-
-
 class TestPullRequest:
     def test_it_is_opened_once_with_both_files_and_updated_until_it_is_merged(self, server):
+        shown = annotate_there()
+        assert (shown.code, "+++ b/README.md" in shown.out, server.made) == (0, True, [])
+        assert all(request.startswith(("GET", "HEAD")) for request in server.hub.requests)
+        assert "GET /api/whoami-v2" not in server.hub.requests, "nothing is asked that needs an account"
         checked, base = server.hub.commit(CHILD, "main"), server.hub.commit("acme/base", "main")
-        result = annotate_there("--pull-request")
-        assert (result.code, result.err) == (0, "")
         opened = f"Opened a pull request: {server.hub.url}/{CHILD}/discussions/1\n"
-        assert result.out == f"acme/base: VERIFIED inherited\n{opened}"
+        assert annotate_there("--pull-request") == Outcome(0, f"acme/base: VERIFIED inherited\n{opened}", "")
         assert server.made == [(CHILD, "refs/pr/1", [CARD, RECORD])]
         assert server.hub.commit(CHILD, "main") == checked
         text = server.file(CHILD, "refs/pr/1", CARD).decode()
@@ -424,9 +357,12 @@ class TestPullRequest:
         server.proposals[0]["status"] = "merged"
         assert annotate_there("--pull-request", "--seed", "1").out == NOTHING_NEW
 
-    def test_one_that_moves_meanwhile_is_noticed(self, server, monkeypatch):
+    def test_one_that_moves_is_noticed_and_none_made_against_another_branch(self, server, tmp_path, monkeypatch):
         annotate_there("--pull-request")
-        result = annotate_module.annotate(CHILD, options=Options(alpha=0.001), target="pull-request")
+        server.hub.publish(CHILD, tmp_path / CHILD, revision="v2")
+        error = annotate_there("--pull-request", model=f"{CHILD}@v2").error
+        assert error == f"{CHILD}@v2: a pull request is made against the main branch; leave @v2 out"
+        result = annotate_module.annotate(f"{CHILD}@main", options=Options(alpha=0.001), target="pull-request")
         found_files = annotate_module._files
 
         def move(repo):
@@ -438,26 +374,17 @@ class TestPullRequest:
         with pytest.raises(RepositoryError, match="the branch changed during the check; run again"):
             annotate_module.propose(result)
 
-    def test_it_is_made_against_the_main_branch_alone(self, server, tmp_path):
-        server.hub.publish(CHILD, tmp_path / CHILD, revision="v2")
-        error = annotate_there("--pull-request", model=f"{CHILD}@v2").error
-        assert error == f"{CHILD}@v2: a pull request is made against the main branch; leave @v2 out"
-        assert "Opened" in annotate_there("--pull-request", model=f"{CHILD}@main").out
-
 
 class TestWrite:
     def test_it_commits_once_and_again_when_weights_change_or_they_have_no_such_commit(self, server):
         checked = server.hub.commit(CHILD, "main")
         result = annotate_there("--write")
-        head = server.hub.commit(CHILD, "main")
-        assert (result.code, result.err) == (0, "")
-        assert result.out == f"acme/base: VERIFIED inherited\nCommitted: {server.hub.url}/{CHILD}/commit/{head}\n"
-        assert server.made == [(CHILD, "main", [CARD, RECORD])]
-        assert head != checked
+        head, verified = server.hub.commit(CHILD, "main"), "acme/base: VERIFIED inherited\n"
+        assert result == Outcome(0, f"{verified}Committed: {server.hub.url}/{CHILD}/commit/{head}\n", "")
+        assert (server.made, head != checked) == ([(CHILD, "main", [CARD, RECORD])], True)
         assert annotate_there("--write").out == NOTHING_NEW
         server.push(CHILD, "main", {CARD: server.file(CHILD, "main", CARD) + b"More.\n"})
-        assert annotate_there("--write").out == NOTHING_NEW
-        assert len(server.made) == 1
+        assert (annotate_there("--write").out, len(server.made)) == (NOTHING_NEW, 1)
         server.push(CHILD, "main", {"tokenizer.json": b"{}"})
         head = server.hub.commit(CHILD, "main")
         assert "Committed" in annotate_there("--write").out
@@ -471,11 +398,9 @@ class TestWrite:
         assert "Committed" in annotate_there("--write").out
         assert f"({CHILD} at {head}, ".encode() in server.file(CHILD, "main", CARD)
 
-    def test_a_commit_cannot_be_written_to(self, server):
+    def test_a_refusal_is_one_line(self, server):
         at_commit = f"{CHILD}@{server.hub.commit(CHILD, 'main')}"
         assert "names a commit, which cannot change; name a branch" in annotate_there("--write", model=at_commit).error
-
-    def test_a_refusal_is_one_line(self, server):
         for trouble, message in (
             ({"refusal": 403}, "the Hub refuses the change (403): the branch does not exist, pull requests are"),
             ({"refusal": 500}, "the Hub answers 500 by HF_ENDPOINT http"),

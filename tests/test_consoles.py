@@ -23,8 +23,7 @@ from tools.docs import PAGES, README, ROOT
 GENERATED = re.compile(r"^<!-- begin (.+?) -->.*?^<!-- end \1 -->", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```(?:console|bash|sh|shell)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = "--local-hub examples/hub"
-LEFT_OUT = "..."
-"""A line of a page that stands for any lines which a command prints."""
+LEFT_OUT = "..."  # a line of a page that stands for any lines which a command prints
 NOT_RUN = {
     "make demo": "tests/test_readme.py runs what it runs",
     "make test": "it is what runs this",
@@ -40,53 +39,28 @@ NOT_RUN = {
 }
 """How a command begins that is not run here, and why."""
 PUBLISHED = {
-    "org/base": "acme/llama-base",
-    "org/model": "fern/llama-finetune-a",
-    "org/finetune-a": "fern/llama-finetune-a",
-    "org/finetune-b": "fern/llama-finetune-b",
-    "org/adapter": "fern/llama-lora",
-    "org/merged": "fern/llama-lora-merged",
-    "other/model": "heron/llama-pruned-50",
-}
+    "org/base": "acme/llama-base", "org/model": "fern/llama-finetune-a", "org/finetune-a": "fern/llama-finetune-a",
+    "org/finetune-b": "fern/llama-finetune-b", "org/adapter": "fern/llama-lora",
+    "org/merged": "fern/llama-lora-merged", "other/model": "heron/llama-pruned-50",
+}  # fmt: skip
 """Under the name that a page uses, a model of examples/hub."""
 FOLDERS = {
-    "folder": "fern/llama-finetune-a",
-    "folder-a": "acme/llama-base",
-    "folder-b": "fern/llama-finetune-b",
-    "model": "fern/llama-finetune-b",
-    "adapter": "fern/llama-lora",
-    "narrowed": "magpie/llama-laundered",
-}
+    "folder": "fern/llama-finetune-a", "folder-a": "acme/llama-base", "folder-b": "fern/llama-finetune-b",
+    "model": "fern/llama-finetune-b", "adapter": "fern/llama-lora", "narrowed": "magpie/llama-laundered",
+}  # fmt: skip
 """Likewise in the working directory."""
-WITHIN = {"docs/ci.md": "folder"}
-"""The folder in which the commands of a page are typed, if it is not the one around these."""
 
 
-def gguf(room: Path, hub: Hub) -> None:
-    """A fine-tune in GGUF, on this machine and on the Hub."""
+def publish_forms(room: Path, hub: Hub) -> None:
+    """Put a fine-tune in GGUF, and a BERT in ONNX, on this machine and on the Hub."""
     for file in ("model-Q8_0.gguf", "gguf/model-Q8_0.gguf", "gguf/model-Q4_K_M.gguf"):
         gguf_models.write(HUB / "fern/llama-finetune-a", room / file, kind=gguf_models.KINDS.Q8_0)
-    hub.publish("org/model-GGUF", room / "gguf")
-
-
-def foreign(room: Path, hub: Hub) -> None:
-    """A fine-tune in GGUF, and a BERT in ONNX, on this machine and on the Hub."""
-    gguf(room, hub)
     base = onnx_models.bert(room / "bert")
     for file in ("model.onnx", "onnx/onnx/model.onnx", "onnx/onnx/model_q4.onnx"):
         onnx_models.written(base, room / file)
     shutil.copy(base / "config.json", room / "onnx")
-    hub.publish("org/encoder", base)
-    hub.publish("org/model-ONNX", room / "onnx")
-
-
-def strict(room: Path, hub: Hub) -> None:
-    """A quantization in GGUF on the Hub, and nothing else."""
-    gguf_models.write(HUB / "acme/llama-base", room / "gguf/model-Q8_0.gguf", kind=gguf_models.KINDS.Q8_0)
-    hub.publish("org/model-GGUF", card(room / "gguf", "acme/llama-base", "quantized"))
-
-
-MORE = {"docs/formats.md": foreign, "docs/publish.md": strict}
+    for name, folder in (("org/model-GGUF", "gguf"), ("org/encoder", "bert"), ("org/model-ONNX", "onnx")):
+        hub.publish(name, room / folder)
 
 
 def by_hand(file: Path) -> str:
@@ -111,13 +85,12 @@ def in_order(lines: list[str], printed: str) -> bool:
 
 
 FILES = {file.relative_to(ROOT).as_posix(): file for file in (README, *sorted(PAGES.rglob("*.md")))}
+SHORT = ("README.md", "docs/publish.md", "docs/ci.md")  # what is typed first, written, and what decides an exit
 RUN = [
-    page
+    pytest.param(page, marks=[pytest.mark.long] * (page not in SHORT))
     for page, file in FILES.items()
     if any(not command.startswith(tuple(NOT_RUN)) for command, _ in commands(by_hand(file)))
 ]
-SHORT = ("README.md", "docs/publish.md", "docs/ci.md")
-"""Pages that `make test` runs: what is typed first, what is written, and what decides an exit."""
 
 
 @pytest.fixture
@@ -135,7 +108,7 @@ def hub(tmp_path, monkeypatch):
         yield served
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.long] * (page not in SHORT)) for page in RUN])
+@pytest.mark.parametrize("page", RUN)
 def test_the_console_blocks_of_a_page_run_as_they_are_printed(hub, tmp_path, monkeypatch, page):
     text, room = by_hand(FILES[page]), tmp_path / "room"
     shutil.copytree(HUB, room / "examples/hub")
@@ -145,8 +118,12 @@ def test_the_console_blocks_of_a_page_run_as_they_are_printed(hub, tmp_path, mon
     for name, model in PUBLISHED.items():
         if re.search(rf"\b{name}\b", text):
             hub.publish(name, HUB / model)
-    MORE.get(page, lambda room, hub: None)(room, hub)
-    monkeypatch.chdir(room / WITHIN.get(page, ""))
+    if page == "docs/formats.md":
+        publish_forms(room, hub)
+    if page == "docs/publish.md":
+        gguf_models.write(HUB / "acme/llama-base", room / "gguf/model-Q8_0.gguf", kind=gguf_models.KINDS.Q8_0)
+        hub.publish("org/model-GGUF", card(room / "gguf", "acme/llama-base", "quantized"))
+    monkeypatch.chdir(room / "folder" if page == "docs/ci.md" else room)
     Path("models.txt").write_text("org/base\norg/model\n", encoding="utf-8")
     for policy in ("lineage.yaml", "our-policy.yaml"):
         Path(policy).write_text("fail-on: unrelated\n", encoding="utf-8")

@@ -11,7 +11,6 @@ from hf_lineage.report import json as form
 from hf_lineage.report.json import encode
 from tests import goldens
 
-COMMIT = "0" * 40
 DOCUMENT = json.loads(goldens.read(goldens.REPORT))
 
 
@@ -29,20 +28,17 @@ def again(document, **options):
     return stored.verify(document, None, (), Options(**options))[1]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "f is not a file that hf-lineage wrote"),
-        (b"[]", "f is not a file that hf-lineage wrote"),
-        (b"[" * 10**5, "f is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 5}', "f is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 5, "x": \xff}', "f is not a file that hf-lineage wrote"),
-        (content(schema_version=4), "f was written by an earlier hf-lineage; check the model again"),
-        (content(schema_version=6), "f was written by a later hf-lineage; update hf-lineage"),
-        (content(recipe=DOCUMENT["recipe"] | {"probes": 0}), "probes must be between 1 and 65536"),
-        (content(claims=DOCUMENT["claims"] * 2001), "length <= 2000"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    (b"", "f is not a file that hf-lineage wrote"),
+    (b"[]", "f is not a file that hf-lineage wrote"),
+    (b"[" * 10**5, "f is not a file that hf-lineage wrote"),
+    (b'{"schema_version": 5}', "f is not a file that hf-lineage wrote"),
+    (b'{"schema_version": 5, "x": \xff}', "f is not a file that hf-lineage wrote"),
+    (content(schema_version=4), "f was written by an earlier hf-lineage; check the model again"),
+    (content(schema_version=6), "f was written by a later hf-lineage; update hf-lineage"),
+    (content(recipe=DOCUMENT["recipe"] | {"probes": 0}), "probes must be between 1 and 65536"),
+    (content(claims=DOCUMENT["claims"] * 2001), "length <= 2000"),
+])  # fmt: skip
 def test_what_is_no_report_of_this_version_is_refused(text, message):
     with pytest.raises(CardError, match=message):
         stored.decode(text, "f")
@@ -56,31 +52,19 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
             stored.read_report(tmp_path / name)
 
 
-def test_what_a_check_says_today_is_what_it_said_but_for_the_last_digit_of_a_score():
-    assert again(claimed(score=DOCUMENT["claims"][0]["score"] + 5e-4)) == []
-
-
 @pytest.fixture(scope="module")
 def checked():
     return goldens.pair()
 
 
-@pytest.mark.parametrize(
-    ("changes", "lines"),
-    [
-        ({"code": "part"}, [("acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True)]),
-        ({"score": 0.5}, [("acme/llama-base: score 0.500 stored, ", False)]),
-        ({"inherited": None}, [("acme/llama-base: inherited share None stored, 1.000 now", False)]),
-        ({"verdict": "\x1b[31m\n::x"}, [(r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True)]),
-        (
-            {"base": "acme/other"},
-            [
-                ("acme/other: verdict VERIFIED inherited stored, no claim now", True),
-                ("acme/llama-base: verdict no claim stored, VERIFIED inherited now", True),
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changes", "lines"), [
+    ({"code": "part"}, [("acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True)]),
+    ({"score": 0.5}, [("acme/llama-base: score 0.500 stored, ", False)]),
+    ({"inherited": None}, [("acme/llama-base: inherited share None stored, 1.000 now", False)]),
+    ({"verdict": "\x1b[31m\n::x"}, [(r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True)]),
+    ({"base": "acme/other"}, [("acme/other: verdict VERIFIED inherited stored, no claim now", True),
+                              ("acme/llama-base: verdict no claim stored, VERIFIED inherited now", True)]),
+])  # fmt: skip
 def test_each_difference_is_one_line(checked, monkeypatch, changes, lines):
     monkeypatch.setattr(stored.check, "check_source", lambda *_: checked)
     for (told, is_grave), (line, grave) in zip(again(claimed(**changes)), lines, strict=True):
@@ -96,29 +80,25 @@ def test_what_is_no_model_on_the_hub_is_not_opened(name):
         again(stored.decode(content(model=base, commit=commit or None), "f"))
 
 
-def test_a_folder_of_the_working_directory_is_not_taken_for_the_hub(hub, monkeypatch):
-    monkeypatch.chdir(hub)
-    with pytest.raises(RepositoryError, match="acme/base may be a name on the Hub, and there is a folder"):
-        stored.verify(stored.decode(content(model="acme/base", claims=[]), "f"), None, (), Options())
-
-
 @pytest.mark.parametrize(("name", "typed"), form.AGAIN.items())
-def test_no_report_makes_the_checker_run_code_or_read_further_files(name, typed):
+def test_no_report_makes_the_checker_run_code_read_files_or_use_unknown_settings(name, typed):
     report = stored.decode(content(settings=DOCUMENT["settings"] | {name: True}), "f")
     with pytest.raises(OptionError, match=f"the report was made with {typed}, which no file turns on; add it yourself"):
         again(report)
     assert name not in form.TAKEN
-
-
-def test_settings_and_the_recipe_are_those_that_this_version_knows():
-    """The name of a recipe is a part of the names of files in the cache."""
     with pytest.raises(OptionError, match="alpha must be a number, not 'x'"):
         again(stored.decode(content(settings=DOCUMENT["settings"] | {"alpha": "x"}), "f"))
     with pytest.raises(OptionError, match="has a recipe that this hf-lineage does not know"):
         again(stored.decode(content(recipe=DOCUMENT["recipe"] | {"name": "../../x"}), "f"))
+    lenient = content(settings=DOCUMENT["settings"] | {"alpha": 0.5, "min_share": 0.01})
+    assert str(stored.decode(lenient, "f")).endswith("; alpha 0.5; min_share 0.01"), "what is unusual is told"
+    assert ";" not in str(stored.decode(content(), "f"))
 
 
-def test_folders_that_are_given_stand_for_those_of_the_report(hub):
+def test_folders_stand_for_those_of_the_report_where_they_are_given_alone(hub, monkeypatch):
+    monkeypatch.chdir(hub)
+    with pytest.raises(RepositoryError, match="acme/base may be a name on the Hub, and there is a folder"):
+        stored.verify(stored.decode(content(model="acme/base", claims=[]), "f"), None, (), Options())
     model, base = hub / "fern/child", hub / "acme/base"
     report = check(str(model), str(base))
     record = stored.decode(encode(form.publish_report(report)).encode(), "f")
@@ -127,7 +107,8 @@ def test_folders_that_are_given_stand_for_those_of_the_report(hub):
         stored.verify(record, str(model), (str(base), "x/y"), Options())
 
 
-def test_several_that_were_compared_are_compared_again():
+def test_what_was_compared_is_again_and_the_last_digit_of_a_score_no_difference():
+    assert again(claimed(score=DOCUMENT["claims"][0]["score"] + 5e-4)) == []
     options = Options(local_hub=goldens.HUB, seed=0, permutations=99, paths=("mlp",))
     report = compare("acme/llama-base", ("fern/llama-finetune-a", "fern/llama-finetune-b"), options)
     document = stored.decode(encode(form.document(report)).encode(), "f")
@@ -143,13 +124,6 @@ def test_on_the_hub_it_is_at_the_commits_of_the_report(online):
     checked, found = stored.verify(document, None, (), Options())
     assert found == []
     assert str(checked) == " against ".join(f"{name}@{online.commit(name, 'main')}" for name in names)
-    moved = msgspec.structs.replace(document, commit=COMMIT)
-    assert stored.verify(moved, names[0], (), Options())[1] == [
-        (f"the model: commit {COMMIT} stored, {online.commit(names[0], 'main')} now", False)
-    ]
-
-
-def test_the_last_line_says_by_which_unusual_settings_a_report_verifies():
-    lenient = content(settings=DOCUMENT["settings"] | {"alpha": 0.5, "min_share": 0.01})
-    assert str(stored.decode(lenient, "f")).endswith("; alpha 0.5; min_share 0.01")
-    assert ";" not in str(stored.decode(content(), "f"))
+    moved, now = msgspec.structs.replace(document, commit="0" * 40), online.commit(names[0], "main")
+    (told,) = stored.verify(moved, names[0], (), Options())[1]
+    assert told == (f"the model: commit {'0' * 40} stored, {now} now", False)

@@ -15,7 +15,7 @@ from hf_lineage.errors import OptionError
 from tests.cli.test_process import committed
 from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
-from tests.invoking import environment
+from tests.invoking import environment, run_process
 from tests.models import card, family
 
 
@@ -48,7 +48,6 @@ REPOSITORY, FORK = {"id": 1}, {"id": 2}
 
 
 def commit(folder, **files):
-    """Write files, commit everything in the folder, and return the commit."""
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text, encoding="utf-8", newline="")
     committed(folder)
@@ -70,7 +69,6 @@ def started(room, name, sha, told=None, ref="refs/heads/main"):
 
 
 def request(head, base=REPOSITORY, sha="0" * 40):
-    """What the event of a pull request tells of both sides."""
     return {"pull_request": {"head": {"repo": head, "sha": sha}, "base": {"repo": base}}}
 
 
@@ -107,7 +105,7 @@ def counts(folder, environ):
 
 
 class TestOwnCommits:
-    def test_a_branch_a_tag_and_a_pull_request_from_a_branch_have_its_policy(self, checkout, ours, tmp_path):
+    def test_a_branch_a_tag_a_release_and_a_pull_request_from_a_branch_have_its_policy(self, checkout, ours, tmp_path):
         for name, ref in (("push", "heads/main"), ("release", "tags/v1"), ("workflow_dispatch", "heads/other")):
             assert counts(checkout, started(tmp_path, name, ours, ref=f"refs/{ref}")), name
         for name in ("pull_request", "pull_request_target"):  # as merged and as proposed
@@ -115,17 +113,16 @@ class TestOwnCommits:
                 told = request(REPOSITORY, sha=proposed)
                 assert counts(checkout, started(tmp_path, name, sha, told, "refs/pull/1/merge")), name
 
-    def test_so_has_whatever_is_committed_and_what_differs_by_line_ends_of_windows(self, checkout, tmp_path):
+    def test_so_have_committed_folders_line_ends_of_windows_worktrees_and_sha256(self, checkout, tmp_path):
         (checkout / "models/one").mkdir(parents=True)
         (checkout / "models/one/lineage.yaml").write_text(OURS)
-        environ = started(tmp_path, "push", commit(checkout, lineage_yaml=OURS))
+        sha = commit(checkout, lineage_yaml=OURS)
+        git(checkout, "worktree", "add", "-q", str(tmp_path / "beside"), sha)
         (checkout / "model.gguf").touch()
         (checkout / "lineage.yaml").write_bytes(OURS.replace("\n", "\r\n").encode())
-        assert [counts(checkout / place, environ) for place in ("models/one", "model.gguf", "")] == [True] * 3
-
-    def test_so_has_a_worktree_and_a_repository_of_sha256(self, checkout, ours, tmp_path):
-        git(checkout, "worktree", "add", "-q", str(tmp_path / "beside"), ours)
-        assert counts(tmp_path / "beside", started(tmp_path, "push", ours))
+        environ = started(tmp_path, "push", sha)
+        places = [checkout, checkout / "models/one", checkout / "model.gguf", tmp_path / "beside"]
+        assert [counts(place, environ) for place in places] == [True] * 4
         (other := tmp_path / "other").mkdir()
         git(other, "init", "-q", "--object-format=sha256")
         assert counts(other, started(tmp_path, "push", commit(other, lineage_yaml=OURS)))
@@ -133,7 +130,10 @@ class TestOwnCommits:
 
 class TestForks:
     def test_an_event_that_does_not_say_whose_commit_it_is_has_no_policy(self, checkout, theirs, tmp_path):
-        """GitHub says `refs/heads/main` of most of them, whatever the workflow has checked out."""
+        """GitHub says `refs/heads/main` of most of them, whatever is checked out; nor does it help to ask by name."""
+        given = {"LINEAGE_LOCAL_PATH": str(checkout), "LINEAGE_POLICY": "own"}
+        for name, policy in (("issue_comment", ""), ("push", "own")):
+            assert read_inputs(given | started(tmp_path, name, theirs)).policy == policy
         run = {"workflow_run": {"head_repository": REPOSITORY, "repository": REPOSITORY, "head_sha": theirs}}
         for name in (*UNKNOWN, "an event of next year", ""):
             for told in (None, request(REPOSITORY, sha=theirs), run):
@@ -149,10 +149,8 @@ class TestForks:
         requests = [request(head, base=base) for head, base in sides]
         for told in (*requests, {"pull_request": None}, {"pull_request": {}}, {}, [], None, "x"):
             assert not counts(checkout, started(tmp_path, "pull_request", theirs, told)), told
-
-    def test_nor_has_another_commit_with_the_policy_that_we_have(self, checkout, ours, tmp_path):
-        commit(checkout, config_json="{}")
-        assert not counts(checkout, started(tmp_path, "workflow_dispatch", ours))
+        commit(checkout, lineage_yaml=OURS)
+        assert not counts(checkout, started(tmp_path, "workflow_dispatch", ours)), "of another commit with our policy"
 
     def test_what_the_runner_does_not_say_and_what_cannot_be_read_is_unknown(self, checkout, ours, tmp_path):
         environ = started(tmp_path, "push", ours)
@@ -209,13 +207,19 @@ class TestWhatIsCheckedOut:
             (checkout / name).chmod(0o755)
         return tmp_path / "ran"
 
-    def test_a_program_of_the_checkout_that_is_called_git_is_not_run(self, checkout, ours, trap, tmp_path, monkeypatch):
+    def test_a_program_that_is_called_git_is_not_run_and_odd_folders_are_unknown(
+        self, checkout, ours, trap, tmp_path, monkeypatch
+    ):
         monkeypatch.chdir(checkout)
-        monkeypatch.setenv("PATH", os.pathsep.join(["", ".", os.environ["PATH"]]))
-        assert counts(checkout, started(tmp_path, "push", ours))
+        with monkeypatch.context() as patched:
+            patched.setenv("PATH", os.pathsep.join(["", ".", os.environ["PATH"]]))
+            assert counts(checkout, started(tmp_path, "push", ours))
         assert not trap.exists()
+        for folder in ("--help", "a\0b", "x" * 5000, "nowhere/at/all"):
+            assert not counts(folder, started(tmp_path, "push", ours)), folder
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert not counts(checkout, started(tmp_path, "push", ours)), "without git nothing is known"
 
-    @pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell")
     def test_nor_is_what_is_to_fetch_an_object_that_is_missing(self, checkout, ours, trap, tmp_path):
         """The folder of git is no more trusted than the rest: an archive may have brought it."""
         for key, value in {
@@ -230,47 +234,27 @@ class TestWhatIsCheckedOut:
         subprocess.run(["git", "rev-parse", "HEAD:lineage.yaml"], cwd=checkout, capture_output=True, check=False)
         assert trap.exists(), "by itself, git runs it"
 
-    def test_of_an_odd_folder_and_without_git_nothing_is_known(self, tmp_path, ours, checkout, monkeypatch):
-        monkeypatch.chdir(checkout)
-        for folder in ("--help", "a\0b", "x" * 5000, "nowhere/at/all"):
-            assert not counts(folder, started(tmp_path, "push", ours)), folder
-        monkeypatch.setenv("PATH", str(tmp_path))
-        assert not counts(checkout, started(tmp_path, "push", ours))
 
-
-def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, theirs, tmp_path):
-    given = {"LINEAGE_LOCAL_PATH": str(checkout), "LINEAGE_POLICY": "own"}
-    assert read_inputs(given | started(tmp_path, "issue_comment", theirs)).policy == ""
-    assert read_inputs(given | started(tmp_path, "push", theirs)).policy == "own"
-
-
-@pytest.mark.parametrize(
-    ("environ", "message"),
-    [
-        ({}, "give either the input model or the input local-path"),
-        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give either the input model or the input local-path"),
-        ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
-        ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
-        (
-            {"MODEL": "a/b", "FAIL_ON": "related"},
-            "fail-on must be one of unrelated, undeclared-parent, undecided, never, not related",
-        ),
-        ({"MODEL": "a/b", "ANNOTATE": "yes"}, "annotate must be one of never, write, pull-request, not yes"),
-        ({"MODEL": "a/b", "RUN": "true"}, "the input run must be one of yes, no, not true"),
-        ({"MODEL": "a/b", "RUN": "1"}, "the input run must be one of yes, no, not 1"),
-        ({"MODEL": "a/b", "OPTIONS": "--policy x"}, "--policy is an input of its own; leave it out of the input opt"),
-        ({"MODEL": "a/b", "OPTIONS": "-o=x"}, "-o=x is an input of its own"),
-        ({"MODEL": "a/b", "OPTIONS": "'"}, "the input options cannot be split into words: No closing quotation"),
-        ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
-        ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
-    ],
-)
+@pytest.mark.parametrize(("environ", "message"), [
+    ({}, "give either the input model or the input local-path"),
+    ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give either the input model or the input local-path"),
+    ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
+    ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
+    ({"MODEL": "a/b", "FAIL_ON": "related"}, "fail-on must be one of unrelated, undeclared-parent, .*, not related"),
+    ({"MODEL": "a/b", "ANNOTATE": "yes"}, "annotate must be one of never, write, pull-request, not yes"),
+    ({"MODEL": "a/b", "RUN": "true"}, "the input run must be one of yes, no, not true"),
+    ({"MODEL": "a/b", "OPTIONS": "--policy x"}, "--policy is an input of its own; leave it out of the input opt"),
+    ({"MODEL": "a/b", "OPTIONS": "-o=x"}, "-o=x is an input of its own"),
+    ({"MODEL": "a/b", "OPTIONS": "'"}, "the input options cannot be split into words: No closing quotation"),
+    ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
+    ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
+])  # fmt: skip
 def test_a_wrong_one_is_refused_by_name(environ, message):
     with pytest.raises(OptionError, match=message):
         read_inputs({f"LINEAGE_{name}": value for name, value in environ.items()})
 
 
-def test_they_mean_what_action_yml_says():
+def test_they_mean_what_action_yml_says_and_each_reaches_the_check():
     inputs = read_inputs(
         {
             "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
@@ -282,110 +266,84 @@ def test_they_mean_what_action_yml_says():
     assert (inputs.model, inputs.bases) == ("org/model@v1", ("a/b", "c/d", "e/f"))
     assert (inputs.formats, inputs.options) == (("json", "sarif", "html"), ("--accept", "part", "--strict"))
     assert (inputs.fail_on, inputs.card, inputs.token, inputs.run) == ("undecided", "never", "hf_x", True)
-
-
-def test_every_input_reaches_the_check_as_a_variable_of_its_own():
     (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
     assert (len(action_yml()["inputs"]), len(action_yml()["outputs"])) == (12, 6)
     given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}
     assert given == {f"${{{{ inputs.{name} }}}}" for name in action_yml()["inputs"]}
-
-
-@pytest.mark.parametrize(("asked", "policy"), [("", ""), ("none", ""), ("ours.yaml", "ours.yaml")])
-@pytest.mark.parametrize(("named", "model"), [("LOCAL_PATH", "./org/model"), ("MODEL", "org/model")])
-def test_model_and_policy_are_those_of_the_workflow_and_without_an_event_no_other(named, model, asked, policy):
-    inputs = read_inputs({f"LINEAGE_{named}": "org/model", "LINEAGE_POLICY": asked})
-    assert (inputs.model, inputs.policy) == (model, policy)
-    options = [word for word in action.arguments(inputs, []) if word.startswith("--policy")]
-    assert options == ([f"--policy={policy}"] if policy else [])
+    for named, model in (("LOCAL_PATH", "./org/model"), ("MODEL", "org/model")):
+        for asked, policy in (
+            ("", ""),
+            ("none", ""),
+            ("ours.yaml", "ours.yaml"),
+        ):  # none of the folder without an event
+            inputs = read_inputs({f"LINEAGE_{named}": "org/model", "LINEAGE_POLICY": asked})
+            assert (inputs.model, inputs.policy) == (model, policy)
+            assert action.arguments(inputs, [])[1:-2] == ([f"--policy={policy}"] if policy else [])
 
 
 HUB = ROOT / "examples" / "hub"
 
 
-class TestCheckout:
+def test_a_folder_that_is_called_like_a_base_or_the_model_is_neither(tmp_path, monkeypatch, step):
     """The folders of a checkout bear the names that its author gave them."""
-
-    @pytest.fixture
-    def checkout(self, tmp_path, monkeypatch):
-        """A model that declares its base, which lies beside it under the name that the base has on the Hub."""
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-        family(tmp_path / "checkout")
-        monkeypatch.chdir(tmp_path / "checkout")
-
-    def test_one_that_is_called_like_the_base_of_the_card_or_the_workflow_is_neither(self, checkout, step):
-        assert step("key", model="fern/child") == (0, {}, []), "none is asked for when signatures are looked for"
-        assert step(local_path="fern/child")[1]["verdict"] == "UNDECIDED"
-        code, outputs, _ = step(local_path="fern/child", base="acme/base", fail_on="never")
-        assert (code, outputs["verdict"]) == (2, "ERROR")
-        assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "VERIFIED"
-
-    @pytest.mark.parametrize("card", ["never", "write"])
-    def test_nor_like_the_model(self, checkout, step, card):
-        code, outputs, heard = step(model="fern/child", base="./acme/base", annotate=card)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    family(tmp_path / "checkout")  # a model that declares its base, which lies beside it under its name on the Hub
+    monkeypatch.chdir(tmp_path / "checkout")
+    assert step("key", model="fern/child") == (0, {}, []), "none is asked for when signatures are looked for"
+    assert step(local_path="fern/child")[1]["verdict"] == "UNDECIDED"
+    code, outputs, _ = step(local_path="fern/child", base="acme/base", fail_on="never")
+    assert (code, outputs["verdict"]) == (2, "ERROR")
+    assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "VERIFIED"
+    for annotate in ("never", "write"):
+        code, outputs, heard = step(model="fern/child", base="./acme/base", annotate=annotate)
         assert (code, outputs["verdict"]) == (2, "ERROR")
         assert heard[0][2].startswith("fern/child may be a name on the Hub, and there is a folder ./fern/child here")
 
 
-@pytest.mark.parametrize(
-    ("patch", "message"),
-    [
-        ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
-        ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
-         "not enough memory"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("patch", "message"), [
+    ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
+    ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+     "not enough memory"),
+])  # fmt: skip
 def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):
     script = f"import sys\n{patch}\nfrom hf_lineage.action import main\nsys.exit(main(['check']))"
-    env = environment(GITHUB_OUTPUT=str(room / "OUTPUT"))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
-    assert done.returncode == 2
+    done = run_process([sys.executable, "-c", script], env=environment(GITHUB_OUTPUT=str(room / "OUTPUT")))
+    assert (done.code, "Traceback" in done.err) == (2, True)
     assert outputs((room / "OUTPUT").read_text("utf-8")) == {"verdict": "ERROR"}
-    ((level, _, annotation),) = commands(done.stdout)
+    ((level, _, annotation),) = commands(done.out)
     assert (level, annotation.startswith(message)) == ("error", True)
-    assert "Traceback" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"options": "--accept unmeasured"}, "'unmeasured' is not one of 'part', 'embedding', 'calibrated', 'weak'"),
-        ({"options": "--budget 'no\n::error::x'"}, "is not one of 'quick', 'full'"),
-        ({"options": "--alpha"}, "Invalid value for '--alpha'"),
-        ({"options": "--help"}, "the input options make no report; leave --help and --verify out"),
-    ],
-)
-def test_what_the_command_does_not_take_is_one_error_of_the_step(step, inputs, message):
-    code, outputs, ((level, _, annotation),) = step(model="a/b", **inputs)
-    assert (code, outputs["verdict"], level) == (2, "ERROR", "error")
-    assert message in annotation
+def test_what_the_command_does_not_take_is_one_error_of_the_step(step):
+    for options, message in (
+        ("--accept unmeasured", "'unmeasured' is not one of 'part', 'embedding', 'calibrated', 'weak'"),
+        ("--budget 'no\n::error::x'", "is not one of 'quick', 'full'"),
+        ("--alpha", "Invalid value for '--alpha'"),
+        ("--help", "the input options make no report; leave --help and --verify out"),
+    ):
+        code, outputs, ((level, _, annotation),) = step(model="a/b", options=options)
+        assert (code, outputs["verdict"], level, message in annotation) == (2, "ERROR", "error", True)
 
 
-@pytest.mark.parametrize(
-    ("environ", "command"),
-    [
+def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another():
+    options = {"LOCAL_PATH": ".", "BASE": "c/d ./e", "OPTIONS": "--accept part --local-hub 'my hub'", "RUN": "yes"}
+    words = ["check", "--base=c/d", "--base=./e", "--run"]
+    for environ, command in (
         ({"LOCAL_PATH": "--help"}, ["check", "--", "./--help"]),
         ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--", "a/b@v1"]),
-        (
-            {"LOCAL_PATH": ".", "BASE": "c/d ./e", "OPTIONS": "--accept part --local-hub 'my hub'", "RUN": "yes"},
-            ["check", "--base=c/d", "--base=./e", "--run", "--accept", "part", "--local-hub", "my hub", "--", "."],
-        ),
+        (options, [*words, "--accept", "part", "--local-hub", "my hub", "--", "."]),
         ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--", "a/b"]),
-    ],
-)
-def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another(environ, command):
-    given = {f"LINEAGE_{name}": value for name, value in environ.items()} | {"LINEAGE_TOKEN": "hf_secret"}
-    assert action.arguments(read_inputs(given), []) == command
-    assert "hf_secret" not in " ".join(action.arguments(read_inputs(given), [("json", Path("x"))]))
+    ):
+        given = {f"LINEAGE_{name}": value for name, value in environ.items()} | {"LINEAGE_TOKEN": "hf_secret"}
+        assert action.arguments(read_inputs(given), []) == command
+        assert "hf_secret" not in " ".join(action.arguments(read_inputs(given), [("json", Path("x"))]))
 
 
 ACCEPTED = "accepted: [{base: acme/llama-base, code: unrelated, reason: tested, expires: 2999-01-01}]"
 
 
 @pytest.mark.parametrize(("event", "code"), [("push", 0), ("issue_comment", 1), ("check_run", 1), ("merge_group", 1)])
-def test_the_policy_of_a_folder_accepts_only_where_it_belongs_to_the_repository(
-    step, tmp_path, monkeypatch, event, code
-):
+def test_the_policy_of_a_folder_accepts_only_where_the_repository_has_it(step, tmp_path, monkeypatch, event, code):
     folder = shutil.copytree(HUB / "magpie/llama-liar", tmp_path / "checkout")
     sha = commit(folder, lineage_yaml=ACCEPTED)
     for name, value in started(tmp_path, event, sha).items():
@@ -406,47 +364,36 @@ def test_a_policy_accepts_and_says_what_fails_and_an_input_goes_before_it(step, 
     assert heard[0][2].endswith("; accepted until 2999-01-01: tested")
 
 
-def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(step, tmp_path):
+def test_where_there_is_no_model_or_no_claim_there_is_no_verdict(step, tmp_path):
     (tmp_path / "data").mkdir()
     card(tmp_path / "data", "acme/llama-base")
     for fail_on, expected in (("undecided", (2, "ERROR", "error")), ("never", (0, "UNDECIDED", "warning"))):
         code, outputs, heard = step(local_path=str(tmp_path / "data"), fail_on=fail_on, formats="")
         assert (code, outputs["verdict"], heard[0][0]) == expected
-
-
-def test_a_model_that_declares_nothing_has_no_verdict(step):
     code, outputs, ((level, _, message),) = step(model="acme/llama-base", options=f"--local-hub {HUB}")
     assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECIDED", "", "")
     assert (level, message.startswith("Nothing is declared")) == ("warning", True)
 
 
-class TestCache:
-    @pytest.fixture
-    def hub(self, room, online):
-        online.publish("fern/llama-finetune-b", HUB / "fern/llama-finetune-b")
-        return online
+def test_the_key_names_the_commits_and_a_second_check_of_them_moves_no_weights(room, online, step):
+    def keys(model):
+        return step("key", model=model)[1]
 
-    def test_the_key_names_the_commits(self, hub, step):
-        def keys(model):
-            return step("key", model=model)[1]
-
-        one, other = keys("fern/llama-finetune-a"), keys("fern/llama-finetune-b")
-        assert one["restore-keys"] == other["restore-keys"]  # the base is the same
-        assert one["key"] != other["key"]
-        assert one["key"].startswith(one["restore-keys"])
-        assert one["restore-keys"].startswith(f"hf-lineage-{__version__}-")
-        hub.publish("acme/llama-base", HUB / "fern/llama-finetune-b")
-        assert keys("fern/llama-finetune-a")["restore-keys"] != one["restore-keys"]
-        assert step("key", model="no such model") == (0, {}, []), "what goes wrong is left to the check"
-
-    def test_a_second_check_of_the_same_commits_moves_no_weights(self, hub, step, room):
-        first = step(model="fern/llama-finetune-a")
-        shutil.rmtree(room / "cache")
-        hub.forget()
-        second = step(model="fern/llama-finetune-a")
-        assert (second[0], second[1]["score"]) == (first[0], first[1]["score"])
-        assert hub.moved() == 0
-        assert len(list((room / "hf-lineage-signatures").rglob("*.safetensors"))) == 4
+    online.publish("fern/llama-finetune-b", HUB / "fern/llama-finetune-b")
+    one, other = keys("fern/llama-finetune-a"), keys("fern/llama-finetune-b")
+    assert one["restore-keys"] == other["restore-keys"]  # the base is the same
+    assert one["key"] != other["key"]
+    assert one["key"].startswith(one["restore-keys"])
+    assert one["restore-keys"].startswith(f"hf-lineage-{__version__}-")
+    first = step(model="fern/llama-finetune-a")
+    shutil.rmtree(room / "cache")
+    online.forget()
+    second = step(model="fern/llama-finetune-a")
+    assert (second[0], second[1]["score"], online.moved()) == (first[0], first[1]["score"], 0)
+    assert len(list((room / "hf-lineage-signatures").rglob("*.safetensors"))) == 4
+    online.publish("acme/llama-base", HUB / "fern/llama-finetune-b")
+    assert keys("fern/llama-finetune-a")["restore-keys"] != one["restore-keys"]
+    assert step("key", model="no such model") == (0, {}, []), "what goes wrong is left to the check"
 
 
 @pytest.mark.parametrize("in_the_way", [False, True])
@@ -461,13 +408,7 @@ def test_the_folder_is_annotated_with_what_is_put_out_and_an_error_leaves_report
     assert in_the_way or json.loads((model / "lineage/claims.json").read_text())["claims"][0]["verified"]
 
 
-def test_a_command_is_one_line_whatever_it_says():
-    assert action.command("error", "50%\r\n::error::x", title="a: b,\nc") == (
-        "::error title=a%3A b%2C%0Ac::50%25%0D%0A::error::x"
-    )
-
-
-def test_outputs_are_appended_each_between_marks_of_its_own_and_cannot_end_before(tmp_path):
+def test_outputs_stand_between_marks_of_their_own_and_a_summary_ends_with_a_line(tmp_path):
     environ = {"GITHUB_OUTPUT": str(tmp_path / "out")}
     for value in ("x", "x\nb<<EOF\ny"):
         action.set_outputs(environ, {"a": value, "b": ""})
@@ -475,15 +416,11 @@ def test_outputs_are_appended_each_between_marks_of_its_own_and_cannot_end_befor
     marks = [line.partition("<<")[2] for line in text.splitlines() if "<<" in line and len(line) > 30]
     assert len(set(marks)) == len(marks) == 4
     assert outputs(text) == {"a": "x b<<EOF y", "b": ""}
-
-
-def test_a_summary_stays_under_a_mebibyte_and_ends_with_a_whole_line(tmp_path):
     action.add_summary({"GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}, "| é |\n" * 200_000)
     content = (tmp_path / "summary").read_bytes()
     assert 2**20 - 2**11 < len(content) < 2**20
     beginning, _, rest = content.decode().rpartition("| é |\n")
-    assert set(beginning.splitlines()) == {"| é |"}
-    assert "The rest is left out" in rest
+    assert (set(beginning.splitlines()), "The rest is left out" in rest) == ({"| é |"}, True)
 
 
 def test_what_is_printed_while_nobody_listens_is_no_command_and_an_error_ends_that(capsys):
@@ -495,3 +432,5 @@ def test_what_is_printed_while_nobody_listens_is_no_command_and_an_error_ends_th
         owned()
     print(action.command("warning", "heard", title="T"))
     assert commands(capsys.readouterr().out) == [("warning", "title=T", "heard")]
+    line = action.command("error", "50%\r\n::error::x", title="a: b,\nc")
+    assert line == "::error title=a%3A b%2C%0Ac::50%25%0D%0A::error::x"

@@ -32,6 +32,21 @@ def check_all(models, *arguments):
     return lineage("check", *arguments, "--local-hub", models, "--seed", "0")
 
 
+def test_the_worst_exit_code_counts_and_an_unexpected_error_loses_no_other_row(models, tmp_path, monkeypatch):
+    connect_to_nothing(tmp_path / "cache", monkeypatch)
+    for code, checked in (
+        (0, (CHILD, CHILD)), (1, (BASE, LIAR, CHILD)), (2, ("org/model", "./none")), (3, (CHILD, BASE)),
+        (4, (LIAR, "org/model")),
+    ):  # fmt: skip
+        assert check_all(models, *checked).code == code
+    real = check.check
+    monkeypatch.setattr(check, "check", lambda model, *rest, **more: (
+        real(model, *rest, **more) if model == CHILD else 1 / 0))  # fmt: skip
+    shown = check_all(models, LIAR, CHILD)
+    assert (shown.code, [row[-1] for row in shown.rows]) == (2, ["ERROR", "inherited"])
+    assert f"{LIAR}: an unexpected error (ZeroDivisionError: division by zero)" in shown.sentences
+
+
 def test_each_claim_is_a_row_and_models_that_cannot_be_read_are_named_below(models, monkeypatch):
     monkeypatch.chdir(models)
     shown = check_all(models, CHILD, "./none", LIAR, "./cut", BASE)
@@ -47,7 +62,7 @@ def test_each_claim_is_a_row_and_models_that_cannot_be_read_are_named_below(mode
     assert f" cut/{WEIGHTS}: the header claims 1976 bytes in a file of 1000" in shown.sentences
 
 
-def test_json_is_a_line_for_each_model_also_where_it_cannot_be_read(models, tmp_path):
+def test_json_is_a_line_for_each_model_and_what_a_policy_accepts_or_misses_is_said(models, tmp_path):
     named = (CHILD, str(tmp_path / "none"), str(models / "cut"), LIAR)
     shown = check_all(models, *named, "--format", "json")
     lines = [json.loads(line) for line in shown.out.splitlines()]
@@ -59,50 +74,23 @@ def test_json_is_a_line_for_each_model_also_where_it_cannot_be_read(models, tmp_
     written = check_all(models, *named[1:3], "--format", "json", "-o", tmp_path / "lines")
     assert (written.code, written.out) == (2, "")
     assert (tmp_path / "lines").read_text().splitlines() == shown.out.splitlines()[1:3]
-
-
-@pytest.mark.parametrize(
-    ("code", "checked"),
-    [(0, (CHILD, CHILD)), (1, (BASE, LIAR, CHILD)), (2, ("org/model", "./none")), (3, (CHILD, BASE)),
-     (4, (LIAR, "org/model"))],
-)  # fmt: skip
-def test_the_worst_exit_code_counts(models, tmp_path, monkeypatch, code, checked):
-    connect_to_nothing(tmp_path / "cache", monkeypatch)
-    assert check_all(models, *checked).code == code
-
-
-def test_what_a_policy_accepts_or_misses_is_said(models, tmp_path):
-    policy = tmp_path / "policy.yaml"
     accepted = f"accepted: [{{base: {BASE}, code: unrelated, reason: known, expires: 2999-01-01}}]\n"
-    policy.write_text(f"{accepted}require: strict\n")
-    shown = check_all(models, CHILD, LIAR, "--policy", policy)
-    assert shown.code == 3
-    assert f"{CHILD}: {BASE} is VERIFIED inherited" in shown.sentences
+    (tmp_path / "policy.yaml").write_text(f"{accepted}require: strict\n")
+    shown = check_all(models, CHILD, LIAR, "--policy", tmp_path / "policy.yaml")
+    assert (shown.code, f"{CHILD}: {BASE} is VERIFIED inherited" in shown.sentences) == (3, True)
     assert "accepted until 2999-01-01: known" in shown.sentences
 
 
-@pytest.mark.parametrize(
-    ("typed", "refused"),
-    [
-        ("check ./gone ./none --explain", "--explain is about one model; check each model by itself"),
-        ("check ./gone ./none --format html", "--format html is about one model; check each model by itself"),
-        ("check ./gone ./none -o json=a.json", "-o is about one model; check each model by itself"),
-        ("compare ./gone ./none ./a --format sarif", "--format sarif is about one model; compare two models with it"),
-        ("compare ./gone ./none ./a -o intoto=b", "--format intoto is about one model; compare two models with it"),
-    ],
-)
-def test_what_is_about_one_model_is_refused_of_several_before_anything_is_read(typed, refused):
-    assert lineage(*typed.split()).error == refused
-
-
-def test_an_unexpected_error_at_one_model_loses_no_other_row(models, monkeypatch):
-    real = check.check
-    monkeypatch.setattr(
-        check, "check", lambda model, *rest, **more: real(model, *rest, **more) if model == CHILD else 1 / 0
-    )
-    shown = check_all(models, LIAR, CHILD)
-    assert (shown.code, [row[-1] for row in shown.rows]) == (2, ["ERROR", "inherited"])
-    assert f"{LIAR}: an unexpected error (ZeroDivisionError: division by zero)" in shown.sentences
+def test_what_is_about_one_model_is_refused_of_several_before_anything_is_read():
+    of_check, of_compare = "check each model by itself", "compare two models with it"
+    for command, option, named, remedy in (
+        ("check ./gone ./none", "--explain", "--explain", of_check),
+        ("check ./gone ./none", "--format html", "--format html", of_check),
+        ("check ./gone ./none", "-o json=a.json", "-o", of_check),
+        ("compare ./gone ./none ./a", "--format sarif", "--format sarif", of_compare),
+        ("compare ./gone ./none ./a", "-o intoto=b", "--format intoto", of_compare),
+    ):
+        assert lineage(*command.split(), *option.split()).error == f"{named} is about one model; {remedy}"
 
 
 def test_no_report_stays_in_memory(models, monkeypatch):
@@ -126,7 +114,6 @@ def test_no_report_stays_in_memory(models, monkeypatch):
 
 
 def paths(*arguments):
-    """The measurements of the only claim, by path."""
     (claim,) = json.loads(lineage(*arguments, "--seed", "0", "--format", "json").out)["claims"]
     return {measured["path"]: measured for measured in claim["paths"]}
 
@@ -134,8 +121,7 @@ def paths(*arguments):
 def test_all_paths_are_those_that_both_models_have(models, tmp_path):
     command = ("check", CHILD, "--local-hub", models)
     every, of_llama = paths(*command, "--paths", "all"), ["mlp", "mlp_gate", "value_output", "query_key"]
-    assert list(every) == of_llama
-    assert every == paths(*command, "--paths", ",".join(of_llama))
+    assert (list(every), every) == (of_llama, paths(*command, "--paths", ",".join(of_llama)))
     assert list(paths(*command)) == ["mlp", "value_output"]
     gpt2 = tiny_gpt2(tmp_path / "gpt2")
     outcome = lineage("compare", gpt2, gpt2, "--paths", "mlp_gate")
@@ -174,19 +160,15 @@ def record(hub):
     return hub / "fern/child/lineage/claims.json"
 
 
-def test_a_record_beside_a_card_is_checked_again_with_and_without_a_model(hub, record):
+def test_a_record_is_checked_again_and_the_exit_code_says_how_grave_a_change_is(hub, record):
     for model in ((), ("fern/child",), (hub / "fern/child",)):
         done = lineage("check", *model, "--verify", record, "--local-hub", hub)
         assert (done.code, done.err) == (0, "")
         assert done.out == f"Checked {model[0] if model else 'fern/child'} against acme/base; differences: none.\n"
-
-
-@pytest.mark.parametrize(("change", "code"), [({"code": "part"}, 1), ({"score": 0.1}, 3), ({}, 0)])
-def test_the_exit_code_says_how_grave_it_is(hub, record, change, code):
     document = json.loads(record.read_text())
-    document["claims"][0].update(change)
-    record.write_text(json.dumps(document))
-    assert lineage("check", "--verify", record, "--local-hub", hub).code == code
+    for change, code in (({"code": "part"}, 1), ({"score": 0.1}, 3), ({}, 0)):
+        record.write_text(json.dumps(document | {"claims": [document["claims"][0] | change]}))
+        assert lineage("check", "--verify", record, "--local-hub", hub).code == code
 
 
 def test_what_is_no_record_or_does_not_go_with_one_is_an_error(hub, record):
@@ -213,13 +195,10 @@ def test_a_signature_is_called_after_its_model_and_one_that_fails_leaves_no_file
     (file,) = Path().iterdir()
     assert (file.name, load_signature(file).model) == ("base.lineage.safetensors", BASE)
     assert "is a signature and holds no weights" in lineage("inspect", f"./{file}").error
-    monkeypatch.chdir(hub / BASE)
-    assert lineage("extract", ".").out == "base.lineage.safetensors\n"
-
-
-def test_an_inspection_as_text_and_as_json_is_about_the_same_model(hub, tmp_path):
     text = lineage("inspect", BASE, "--local-hub", hub)
     assert text.out.startswith(f"{BASE}: LlamaForCausalLM, factorization llama, 2 layers, width 32, 4 heads")
     lineage("inspect", BASE, "--local-hub", hub, "--format", "json", "-o", tmp_path / "x.json")
     found = json.loads((tmp_path / "x.json").read_text())
     assert (found["model"], found["layers"], found["width"]) == (BASE, 2, 32)
+    monkeypatch.chdir(hub / BASE)
+    assert lineage("extract", ".").out == "base.lineage.safetensors\n"

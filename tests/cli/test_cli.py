@@ -3,8 +3,6 @@ import os
 import re
 import resource
 import secrets
-import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,45 +15,35 @@ from tests.server.client import connect_to_nothing
 RAISE_IT = "raise the limit on the size of files (ulimit -f)"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--nose", "No such option '--nose'"),
-        ("--format xml", "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
-        ("--alpha nan", "alpha must lie between 1e-06 and 0.5, not nan"),
-        ("--alpha low", "Invalid value for '--alpha': 'low' is not a number"),
-        ("--seed 0x1", "Invalid value for '--seed': '0x1' is not a whole number"),
-        ("--seed -1", "seed must lie between 0 and 1.844674e+19, not -1"),
-        ("--paths=", "or some of mlp, mlp_gate, value_output, query_key, each once, not "),
-        ("--paths mlp,nose", "each once, not mlp, nose"),
-        ("--null /no/such", "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
-        ("--local-hub /no/such", "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
-        ("-o /no/such/report", "there is no folder '/no/such' that can be written to; make it first"),
-        ("-o /", "Invalid value for '-o' / '--output': '/' is a folder; name a file in it"),
-        ("--output=", "'.' is a folder; name a file in it"),
-        ("-o json=/", "'/' is a folder; name a file in it"),
-        ("-o json=", "'json=' is not FORMAT=FILE; the formats are text, json, "),
-        ("-o =x.json", "'=x.json' is not FORMAT=FILE"),
-        ("-o xml=x.xml", "'xml=x.xml' is not FORMAT=FILE"),
-        ("-o json=gone/x.json", "there is no folder 'gone' that can be written to; make it first"),
-    ],
-)
-def test_an_option_out_of_range_is_one_line_and_of_a_file_before_anything_is_read(hub, options, message):
+@pytest.mark.parametrize(("options", "message"), [
+    ("--nose", "No such option '--nose'"),
+    ("--format xml", "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
+    ("--alpha nan", "alpha must lie between 1e-06 and 0.5, not nan"),
+    ("--alpha low", "Invalid value for '--alpha': 'low' is not a number"),
+    ("--seed 0x1", "Invalid value for '--seed': '0x1' is not a whole number"),
+    ("--seed -1", "seed must lie between 0 and 1.844674e+19, not -1"),
+    ("--paths=", "or some of mlp, mlp_gate, value_output, query_key, each once, not "),
+    ("--paths mlp,nose", "each once, not mlp, nose"),
+    ("--null /no/such", "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
+    ("--local-hub /no/such", "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
+    ("-o /no/such/report", "there is no folder '/no/such' that can be written to; make it first"),
+    ("-o /", "Invalid value for '-o' / '--output': '/' is a folder; name a file in it"),
+    ("--output=", "'.' is a folder; name a file in it"),
+    ("-o json=/", "'/' is a folder; name a file in it"),
+    ("-o json=", "'json=' is not FORMAT=FILE; the formats are text, json, "),
+    ("-o =x.json", "'=x.json' is not FORMAT=FILE"),
+    ("-o xml=x.xml", "'xml=x.xml' is not FORMAT=FILE"),
+    ("-o json=gone/x.json", "there is no folder 'gone' that can be written to; make it first"),
+    ("HF_LINEAGE_MAX_MEMORY=lots", "of memory lots is not a size; write a size such as 8GiB or 500MB"),
+    ("HF_LINEAGE_MAX_MEMORY=nanGB", "the limit of memory nanGB is not a size"),
+    ("HF_LINEAGE_MAX_MEMORY=1KB", "one layer needs 0 MiB and no device has that much; raise HF_LINEAGE_MAX_MEM"),
+])  # fmt: skip
+def test_an_option_out_of_range_is_one_line_and_of_a_file_before_anything_is_read(hub, monkeypatch, options, message):
+    if options.startswith("HF_"):
+        monkeypatch.setenv(*options.split("="))
+        options = ""
     model = "no/such-model" if options.startswith("-o") else "fern/child"
     assert message in lineage("check", model, "--local-hub", hub, *options.split()).error
-
-
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [
-        ("lots", "the limit of memory lots is not a size; write a size such as 8GiB or 500MB"),
-        ("nanGB", "the limit of memory nanGB is not a size"),
-        ("1KB", "one layer needs 0 MiB and no device has that much; raise HF_LINEAGE_MAX_MEMORY"),
-    ],
-)
-def test_a_limit_of_memory_that_does_not_fit_is_one_line(hub, monkeypatch, size, message):
-    monkeypatch.setenv("HF_LINEAGE_MAX_MEMORY", size)
-    assert message in check(hub).error
 
 
 @pytest.mark.parametrize("typed", ["check", "compare a", "extract", "inspect", "nose", "check --base"])
@@ -65,16 +53,13 @@ def test_wrong_usage_is_one_line_that_names_the_help_and_no_command_shows_it(typ
     assert (outcome.code, outcome.out, outcome.err.startswith("Usage: hf-lineage ")) == (2, "", True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "code", "remedy"),
-    [
-        ("--nose", 2, "usage", ""),
-        ("./none", 2, "no-model", ""),
-        ("acme/none", 4, "network", "check the connection and try again"),
-        ("./acme/base --paths nose", 2, "option", ""),
-        ("./fern/child", 2, "damaged", "put the weights there"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "exit_code", "code", "remedy"), [
+    ("--nose", 2, "usage", ""),
+    ("./none", 2, "no-model", ""),
+    ("acme/none", 4, "network", "check the connection and try again"),
+    ("./acme/base --paths nose", 2, "option", ""),
+    ("./fern/child", 2, "damaged", "put the weights there"),
+])  # fmt: skip
 def test_an_error_is_json_where_that_is_the_format(hub, monkeypatch, arguments, exit_code, code, remedy):
     connect_to_nothing(hub / "cache", monkeypatch)
     monkeypatch.chdir(hub)
@@ -86,76 +71,60 @@ def test_an_error_is_json_where_that_is_the_format(hub, monkeypatch, arguments, 
         assert shown.err == f"hf-lineage: {'; '.join(filter(None, (error['message'], error['remedy'])))}\n"
 
 
-class TestOutput:
-    def test_a_failed_check_leaves_the_old_report_alone(self, hub):
-        (hub / "report").write_text("old")
-        (hub / "fern/child/config.json").write_text("{")
-        assert check(hub, "-o", hub / "report").error
-        assert (hub / "report").read_text() == "old"
+@pytest.mark.parametrize("typed", ["check {} -o link/a", "check {} -o json=link/a", "extract {} -o link/a",
+                                   "index add {} --index link", "index add {} --index link/index"])  # fmt: skip
+def test_a_link_of_the_working_directory_on_the_way_is_refused(hub, tmp_path, monkeypatch, typed):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout/link").symlink_to(tmp_path / "outside")
+    monkeypatch.chdir(tmp_path / "checkout")
+    outcome = lineage(*typed.format("fern/child").split(), "--local-hub", hub)
+    assert "/checkout/link' is a link and is not followed; name the place that it leads to" in outcome.error
+    assert list((tmp_path / "outside").iterdir()) == []
 
-    def test_a_device_is_written_through_and_stays_one(self, hub):
-        os.mkfifo(hub / "pipe")
-        with subprocess.Popen(["cat", hub / "pipe"], stdout=subprocess.PIPE) as reader:
-            assert check(hub, "-o", hub / "pipe").code == 0
-            assert b"VERIFIED inherited" in (reader.stdout.read() if reader.stdout else b"")
-        assert stat.S_ISFIFO((hub / "pipe").stat().st_mode)
-        assert check(hub, "-o", os.devnull).code == 0
-        assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
-    @pytest.mark.parametrize("option", ["-o", "--output=text="])
-    def test_a_link_is_replaced_and_never_written_through(self, hub, option):
-        (hub / "secret").write_text("secret")
-        (hub / "secret").chmod(0o600)
-        link = hub / "link.png"
-        link.symlink_to("secret")
-        assert check(hub, *(["-o", link] if option == "-o" else [f"{option}{link}"])).code == 0
-        assert not link.is_symlink()
-        assert link.stat().st_size > 100
-        assert (hub / "secret").read_text() == "secret"
+@pytest.fixture
+def limit_files():
+    """A function that limits the size of files in bytes, or lets them be as large as before."""
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    @pytest.mark.parametrize("typed", ["check {} -o link/a", "check {} -o json=link/a", "extract {} -o link/a",
-                                       "index add {} --index link", "index add {} --index link/index"])  # fmt: skip
-    def test_a_link_of_the_working_directory_on_the_way_is_refused(self, hub, tmp_path, monkeypatch, typed):
-        (tmp_path / "outside").mkdir()
-        (tmp_path / "checkout").mkdir()
-        (tmp_path / "checkout/link").symlink_to(tmp_path / "outside")
-        monkeypatch.chdir(tmp_path / "checkout")
-        outcome = lineage(*typed.format("fern/child").split(), "--local-hub", hub)
-        assert "/checkout/link' is a link and is not followed; name the place that it leads to" in outcome.error
-        assert list((tmp_path / "outside").iterdir()) == []
+    def limit(size=before):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
 
-    def test_a_folder_without_permission_is_refused_before_anything_is_read(self, hub, monkeypatch):
-        monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write whatever the mode is
+    yield limit
+    limit()
+
+
+def test_a_report_that_cannot_be_written_leaves_nothing_behind_and_the_old_one_alone(hub, monkeypatch, limit_files):
+    link, token_hex = hub / "link", secrets.token_hex
+    link.symlink_to(os.devnull)
+    assert (check(hub, "-o", os.devnull).code, check(hub, "-o", link).code) == (0, 0)
+    assert (Path(os.devnull).is_char_device(), link.is_symlink()) == (True, False)
+    with monkeypatch.context() as patched:
+        patched.setattr("os.access", lambda path, mode: False)  # root may write whatever the mode is
         outcome = lineage("extract", "/no/such/model", "-o", hub / "model.sig")
         assert f"there is no folder {str(hub)!r} that can be written to; make it first" in outcome.error
+    monkeypatch.setattr(
+        "hf_lineage.files.atomic.secrets.token_hex", lambda size: (limit_files(100), token_hex(size))[1]
+    )
+    error = check(hub, "-o", hub / "report").error
+    limit_files()
+    assert error == f"{hub}/report cannot be written: File too large; {RAISE_IT}"
+    assert sorted(file.name for file in hub.iterdir()) == ["acme", "fern", "link"]
+    (hub / "report").write_text("old")
+    (hub / "fern/child/config.json").write_text("{")
+    assert check(hub, "-o", hub / "report").error
+    assert (hub / "report").read_text() == "old"
 
-    def test_a_file_that_cannot_be_written_in_the_end_leaves_nothing_behind(self, hub, monkeypatch):
-        limits, token_hex = resource.getrlimit(resource.RLIMIT_FSIZE), secrets.token_hex
 
-        def with_little_room(size):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # bytes: the report is longer
-            return token_hex(size)
-
-        monkeypatch.setattr("hf_lineage.files.atomic.secrets.token_hex", with_little_room)
-        try:
-            outcome = check(hub, "-o", hub / "report")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert outcome.error == f"{hub}/report cannot be written: File too large; {RAISE_IT}"
-        assert sorted(hub.iterdir()) == [hub / "acme", hub / "fern"]
-
-    def test_a_limit_on_files_is_named_where_it_stops_reading(self, hub):
-        """Of the header of a file a copy is made that is as large as the file."""
-        assert lineage("extract", hub / "acme/base", "-o", hub / "signature").code == 0
-        weights, limits = hub / "fern/child" / WEIGHTS, resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-        try:
-            model = lineage("check", hub / "fern/child")
-            base = lineage("compare", hub / "signature", hub / "fern/child")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert model.error == f"{weights} cannot be read: File too large; {RAISE_IT}"
-        assert base.error == f"{hub}/signature cannot be read as a signature: [Errno 27] File too large; {RAISE_IT}"
+def test_a_limit_on_files_is_named_where_it_stops_reading(hub, limit_files):
+    """Of the header of a file a copy is made that is as large as the file."""
+    assert lineage("extract", hub / "acme/base", "-o", hub / "signature").code == 0
+    limit_files(100)
+    model, base = lineage("check", hub / "fern/child"), lineage("compare", hub / "signature", hub / "fern/child")
+    limit_files()
+    assert model.error == f"{hub / 'fern/child' / WEIGHTS} cannot be read: File too large; {RAISE_IT}"
+    assert base.error == f"{hub}/signature cannot be read as a signature: [Errno 27] File too large; {RAISE_IT}"
 
 
 def usages(*words):
@@ -164,24 +133,16 @@ def usages(*words):
     return [usage.split() for usage in re.findall(r"(?m)^    hf-lineage (.+)$", text.partition("Examples:\n")[2])]
 
 
-@pytest.mark.parametrize("name", cli.cli.commands)
+@pytest.mark.parametrize("name", ["", *cli.cli.commands])
 def test_every_command_says_its_exit_codes_and_shows_several_ways_to_call_it(name, tmp_path, monkeypatch):
     (tmp_path / "index").mkdir()
+    (tmp_path / "models.txt").touch()  # a list of models, which an example reads
     monkeypatch.chdir(tmp_path)
-    assert "Exit codes: 0 " in cli.cli.commands[name].epilog
-    assert len(usages(name)) > 1
-    for command, *arguments in usages(name):
-        assert command == name
-        cli.cli.commands[name].make_context(name, arguments)
-
-
-def test_the_help_of_the_program_and_of_commands_within_one_shows_examples(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("models.txt").touch()  # a list of models, which an example reads
-    for command, *arguments in usages():
+    assert not name or "Exit codes: 0 " in cli.cli.commands[name].epilog
+    assert len(usages(*name.split())) > 1
+    for command, *arguments in usages(*name.split()):
+        assert command == name or not name
         cli.cli.commands[command].make_context(command, arguments)
-    for name, command in cli.cli.commands["index"].commands.items():
-        own = [usage[2:] for usage in usages("index", name) if usage[:2] == ["index", name]]
-        assert own
-        for arguments in own:
-            command.make_context(name, arguments)
+    for inner, command in cli.cli.commands["index"].commands.items() if name == "index" else ():
+        own = [usage[2:] for usage in usages("index", inner) if usage[:2] == ["index", inner]]
+        assert [command.make_context(inner, arguments) for arguments in own]

@@ -33,26 +33,26 @@ def merge(signatures, catalogue):
     return identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
 
 
-def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
-    lines = identification.text([merge]).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert lines[0] == "fern/llama-merge-a-b"
-    assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
-    assert "reverse. Weights do not tell which came first" in " ".join(" ".join(lines).split())
-
-
 def told(found):
     return " ".join(identification.text([found]).split())
 
 
-def test_the_nearest_is_the_one_at_the_least_distance_whatever_comes_first(merge):
-    sibling = replace(merge.related[0], along=0.2, distance=0.203)
-    base = replace(merge.ancestor, distance=0.221)
+def test_the_nearest_is_first_and_no_name_writes_to_the_terminal(merge):
+    lines = identification.text([merge]).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "fern/llama-merge-a-b"
+    assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
+    assert "reverse. Weights do not tell which came first" in told(merge)
+    first = merge.related[0]
+    sibling, base = replace(first, along=0.2, distance=0.203), replace(merge.ancestor, distance=0.221)
     shown = told(replace(merge, related=(base, sibling), ancestor=base))
     assert f"Nearest known relative: {sibling.entry.model} (distance 0.203)" in shown
+    hostile = replace(first, entry=replace(first.entry, model="org/\x1b[31mred\n"))
+    assert "\x1b" not in identification.text([replace(merge, related=(hostile,), ancestor=hostile)])
+    assert "\x1b" not in identification.list_text([hostile.entry])
 
 
-def test_nothing_found_is_told_with_the_size_of_the_index_and_what_was_not_searched(merge):
+def test_nothing_found_is_told_with_what_was_searched_and_what_parents_gave(merge):
     nobody = {"related": (), "ancestor": None}
     assert told(replace(merge, **nobody, others=())).endswith(
         "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is similar. A model "
@@ -60,26 +60,11 @@ def test_nothing_found_is_told_with_the_size_of_the_index_and_what_was_not_searc
     )
     narrow = replace(merge, width=96, otherwise=3)
     left = "Only models with a stream of the same width, 96, and a signature by the same recipe were searched: 3 others"
-    assert left in told(narrow)
-    assert left in told(replace(narrow, **nobody))
+    assert [left in told(one) for one in (narrow, replace(narrow, **nobody))] == [True, True]
     assert "Only models with" not in told(merge)
-
-
-def test_a_name_from_an_index_cannot_write_to_the_terminal(merge):
-    first = merge.related[0]
-    hostile = replace(first, entry=replace(first.entry, model="org/\x1b[31mred\n"))
-    for shown in (
-        identification.text([replace(merge, related=(hostile,), ancestor=hostile)]),
-        identification.list_text([hostile.entry]),
-    ):
-        assert "\x1b" not in shown
-
-
-def test_what_each_parent_gave_is_told_as_a_check_tells_it(merge):
     options = Options(local_hub=EXAMPLES)
-    model = open_model(locate_model("fern/llama-merge-a-b", options), options)
-    whole = weigh_relatives(merge, model, options)
-    assert "By all weights 50% (± 0.1) of fern/llama-finetune-" in told(whole)
+    whole = weigh_relatives(merge, open_model(locate_model("fern/llama-merge-a-b", options), options), options)
+    assert "By all weights 50% (± 0.1) of fern/llama-finetune-" in told(whole), "as a check tells what each parent gave"
     (path,) = json.loads(identification.json([whole]))["paths"]
     assert [one["shows"] for one in path["blend"]["parents"]] == ["none", "blend", "blend"]
     assert json.loads(identification.json([merge]))["paths"][0]["blend"] is None
@@ -97,32 +82,32 @@ def test_of_a_graft_the_model_whose_layers_it_has_is_named_and_no_blend(signatur
     assert not any(false in shown for false in ("checkpoints of one training", "the blend", "it may come from there"))
 
 
-CLAIM = Claim("org/base", None, NAMED)
-
-
 def entry(name):
     return Entry(name, "c0ffee", "mlp", 96, 6, "robust")
 
 
 def bases(name="org/base", observed=4.0):
     traced, gone = judge_trace(trace(observed), Criteria()), Verdict(Code.NO_BASE, f"{name} is gone")
+    claim = Claim("org/base", None, NAMED)
     tested = (
-        TestedGroup(Group(entry(name), (entry("near/0"), entry("near/1"))), ClaimResult(CLAIM, traced)),
-        TestedGroup(Group(entry(f"x/{name}"), ()), ClaimResult(CLAIM, gone)),
+        TestedGroup(Group(entry(name), (entry("near/0"), entry("near/1"))), ClaimResult(claim, traced)),
+        TestedGroup(Group(entry(f"x/{name}"), ()), ClaimResult(claim, gone)),
     )
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
 
-def words(*results):
-    return " ".join(BASES_FORMATS["text"](results, None).split())
-
-
 def test_nobody_is_told_to_have_trained_on_a_base_of_a_weak_trace_or_without_a_test():
-    shown, weak = words(bases(observed=2.0)), "a trace of this base, but a weak one: the effect is 5.2 standard deviat"
-    assert f"org/base: the adapter shows {weak}" in shown
-    assert "Trained on" not in shown
-    untestable = words(AdapterBases("org/x", None, "a/b", "it has no weights"))
+    weak, untestable = (
+        " ".join(BASES_FORMATS["text"]([found], None).split())
+        for found in (bases(observed=2.0), AdapterBases("org/x", None, "a/b", "it has no weights"))
+    )
+    why = "a trace of this base, but a weak one: the effect is 5.2 standard deviat"
+    assert (f"org/base: the adapter shows {why}" in weak, "Trained on" in weak) == (True, False)
     assert untestable == "org/x (a/b) it has no weights No known model was tested"
+    first, second = json.loads(BASES_FORMATS["json"]([bases()], None))["adapters"][0]["tested"]
+    assert first["p_value_adjusted"] == 2 * 0.001
+    assert (first["code"], second["p_value_adjusted"], second["code"]) == ("adapter", None, "no-base")
+    assert [one["model"] for one in first["near"]] == ["near/0", "near/1"]
 
 
 def test_who_was_not_tested_is_named_up_to_five_then_counted_and_stays_in_line():
@@ -131,16 +116,5 @@ def test_who_was_not_tested_is_named_up_to_five_then_counted_and_stays_in_line()
     assert describe_near(one) == "a/b is near it by its keys, and was not tested"
     assert describe_near(seven).startswith("1, 2, 3, 4, 5 and 2 more are near it by their keys")
     assert describe_near(hostile).isprintable()
-
-
-def test_p_is_corrected_for_all_that_were_tested():
-    first, second = json.loads(BASES_FORMATS["json"]([bases()], None))["adapters"][0]["tested"]
-    assert first["p_value_adjusted"] == 2 * 0.001
-    assert (first["code"], second["p_value_adjusted"], second["code"]) == ("adapter", None, "no-base")
-    assert [one["model"] for one in first["near"]] == ["near/0", "near/1"]
-
-
-def test_no_line_is_longer_than_80_columns_and_no_name_leaves_it():
-    shown = BASES_FORMATS["text"]([bases(HOSTILE)], None)
-    assert all(len(line) <= 80 or "mmmm" in line for line in shown.splitlines()[1:])
-    assert all(line.isprintable() for line in shown.splitlines())
+    _, *lines = BASES_FORMATS["text"]([bases(HOSTILE)], None).splitlines()
+    assert all((len(line) <= 80 or "mmmm" in line) and line.isprintable() for line in lines)

@@ -14,11 +14,11 @@ from hf_lineage.hub import commits
 from hf_lineage.index.store import Catalogue
 from tests import gguf_models
 from tests.blends import BASE, A, B, blended
-from tests.invoking import lineage
+from tests.invoking import Outcome, lineage
 from tests.models import EXAMPLES
 
 HUB = ("--local-hub", EXAMPLES)
-GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a")
+GPT2, RIO = ("acme/gpt2-base", "fern/gpt2-finetune-a"), "wren/rio"
 PARENTS = ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "acme/gpt2-base")
 
 
@@ -30,25 +30,23 @@ def index(tmp_path_factory):
     return folder
 
 
-@pytest.mark.long
-def test_the_nearest_relatives_are_named(index):
-    shown = lineage("identify", "fern/llama-merge-a-b", "--index", index, *HUB)
-    assert (shown.code, max(map(len, shown.out.splitlines())) <= 80) == (0, True)
-    assert "Nearest known relative: fern/llama-finetune-" in shown.sentences
-    assert "57% is also in fern/llama-finetune-a and 55% is also in fern/llama-finetune-b: it may" in shown.sentences
-    assert "4 of 4 models in the index are comparable (path mlp)" in shown.sentences
-
-
 def listed(index):
     document = json.loads(lineage("index", "list", "--index", index, "--format", "json").out)
     return [one["model"] for one in document["models"]]
 
 
-def test_the_index_is_listed_and_an_empty_one_says_so_and_finds_nothing(index, tmp_path):
+def test_a_quantized_models_parent_comes_first_and_an_empty_index_finds_none(index, tmp_path):
+    parent, file = EXAMPLES / "fern/llama-finetune-a", tmp_path / "model-Q4_0.gguf"
+    quantized = gguf_models.write(parent, file, kind=gguf_models.KINDS.Q4_0)
+    shown = lineage("identify", quantized, "--index", index, "--format", "json")
+    (path,) = json.loads(shown.out)["paths"]
+    assert (shown.code, path["relatives"][0]["model"]) == (0, "fern/llama-finetune-a")
+    assert path["relatives"][0]["along"] > 0.5
     assert lineage("index", "list", "--index", index).out.splitlines()[-1] == "4 models"
     assert listed(index) == sorted(PARENTS)
-    assert lineage("index", "list", "--index", tmp_path).out == "0 models\n"
-    shown = lineage("identify", "acme/llama-base", "--index", tmp_path, *HUB)
+    (tmp_path / "empty").mkdir()
+    assert lineage("index", "list", "--index", tmp_path / "empty").out == "0 models\n"
+    shown = lineage("identify", "acme/llama-base", "--index", tmp_path / "empty", *HUB)
     assert (shown.code, "0 of 0 models" in shown.out) == (3, True)
 
 
@@ -74,28 +72,10 @@ def test_nothing_is_lost_to_a_missing_signature_until_the_model_is_added_again(i
     assert "1 models of the index could not be read and were left out; the first: fern/llama-finetune-b" in shown.err
     lineage("index", "add", "fern/llama-finetune-b", "--index", folder, *HUB)
     again = lineage(*asked)
-    assert "57% is also in fern/llama-finetune-a and 55% is also in fern/llama-finetune-b" in again.sentences
-    assert again.err == ""
-
-
-def test_the_parent_of_a_quantized_model_comes_first(index, tmp_path):
-    parent, file = EXAMPLES / "fern/llama-finetune-a", tmp_path / "model-Q4_0.gguf"
-    quantized = gguf_models.write(parent, file, kind=gguf_models.KINDS.Q4_0)
-    shown = lineage("identify", quantized, "--index", index, "--format", "json")
-    (path,) = json.loads(shown.out)["paths"]
-    assert (shown.code, path["relatives"][0]["model"]) == (0, "fern/llama-finetune-a")
-    assert path["relatives"][0]["along"] > 0.5
-
-
-def test_models_are_removed_by_the_names_that_the_list_shows(tmp_path):
-    there = ("--index", tmp_path / "index")
-    lineage("index", "add", *GPT2, *there, *HUB)
-    refused = lineage("index", "remove", GPT2[0], "acme/gone", *there).error
-    assert refused.startswith("acme/gone is not in the index, so nothing was removed; `hf-lineage index list --index ")
-    removed = lineage("index", "remove", GPT2[0], *there)
-    assert (removed.code, removed.out, removed.err) == (0, f"{GPT2[0]}: removed\n", "")
-    assert listed(there[1]) == [GPT2[1]]
-    assert "does not exist, so there is no index" in lineage("index", "remove", "a/b", "--index", tmp_path / "no").error
+    assert (again.code, again.err, max(map(len, again.out.splitlines())) <= 80) == (0, "", True)
+    assert "Nearest known relative: fern/llama-finetune-" in again.sentences
+    assert "57% is also in fern/llama-finetune-a and 55% is also in fern/llama-finetune-b: it may" in again.sentences
+    assert "4 of 4 models in the index are comparable (path mlp)" in again.sentences
 
 
 def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open(index):
@@ -120,13 +100,10 @@ def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(
     assert lineage(*shlex.split(command)).code == 0
 
 
-def test_models_are_added_one_by_one_or_of_a_list_and_failures_are_told(tmp_path, monkeypatch):
+def test_models_are_added_one_by_one_or_of_a_list_and_removed_and_failures_are_told(tmp_path, monkeypatch):
     (tmp_path / "list").write_text("# two\nacme/gpt2-base\n\nacme/none\nacme/gpt2-base\norg/\x1b[2J::error::\n")
-    counted = "1 added, 0 already there, 2 could not be read"
-    for name, models, lines in (
-        ("add", ("acme/none", "acme/gpt2-base"), []),
-        ("build", ("--from", tmp_path / "list"), [counted]),
-    ):
+    build = ("build", ("--from", tmp_path / "list"), ["1 added, 0 already there, 2 could not be read"])
+    for name, models, lines in (("add", ("acme/none", "acme/gpt2-base"), []), build):
         done = lineage("index", name, *models, "--index", tmp_path / name, *HUB)
         assert (done.code, done.out.splitlines()) == (2, ["acme/gpt2-base: added", *lines])
         assert done.err.startswith("acme/none cannot be fetched from the Hub")
@@ -135,6 +112,13 @@ def test_models_are_added_one_by_one_or_of_a_list_and_failures_are_told(tmp_path
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"acme/gpt2-base\n")))
     done = lineage("index", "build", "--from", "-", "--index", tmp_path / "of standard input", *HUB)
     assert (done.code, done.out.splitlines()[0]) == (0, "acme/gpt2-base: added")
+    there = ("--index", tmp_path / "add")
+    lineage("index", "add", GPT2[1], *there, *HUB)
+    refused = lineage("index", "remove", GPT2[0], "acme/gone", *there).error
+    assert refused.startswith("acme/gone is not in the index, so nothing was removed; `hf-lineage index list --index ")
+    assert lineage("index", "remove", GPT2[0], *there) == Outcome(0, f"{GPT2[0]}: removed\n", "")
+    assert listed(there[1]) == [GPT2[1]]
+    assert "does not exist, so there is no index" in lineage("index", "remove", "a/b", "--index", tmp_path / "no").error
 
 
 def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(online, index, tmp_path):
@@ -152,24 +136,21 @@ def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(online, index,
     assert "No index was searched: no/where is not on the Hub" in out_of_reach.sentences
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("index build", "Missing option '--from'"),
-        ("index build --from none.txt", "none.txt"),
-        ("index build --from - --engine spark", "'spark' is not one of 'local', 'ray'"),
-        ("index build --from - --workers 0", "0 is not in the range"),
-        ("index build --from - --rate 0", "0"),
-        ("index add", "name a MODEL, or an account with --author"),
-        ("identify acme/llama-base --top 11", "11 is not in the range"),
-        ("identify acme/llama-base --alpha 0", "alpha"),
-        ("tree", "name a MODEL, an account with --author, or an index with --index"),
-        ("check acme/gpt2-base --index /no/such/folder", "does not exist"),
-        (f"identify acme/llama-base --index no/where --local-hub {EXAMPLES}", "no/where is not on the Hub, or is priv"),
-        ("index list --index 'a b/c'", "does not exist, and no index on the Hub has this name;"),
-        ("check acme/llama-base --index nowhere", "nowhere does not exist, and no index on the Hub has"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "message"), [
+    ("index build", "Missing option '--from'"),
+    ("index build --from none.txt", "none.txt"),
+    ("index build --from - --engine spark", "'spark' is not one of 'local', 'ray'"),
+    ("index build --from - --workers 0", "0 is not in the range"),
+    ("index build --from - --rate 0", "0"),
+    ("index add", "name a MODEL, or an account with --author"),
+    ("identify acme/llama-base --top 11", "11 is not in the range"),
+    ("identify acme/llama-base --alpha 0", "alpha"),
+    ("tree", "name a MODEL, an account with --author, or an index with --index"),
+    ("check acme/gpt2-base --index /no/such/folder", "does not exist"),
+    (f"identify acme/llama-base --index no/where --local-hub {EXAMPLES}", "no/where is not on the Hub, or is priv"),
+    ("index list --index 'a b/c'", "does not exist, and no index on the Hub has this name;"),
+    ("check acme/llama-base --index nowhere", "nowhere does not exist, and no index on the Hub has"),
+])  # fmt: skip
 def test_what_is_wrong_is_one_line(online, typed, message):
     assert message in lineage(*shlex.split(typed)).error
 
@@ -188,13 +169,6 @@ def test_a_tree_is_drawn_of_what_can_be_read_and_of_others_a_command_is_told():
     assert lineage(*shlex.split(judging)).rows[0][0] == "acme/llama-base"
 
 
-RIO = "wren/rio"
-SENTENCE = (
-    f"{B} shows as an undeclared parent: 57% (± 0.1) of {B} and 43% (± 0.1) of {BASE} explain 99.9% of the model; "
-    f"nothing was trained after the blend; the model names {BASE} alone"
-)
-
-
 @pytest.mark.long
 def test_a_blend_has_the_same_numbers_by_python_by_an_index_and_by_named_bases(tmp_path):
     catalogue = Catalogue(tmp_path / "index")
@@ -205,8 +179,11 @@ def test_a_blend_has_the_same_numbers_by_python_by_an_index_and_by_named_bases(t
     expected = check(RIO, (BASE, B), Options(local_hub=tmp_path, seed=0)).to_dict()["blend"]
     assert [round(one["share"], 3) for one in expected["parents"]] == [0.43, 0.57]
     for how in (("--index", tmp_path / "index"), ("--base", BASE, "--base", B)):
-        text, document = (
-            lineage("check", RIO, "--local-hub", tmp_path, *how, "--format", form) for form in ("text", "json")
-        )
-        assert (text.code, SENTENCE in text.sentences) == (3, True)
-        assert json.loads(document.out)["blend"] == expected
+        typed = ("check", RIO, "--local-hub", tmp_path, *how, "--format")
+        assert json.loads(lineage(*typed, "json").out)["blend"] == expected
+        text = lineage(*typed, "text")
+        assert text.code == 3
+        assert (
+            f"{B} shows as an undeclared parent: 57% (± 0.1) of {B} and 43% (± 0.1) of {BASE} explain 99.9% of the "
+            f"model; nothing was trained after the blend; the model names {BASE} alone"
+        ) in text.sentences

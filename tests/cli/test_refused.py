@@ -1,18 +1,15 @@
 """Bad input of every command, and what a model on disk can have wrong: one clear line, and nothing half-written."""
 
 import math
-import pickle
 import re
 import shutil
 
-import gguf
-import numpy as np
 import pytest
 import torch
 
 from hf_lineage.architecture.registry import registry_root
 from tests.invoking import check, lineage
-from tests.models import EXAMPLES, WEIGHTS, Trap, card, edit_json, spoil, tiny_llama
+from tests.models import EXAMPLES, WEIGHTS, card, edit_json, spoil, tiny_llama
 from tests.server.client import connect_to_nothing
 
 BASE, CHILD = EXAMPLES.resolve() / "acme/llama-base", EXAMPLES.resolve() / "fern/llama-finetune-a"
@@ -27,14 +24,16 @@ ASKING = (
     ("tree", "--index", "org/index"), ("index", "add", "org/model"), ("index", "list", "--index", "org/index"),
 )  # fmt: skip
 """Commands that ask the Hub."""
+WRITING = (
+    ("index", "add", str(BASE), "--index", "file/index"), ("check", str(CHILD), "-o", "json=file/report.json"),
+    ("index", "build", "--from", "list", "--index", "file/index"), ("tree", str(BASE), "-o", "file/tree.txt"),
+    ("identify", str(BASE), "-o", "file/found.txt"), ("extract", str(BASE), "-o", "file/signature.safetensors"),
+)  # fmt: skip
+"""Commands that write where nothing can be."""
 
 
 def words(command):
-    """A command as the name of its test."""
     return " ".join(command).replace(f"{EXAMPLES.resolve()}/", "")
-
-
-NAME = "a\nb\x1b[31mc"
 
 
 @pytest.fixture
@@ -67,18 +66,14 @@ def test_an_empty_folder_is_no_model_and_a_truncated_file_is_named(place, comman
     assert sorted(file.name for file in place.iterdir()) == ["cut", "empty"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *READING, ("check", "{}"), ("check", str(BASE), "--policy", "{}"), ("check", str(BASE), "--index", "{}"),
-        ("tree", "--author", "{}"), ("tree", "--index", "{}"), ("identify", str(BASE), "--index", "{}"),
-        ("index", "list", "--index", "{}"), ("index", "build", "--from", "{}"), ("registry", "{}"),
-        ("check", str(BASE), "--format", "{}"), ("compare", str(BASE), str(CHILD), "-o", "{}/report.txt"),
-    ],
-    ids=words,
-)  # fmt: skip
+@pytest.mark.parametrize("command", [
+    *READING, ("check", "{}"), ("check", str(BASE), "--policy", "{}"), ("check", str(BASE), "--index", "{}"),
+    ("tree", "--author", "{}"), ("tree", "--index", "{}"), ("identify", str(BASE), "--index", "{}"),
+    ("index", "list", "--index", "{}"), ("index", "build", "--from", "{}"), ("registry", "{}"),
+    ("check", str(BASE), "--format", "{}"), ("compare", str(BASE), str(CHILD), "-o", "{}/report.txt"),
+], ids=words)  # fmt: skip
 def test_a_name_with_line_ends_and_escapes_is_shown_on_one_line(place, command):
-    assert r"a\nb\x1b[31mc" in refused(*(word.format(NAME) for word in command))
+    assert r"a\nb\x1b[31mc" in refused(*(word.format("a\nb\x1b[31mc") for word in command))
 
 
 @pytest.mark.parametrize("command", ASKING, ids=words)
@@ -92,54 +87,15 @@ def test_where_no_request_is_allowed_and_where_nothing_answers_that_is_said(plac
     assert not (place / "index").exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("index", "add", str(BASE), "--index", "file/index"),
-        ("index", "build", "--from", "list", "--index", "file/index"),
-        ("check", str(CHILD), "-o", "json=file/report.json"),
-        ("tree", str(BASE), "-o", "file/tree.txt"),
-        ("identify", str(BASE), "-o", "file/found.txt"),
-        ("extract", str(BASE), "-o", "file/signature.safetensors"),
-    ],
-    ids=words,
-)
+@pytest.mark.parametrize("command", WRITING, ids=words)
 def test_where_nothing_can_be_written_the_place_is_named(place, command):
     (place / "file").write_text("", encoding="utf-8")
     (place / "list").write_text(f"{BASE}\n", encoding="utf-8")
     message = refused(*command)
-    assert "file" in message
-    assert "[Errno" not in message
+    assert ("file" in message, "[Errno" in message) == (True, False)
     assert "-o" not in command or "there is no folder 'file' that can be written to; make it first" in message
     assert sorted(file.name for file in place.iterdir()) == ["file", "list"]
-
-
-def test_only_who_checks_a_folder_is_told_of_its_own_policy(place):
     assert "or `own` for lineage.yaml" in refused("check", BASE, "--policy", "absent.yaml")
-
-
-@pytest.mark.parametrize("side", ["fern/child", "acme/base"])
-def test_a_gguf_file_of_another_architecture_is_named(hub, side):
-    for name in ("config.json", WEIGHTS):
-        (hub / side / name).unlink()
-    out = gguf.GGUFWriter(str(hub / side / "model-q4.gguf"), "mamba")
-    out.add_tensor("token_embd.weight", np.ones((4, 32), np.float32))
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
-    outcome = check(hub)
-    assert (outcome.code, outcome.err) == (3, "")
-    assert outcome.rows[0] == ["acme/base", "-", "-", "-", "UNDECIDED", "unsupported"]
-    assert "GGUF file has the architecture mamba, which hf-lineage cannot read" in outcome.sentences
-
-
-def test_a_pickle_is_never_loaded(hub):
-    trap = hub / "sprung"
-    (hub / "fern/child" / WEIGHTS).unlink()
-    (hub / "fern/child/pytorch_model.bin").write_bytes(pickle.dumps(Trap(trap)))
-    assert check(hub).code == 3
-    assert not trap.exists()
 
 
 @pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "NoseForCausalLM"])
@@ -153,21 +109,14 @@ def test_the_code_of_a_repository_is_never_imported(hub, architecture):
     assert not trap.exists()
 
 
-NOT_FINITE = "Weights in layers 0-1 of the {} are not finite, or too large for float32"
-ZERO = "Only 0 of 2 layers hold weights that are not zero"
-
-
 @pytest.mark.parametrize(
-    ("side", "value", "inherited", "message"),
-    [
-        ("fern/child", math.nan, "-", NOT_FINITE.format("candidate")),
-        ("acme/base", math.inf, "-", NOT_FINITE.format("base")),
-        ("fern/child", 1e38, "-", NOT_FINITE.format("candidate")),
-        ("fern/child", 0.0, "0%", ZERO),
-        ("acme/base", 0.0, "0%", ZERO),
-    ],
+    ("side", "value"),
+    [("fern/child", math.nan), ("acme/base", math.inf), ("fern/child", 1e38), ("fern/child", 0.0), ("acme/base", 0.0)],
 )
-def test_weights_that_are_zero_not_finite_or_leave_float32_are_inconclusive(hub, side, value, inherited, message):
+def test_weights_that_are_zero_not_finite_or_leave_float32_are_inconclusive(hub, side, value):
+    name = "candidate" if side == "fern/child" else "base"
+    message = f"Weights in layers 0-1 of the {name} are not finite, or too large for float32"
+    message, inherited = (message, "-") if value else ("Only 0 of 2 layers hold weights that are not zero", "0%")
     spoil(hub / side, lambda all_of_it: [one.fill_(value) for name, one in all_of_it.items() if "_proj" in name])
     outcome = check(hub)
     assert (outcome.code, message in outcome.sentences) == (3, True)
@@ -178,8 +127,7 @@ def test_weights_that_are_zero_not_finite_or_leave_float32_are_inconclusive(hub,
 def test_what_is_wrong_along_one_path_is_told_and_the_other_is_judged(hub, path, other):
     spoil(hub / "fern/child", lambda tensors: [tensors[key].fill_(torch.nan) for key in tensors if path in key])
     outcome = check(hub)
-    assert outcome.code == 3
-    assert "RELATED part" in outcome.sentences
+    assert (outcome.code, "RELATED part" in outcome.sentences) == (3, True)
     assert re.search("Along (mlp|value_output), weights in layers 0-1 of the candidate are not fin", outcome.sentences)
     assert [row[-1] for row in check(hub, "--explain").rows if other in row] == ["inherited"]
 
@@ -197,7 +145,7 @@ def unlisted(hub):
     return hub
 
 
-def test_the_message_prints_the_options_that_work_where_two_classes_fit(unlisted):
+def test_the_message_prints_the_options_that_work_where_two_classes_fit_or_none_does(unlisted):
     typed = ("check", "fern/child", "--base", "acme/base", "--local-hub", unlisted)
     refused = lineage(*typed)
     assert refused.code == 3
@@ -208,6 +156,17 @@ def test_the_message_prints_the_options_that_work_where_two_classes_fit(unlisted
         assert (result.code, result.rows[0][-2:]) == (0, ["VERIFIED", "inherited"])
         assert AS.replace("LlamaForCausalLM", name) in result.sentences
         assert "code of the repository" in result.sentences
+
+    def change(tensors):
+        for name in list(tensors):
+            tensors[name.replace("mlp.up_proj", "mlp.linear_v")] = tensors.pop(name)
+        tensors |= {f"model.layers.{layer}.memory.gain": torch.ones(32) for layer in range(2)}
+
+    spoil(unlisted / "fern/child", change)
+    fitting_nothing = lineage(*typed)
+    assert fitting_nothing.code == 3
+    assert "registry/README.md explains how to write a factorization" in fitting_nothing.sentences
+    assert "The class is not supported yet." in fitting_nothing.sentences
 
 
 def test_the_one_class_that_fits_is_taken_at_the_first_command_and_verifies_nothing(unlisted):
@@ -230,29 +189,15 @@ def test_every_command_reads_it_so(unlisted, tmp_path):
     assert "--as LlamaForCausalLM" in (unlisted / "fern/child/README.md").read_text()
 
 
-def test_names_that_fit_nothing_are_told_how_a_factorization_is_written(unlisted):
-    def change(tensors):
-        for name in list(tensors):
-            tensors[name.replace("mlp.up_proj", "mlp.linear_v")] = tensors.pop(name)
-        tensors |= {f"model.layers.{layer}.memory.gain": torch.ones(32) for layer in range(2)}
-
-    spoil(unlisted / "fern/child", change)
-    refused = lineage("check", "fern/child", "--base", "acme/base", "--local-hub", unlisted)
-    assert (refused.code, "registry/README.md explains how to write a factorization" in refused.sentences) == (3, True)
-    assert "The class is not supported yet." in refused.sentences
-
-
-def test_a_registry_that_is_not_there_or_broken_is_one_line(unlisted, tmp_path):
-    (tmp_path / "x.yaml").write_text("classes: [YiForCausalLM]\nlayers: [1]\n")
-    no_folder = "nowhere is not a folder; name the one with the factorizations"
-    for folder, message in (("./nowhere", no_folder), (tmp_path, "x.yaml")):
-        assert message in lineage("check", "fern/child", "--as", folder, "--local-hub", unlisted).error
-
-
-def test_a_folder_of_factorizations_in_a_repository_is_not_read(unlisted):
+def test_a_registry_in_a_repository_is_not_read_and_one_that_is_broken_is_one_line(unlisted, tmp_path):
     """Only the user says which folder counts, and a class that the registry lists is not read by any."""
     _, rest = (registry_root() / "llama.yaml").read_text().split("\nlayers:", 1)
     for folder in (unlisted / "fern/child", unlisted / "fern/child/registry"):
         folder.mkdir(exist_ok=True)
         (folder / "yi.yaml").write_text(f"classes: [LlamaForCausalLM, YiForCausalLM]\nlayers:{rest}")
     assert lineage("check", "fern/child", "--local-hub", unlisted).code == 3
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/x.yaml").write_text("classes: [YiForCausalLM]\nlayers: [1]\n")
+    no_folder = "nowhere is not a folder; name the one with the factorizations"
+    for folder, message in (("./nowhere", no_folder), (tmp_path / "broken", "x.yaml")):
+        assert message in lineage("check", "fern/child", "--as", folder, "--local-hub", unlisted).error

@@ -1,7 +1,4 @@
-"""What is printed of one model by itself, and of the registry.
-
-The proof of a factorization as text and JSON.
-"""
+"""What is printed of one model by itself, of the registry, and of a tree."""
 
 import json
 import re
@@ -41,8 +38,7 @@ def test_what_was_read_and_each_path_and_layer_with_its_pairing_or_a_reason():
     )
     lines = text.splitlines()
     rows = [line.split() for line in lines]
-    assert ["mlp", "100%", "1.00", "33%"] in rows
-    assert ["query_key", "-", "-", "-"] in rows
+    assert (["mlp", "100%", "1.00", "33%"] in rows, ["query_key", "-", "-", "-"] in rows) == (True, True)
     assert "query_key: keys are shared by all heads" in lines
     assert "mlp: trace concentration of the plain product, s = |tr M| / ‖M‖" in lines
     rows = [row for row in rows if row[:1] in (["0"], ["1"], ["4"])]
@@ -50,21 +46,15 @@ def test_what_was_read_and_each_path_and_layer_with_its_pairing_or_a_reason():
     assert (rows[0][2], rows[1][2]) == ("+", "-")
     assert rows[2][2] not in ("+", "-")
     assert [len(row[-1]) for row in rows] == sorted((len(row[-1]) for row in rows), reverse=True)
-
-
-@pytest.mark.parametrize("name", hostile.NAMES)
-def test_names_that_strangers_chose_are_text(name):
-    hostile_one = replace(INSPECTION, model=name, architecture=name, unclaimed=(name,), pairings={"mlp": name})
-    assert hostile.traces(inspection_text(hostile_one), hostile.LINES[:-1]) == []
-
-
-def test_json_has_the_whole_matrix_and_the_reasons():
     found = json.loads(inspection_json(INSPECTION))
     assert found["pairings"]["query_key"] == {"reason": "keys are shared by all heads"}
     mlp = found["pairings"]["mlp"]
     assert mlp["scores"] == PAIRED.scores.tolist()
     assert (mlp["accuracy"], mlp["layers"], mlp["trace_signs"]) == (1.0, [0, 1, 4], [1.0, -1.0, 0.0])
     assert found.keys() == set(Inspection.__dataclass_fields__)
+    for name in hostile.NAMES:
+        odd = replace(INSPECTION, model=name, architecture=name, unclaimed=(name,), pairings={"mlp": name})
+        assert hostile.traces(inspection_text(odd), hostile.LINES[:-1]) == []
 
 
 def test_the_registry_is_listed_whole_and_a_class_as_its_file_without_defaults():
@@ -76,15 +66,12 @@ def test_the_registry_is_listed_whole_and_a_class_as_its_file_without_defaults()
     assert text.startswith("llama\n")
     assert "down: mlp.down_proj" in text
     assert not {"null", "[]", "{}"} & set(text.split())
+    for show in (registry_text, single.registry_json):
+        with pytest.raises(RegistryError, match=r"^NoSuchModel is not in the registry; registry/README\.md explains h"):
+            show("NoSuchModel")
 
 
-@pytest.mark.parametrize("show", [registry_text, single.registry_json])
-def test_a_class_that_is_not_there_says_how_to_add_it(show):
-    with pytest.raises(RegistryError, match=r"^NoSuchModel is not in the registry; registry/README\.md explains how"):
-        show("NoSuchModel")
-
-
-def test_graphviz_and_mermaid_get_every_edge_between_names_that_are_text():
+def test_graphviz_and_mermaid_get_every_edge_and_the_picture_is_told_in_words():
     shown = single.dot(tree('org/"; evil [x\\', "org/child"))
     assert shown.startswith("digraph lineage {\n")
     assert shown.count("->") == 6
@@ -93,12 +80,8 @@ def test_graphviz_and_mermaid_get_every_edge_between_names_that_are_text():
     lines = single.mermaid(tree('org/"]; click x', "org/child")).splitlines()
     assert lines[0] == "flowchart LR"
     assert '  n2["org/#34;#93;#59; click x"]' in lines
-    assert '  n2 -->|"verified"| n4' in lines
-    assert '  n1 ---|"measured only"| n2' in lines
+    assert ('  n2 -->|"verified"| n4' in lines, '  n1 ---|"measured only"| n2' in lines) == (True, True)
     assert '  n2 -.->|"contradicted"| n0' in lines
-
-
-def test_the_picture_is_told_in_words_as_well():
     root = etree.fromstring(single.svg(tree()))
     spoken = {etree.QName(element).localname: element.text for element in root[:2]}
     assert spoken["title"] == "Family tree of 4 models"
@@ -145,7 +128,6 @@ def test_every_model_stands_below_the_one_it_comes_from_and_programs_get_every_e
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_hostile_name_stays_in_its_place_and_a_tree_of_nothing_can_be_written(form):
     shown = FORMATS[form](tree(HOSTILE, HOSTILE[::-1]))
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
+    assert not {"\x1b", "\u202e"} & {*shown}
     assert form in ("text", "json", "dot") or "<script" not in shown
     assert FORMATS[form](Tree("mlp", (), (), (), 0, 0.001))

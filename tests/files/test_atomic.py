@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,19 @@ from hf_lineage.files import atomic
 from hf_lineage.files.atomic import STALE, remove_file, write_atomically, write_output
 
 
-def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):
+def test_nothing_is_left_behind_or_written_into_where_a_file_cannot_be_written(tmp_path, monkeypatch):
+    """Whoever may write into the folder could lay a link there, if the name could be guessed."""
     (tmp_path / "folder").mkdir()
     for name in ("missing/a", "folder"):
         with pytest.raises(SignatureError, match="cannot be written"):
             write_atomically(tmp_path / name, b"x")
     assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
+    monkeypatch.setattr(atomic.secrets, "token_hex", lambda size: "0" * 2 * size)
+    (tmp_path / "theirs").write_bytes(b"old")
+    (tmp_path / f"{atomic.TEMPORARY}{'0' * 16}").symlink_to(tmp_path / "theirs")
+    with pytest.raises(SignatureError, match="cannot be written"):
+        write_atomically(tmp_path / "a", b"new")
+    assert ((tmp_path / "theirs").read_bytes(), (tmp_path / "a").exists()) == (b"old", False)
 
 
 def run(statement, **kwargs):
@@ -30,75 +39,58 @@ def run(statement, **kwargs):
     return subprocess.run([sys.executable, "-c", script], check=False, **kwargs)
 
 
-class TestTemporaries:
-    """What a process that was killed leaves behind, and what must not be taken for it."""
+LEFT = ".hf-lineage-0123456789abcdef"
+"""What a process that was killed leaves behind, and what must not be taken for it."""
 
-    LEFT = ".hf-lineage-0123456789abcdef"
 
-    @pytest.fixture
-    def folder(self, tmp_path):
-        (tmp_path / "README.md").write_bytes(b"old")
-        return tmp_path
+def aged(file, seconds):
+    file.write_bytes(b"half")
+    os.utime(file, (time.time() - seconds,) * 2)
 
-    @staticmethod
-    def aged(file, seconds):
-        file.write_bytes(b"half")
-        os.utime(file, (time.time() - seconds,) * 2)
 
-    @pytest.mark.parametrize(
-        ("name", "age", "stays"),
-        [
-            (LEFT, 2 * STALE, False),
-            (LEFT, STALE / 2, True),
-            *((name, 10 * STALE, True) for name in (".hf-lineage-notes", ".README.md.123", f"{LEFT}0")),
-            (LEFT.replace("abcdef", "ABCDEF"), 10 * STALE, True),
-        ],
-    )
-    def test_one_that_was_left_behind_is_removed_by_the_next_write_and_nothing_else(self, folder, name, age, stays):
-        self.aged(folder / name, age)
-        write_atomically(folder / "README.md", b"new")
-        assert (folder / name).exists() is stays
+@pytest.mark.parametrize(("name", "age", "stays"), [
+    (LEFT, 2 * STALE, False), (LEFT, STALE / 2, True), (LEFT.replace("abcdef", "ABCDEF"), 10 * STALE, True),
+    *((name, 10 * STALE, True) for name in (".hf-lineage-notes", ".README.md.123", f"{LEFT}0")),
+])  # fmt: skip
+def test_one_that_was_left_behind_is_removed_by_the_next_write_and_nothing_else(tmp_path, name, age, stays):
+    aged(tmp_path / name, age)
+    write_atomically(tmp_path / "README.md", b"new")
+    assert (tmp_path / name).exists() is stays
 
-    def test_what_is_no_plain_file_stays_and_a_pipe_of_that_name_is_replaced(self, folder, tmp_path_factory):
-        elsewhere = tmp_path_factory.mktemp("elsewhere") / "theirs"
-        self.aged(elsewhere, 10 * STALE)
-        (folder / self.LEFT).symlink_to(elsewhere)
-        (folder / self.LEFT.replace("0", "f")).mkdir()
-        write_atomically(folder / "README.md", b"new")
-        assert len(list(folder.iterdir())) == 3
-        assert elsewhere.read_bytes() == b"half"
-        os.mkfifo(folder / "pipe")
-        write_atomically(folder / "pipe", b"new")
-        assert (folder / "pipe").read_bytes() == b"new"
 
-    def test_killed_in_the_middle_it_leaves_the_old_content_and_one_such_file(self, folder):
-        killed = "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)"
-        done = run(f"{killed}\nwrite_atomically(Path({str(folder / 'README.md')!r}), b'new')")
-        assert done.returncode == -signal.SIGKILL
-        (left,) = (path for path in folder.iterdir() if path.name != "README.md")
-        assert (folder / "README.md").read_bytes() == b"old"
-        self.aged(left, 2 * STALE)
-        write_atomically(folder / "README.md", b"new")
-        assert [path.name for path in folder.iterdir()] == ["README.md"]
+def test_what_is_no_plain_file_stays_and_a_pipe_of_that_name_is_replaced(tmp_path, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "theirs"
+    aged(elsewhere, 10 * STALE)
+    (tmp_path / LEFT).symlink_to(elsewhere)
+    (tmp_path / LEFT.replace("0", "f")).mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    write_atomically(tmp_path / "pipe", b"new")
+    assert (tmp_path / "pipe").read_bytes() == b"new"
+    assert (len(list(tmp_path.iterdir())), elsewhere.read_bytes()) == (3, b"half")
+
+
+def test_killed_in_the_middle_it_leaves_the_old_content_and_one_such_file(tmp_path):
+    file = tmp_path / "README.md"
+    file.write_bytes(b"old")
+    killed = "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)"
+    done = run(f"{killed}\nwrite_atomically(Path({str(file)!r}), b'new')")
+    assert (done.returncode, file.read_bytes()) == (-signal.SIGKILL, b"old")
+    (left,) = (path for path in tmp_path.iterdir() if path != file)
+    aged(left, 2 * STALE)
+    write_atomically(file, b"new")
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
     file, contents = tmp_path / "a", [bytes([number]) * 2**18 for number in range(6)]
     write_atomically(file, contents[0])
-    seen, done = [], threading.Event()
-
-    def watch():
-        while not done.is_set():
-            seen.append(file.read_bytes())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    for content in contents:
-        write_atomically(file, content)
-    done.set()
-    watcher.join()
-    assert {len(content) for content in seen} == {2**18}
-    assert {len(set(content)) for content in seen} == {1}
+    done = threading.Event()
+    with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
+        stack.callback(done.set)
+        reads = pool.submit(lambda: [file.read_bytes() for _ in iter(done.is_set, True)])
+        for content in contents:
+            write_atomically(file, content)
+    assert {(len(content), len(set(content))) for content in reads.result()} == {(2**18, 1)}
 
 
 @pytest.mark.parametrize("by_descriptor", [atomic.BY_DESCRIPTOR, False])
@@ -119,8 +111,7 @@ def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, monkeypat
 
 def test_permissions_are_kept_and_those_that_are_asked_for_are_there_with_the_name(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
-    modes = []
-    renamed = os.replace
+    modes, renamed = [], os.replace
 
     def replace(*arguments, **named):
         renamed(*arguments, **named)
@@ -159,13 +150,10 @@ class TestOutput:
         assert Path(os.devnull).is_char_device()
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        read = []
-        reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
-        reader.start()
-        write_output(pipe, b"x")
-        reader.join()
-        assert read == [b"x"]
-        assert stat.S_ISFIFO(pipe.stat().st_mode)
+        with ThreadPoolExecutor(1) as pool:
+            read = pool.submit(pipe.read_bytes)
+            write_output(pipe, b"x")
+        assert (read.result(), stat.S_ISFIFO(pipe.stat().st_mode)) == (b"x", True)
 
     @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no such file")
     @pytest.mark.parametrize(("name", "before"), [("/dev/stdout", b"before\n"), ("/proc/self/fd/1", b"")])
@@ -178,22 +166,18 @@ class TestOutput:
         assert (tmp_path / "a").read_bytes() == before + b"x"
         assert Path("/dev/stdout").is_symlink()
 
-    @pytest.mark.parametrize("marked", [True, False], ids=["in a git checkout", "in the working directory"])
-    def test_a_link_of_a_checkout_on_the_way_is_refused(self, tmp_path, monkeypatch, marked):
-        checkout = tmp_path / "checkout"
-        (checkout / "inner").mkdir(parents=True)
+    def test_a_link_of_a_checkout_on_the_way_is_refused_and_one_of_the_machine_not(self, tmp_path, monkeypatch):
         (tmp_path / "outside").mkdir()
-        (checkout / "inner/reports").symlink_to(tmp_path / "outside")
-        if marked:
-            (checkout / ".git").mkdir()
-        else:
-            monkeypatch.chdir(checkout)
-        for folder in (checkout,) if marked else (checkout, Path()):
+        for name in ("git", "here"):
+            (tmp_path / name / "inner").mkdir(parents=True)
+            (tmp_path / name / "inner/reports").symlink_to(tmp_path / "outside")
+        (tmp_path / "git/.git").mkdir()
+        here = tmp_path / "here"
+        for working, folder in ((tmp_path, tmp_path / "git"), (here, here), (here, Path())):
+            monkeypatch.chdir(working)
             with pytest.raises(SignatureError, match="inner/reports is a link and is not followed; name another"):
                 write_output(folder / "inner/reports/a", b"x")
         assert list((tmp_path / "outside").iterdir()) == []
-
-    def test_a_link_of_the_machine_is_followed(self, tmp_path, monkeypatch):
         (tmp_path / "there/inner").mkdir(parents=True)
         (tmp_path / "link").symlink_to("there")
         (tmp_path / "there/.git").mkdir()
@@ -237,14 +221,3 @@ def test_it_is_on_the_disk_before_it_takes_the_place_of_the_old_one(tmp_path, mo
     assert synced == [(5, b"old"), (6, b"newer")]
     assert str(error.value) == f"{tmp_path / 'a'} cannot be written: No space left on device; name another file"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"newer"}
-
-
-def test_a_name_that_is_taken_is_not_written_into(tmp_path, monkeypatch):
-    """Whoever may write into the folder could lay a link there, if the name could be guessed."""
-    monkeypatch.setattr(atomic.secrets, "token_hex", lambda size: "0" * 2 * size)
-    (tmp_path / "theirs").write_bytes(b"old")
-    (tmp_path / f"{atomic.TEMPORARY}{'0' * 16}").symlink_to(tmp_path / "theirs")
-    with pytest.raises(SignatureError, match="cannot be written"):
-        write_atomically(tmp_path / "a", b"new")
-    assert (tmp_path / "theirs").read_bytes() == b"old"
-    assert not (tmp_path / "a").exists()

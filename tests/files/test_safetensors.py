@@ -16,13 +16,7 @@ def file(tmp_path):
     return tmp_path / "x.safetensors"
 
 
-def names(file):
-    with opened_header(file) as (opened, _, _):
-        return opened.offset_keys()
-
-
 def open_files():
-    """How many files this process has open."""
     return len(list(Path("/dev/fd").iterdir()))
 
 
@@ -31,10 +25,10 @@ def test_a_header_says_what_stands_where_whatever_becomes_of_the_file_meanwhile(
     before = open_files()
     with monkeypatch.context() as patched:
         patched.delattr(os, "memfd_create")
-        assert list(names(file)) == ["a"]
+        with opened_header(file) as (opened, _, _):
+            assert list(opened.offset_keys()) == ["a"]
     with opened_header(file) as (opened, begin, stamp):
-        assert list(opened.offset_keys()) == ["a"]
-        assert file.read_bytes()[begin:] == b"12345678"
+        assert (list(opened.offset_keys()), file.read_bytes()[begin:]) == (["a"], b"12345678")
         assert stamp.size == file.stat().st_size
         os.truncate(file, 0)
         assert opened.get_slice("a").get_shape() == [2]
@@ -42,10 +36,11 @@ def test_a_header_says_what_stands_where_whatever_becomes_of_the_file_meanwhile(
 
 
 @pytest.mark.parametrize("content", [b"", b"1234567", b"\x01" + b"\0" * 7 + b"{", b"\xff" * 20])
-def test_a_length_that_cannot_be_is_refused_before_anything_is_read(tmp_path, content):
-    (tmp_path / "x").write_bytes(content)
-    with pytest.raises(HeaderLengthError, match=r"the header claims \d+ bytes in a file of \d+"):
-        names(tmp_path / "x")
+def test_a_length_that_cannot_be_is_refused_before_anything_is_read(file, content):
+    file.write_bytes(content)
+    message = r"the header claims \d+ bytes in a file of \d+"
+    with pytest.raises(HeaderLengthError, match=message), opened_header(file):
+        pass
 
 
 @pytest.mark.parametrize("at_a_place", [True, False])
@@ -75,18 +70,23 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
     assert counts == [8]
 
 
-def test_a_file_is_opened_once_while_anything_refers_to_its_stamp(file):
-    before, stamp = open_files(), Stamp.take(file)
-    for _ in range(3):
-        read_into(file, 0, memoryview(bytearray(8)), stamp)
-    assert open_files() == before + 1
-    del stamp
-    assert open_files() == before
-
-
-def test_no_more_files_stay_open_than_a_process_may_have(tmp_path, monkeypatch):
+def test_a_file_is_opened_once_and_no_more_stay_open_than_a_process_may_have(tmp_path, monkeypatch):
     monkeypatch.setattr("hf_lineage.files.safetensors.MOST_OPEN", 3)
     before, stamps = open_files(), []
+    (tmp_path / "x").write_bytes(bytes(range(256)) * 64)
+    stamps.append(Stamp.take(tmp_path / "x"))
+
+    def read(start):
+        room = bytearray(64)
+        read_into(tmp_path / "x", start, memoryview(room), stamps[0])
+        return room[0]
+
+    starts = [(37 * n) % 16000 for n in range(400)]
+    with ThreadPoolExecutor(8) as pool:  # several threads read one file at once, and it is opened once
+        assert list(pool.map(read, starts)) == [start % 256 for start in starts]
+    assert open_files() == before + 1
+    stamps.clear()
+    assert open_files() == before
     for number in range(10):
         (tmp_path / f"{number}").write_bytes(bytes([number]))
         stamps.append(Stamp.take(tmp_path / f"{number}"))
@@ -96,7 +96,6 @@ def test_no_more_files_stay_open_than_a_process_may_have(tmp_path, monkeypatch):
 
 
 def test_a_file_that_takes_its_place_is_not_read_nor_kept_where_it_was_opened(file, monkeypatch):
-    """Though the old one is still open."""
     stamp, other = Stamp.take(file), file.with_name("other")
     other.write_bytes(file.read_bytes())
     with monkeypatch.context() as patched:
@@ -107,27 +106,9 @@ def test_a_file_that_takes_its_place_is_not_read_nor_kept_where_it_was_opened(fi
     other.replace(file)
     with pytest.raises(FileChangedError):
         read_into(file, 0, memoryview(bytearray(8)), stamp)
-
-
-def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
-    stamp = Stamp.take(file)
     file.unlink()
-    os.mkfifo(file)
+    os.mkfifo(file)  # is an error and no wait
     with pytest.raises(FileChangedError):
         read_into(file, 0, memoryview(bytearray(8)), stamp)
     with pytest.raises(OSError, match="it is a pipe or a device, not a regular file"):
         read_into(file, 0, memoryview(bytearray(8)), None)
-
-
-def test_several_threads_read_one_file_at_once(tmp_path):
-    (tmp_path / "x").write_bytes(bytes(range(256)) * 64)
-    stamp = Stamp.take(tmp_path / "x")
-
-    def read(start):
-        room = bytearray(64)
-        read_into(tmp_path / "x", start, memoryview(room), stamp)
-        return room[0]
-
-    starts = [(37 * n) % 16000 for n in range(400)]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(read, starts)) == [start % 256 for start in starts]

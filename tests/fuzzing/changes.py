@@ -1,8 +1,4 @@
-"""Valid content, changed a little by what a `random.Random` says: values of JSON and YAML, texts, bytes, headers.
-
-Hypothesis plays the part of the generator in the ordinary tests, and makes what it finds small; a long run takes plain
-ones, a hundred times as fast.
-"""
+"""Valid content, changed a little by what a `random.Random` says: values of JSON and YAML, texts, bytes, headers."""
 
 import json
 import math
@@ -33,7 +29,6 @@ SPELLINGS = (
 
 
 def value(random, depth=2):
-    """Any value of JSON."""
     kind = random.randrange(8 if depth else 5)
     if kind < 5:
         choices = ((None, True, False), NUMBERS, FLOATS, TEXTS, CLASSES)
@@ -71,20 +66,16 @@ def spliced(random, content):
     return content
 
 
-def written(item):
-    """A value as JSON, with what Python writes of numbers that are none."""
-    return json.dumps(item).encode()
-
-
 def json_file(random, valid):
     """A file of JSON: a value changed, or keys doubled, or bytes changed."""
     item = valid
     for _ in range(random.randrange(3)):
         item = changed(random, item)
-    content = written(item)
+    content = json.dumps(item).encode()  # with what Python writes of numbers that are none
     how = random.randrange(5)
     if how == 0 and isinstance(item, dict) and item:
-        return content[:-1] + b", " + written(random.choice(list(item))) + b": " + written(value(random)) + b"}"
+        again = f", {json.dumps(random.choice(list(item)))}: {json.dumps(value(random))}}}"
+        return content[:-1] + again.encode()
     return spliced(random, content) if how == 1 else content
 
 
@@ -102,18 +93,16 @@ def yaml_file(random, valid):
 def safetensors_file(random, header, data):
     """A file of safetensors: names and shapes that still fit its bytes, or a header, a length, an end that do not."""
     if random.randrange(3):
-        content, data = written(fitting(random, header)), None
+        content, data = json.dumps(fitting(random, header)).encode(), None
     else:
         content = json_file(random, header)
     lengths = (len(content),) * 9 + (0, 1, len(content) - 1, len(content) + 1, 2**40, 2**63, 2**64 - 1)
-    rest = b"\0" * _end(content) if data is None else random.choice((data, data, data[:-1], data + b"\0", b""))
+    if data is None:
+        tensors = [tensor for name, tensor in json.loads(content).items() if name != "__metadata__"]
+        rest = b"\0" * max((tensor["data_offsets"][1] for tensor in tensors), default=0)
+    else:
+        rest = random.choice((data, data, data[:-1], data + b"\0", b""))
     return max(0, random.choice(lengths)).to_bytes(8, "little") + content + rest
-
-
-def _end(content):
-    return max(
-        (each["data_offsets"][1] for name, each in json.loads(content).items() if name != "__metadata__"), default=0
-    )
 
 
 def fitting(random, header):
@@ -126,10 +115,8 @@ def fitting(random, header):
         if how == 0:
             continue
         if how == 1:
-            name = random.choice(
-                (*TEXTS, name + "x", name.replace("0", "7"), name.replace("model.", ""), "model." + name)
-            )
-            name = name.encode("utf-8", errors="replace").decode()
+            others = (name + "x", name.replace("0", "7"), name.replace("model.", ""), "model." + name)
+            name = random.choice((*TEXTS, *others)).encode("utf-8", errors="replace").decode()
         elif how == 2:
             dtype = random.choice(("F64", "F16", "BF16", "I8", "U8", "BOOL", "F8_E4M3", "I64"))
         elif how == 3:

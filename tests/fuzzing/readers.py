@@ -2,6 +2,7 @@
 
 import functools
 import io
+import itertools
 import json
 import tempfile
 from collections import OrderedDict
@@ -43,14 +44,9 @@ INDEX, PICKLED = "model.safetensors.index.json", "pytorch_model.bin"
 
 @dataclass(frozen=True)
 class Reader:
-    """One reader of one file."""
-
-    case: Callable[[Random], bytes]
-    """What the file may hold."""
-    read: Callable[[bytes], Any]
-    """Reads it; may raise LineageError and nothing else."""
-    turns: int = 20
-    """How often its turn comes in a long run, beside the others."""
+    case: Callable[[Random], bytes]  # what the file may hold
+    read: Callable[[bytes], Any]  # reads it; may raise LineageError and nothing else
+    turns: int = 20  # how often its turn comes in a long run, beside the others
 
 
 def only_ours(read: Callable[[bytes], Any], content: bytes) -> str:
@@ -59,14 +55,12 @@ def only_ours(read: Callable[[bytes], Any], content: bytes) -> str:
         read(content)
     except LineageError as error:
         said = str(error)
-        assert said.isprintable(), said
-        assert len(said) <= 2000
+        assert (said.isprintable(), len(said) <= 2000) == (True, True), said
         return type(error).__name__
     return "value"
 
 
 def readers(room: Path) -> dict[str, Reader]:
-    """All of them, working in a folder."""
     model = tiny_llama(room / "model")
     header, data = parted((model / WEIGHTS).read_bytes())
     config = json.loads((model / "config.json").read_text())
@@ -80,25 +74,22 @@ def readers(room: Path) -> dict[str, Reader]:
         "slices": [{"sources": [{"model": "org/base", "layer_range": [0, 2]}]}],
     }
 
-    def put(
-        folder: Path, file: str, read: Callable[[RepoRef], Any], allow_pickle: bool = False
-    ) -> Callable[[bytes], Any]:
+    def put(folder: Path, file: str, read: Callable[[RepoRef], Any]) -> Callable[[bytes], Any]:
         def reading(content: bytes) -> Any:
             (folder / file).write_bytes(content)
-            return read(RepoRef("org/model", folder, allow_pickle=allow_pickle))
+            return read(RepoRef("org/model", folder, allow_pickle=file == PICKLED))
 
         return reading
 
     def file(read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
-        def reading(content: bytes) -> Any:
-            (room / "file").write_bytes(content)
-            return read(room / "file")
-
-        return reading
+        return put(room, "file", lambda repo: read(repo.folder / "file"))
 
     folders = [room / name for name in ("config", "card", "lora", "merge", "pickle", "gguf", "pictures", "onnx")]
     plain, cards, adapters, merges, pickles, ggufs, pictures, graphs = folders
-    factors, numbers = parted(_flattened())
+    shapes = {"lora_down.weight": (2, 4), "lora_up.weight": (6, 2), "alpha": ()}
+    modules = ("lora_unet_mid_block_0_to_v", "lora_te_layers_0_q_proj")  # under the names of kohya's trainer
+    parts = itertools.product(modules, shapes.items())
+    factors, numbers = parted(save({f"{name}.{part}": np.ones(shape, np.float32) for name, (part, shape) in parts}))
     for folder in folders:
         folder.mkdir()
     (graphs / "config.json").write_text(json.dumps(config))
@@ -107,12 +98,8 @@ def readers(room: Path) -> dict[str, Reader]:
     return {
         "header": Reader(weights, put(model, WEIGHTS, headers)),
         "header, unlisted": Reader(weights, put(model, WEIGHTS, _alike), turns=1),
-        "torch file": Reader(
-            lambda random: spliced(random, _saved()), put(pickles, PICKLED, _tensors, allow_pickle=True)
-        ),
-        "old torch file": Reader(
-            lambda random: spliced(random, _saved(old=True)), put(pickles, PICKLED, _tensors, allow_pickle=True)
-        ),
+        "torch file": Reader(lambda random: spliced(random, _saved()), put(pickles, PICKLED, _tensors)),
+        "old torch file": Reader(lambda random: spliced(random, _saved(old=True)), put(pickles, PICKLED, _tensors)),
         "gguf": Reader(_converted(model, room), put(ggufs, "model.gguf", headers)),
         "index": Reader(partial(json_file, valid=index), put(pieces, INDEX, _tensors)),
         "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
@@ -132,7 +119,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "keys of an index": Reader(
             key_files(room), file(lambda keys: [len(some) for some in Shard.open(keys).pieces()])
         ),
-        "models of an index": Reader(line_files(room), lines_read(room)),
+        "models of an index": line_files(room),
         "ONNX": Reader(onnx_files(room, model), put(graphs, "model.onnx", _read), turns=4),
     }
 
@@ -147,15 +134,6 @@ def _tensors(repo: RepoRef) -> Any:
     return [found.read(name) for name in found.tensors]
 
 
-def _flattened() -> bytes:
-    """An adapter of two modules, with scales, under the names of kohya's trainer."""
-    shapes = {"lora_down.weight": (2, 4), "lora_up.weight": (6, 2), "alpha": ()}
-    modules = ("lora_unet_mid_block_0_to_v", "lora_te_layers_0_q_proj")
-    return save(
-        {f"{module}.{part}": np.ones(shape, np.float32) for module in modules for part, shape in shapes.items()}
-    )
-
-
 def _factors(repo: RepoRef) -> Any:
     loras = open_lora_file(repo, LORA_FILE).values()
     return [(lora.read(module), lora.scale(module)) for lora in loras for module in lora.modules]
@@ -163,7 +141,6 @@ def _factors(repo: RepoRef) -> Any:
 
 @functools.cache
 def _saved(old: bool = False) -> bytes:
-    """A few tensors as torch saves them."""
     stream = io.BytesIO()
     numbers = torch.arange(12.0).reshape(3, 4)
     tensors = {"a": numbers, "b": torch.nn.Parameter(numbers[1:]), "c": numbers.bfloat16(), "step": 3}
@@ -194,7 +171,6 @@ def _read(repo: RepoRef) -> Any:
 
 
 def parted(content: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header of a safetensors file, and what follows it."""
     stop = 8 + int.from_bytes(content[:8], "little")
     return json.loads(content[8:stop]), content[stop:]
 
@@ -234,10 +210,8 @@ def _values(dtype: np.dtype[Any]) -> tuple[float, ...]:
 
 
 KINDS = ("MatMulNBits", "MatMulInteger", "Gemm", "Mul", "If", "DequantizeLinear", "Transpose", "QLinearMatMul", "")
-PATHS = (
-    *("", "/", "/model/layers.0/mlp/up_proj/MatMul", "/a/b" * 300, "../..", "/model/layers.999999/x/MatMul"),
-    "::error::",
-)
+NAMES = ("", "/", "/model/layers.0/mlp/up_proj/MatMul", "/a/b" * 300, "../..", "/model/layers.999999/x/MatMul",
+         "::error::")  # fmt: skip
 KEYS = ("K", "N", "bits", "block_size", "transB", "alpha", "axis", "perm")
 NUMBERS = (-1, 0, 1, 2, 4, 16, 2**31, 2**62, -(2**63))
 SIZES = (0, 1, 2, 2**20, 2**40, 2**62)
@@ -246,13 +220,13 @@ CHANGES: tuple[Callable[[Random, onnx.NodeProto, onnx.TensorProto], Any], ...] =
     lambda random, node, tensor: node.input.pop() if node.input else None,
     lambda random, node, tensor: node.output.append("y"),
     lambda random, node, tensor: setattr(node, "op_type", random.choice(KINDS)),
-    lambda random, node, tensor: setattr(node, "name", random.choice(PATHS)),
+    lambda random, node, tensor: setattr(node, "name", random.choice(NAMES)),
     lambda random, node, tensor: node.attribute.append(
         helper.make_attribute(random.choice(KEYS), random.choice((*NUMBERS, [1, 0], 0.5)))
     ),
     lambda random, node, tensor: setattr(tensor, "data_type", random.randrange(30)),
     lambda random, node, tensor: setattr(tensor, "data_location", 1),
-    lambda random, node, tensor: setattr(tensor, "name", random.choice(PATHS)),
+    lambda random, node, tensor: setattr(tensor, "name", random.choice(NAMES)),
     lambda random, node, tensor: tensor.dims.append(random.choice(SIZES)),
     lambda random, node, tensor: tensor.dims.pop() if tensor.dims else None,
     lambda random, node, tensor: tensor.dims.reverse(),
@@ -301,9 +275,10 @@ def key_files(room: Path) -> Callable[[Random], bytes]:
     return case
 
 
-def line_files(room: Path) -> Callable[[Random], bytes]:
-    """Lines of some models, of which one is another, or with other bytes."""
-    lines = Shard.open(room / "valid.safetensors").models.read_bytes().splitlines()
+def line_files(room: Path) -> Reader:
+    """Lines of some models, of which one is another, or with other bytes, read as those of a shard."""
+    shard = Shard.open(room / "valid.safetensors")
+    lines = shard.models.read_bytes().splitlines()
 
     def case(random: Random) -> bytes:
         some = list(lines)
@@ -312,18 +287,11 @@ def line_files(room: Path) -> Callable[[Random], bytes]:
         content = b"\n".join(some) + b"\n"
         return content if random.randrange(2) else spliced(random, content)
 
-    return case
-
-
-def lines_read(room: Path) -> Callable[[bytes], Any]:
-    """Every model of a shard with these lines."""
-    shard = Shard.open(room / "valid.safetensors")
-
     def read(content: bytes) -> Any:
         shard.models.write_bytes(content)
         return shard.entries()
 
-    return read
+    return Reader(case, read)
 
 
 _ACCEPTED = {"base": "a/b", "code": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}

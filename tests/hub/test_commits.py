@@ -27,7 +27,6 @@ def nothing_listed():
 
 
 def taking(hub, folder):
-    """Let a Hub publish a model in a folder, and take commits."""
     for name in ("child", "commits"):
         (folder / name).mkdir()
     (folder / "child" / CONFIG).write_bytes(b"{}")
@@ -62,8 +61,11 @@ def propose(writable, files):
 
 
 class TestCommit:
-    def test_it_has_all_files_and_shows_its_progress_on_a_terminal_only(self, writable, monkeypatch):
-        """Its address is returned, and bars are as before."""
+    def test_it_has_all_files_and_shows_progress_on_a_terminal_only(self, writable, tmp_path, monkeypatch):
+        """Its address is returned, and bars are as before; a card in another encoding is not even sent."""
+        with pytest.raises(RepositoryError, match=r"the Hub accepts README\.md in UTF-8 only; save it as UTF-8"):
+            commit(writable, {CARD: b"M\xfcller"})
+        assert writable.hub.requests == []
         error, before = StringIO(), are_progress_bars_disabled()
         monkeypatch.setattr(sys, "stderr", error)
         url = commit(writable, {CARD: b"A card.", WEIGHTS: b"weights"})
@@ -71,41 +73,25 @@ class TestCommit:
         assert writable.made == [(MODEL, "main", [CARD, WEIGHTS])]
         assert writable.file(MODEL, "main", WEIGHTS) == b"weights"
         assert (error.getvalue(), are_progress_bars_disabled()) == ("", before)
-
-    def test_it_goes_to_the_branch_that_is_named(self, writable, tmp_path):
         writable.hub.publish(MODEL, tmp_path / "child", revision="v2")
         commits.commit(MODEL, {CARD: b"x"}, head(writable, "v2"), "A change", revision="v2")
-        assert writable.made == [(MODEL, "v2", [CARD])]
+        assert writable.made[1:] == [(MODEL, "v2", [CARD])]
 
-    def test_a_branch_that_moved_is_left_as_it_is(self, writable):
+    def test_a_branch_that_moved_is_left_as_it_is_and_nothing_is_sent_twice(self, writable):
         parent = head(writable)
         writable.push(MODEL, "main", {CARD: b"Theirs."})
         with pytest.raises(RepositoryError, match="fern/child: the branch changed during the check; run again"):
             commits.commit(MODEL, {CARD: b"Ours."}, parent, "A change")
         assert writable.file(MODEL, "main", CARD) == b"Theirs."
-
-    def test_a_card_in_another_encoding_is_not_even_sent(self, writable):
-        with pytest.raises(RepositoryError, match=r"the Hub accepts README\.md in UTF-8 only; save it as UTF-8"):
-            commit(writable, {CARD: b"M\xfcller"})
-        assert writable.hub.requests == []
-
-    @pytest.mark.parametrize("fault", [faults.unavailable, faults.hung_up], ids=["503", "hung up"])
-    def test_it_is_sent_once_even_if_no_answer_comes(self, writable, fault):
-        writable.hub.plan(fault, "/commit/", times=ALWAYS)
-        with pytest.raises(NetworkError):
-            commit(writable)
-        assert len([request for request in writable.hub.requests if "/commit/" in request]) == 1
+        for fault in (faults.unavailable, faults.hung_up):  # it is sent once even if no answer comes
+            writable.hub.forget()
+            writable.hub.plan(fault, "/commit/")
+            with pytest.raises(NetworkError):
+                commit(writable)
+            assert len([request for request in writable.hub.requests if "/commit/" in request]) == 1
 
 
 class TestPropose:
-    def test_it_is_opened_then_updated_then_left_as_it_is(self, writable):
-        assert propose(writable, {CARD: b"One."}) == f"Opened a pull request: {writable.hub.url}/{MODEL}/discussions/1"
-        tip = f"{writable.hub.url}/{MODEL}/commit/"
-        assert propose(writable, {CARD: b"Two."}).startswith(f"Updated pull request 1: {tip}")
-        assert propose(writable, {CARD: b"Two."}) == "Pull request 1 is already up to date; nothing was written."
-        assert [made[:2] for made in writable.made] == [(MODEL, "refs/pr/1")] * 2
-        assert head(writable) != head(writable, "refs/pr/1")
-
     def test_of_several_open_ones_the_latest_is_meant(self, writable):
         for title in (TITLE, TITLE, "Something else"):
             writable.propose(MODEL, "wren", title)
@@ -115,12 +101,14 @@ class TestPropose:
         assert commits.open_proposal(MODEL, TITLE) == 2
         assert commits.open_proposal(MODEL, "Nothing of the kind") is None
 
-    def test_without_an_account_it_says_how_to_get_one_unless_nothing_would_change(self, writable, monkeypatch):
+    def test_it_is_opened_once_and_without_an_account_it_says_how_to_get_one(self, writable, monkeypatch):
+        assert propose(writable, {CARD: b"One."}) == f"Opened a pull request: {writable.hub.url}/{MODEL}/discussions/1"
+        assert propose(writable, {CARD: b"One."}) == "Pull request 1 is already up to date; nothing was written."
         monkeypatch.delenv("HF_TOKEN")
-        assert propose(writable, {CONFIG: b"{}"}) == commits.SAME
-        assert writable.hub.requests == []
+        writable.hub.forget()
+        assert (propose(writable, {CONFIG: b"{}"}), writable.hub.requests) == (commits.SAME, [])
         with pytest.raises(RepositoryError, match="writing needs an account; run `hf auth login` or set HF_TOKEN"):
-            propose(writable, {CARD: b"One."})
+            propose(writable, {CARD: b"Two."})
 
 
 def test_files_of_two_commits_are_compared_by_content_and_some_may_differ(writable):
@@ -143,8 +131,7 @@ def test_a_branch_is_where_it_stands_and_a_commit_is_listed_once_with_its_digest
         commits.head(BASE, "gone")
     found = commits.tree(BASE, commit)
     sizes = {file: (entry.size > 1000, len(entry.content)) for file, entry in found.items()}
-    assert sizes == {WEIGHTS: (True, 64), "config.json": (False, 40)}
-    assert commits.tree(BASE, commit) == found
+    assert (sizes, commits.tree(BASE, commit)) == ({WEIGHTS: (True, 64), "config.json": (False, 40)}, found)
     assert len([request for request in server.hub.requests if "/tree/" in request]) == 1
 
 
@@ -161,74 +148,60 @@ def hub(tmp_path, monkeypatch):
         yield running
 
 
-def pages(hub):
-    return hub.requests.count("GET /api/models")
-
-
-def latest(hub):
-    """The models of fern, the latest first, with their commits."""
-    return [f"fern/m{number}@{hub.commit(f'fern/m{number}', 'main')}" for number in (6, 5, 4, 3, 2, 1)]
-
-
-def test_a_page_without_models_is_the_last_whatever_it_names_as_the_next(hub):
+def test_an_account_without_models_is_told_and_a_page_without_them_the_last(hub, monkeypatch):
+    for token, remedy in ((None, "set HF_TOKEN"), ("hf_x", "whether the account of your token may read it")):
+        with monkeypatch.context() as patched:
+            patched.setattr("hf_lineage.hub.errors.get_token", lambda token=token: token)
+            with pytest.raises(
+                RepositoryError, match=rf"has no public models on the Hub; check the name, or {remedy}$"
+            ):
+                commits.list_models("nobody")
+    hub.forget()
     endless = Answer(200, b"[]", {"Content-Type": "application/json", "Link": f'<{hub.url}/api/models>; rel="next"'})
     hub.plan(lambda right: endless, "/api/models", times=1000)
     with pytest.raises(RepositoryError, match="fern has no public models on the Hub"):
         commits.list_models("fern")
-    assert pages(hub) == 1
-
-
-@pytest.mark.parametrize(
-    ("token", "remedy"), [("", "set HF_TOKEN"), ("hf_x", "whether the account of your token may read it")]
-)
-def test_who_has_a_token_is_not_told_to_set_one_for_an_account_without_models(hub, monkeypatch, token, remedy):
-    monkeypatch.setattr("hf_lineage.hub.errors.get_token", lambda: token or None)
-    with pytest.raises(RepositoryError, match=rf"has no public models on the Hub; check the name, or {remedy}$"):
-        commits.list_models("nobody")
+    assert hub.requests == ["GET /api/models"]
 
 
 def test_models_of_an_author_come_the_latest_first_and_a_page_is_asked_for_again(hub):
     hub.plan(faults.too_many(retry_after=7), "GET hub/api/models", skip=1)
-    assert commits.list_models("fern") == latest(hub)
-    assert pages(hub) == 4
+    latest = [f"fern/m{number}@{hub.commit(f'fern/m{number}', 'main')}" for number in (6, 5, 4, 3, 2, 1)]
+    assert (commits.list_models("fern"), hub.requests.count("GET /api/models")) == (latest, 4)
+    names = ("fern/x\n::error::owned\u202e", "fern/" + "x" * 300, "fern/../../etc", "fern/<script>`|", "x")
+    hub.odd = [{"id": name, "sha": "0" * 40} for name in names]
+    hub.odd += [{"id": "fern/x", "sha": "../../etc/passwd"}, {"id": ["fern/x"], "sha": 7}]
+    hub.page = 1000
+    assert commits.list_models("fern") == latest, "what can be no model is left out"
 
 
-def test_a_hub_that_is_gone_or_forbidden_lists_nothing_nor_more_than_can_be_true(hub, monkeypatch):
-    """Nobody is told to download an author."""
+def test_a_hub_that_is_gone_or_forbidden_lists_nothing_nor_more_than_can_be_true(hub, tmp_path, monkeypatch):
     monkeypatch.setattr(commits, "MOST_LISTED", 5)
     with pytest.raises(RepositoryError, match="fern has more than 5 models; name those to read"):
         commits.list_models("fern")
     hub.plan(faults.hung_up, times=ALWAYS)
     with pytest.raises(NetworkError, match="cannot be fetched from the Hub"):
         commits.list_models("fern")
+    waited = connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), tmp_path, monkeypatch)
+    with pytest.raises(NetworkError, match="fern cannot be fetched from the Hub by HF_ENDPOINT"):
+        commits.list_models("fern")
+    assert waited == [], "it is given up at once"
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(RepositoryError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
         commits.list_models("fern")
 
 
-def test_without_a_network_the_list_is_given_up_at_once(tmp_path, monkeypatch):
-    waited = connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), tmp_path, monkeypatch)
-    with pytest.raises(NetworkError, match="fern cannot be fetched from the Hub by HF_ENDPOINT"):
-        commits.list_models("fern")
-    assert waited == []
-
-
-def test_what_can_be_no_model_is_left_out(hub):
-    names = ("fern/x\n::error::owned\u202e", "fern/" + "x" * 300, "fern/../../etc", "fern/<script>`|", "x")
-    hub.odd = [{"id": name, "sha": "0" * 40} for name in names]
-    hub.odd += [{"id": "fern/x", "sha": "../../etc/passwd"}, {"id": ["fern/x"], "sha": 7}]
-    hub.page = 1000
-    assert commits.list_models("fern") == latest(hub)
-
-
-NO_JSON = {"a page": b"<html>", "nothing": b"", "no UTF-8": b"\xff", "too deep": b"[" * 100_000}
-NO_OBJECTS = {"null": b"null", "a number": b"7", "a text": b'"x"', "a list of numbers": b"[1]"}
-ODD = NO_JSON | NO_OBJECTS
+ODD = {
+    "a page": b"<html>", "nothing": b"", "no UTF-8": b"\xff", "too deep": b"[" * 100_000,
+    "null": b"null", "a number": b"7", "a text": b'"x"', "a list of numbers": b"[1]",
+}  # fmt: skip
+NO_CONTENT = {
+    "no size": b'[{"type": "file", "path": "x", "size": "y", "oid": "0"}]',
+    "no content": b'[{"type": "file", "path": "x", "size": 1, "oid": 7}]',
+}
 NO_MODELS = {"no model": b"[{}]", "a text for one": b'["x"]', "a list for one": b"[[]]"}
 NO_NAMES = {"no fields": b"[{}]", "no path": b'[{"type": "file"}]'}
 NO_TEXT = {"a number for a name": b'{"id": 7, "sha": 7}', "no commit": b'{"id": null}'}
-NO_SIZE = {"no size": b'[{"type": "file", "path": "x", "size": "y", "oid": "0"}]'}
-NO_CONTENT = {"no content": b'[{"type": "file", "path": "x", "size": 1, "oid": 7}]'}
 MODELS, TREE = f"GET hub/api/models/{MODEL}", "/tree/"
 
 
@@ -242,7 +215,7 @@ PATHS = {
     "names of files": (TREE, lambda head: client.listing(MODEL, head), ODD | NO_NAMES),
     "digests": (TREE, lambda head: client.digests(MODEL, head), ODD | NO_NAMES),
     "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
-    "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
+    "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_CONTENT),
     "branch": (MODELS, lambda head: commits.head(MODEL), ODD | NO_TEXT),
     "some files": ("/paths-info/", lambda head: commits.fetch_file(MODEL, head, CONFIG, largest=9), ODD | NO_NAMES),
     "models of an author": ("GET hub/api/models", lambda head: commits.list_models("fern"), ODD | NO_MODELS),

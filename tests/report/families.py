@@ -12,7 +12,6 @@ from tests.pages import measured, report, row
 
 
 def claimed(verdict, base="org/base", relation="finetune", **more):
-    """A claim of the card with a verdict."""
     return ClaimResult(Claim(base, relation, ("README.md",)), verdict, **more)
 
 
@@ -42,7 +41,6 @@ def nearer(relative="org/between"):
 
 
 def adapters():
-    """Two adapters of one repository, on one base."""
     rows = (replace(related("org/base", "adapter"), part="style"), replace(unrelated("org/base"), part="other-style"))
     return report(*rows, model="org/adapters")
 

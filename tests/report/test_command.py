@@ -1,5 +1,6 @@
 """The command that makes a report, or one of its rows, again: words of a shell, at the same commits."""
 
+import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -23,21 +24,18 @@ A, B = "a" * 40, "b" * 40
 BASE = "org/base"
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, ""),
-        ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
-        ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
-        ({"recipe": RECIPES["paper"]}, " # with Options(recipe='paper') in Python"),
-        ({"permutations": 99, "seed": 3}, "--seed 3  # with Options(permutations=99) in Python"),
-        ({"budget": "quick"}, "--budget quick"),
-        ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
-        ({"recompute": True}, "--no-cache"),
-        ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
-        ({"file": "q8.gguf"}, "--file q8.gguf"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [
+    ({}, ""),
+    ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
+    ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
+    ({"recipe": RECIPES["paper"]}, " # with Options(recipe='paper') in Python"),
+    ({"permutations": 99, "seed": 3}, "--seed 3  # with Options(permutations=99) in Python"),
+    ({"budget": "quick"}, "--budget quick"),
+    ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
+    ({"recompute": True}, "--no-cache"),
+    ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
+    ({"file": "q8.gguf"}, "--file q8.gguf"),
+])  # fmt: skip
 def test_options_that_are_not_the_usual_ones_are_in_it(options, words):
     rest = f" {words}" if words else ""
     found = report(row(commit=B), model="fern/child@main", commit=A, options=Options(**options))
@@ -45,38 +43,26 @@ def test_options_that_are_not_the_usual_ones_are_in_it(options, words):
     assert of_report(found) == f"hf-lineage check fern/child@{A}{rest}"
 
 
-def test_it_is_words_of_a_shell_whatever_the_names_are():
+def test_names_are_words_of_a_shell_bases_named_each_once_and_folders_part_of_a_name():
     found = report(row("a; rm -rf / $(x) `y`"), model="-x 'y'")
     words = shlex.split(of_claim(found, *found.rows, write=str))
     assert words == ["hf-lineage", "check", "-x 'y'", "--base", "a; rm -rf / $(x) `y`"]
-
-
-def test_bases_that_were_named_are_named_again_each_once_and_no_name_names_none():
     rows = (row(sources=NAMED, commit=B), row(sources=NAMED, commit=B), row("./x", sources=NAMED))
     assert of_report(report(*rows)) == f"hf-lineage check org/model --base {BASE}@{B} --base ./x"
     no_name = Claim("C:/models/base", None, ("README.md",), "it is no name")
     broken = ClaimResult(no_name, Verdict(Code.NO_BASE, "it is no name"))
     assert of_claim(report(broken), broken) == "hf-lineage check org/model"
-
-
-def test_a_folder_of_the_repository_is_part_of_its_name():
-    inside = Options(subfolder="text_encoder")
     for name in ("org/model@main", "org/model/text_encoder@main"):
-        again = of_claim(report(row(), model=name, commit=A, options=inside), row())
-        assert again.split()[2] == f"org/model/text_encoder@{A}"
+        found = report(row(), model=name, commit=A, options=Options(subfolder="text_encoder"))
+        assert of_claim(found, row()).split()[2] == f"org/model/text_encoder@{A}"
 
 
-@pytest.mark.parametrize(
-    ("model", "bases", "settings"),
-    [
-        ("../fern/child", ("../acme/base",), {}),
-        ("{hub}/fern/child", ("{hub}/acme/base",), {}),
-        ("../fern/child", (), {"local_hub": "../../{name}"}),
-        ("fern/child", (), {"local_hub": ".."}),
-        ("fern/child", ("../acme/base",), {"local_hub": "{hub}"}),
-        ("../fern/child/.", ("acme/base",), {"local_hub": "..", "registry": "../registry"}),
-    ],
-)
+@pytest.mark.parametrize(("model", "bases", "settings"), [
+    ("../fern/child", ("../acme/base",), {}), ("{hub}/fern/child", ("{hub}/acme/base",), {}),
+    ("../fern/child", (), {"local_hub": "../../{name}"}), ("fern/child", (), {"local_hub": ".."}),
+    ("fern/child", ("../acme/base",), {"local_hub": "{hub}"}),
+    ("../fern/child/.", ("acme/base",), {"local_hub": "..", "registry": "../registry"}),
+])  # fmt: skip
 @pytest.mark.few(1)
 def test_a_command_that_is_printed_gives_the_verdict_beside_it(hub, monkeypatch, model, bases, settings):
     for folder in ("room", "registry", "far/below/here"):
@@ -108,44 +94,32 @@ def at_home(monkeypatch, tmp_path):
     monkeypatch.setenv("USERPROFILE", "/home/alice")
 
 
-def folder_report(**settings):
+def test_no_path_of_a_home_directory_is_in_what_people_pass_on():
+    """The last part of a path is left, and the home is a tilde."""
     strict = Strict("/home/alice/bases/base", stored={"Q8_0": 1})
     unread = Verdict(Code.NO_WEIGHTS, "/home/alice/bases/base: no weights", strict=strict)
     base = ClaimResult(Claim("/home/alice/bases/base", None, NAMED), unread,
                notes=("see /home/alice/.cache/huggingface/x", f"{FOLDER}/config.json is odd"))  # fmt: skip
-    found = report(base, row(mlp=measured()), model=FOLDER, **settings)
-    return replace(found, source=RepoRef(FOLDER, Path(FOLDER)), notes=(f"{FOLDER}: a note",))
-
-
-@pytest.mark.parametrize("form", ["html", "markdown"])
-def test_no_path_of_a_home_directory_is_in_what_people_pass_on(form):
     options = Options(local_hub=Path("/home/alice/hub"), nulls=("/home/alice/nulls/one",))
-    text = FORMATS[form](folder_report(options=options), True)
-    assert not any(word in text for word in ("alice", "secret-project"))
-    (line,) = [line for line in FORMATS["json"](folder_report(), True).splitlines() if line.startswith('  "command"')]
-    assert line == '  "command": "hf-lineage check /path/to/model --base /path/to/base",'
-
-
-def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():
-    shown = public(folder_report())
-    assert (shown.model, shown.rows[0].claim.base) == ("./model", "./base")
+    found = report(base, row(mlp=measured()), model=FOLDER, options=options)
+    found = replace(found, source=RepoRef(FOLDER, Path(FOLDER)), notes=(f"{FOLDER}: a note",))
+    for form in ("html", "markdown"):
+        text = FORMATS[form](found, True)
+        assert not any(word in text for word in ("alice", "secret-project"))
+    document = json.loads(FORMATS["json"](replace(found, options=Options()), True))
+    assert document["command"] == "hf-lineage check /path/to/model --base /path/to/base"
+    shown = public(found)
+    assert (shown.model, shown.rows[0].claim.base, shown.notes) == ("./model", "./base", ("./model: a note",))
     assert shown.rows[0].verdict.reason == "./base: no weights"
     assert shown.rows[0].notes == ("see ~/.cache/huggingface/x", "./model/config.json is odd")
-    assert shown.notes == ("./model: a note",)
     declared = claimed(Verdict(Code.NO_BASE, "no name"), "/scratch/bob/base")
     assert public(report(declared)).rows[0].claim.base == "/scratch/bob/base", "as the card declares it"
+    assert hide_names("/a/b: /a/b/c, x/a/b, /a/bc", {"/a/b": "./b"}) == "./b: ./b/c, x/a/b, /a/bc"
 
 
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        ("org/name@main", "org/name@main"), ("./here", "./here"), ("a/b/c", "a/b/c"), ("/x/y/", "./y"),
-        ("../up/y", "./y"), ("~/y", "./y"), ("a/../b", "./b"), ("\x00/../x", "./x"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "short"), [
+    ("org/name@main", "org/name@main"), ("./here", "./here"), ("a/b/c", "a/b/c"), ("/x/y/", "./y"),
+    ("../up/y", "./y"), ("~/y", "./y"), ("a/../b", "./b"), ("\x00/../x", "./x"),
+])  # fmt: skip
 def test_a_path_that_leads_out_of_the_working_directory_is_its_last_part(name, short):
     assert shorten_path(name) == short
-
-
-def test_a_name_is_replaced_where_it_is_a_word_or_begins_a_path():
-    assert hide_names("/a/b: /a/b/c, x/a/b, /a/bc", {"/a/b": "./b"}) == "./b: ./b/c, x/a/b, /a/bc"

@@ -27,10 +27,6 @@ def validate(text):
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
 
 
-def test_it_keeps_to_its_schema(any_report):
-    validate(rendered(any_report))
-
-
 def test_only_what_the_weights_bear_out_is_an_ancestor_and_every_claim_a_property(every_kind):
     model = json.loads(rendered(every_kind))["metadata"]["component"]
     (ancestor,) = model["pedigree"]["ancestors"]
@@ -55,17 +51,12 @@ def test_what_is_related_in_another_way_is_no_ancestor_even_if_it_is_accepted(sh
     assert properties["hf-lineage:claim:0:verified"] == "false"
 
 
-@pytest.mark.parametrize(
-    ("licence", "told"),
-    [
-        ("apache-2.0", {"id": "Apache-2.0"}),
-        ("other (gemma, javascript:alert(1))", {"name": "other (gemma, javascript:alert(1))"}),
-    ],
-)
-def test_licences_are_those_that_the_cards_declare(licence, told):
+@pytest.mark.parametrize("licence", ["apache-2.0", "other (gemma, javascript:alert(1))"])
+def test_licences_are_those_that_the_cards_declare(licence):
     judged = replace(pages.report(replace(pages.row(mlp=pages.measured()), licence=licence)), licence=licence)
     validate(rendered(judged))
     model = json.loads(rendered(judged))["metadata"]["component"]
+    told = {"id": "Apache-2.0"} if licence == "apache-2.0" else {"name": licence}
     for component in (model, *model["pedigree"]["ancestors"]):
         assert component["licenses"] == [{"license": {"acknowledgement": "declared"} | told}]
 
@@ -77,23 +68,18 @@ def test_without_its_library_the_extra_is_named_before_anything_is_read(monkeypa
     )
 
 
-def near(base, share, **more):
-    return replace(pages.row(base, mlp=pages.measured(share=share)), **more)
-
-
-def names(*rows):
-    return [one.claim.base for one in ancestors(pages.report(*rows))]
-
-
 def test_the_nearest_is_first_the_base_of_a_merge_last_and_each_named_once():
-    assert names(near("org/far", 0.6), near("org/near", 0.99), near("org/part", 0.3)) == ["org/near", "org/far"]
+    def near(base, share, **more):
+        return replace(pages.row(base, mlp=pages.measured(share=share)), **more)
+
+    base = Parent(method="ties", declared={}, shares={}, is_base=True)
+    for rows, names in (
+        ((near("org/far", 0.6), near("org/near", 0.99), near("org/part", 0.3)), ["org/near", "org/far"]),
+        ((near("org/base", 0.99, parent=base), near("org/parent", 0.7)), ["org/parent", "org/base"]),
+        ((near("org/base", 0.9, part="unet"), near("org/base", 0.9, part="text_encoder")), ["org/base"]),
+    ):
+        assert [one.claim.base for one in ancestors(pages.report(*rows))] == names
     model = json.loads(rendered(pages.report(near("org/far", 0.6), near("org/near", 0.99))))["metadata"]["component"]
     assert [one["name"] for one in model["pedigree"]["ancestors"]] == ["near", "far"]
-    base = Parent(method="ties", declared={}, shares={}, is_base=True)
-    assert names(near("org/base", 0.99, parent=base), near("org/parent", 0.7)) == ["org/parent", "org/base"]
-    assert names(near("org/base", 0.9, part="unet"), near("org/base", 0.9, part="text_encoder")) == ["org/base"]
-
-
-@pytest.mark.parametrize(("p", "level"), [(0.001, "0.999"), (0.003, "0.997"), (1e-9, "0.9999"), (0.5, "0.5")])
-def test_confidence_is_the_level_at_which_independence_is_rejected_and_never_certain(p, level):
-    assert confidence(pages.row(mlp=pages.measured(p=p))) == Decimal(level)
+    for p, level in ((0.001, "0.999"), (0.003, "0.997"), (1e-9, "0.9999"), (0.5, "0.5")):
+        assert confidence(pages.row(mlp=pages.measured(p=p))) == Decimal(level), "never certain"

@@ -20,16 +20,11 @@ from tests.models import EXAMPLES
 from tests.pages import HOSTILE, document, measured, report, row, words
 from tests.report.test_sarif import validate
 
-READ = {"short": (32, 16), "long": (1, 1024)}
+RAN = Ran("org/model", {"short": (32, 16), "long": (1, 1024)}, 658_656)
 LOSSES = [Loss(np.array(nats), parts) for nats, parts in (([4.0, 4.2], 90), ([0.5], 9))]
-USED = RunOutcome(Ran("org/model", READ, 658_656), Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
+USED = RunOutcome(RAN, Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
 PROBLEM = RunOutcome(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
 TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
-
-
-def ran(executed=USED, **more):
-    one = row("org/base", mlp=measured(**more))
-    return report(one if executed is None else replace(one, verdict=with_run(one.verdict, executed)))
 
 
 HOLDS = Strict("org/base at commit c0ffee", {"Q4_K": 217, "Q6_K": 36, "": 38})
@@ -46,43 +41,41 @@ FAILS = replace(
 UNCOMPARED = Strict("org/base", problem="org/model may also be loaded with its adapter")
 
 
-def held(strict=HOLDS):
+def asked(value):
+    """A report on a claim after a run or a strict comparison, or after neither."""
     one = row("org/base", mlp=measured())
-    return report(one if strict is None else replace(one, verdict=with_strict(one.verdict, strict)))
+    add = with_strict if isinstance(value, Strict) else with_run
+    return report(one if value is None else replace(one, verdict=add(one.verdict, value)))
 
 
 @pytest.mark.parametrize("form", TOLD)
-@pytest.mark.parametrize(
-    ("made", "brief", "explained"),
-    [
-        (ran(), "ithout what it has in common with org/base this model loses 4.1 nats a token",
-         "erified by running: what is common is used"),
-        (held(), "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors",
-         "217 tensors stored as Q4_K"),
-        (held(FAILS), "291 of 297 tensors hold the numbers of org/base at commit c0ffee as their formats store them",
-         "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves"),
-        (ran(PROBLEM), "org/base could not be run: it needs 9000 MiB", "unused"),
-    ],
-    ids=["ran", "holds", "fails", "did not run"],
-)  # fmt: skip
-def test_every_report_says_what_was_seen_when_it_ran_and_of_every_number(form, made, brief, explained):
-    text = words(form, made).replace("\\", "")
+@pytest.mark.parametrize(("value", "brief", "explained"), [
+    (USED, "ithout what it has in common with org/base this model loses 4.1 nats a token",
+     "erified by running: what is common is used"),
+    (HOLDS, "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors",
+     "217 tensors stored as Q4_K"),
+    (FAILS, "291 of 297 tensors hold the numbers of org/base at commit c0ffee as their formats store them",
+     "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves"),
+    (PROBLEM, "org/base could not be run: it needs 9000 MiB", "unused"),
+], ids=["ran", "holds", "fails", "did not run"])  # fmt: skip
+def test_every_report_says_what_was_seen_when_it_ran_and_of_every_number(form, value, brief, explained):
+    text = words(form, asked(value)).replace("\\", "")
     assert brief in text
     assert text.count(brief) == 1 or explained != "unused" or form not in ("text", "markdown")
     left_out = form == "github" or (form in ("sarif", "cyclonedx") and "stored as" in explained)
-    assert left_out or explained in words(form, made, explain=True).replace("\\", "")
+    assert left_out or explained in words(form, asked(value), explain=True).replace("\\", "")
 
 
 def test_the_report_for_machines_holds_everything_and_fits_its_schema():
-    unable, unseen = (document(ran(value))["claims"][0]["executed"] for value in (PROBLEM, None))
+    unable, unseen = (document(asked(value))["claims"][0]["executed"] for value in (PROBLEM, None))
     assert (unable["problem"], unseen) == (PROBLEM.problem, None)
     for value in (USED, replace(USED, ablation=None)):
-        shown = document(ran(value))["claims"][0]["executed"]
+        shown = document(asked(value))["claims"][0]["executed"]
         assert (shown["verified"], shown["seed"]) == (bool(value.ablation), 7)
         assert shown["ran"]["inputs"] == {"short": [32, 16], "long": [1, 1024]}
-    ablation = document(ran())["claims"][0]["executed"]["ablation"]
+    ablation = document(asked(USED))["claims"][0]["executed"]["ablation"]
     assert (ablation["inherited"]["mean"], ablation["carries"]) == (pytest.approx(4.1), 1.0)
-    told = [document(held(value))["claims"][0]["strict"] for value in (HOLDS, FAILS, UNCOMPARED, None)]
+    told = [document(asked(value))["claims"][0]["strict"] for value in (HOLDS, FAILS, UNCOMPARED, None)]
     assert [one and one["holds"] for one in told] == [True, False, False, None]
     assert [one["excess"] for one in told[1]["beyond"]] == [12.34, None, 0.0]
     assert told[1]["stored"] == {"Q4_K": 217, "Q6_K": 36, "equal": 38}
@@ -91,7 +84,7 @@ def test_the_report_for_machines_holds_everything_and_fits_its_schema():
 @pytest.mark.parametrize("form", TOLD)
 def test_names_of_hostile_tensors_are_escaped_and_a_reason_is_no_markup(form):
     hostile = replace(FAILS, beyond=(Beyond(HOSTILE, 1, 1, 2.0, (0,)),), added=(HOSTILE,), unbound={HOSTILE: "why"})
-    text = FORMATS[form](held(hostile), True)
+    text = FORMATS[form](asked(hostile), True)
     assert "\x1b" not in text
     assert "<script>window" not in text or form != "html"
     assert "<script" not in FORMATS[form](judged(HOSTILE[:400]), False) or form in ("text", "github", "cyclonedx")
@@ -102,31 +95,26 @@ def test_a_policy_may_ask_for_it():
     unrun = "claims that are verified by running, but it was not run (--run)"
     strict = "models that are the base's numbers and nothing else, but its numbers do not show that"
     uncompared = "models that are the base's numbers and nothing else, but the numbers were not compared (--strict)"
-    for asked, made, value, unmet in (
-        *(("executed", ran, value, unmet) for value, unmet in ((USED, ""), (PROBLEM, executed), (None, unrun))),
-        *(("strict", held, value, unmet) for value, unmet in ((HOLDS, ""), (FAILS, strict), (None, uncompared))),
-    ):
-        one = apply_policy(made(value), parse(f"require: {asked}", "p.yaml"), TODAY)
+    for required, value, unmet in (
+        ("executed", USED, ""), ("executed", PROBLEM, executed), ("executed", None, unrun),
+        ("strict", HOLDS, ""), ("strict", FAILS, strict), ("strict", None, uncompared),
+    ):  # fmt: skip
+        one = apply_policy(asked(value), parse(f"require: {required}", "p.yaml"), TODAY)
         assert (one.status, one.rows[0].unmet) == ((3, (f"the policy asks for {unmet}",)) if unmet else (0, ()))
 
 
-def test_of_models_without_ancestry_nothing_says_that_training_made_the_difference():
-    one = row("org/base", mlp=measured())
-    strict = replace(HOLDS, beyond=WRONG[1:2])
-
-    def said(verdict):
-        sentences = describe_strict(strict, replace(one, verdict=verdict), report()).sentences
-        return [line for line in sentences if " differ" in line]
-
-    assert said(Verdict(Code.UNRELATED)) == ["of 1 tensors that differ, 1 do in more than 1 % of their numbers"]
-    assert "as training" in said(one.verdict)[0]
-
-
-OPTIONS = Options(seed=0, permutations=199, paths=("mlp",))
+def test_without_ancestry_nothing_says_that_training_made_the_difference():
+    one, said = row("org/base", mlp=measured()), []
+    for verdict in (Verdict(Code.UNRELATED), one.verdict):
+        finding = describe_strict(replace(HOLDS, beyond=WRONG[1:2]), replace(one, verdict=verdict), report())
+        said += [line for line in finding.sentences if " differ" in line]
+    assert said[0] == "of 1 tensors that differ, 1 do in more than 1 % of their numbers"
+    assert "as training" in said[1]
 
 
 def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
-    report = compare(str(EXAMPLES / BASE), str(other_mlps(tmp_path / "model")), OPTIONS)
+    options = Options(seed=0, permutations=199, paths=("mlp",))
+    report = compare(str(EXAMPLES / BASE), str(other_mlps(tmp_path / "model")), options)
     (claim,) = document(report)["claims"]
     shown = claim["findings"]["equal"]["values"]
     assert claim["p_value_adjusted"] == shown["p_value_adjusted"] == pytest.approx(3 / 301)
@@ -137,8 +125,6 @@ def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
 
 DAY, TODAY = datetime.date(2027, 3, 31), datetime.date(2026, 11, 22)
 WHY = "a student of its answers"
-FORMS = ("json", *TOLD)
-"""The formats with room for a sentence."""
 
 
 def judged(reason=WHY, today=TODAY, **more):
@@ -148,7 +134,7 @@ def judged(reason=WHY, today=TODAY, **more):
     return apply_policy(report(*rows), policy, today)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["json", *TOLD])
 def test_every_report_tells_verdict_reason_and_day_also_when_that_is_past(form):
     text = " ".join(FORMATS[form](judged(), False).split())
     assert all(word in text for word in ("UNRELATED", WHY, "2027")), text
@@ -172,12 +158,9 @@ def test_machines_are_told_what_was_found_and_what_was_made_of_it():
     told = json.loads(FORMATS["github"](judged(fail_on="never"), False))
     assert (told["exit_code"], told["unaccepted"], told["unmet"], told["fail_on"]) == (1, 0, False, "never")
     assert told["outputs"]["verdict"] == "UNRELATED"
-
-
-def test_sarif_has_a_result_that_is_suppressed_and_one_that_is_no_pass_any_more():
-    document = json.loads(FORMATS["sarif"](judged(relations=("merge",)), False))
-    validate(document)
-    first, second = document["runs"][0]["results"]
+    log = json.loads(FORMATS["sarif"](judged(relations=("merge",)), False))
+    validate(log)
+    first, second = log["runs"][0]["results"]
     assert first["suppressions"] == [
         {"kind": "external", "status": "accepted", "justification": f"{WHY} (accepted until 2027-03-31)"}
     ]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from lxml import etree
 
 from hf_lineage.checking.result import NAMED
@@ -71,25 +70,19 @@ def test_there_is_no_picture_of_one_claim_nor_a_line_from_a_model_to_itself():
         assert ("org/base", "org/model", "not judged", "") in lines(report(*several))
 
 
-def test_no_code_that_verifies_nothing_is_marked_as_verified():
-    verified = {code for code in Code if MARKS.get(code, Mark.NOT_JUDGED) is Mark.VERIFIED}
-    assert verified == {code for code in Code if Verdict(code).verified}
-    assert {MARKS.get(code, Mark.NOT_JUDGED) for code in Code} <= {*FIRST}
-
-
-def test_the_tree_on_a_page_names_no_folder_of_this_machine():
+def test_rows_stand_right_of_their_parents_and_name_no_folder_nor_verify_what_is_not():
+    for made in (families.merge, families.nearer, families.adapters):
+        family = family_of(made())
+        places = {node.name: (node.depth, at) for at, node in enumerate(family.nodes)}
+        for edge in family.edges:
+            assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
     rows = (families.related(f"/srv/secret/{name}", sources=NAMED) for name in ("one", "two"))
     page = FORMATS["html"](report(*rows, model="/home/me/model"), False)
     assert "Family tree of ./model" in page
     assert not any(place in page for place in ("/srv/secret", "/home/me"))
-
-
-@pytest.mark.parametrize("made", [families.merge, families.nearer, families.adapters])
-def test_every_row_is_further_right_than_what_leads_to_it(made):
-    family = family_of(made())
-    places = {node.name: (node.depth, at) for at, node in enumerate(family.nodes)}
-    for edge in family.edges:
-        assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
+    marks = {code: MARKS.get(code, Mark.NOT_JUDGED) for code in Code}
+    assert {code for code in Code if marks[code] is Mark.VERIFIED} == {code for code in Code if Verdict(code).verified}
+    assert {*marks.values()} <= {*FIRST}
 
 
 def test_names_in_the_picture_are_text(window, tmp_path):
@@ -108,23 +101,13 @@ def test_every_model_has_one_row_and_what_no_weights_bear_out_is_said_of_it():
     assert further == ["declares org/base: contradicted", "declares gone/base: declared only"]
 
 
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def drawn(*nodes):
-    return etree.fromstring(picture(nodes, "a title", "what the lines show"))
-
-
-def test_a_line_is_solid_where_the_weights_bear_it_out_and_dashed_where_they_do_not():
-    nodes = [Node(mark.name, 1, edges=(Edge("a", mark.name, mark),)) for mark in Mark]
-    paths = list(drawn(Node("a", 0), *nodes).iter(f"{SVG}path"))
+def test_a_line_without_weights_behind_it_is_dashed_and_a_long_name_cut():
+    svg, name = "{http://www.w3.org/2000/svg}", "org/" + "long-" * 20
+    nodes = [Node(name, 0, "verified", "good"), Node("a", 0)]
+    nodes += [Node(mark.name, 1, edges=(Edge("a", mark.name, mark),)) for mark in Mark]
+    root = etree.fromstring(picture(nodes, "a title", "what the lines show"))
+    paths = list(root.iter(f"{svg}path"))
     dashed = {line.get("class") for line in paths if line.get("stroke-dasharray") is not None}
     assert (len(paths), dashed) == (len(Mark), {"edge open", "edge bad"})
-
-
-def test_a_long_name_is_cut_and_whole_in_its_title():
-    name = "org/" + "long-" * 20
-    root = drawn(Node(name, 0, "verified", "good"), Node("org/b", 1, strong=True))
-    (title, *_), shown = root.findall(f"{SVG}g/{SVG}title"), root.find(f"{SVG}g/{SVG}text").text
-    assert title.text == f"{name}: verified"
-    assert (len(shown), shown[-1]) == (LETTERS, "…")
+    (title, *_), shown = root.findall(f"{svg}g/{svg}title"), root.find(f"{svg}g/{svg}text").text
+    assert (title.text, len(shown), shown[-1]) == (f"{name}: verified", LETTERS, "…")

@@ -1,7 +1,4 @@
-"""A finding is a module and a line of the table: every format but a summary prints it, and none needs it.
-
-Sentences of findings stand in front of what was read for them, each with the name of the base.
-"""
+"""A finding is a module and a line of the table: every format but a summary prints it, and none needs it."""
 
 import html
 import json
@@ -21,18 +18,15 @@ from tests.pages import document, measured, report, row, words
 from tests.report import families
 
 CLAIM = Finding(
-    "The toy of a claim",
-    "org/base",
-    ("a toy was found in it",),
-    ("the toy is red",),
+    "The toy of a claim", "org/base", ("a toy was found in it",), ("the toy is red",),
     (Table("toys", ("Toy", "Wheels"), (("car", "4"),), (1,)),),
-    Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."),
-    {"wheels": 4},
-)
+    Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."), {"wheels": 4},
+)  # fmt: skip
 WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
 
 HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 ONE = row(mlp=measured())
+LONG = [form for form in FORMATS if form != "github"]  # a summary has no finding but those with a brief sentence
 
 
 @pytest.fixture
@@ -43,10 +37,6 @@ def toys(monkeypatch):
         monkeypatch.setattr(findings, table, (*getattr(findings, table), toy))
 
 
-LONG = [form for form in FORMATS if form != "github"]
-"""Formats that have every finding; a summary has those with a brief sentence."""
-
-
 @pytest.fixture(scope="module")
 def merge():
     """What is found of a merge and of a claim that is contradicted, so that formats of failures have an entry."""
@@ -54,17 +44,11 @@ def merge():
     return replace(report, rows=(*report.rows, row("org/other", mlp=measured(score=0.005, p=0.5, share=0.0))))
 
 
-def rendered(form, report):
-    """A report without what its format puts between words and around marks."""
-    text = html.unescape(FORMATS[form](report, True)).replace("\N{NO-BREAK SPACE}", " ")
-    return " ".join(text.replace("\\", "").split()).lower()
-
-
 @pytest.mark.parametrize("form", LONG)
 def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
-    text = rendered(form, merge)
-    assert "a toy was found in it" in text
-    assert "toys were found" in text
+    text = html.unescape(FORMATS[form](merge, True)).replace("\N{NO-BREAK SPACE}", " ")
+    text = " ".join(text.replace("\\", "").split()).lower()
+    assert ("a toy was found in it" in text, "toys were found" in text) == (True, True)
     if form in ("text", "markdown", "html"):
         shown = ("the toy of a claim", "the toy is red", "wheels", "car", "redness", "0.40")
         assert all(word in text for word in shown)
@@ -77,28 +61,19 @@ def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
             assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
 
 
-def test_what_was_found_stands_before_notes_or_what_explaining_adds_if_alone():
-    *_, found, note = reasons(report(replace(ONE, unmet=("too little",), notes=("a note",))))
-    assert (found, note) == ("org/base: too little", "a note")
-    assert list(state_all(report(ONE))) == ["org/base: All 6 layers come from it"]
-
-
 def sentences(claim):
     return [words for maker, one in describe_claim(report(), claim) if maker.name == "descent" for words in one.details]
 
 
-@pytest.mark.parametrize(
-    ("shares", "of", "said"),
-    [
-        ([1, 1, 1], None, "All 3 layers come from it"),
-        ([0, 1, 0], None, "Layer 1 of 3 comes from it; the other 2 do not"),
-        ([1, 1, 0], None, "Layers 0 and 1 of 3 come from it; the other one does not"),
-        ([0.5, 0.5, 0.5], None, "None of the 3 layers comes from it by more than half"),
-        ([1, 1, 1], 32, "All 3 layers that were read, of 32, come from it"),
-        ([1, 0, 1], 32, "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"),
-        ([0, 0, 0], 32, "None of the 3 layers that were read, of 32, comes from it by more than half"),
-    ],
-)
+@pytest.mark.parametrize(("shares", "of", "said"), [
+    ([1, 1, 1], None, "All 3 layers come from it"),
+    ([0, 1, 0], None, "Layer 1 of 3 comes from it; the other 2 do not"),
+    ([1, 1, 0], None, "Layers 0 and 1 of 3 come from it; the other one does not"),
+    ([0.5, 0.5, 0.5], None, "None of the 3 layers comes from it by more than half"),
+    ([1, 1, 1], 32, "All 3 layers that were read, of 32, come from it"),
+    ([1, 0, 1], 32, "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"),
+    ([0, 0, 0], 32, "None of the 3 layers that were read, of 32, comes from it by more than half"),
+])  # fmt: skip
 def test_layers_are_counted_and_named_and_nothing_is_said_of_unread_ones(shares, of, said):
     early = {"analyses": 3, "layers": ((0, 9, 31),) * 2} if of else {}
     evidence = measured(3, 3, **early)
@@ -106,12 +81,8 @@ def test_layers_are_counted_and_named_and_nothing_is_said_of_unread_ones(shares,
     assert sentences(row(layers=of, mlp=evidence)) == [said]
 
 
-def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
-    assert sentences(row(mlp=measured(share=None))) == []
-    assert sentences(row(mlp=measured(score=0.0, p=0.5))) == []
-
-
-def test_programs_get_the_same_as_values():
+def test_where_nothing_is_known_or_shared_nothing_is_said_and_programs_get_values():
+    assert sentences(row(mlp=measured(share=None))) == sentences(row(mlp=measured(score=0.0, p=0.5))) == []
     (made,) = check("heron/llama-int8-rounded", options=HUB).rows
     values = findings.describe_relation(made.derivation, made, report()).values
     expected = {"means": ["quantized"], "bits": 8, "zeros": None, "rank": None, "changed": 12, "matrices": 12}
@@ -120,21 +91,18 @@ def test_programs_get_the_same_as_values():
 
 @pytest.mark.parametrize("code", [Code.PART, Code.UNRELATED, Code.INCONCLUSIVE, Code.NO_BASE])
 def test_a_claim_has_its_title_its_reason_and_what_to_do_next(code):
-    text = texts()[code]
-    assert list(summarize(report(replace(ONE, verdict=Verdict(code, "org/base: a reason; a detail"))))) == [
-        text.title, "A reason; a detail.", f"Next: {text.next[0]}",
-    ]  # fmt: skip
+    text, found = texts()[code], report(replace(ONE, verdict=Verdict(code, "org/base: a reason; a detail")))
+    assert list(summarize(found)) == [text.title, "A reason; a detail.", f"Next: {text.next[0]}"]
 
 
-def test_a_verified_claim_says_what_is_usual_and_more_doubts_than_two_are_counted():
-    assert list(summarize(report(ONE))) == [
-        "All 6 layers come from it. Unrelated models of this size score at most 0.022.", "Next: Nothing to do.",
-    ]  # fmt: skip
+def test_a_claim_says_what_is_usual_two_doubts_and_with_advice_what_is_refused():
+    *_, found, note = reasons(report(replace(ONE, unmet=("too little",), notes=("a note",))))
+    assert (found, note) == ("org/base: too little", "a note")
+    assert list(state_all(report(ONE))) == ["org/base: All 6 layers come from it"]
+    usual = "All 6 layers come from it. Unrelated models of this size score at most 0.022."
+    assert list(summarize(report(ONE))) == [usual, "Next: Nothing to do."]
     noted = replace(ONE, notes=("one", "two", "three", "four"))
     assert list(summarize(report(noted)))[1] == "One. Two. 2 more: --explain."
-
-
-def test_what_a_policy_refuses_is_never_left_without_advice():
     advice = "Do what the policy asks, or change the policy."
     refused = replace(ONE, unmet=("the policy asks for merges",))
     assert list(summarize(report(refused)))[1:] == ["The policy asks for merges.", f"Next: {advice}"]
@@ -149,6 +117,5 @@ def test_of_several_claims_every_line_names_its_base_and_advice_stands_last():
     assert [line for line in lines if line.startswith("Next for ")] == lines[-3:]
     assert lines[-3] == "Next for org/one, org/two: Nothing to do."
     assert lines[0].startswith("org/one: All 6 layers come from it. It gave 0.70 (0.69 to 0.71) of the merge along ")
-    assert list(summarize(report(conflicts=("a declares b; c declares d",))))[1] == (
-        "Conflicting claims: a declares b; c declares d."
-    )
+    conflict = "a declares b; c declares d"
+    assert list(summarize(report(conflicts=(conflict,))))[1] == f"Conflicting claims: {conflict}."

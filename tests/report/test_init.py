@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -19,29 +18,12 @@ from hf_lineage.report.json import encode
 from tests import hostile
 from tests.example_evidence import evidence
 from tests.github import ROOT
-from tests.invoking import environment
-from tests.pages import document, report
+from tests.invoking import Outcome, environment, run_process
+from tests.pages import document, report, validate
 from tests.report.families import claimed
+from tests.report.test_cyclonedx import validate as validate_bill
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
-
-
-@pytest.fixture
-def every_verdict():
-    measured = {
-        "mlp": evidence(score=0.973),
-        "value_output": evidence(score=0.4, empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
-    }
-    unrelated = Verdict(Code.UNRELATED, "", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Verdict(Code.UNRELATED)})
-    return report(
-        claimed(judge(measured, Criteria())),
-        claimed(unrelated, base="a" * 96 + "/" + "b" * 96),
-        claimed(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
-        claimed(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
-        claimed(Verdict(Code.NO_WEIGHTS, "no weights"), relation=None),
-        claimed(Verdict(Code.DAMAGED, "truncated"), base=HOSTILE),
-        conflicts=("README.md declares a/b; adapter_config.json declares c/d",),
-    )
 
 
 def test_the_markdown_report_has_the_same_table_and_says_how_it_was_made(monkeypatch):
@@ -70,7 +52,21 @@ def test_the_markdown_report_has_the_same_table_and_says_how_it_was_made(monkeyp
     )
 
 
-def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_verdict):
+def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut():
+    measured = {
+        "mlp": evidence(score=0.973),
+        "value_output": evidence(score=0.4, empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
+    }
+    unrelated = Verdict(Code.UNRELATED, "", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Verdict(Code.UNRELATED)})
+    every_verdict = report(
+        claimed(judge(measured, Criteria())),
+        claimed(unrelated, base="a" * 96 + "/" + "b" * 96),
+        claimed(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
+        claimed(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
+        claimed(Verdict(Code.NO_WEIGHTS, "no weights"), relation=None),
+        claimed(Verdict(Code.DAMAGED, "truncated"), base=HOSTILE),
+        conflicts=("README.md declares a/b; adapter_config.json declares c/d",),
+    )
     text = FORMATS["text"](every_verdict, True)
     assert max(map(len, text.splitlines())) <= 80
     squeezed = re.sub(r"\s", "", text)
@@ -80,39 +76,25 @@ def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_
     assert "Conflictingclaims:README.mddeclaresa/b;adapter_config.jsondeclaresc/d" in squeezed
 
 
-def test_an_error_without_bound_is_null_in_json():
+def test_an_error_without_bound_is_null_and_a_path_of_few_layers_not_called_early():
     unbounded = evidence()
     unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
     (claim,) = document(report(claimed(judge({"mlp": unbounded}, Criteria()))))["claims"]
     assert claim["paths"][0]["standard_error"] is None
-
-
-def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
     hybrid = claimed(judge({"mlp": evidence()}, Criteria()), layers=8)
     assert "decided after" not in FORMATS["text"](report(hybrid), True)
 
 
-TOY = """
-def render(report, explain):
-    return f"{len(report.rows)} claim, explained: {explain}\\n"
-"""
-WITH_TOY = """
-import sys
-from hf_lineage.report import FORMATS, Format
-FORMATS["toy"] = Format("toy_format")
-from hf_lineage.cli import main
-sys.exit(main())
-"""
-
-
 def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path):
-    (tmp_path / "toy_format.py").write_text(TOY)
+    toy = 'return f"{len(report.rows)} claim, explained: {explain}\\n"'
+    (tmp_path / "toy_format.py").write_text(f"def render(report, explain):\n    {toy}\n")
+    with_toy = 'from hf_lineage.report import FORMATS, Format\nFORMATS["toy"] = Format("toy_format")\n'
+    with_toy += "from hf_lineage.cli import main\nraise SystemExit(main())"
     files = {form: tmp_path / f"report.{form}" for form in ("toy", "json")}
     asked = [f"--output={form}={file}" for form, file in files.items()]
-    command = [sys.executable, "-c", WITH_TOY, "check", hub / "fern/child", "--local-hub", hub, "--format", "toy"]
-    env = environment(PYTHONPATH=f"{tmp_path}:{ROOT}")
-    done = subprocess.run([*command, *asked], env=env, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1 claim, explained: False\n", "")
+    command = [sys.executable, "-c", with_toy, "check", hub / "fern/child", "--local-hub", hub, "--format", "toy"]
+    done = run_process([*command, *asked], env=environment(PYTHONPATH=f"{tmp_path}:{ROOT}"))
+    assert done == Outcome(0, "1 claim, explained: False\n", "")
     assert files["toy"].read_text() == "1 claim, explained: True\n"
     assert json.loads(files["json"].read_text())["tool"] == {"name": "hf-lineage", "version": __version__}
 
@@ -120,9 +102,14 @@ def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path):
 MACHINES = ("json", "sarif", "cyclonedx", "intoto")
 
 
-@pytest.mark.parametrize("form", MACHINES)
-def test_the_same_report_is_the_same_file(every_kind, form):
-    assert FORMATS[form](every_kind, False) == FORMATS[form](every_kind, False)
+def test_what_machines_read_keeps_to_its_schema_and_is_the_same_file_again(any_report):
+    made = {form: FORMATS[form](any_report, False) for form in MACHINES}
+    assert made == {form: FORMATS[form](any_report, False) for form in MACHINES}
+    validate(json.loads(made["json"]))
+    validate(json.loads(made["intoto"])["predicate"])
+    for form, schema in (("intoto", "statement-v1"), ("sarif", "sarif-2.1.0")):
+        validate(json.loads(made[form]), ROOT / f"tests/data/schemas/{schema}.json")
+    validate_bill(made["cyclonedx"])
 
 
 @pytest.mark.parametrize("form", [*MACHINES, "text", "markdown"])
@@ -132,8 +119,5 @@ def test_untrusted_input_is_nowhere_more_than_text(hostile_report, form):
     assert text.isascii() or not for_machines
     patterns = hostile.LINES if form == "text" else hostile.MARKUP + hostile.LINES
     assert not hostile.traces(text, patterns[:-1] if form in ("json", "intoto") else patterns)  # these cut no name
-
-
-def test_escaping_changes_no_value():
-    document = {"<b>": ["&", "##[x]", "\u202e", "é", 0.1, None, True, -3]}
-    assert json.loads(encode(document)) == document
+    escaped = {"<b>": ["&", "##[x]", "\u202e", "é", 0.1, None, True, -3]}
+    assert json.loads(encode(escaped)) == escaped

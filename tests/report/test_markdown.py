@@ -55,23 +55,16 @@ def test_any_text_is_one_paragraph_of_what_is_printed(text):
         assert " ".join(rendered.split()) == " ".join(expected.replace("><", "> <").split())
 
 
-def rendered(*rows):
-    return json.loads(FORMATS["github"](report(*rows), False))
-
-
 def test_the_outputs_are_those_of_the_claim_that_decides_and_empty_where_none_is():
+    def rendered(found):
+        return json.loads(FORMATS["github"](found, False))
+
     related, unrelated = row(mlp=measured()), row(mlp=measured(score=0.01, p=0.4))
-    both = rendered(related, unrelated)
+    both, alone, empty = rendered(report(related, unrelated)), rendered(report(related)), rendered(report())
     figures = [both["outputs"][name] for name in ("verdict", "code", "verified", "score", "p-value")]
     assert (both["exit_code"], figures) == (1, ["UNRELATED", "unrelated", "false", "0.01", "0.4"])
-    alone = rendered(related)
     assert (alone["exit_code"], alone["outputs"]["verified"]) == (0, "true")
-    empty = rendered()
     assert (empty["exit_code"], empty["outputs"]["code"], empty["outputs"]["verified"]) == (3, "undeclared", "false")
     assert {empty["outputs"][name] for name in ("score", "p-value")} == {""}
-
-
-def test_names_that_nobody_has_checked_reach_no_line_of_their_own():
-    found = json.loads(FORMATS["github"](hostile_report(HOSTILE), False))
-    assert HOSTILE not in found["message"]
-    assert "\n" not in found["title"] + found["message"]
+    hostile = rendered(hostile_report(HOSTILE))
+    assert (HOSTILE in hostile["message"], "\n" in hostile["title"] + hostile["message"]) == (False, False)

@@ -18,36 +18,37 @@ from tests.report.families import claimed
 
 A, B = (Share(value, value - 0.002, value + 0.002, {}, detected=True) for value in (0.43, 0.57))
 RIO = Combination(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (BlendPlace.BLEND,) * 2), (True, False))
-SENTENCE = (
-    "org/b shows as an undeclared parent: 57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model; "
-    "nothing was trained after the blend; the model names org/a alone"
-)
 
 
-def of(made=(BlendPlace.BLEND,) * 2, named=(True, False), **changes):
-    return replace(RIO, blend=replace(RIO.blend, places=made, **changes), is_declared=named)
-
-
-def reporting(blended, **changes):
-    return replace(report(row("org/a", mlp=measured())), blended=blended, **changes)
-
-
-def described(blended):
-    return merges.describe_shares(blended, reporting(blended))
+def reporting(combination, **changes):
+    return replace(report(row("org/a", mlp=measured())), blended=combination, **changes)
 
 
 def test_the_sentence_and_the_values_say_shares_what_is_left_and_what_is_named():
-    found = described(RIO)
-    assert (found.sentences[0], found.first) == (SENTENCE, True)
-    assert (found.values["undeclared"], found.values["trained_after"]) == (["org/b"], False)
+    found = merges.describe_shares(RIO, reporting(RIO))
+    assert found.sentences[0] == (
+        "org/b shows as an undeclared parent: 57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the "
+        "model; nothing was trained after the blend; the model names org/a alone"
+    )
+    assert (found.first, found.values["undeclared"], found.values["trained_after"]) == (True, ["org/b"], False)
     assert [parent["shows"] for parent in found.values["parents"]] == ["blend", "blend"]
+    hostile = replace(RIO, parents=("a\x1b[31m", "b\n"), is_declared=(False, False))
+    sentence, *_ = merges.describe_shares(hostile, reporting(hostile)).sentences
+    assert "\x1b" not in sentence
+    assert sentence.endswith("the model names none of them")
+    assert "show as undeclared parents" in sentence
+    for remainder, words in (
+        (1.2, "nothing was trained after the blend"),
+        (14.0, "what is left is 14 times what rounding leaves, as after further training"),
+        (None, "what was trained after the blend does not show beside its quantization"),
+    ):
+        assert merges.describe_rest(replace(RIO.blend, remainder=remainder)) == words
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "github", "json"])
 def test_every_report_says_it_and_the_text_before_everything_else(form):
     shown = " ".join(FORMATS[form](reporting(RIO), explain=False).split())
-    assert "undeclared" in shown
-    assert "org/b" in shown
+    assert all(word in shown for word in ("undeclared", "org/b"))
     text = " ".join(FORMATS["text"](reporting(RIO), explain=False).split())
     assert text.index("shows as an undeclared parent") < text.index("All 6 layers come from it")
     assert "Next: Declare the other parent in the card" in text
@@ -56,7 +57,7 @@ def test_every_report_says_it_and_the_text_before_everything_else(form):
 def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
     assert reporting(None).exit_code is ExitCode.VERIFIED
     assert reporting(RIO).exit_code is ExitCode.UNDECIDED
-    assert reporting(of(named=(True, True))).exit_code is ExitCode.VERIFIED
+    assert reporting(replace(RIO, is_declared=(True, True))).exit_code is ExitCode.VERIFIED
     for policy, status in (
         (Policy(), ExitCode.UNDECIDED),
         (Policy(fail_on="unrelated"), ExitCode.VERIFIED),
@@ -69,25 +70,6 @@ def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
         assert reporting(RIO, policy=policy).status is status
 
 
-@pytest.mark.parametrize(
-    ("remainder", "words"),
-    [
-        (1.2, "nothing was trained after the blend"),
-        (14.0, "what is left is 14 times what rounding leaves, as after further training"),
-        (None, "what was trained after the blend does not show beside its quantization"),
-    ],
-)
-def test_what_is_left_tells_whether_training_went_on(remainder, words):
-    assert merges.describe_rest(replace(RIO.blend, remainder=remainder)) == words
-
-
-def test_names_of_others_are_escaped_and_a_model_without_names_names_none():
-    sentence, *_ = described(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n"))).sentences
-    assert "\x1b" not in sentence
-    assert sentence.endswith("the model names none of them")
-    assert "show as undeclared parents" in sentence
-
-
 def test_a_share_beside_numbers_of_the_base_denies_no_parent_of_a_merge_by_ties(tmp_path):
     merged, parents = blends.dare_ties(tmp_path / "merged", (blends.A, blends.B)), (blends.BASE, blends.A)
     told = " ".join(check(str(merged), parents, Options(local_hub=EXAMPLES)).to_text(explain=True).split())
@@ -97,29 +79,18 @@ def test_a_share_beside_numbers_of_the_base_denies_no_parent_of_a_merge_by_ties(
 
 
 SHARE = Share(0.6, 0.58, 0.62, {0: (0.6, 0.01), 1: (0.61, 0.01)}, detected=True)
-PARENT = Parent({"mlp": SHARE}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
-
-
-def parent_row(parent, base="org/a"):
-    return claimed(Verdict(Code.INHERITED), base, "merge", parent=parent)
-
-
-def parent_of(share=SHARE, **changes):
-    return replace(PARENT, shares={"mlp": share}, **changes)
-
-
-def test_a_score_is_said_to_be_neither_a_share_nor_a_probability():
-    found = merges.describe_merge((parent_row(PARENT), parent_row(PARENT, "org/b")), report())
-    assert found.sentences == (merges.NO_PROBABILITY,)
 
 
 def test_a_page_has_a_bar_for_every_parent_and_escapes_their_names():
-    base, unread = parent_of(is_base=True, declared={}), Parent(reason="it is <b>")
-    page = FORMATS["html"](report(parent_row(PARENT), parent_row(unread, "<script>"), parent_row(base)), False)
+    def of_parent(share=SHARE, base="org/a", **changes):
+        parent = Parent({"mlp": share}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
+        return claimed(Verdict(Code.INHERITED), base, "merge", parent=replace(parent, **changes))
+
+    found = merges.describe_merge((of_parent(), of_parent(base="org/b")), report())
+    assert found.sentences == (merges.NO_PROBABILITY,)
+    unread = claimed(Verdict(Code.INHERITED), "<script>", "merge", parent=Parent(reason="it is <b>"))
+    page = FORMATS["html"](report(of_parent(), unread, of_parent(is_base=True, declared={})), False)
     assert page.count('(0.58 to 0.62)"') == 2
-    assert "it is &lt;b&gt;" in page
-    assert "<script>" not in page
-    assert ">base</td>" in page
-    unclear = parent_row(parent_of(replace(SHARE, low=-3.0, high=4.0)))
-    (bar,) = merges.describe_merge([unclear], report()).picture.bars
+    assert ("it is &lt;b&gt;" in page, "<script>" in page, ">base</td>" in page) == (True, False, True)
+    (bar,) = merges.describe_merge([of_parent(replace(SHARE, low=-3.0, high=4.0))], report()).picture.bars
     assert (bar.low, bar.high, bar.clear) == (-3.0, 4.0, False)

@@ -24,10 +24,6 @@ def validate(document):
     pages.validate(document, Path(__file__).parents[1] / "data" / "schemas" / "sarif-2.1.0.json")
 
 
-def test_it_keeps_to_the_schema_of_oasis(any_report):
-    validate(log(any_report))
-
-
 def test_each_verdict_has_its_rule_its_level_and_its_numbers(every_kind):
     (run,) = log(every_kind)["runs"]
     rules, codes = run["tool"]["driver"]["rules"], [f"lineage/{code}" for code in CODES]
@@ -60,21 +56,17 @@ def test_a_code_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share,
     assert result("part", "embedding") == (f"lineage/{rule}", "pass", "none")
 
 
-def test_fingerprints_tell_claims_apart_and_outlive_commits(every_kind):
+def test_fingerprints_outlive_commits_and_what_belongs_to_no_claim_is_a_notification(every_kind, folder):
     def prints(model):
-        report = Report(model, None, every_kind.rows[:2], (), Options())
-        results = log(report)["runs"][0]["results"]
+        results = log(Report(model, None, every_kind.rows[:2], (), Options()))["runs"][0]["results"]
         return [result["partialFingerprints"]["primaryLocationLineHash"] for result in results]
 
-    assert prints("org/model@v1") == prints("org/model@v2")
-    assert len({*prints("org/model"), *prints("org/other")}) == 4
-
-
-def test_what_belongs_to_no_claim_is_a_notification(every_kind, folder):
     def notes(report):
         (run,) = log(report)["runs"]
         return [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
 
+    assert prints("org/model@v1") == prints("org/model@v2")
+    assert len({*prints("org/model"), *prints("org/other")}) == 4
     conflict = "Conflicting claims: README.md declares a/b; adapter_config.json declares c/d"
     assert notes(every_kind) == [conflict, "org/base: All 4 layers come from it"]
     assert notes(check(str(card(folder))))[0].startswith("Nothing is declared")
@@ -92,34 +84,33 @@ CARD = "---\nbase_model: org/a\n---\n"
 
 
 @pytest.fixture
-def model(tmp_path, monkeypatch):
+def places_of(tmp_path, monkeypatch):
+    """Where the claims of a model with this card are, which is in the working directory."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
-    return tiny_llama(tmp_path / "a model")
+    model = tiny_llama(tmp_path / "a model")
+
+    def read(card, *bases):
+        (model / "README.md").write_text(card, encoding="utf-8")
+        return places(check(str(model), bases))
+
+    return read
 
 
-def places_of(model, card, bases=()):
-    (model / "README.md").write_text(card, encoding="utf-8")
-    return places(check(str(model), bases))
-
-
-def test_each_entry_is_at_its_own_line_and_every_file_that_says_so_is_named(model):
+def test_each_claim_is_at_its_line_of_every_file_and_no_path_of_this_machine(places_of, tmp_path, monkeypatch):
     card = "---\ntags: [org/b]\nbase_model:\n- org/a\n- 'org/b'\n---\norg/a\n"
-    assert [place.line for (place,) in places_of(model, card)] == [4, 5]
-    edit_json(model / "adapter_config.json", base_model_name_or_path="org/a")
-    (model / "mergekit_config.yml").write_text("models:\n- model: org/a+org/lora\n")
-    (found,) = places_of(model, CARD)
+    assert [place.line for (place,) in places_of(card)] == [4, 5]
+    assert places_of("---\nlicense: mit\n---\n", "org/a") == [[Place("a%20model/README.md", None)]]
+    edit_json(tmp_path / "a model/adapter_config.json", base_model_name_or_path="org/a")
+    (tmp_path / "a model/mergekit_config.yml").write_text("models:\n- model: org/a+org/lora\n")
+    (found,) = places_of(CARD)
     lines = (("README.md", 2), ("adapter_config.json", 1), ("mergekit_config.yml", 2))
     assert found == [Place(f"a%20model/{file}", line) for file, line in lines]
-
-
-def test_a_named_base_is_where_it_could_be_declared_and_no_path_is_of_this_machine(model, tmp_path, monkeypatch):
-    assert places_of(model, "---\nlicense: mit\n---\n", ["org/a"]) == [[Place("a%20model/README.md", None)]]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert places_of(model, CARD) == [[Place("README.md", 2)]]
+    assert places_of(CARD)[0][0] == Place("README.md", 2)
 
 
 @pytest.mark.parametrize("rest", ["* * *: [", "\t- {", "key: &a [*a]\n" * 3, "'"])
-def test_what_follows_the_metadata_does_not_matter(model, rest):
-    assert places_of(model, f"{CARD}{rest}") == [[Place("a%20model/README.md", 2)]]
+def test_what_follows_the_metadata_does_not_matter(places_of, rest):
+    assert places_of(f"{CARD}{rest}") == [[Place("a%20model/README.md", 2)]]

@@ -38,15 +38,10 @@ def test_there_is_advice_for_every_code_in_sentences_of_at_most_25_words():
         assert not text.headline.endswith(".")
 
 
-KNOWN = EmpiricalNull({"x": 0.1, "y": -0.1, "z": 0.0}, "a\nb", alpha=0.3)
-
-
-def test_independent_models_that_were_named_are_counted_and_their_source_is_escaped():
-    *_, last = verdicts.null_sentences(evidence(empirical=KNOWN))
+def test_null_models_are_counted_and_layers_named_that_come_from_other_numbers():
+    known = EmpiricalNull({"x": 0.1, "y": -0.1, "z": 0.0}, "a\nb", alpha=0.3)
+    *_, last = verdicts.null_sentences(evidence(empirical=known))
     assert last == "empirical null: 3 independent models reach 0.1; a\\nb, p = 0.25; another null decides"
-
-
-def test_layers_that_come_from_others_than_those_of_their_number_are_named_in_runs():
     plain = evidence(layers=((2, 3, 5, 7), (2, 3, 5, 7)), shares=(1.0, 1.0, 0.2, 1.0))
     assert list(wording.came_from(plain)) == []
     moved = replace(plain, inherited=replace(plain.inherited, partners=(1, 2, 0, 3)))
@@ -56,25 +51,16 @@ def test_layers_that_come_from_others_than_those_of_their_number_are_named_in_ru
     assert list(wording.came_from(same)) == []
 
 
-ONE = row(mlp=measured())
-LIMITS = (*sentences("limits").values(), sentences("weights")["stored"])
-
-
-def with_verdict(**changes):
-    return report(replace(ONE, verdict=replace(ONE.verdict, **changes)))
-
-
 def test_a_model_has_the_limits_of_models_an_adapter_its_own_and_of_a_run_its_weight():
-    assert describe_limits(report(ONE)) == LIMITS
-    assert describe_limits(with_verdict(evidence={}, by_path={}, trace=trace())) == (*sentences("adapters").values(),)
-    assert describe_limits(report(replace(ONE, verdict=Verdict(Code.NO_WEIGHTS)))) == ()
-    assert describe_limits(with_verdict(executed=RunOutcome()))[-1] == sentences("weights")["run"]
-    assert describe_limits(with_verdict(executed=RunOutcome(problem="no memory"))) == LIMITS
+    def limits(verdict=None, **changes):
+        one = row(mlp=measured())
+        return describe_limits(report(replace(one, verdict=verdict or replace(one.verdict, **changes))))
 
-
-HELD = Strict("org/base", {"": 12})
-MISSED = replace(HELD, added=("model.extra",))
-RUNS = (None, RunOutcome(), RunOutcome(problem="it needs more memory"))
+    usual = (*sentences("limits").values(), sentences("weights")["stored"])
+    assert limits() == limits(executed=RunOutcome(problem="no memory")) == usual
+    assert limits(evidence={}, by_path={}, trace=trace()) == (*sentences("adapters").values(),)
+    assert limits(Verdict(Code.NO_WEIGHTS)) == ()
+    assert limits(executed=RunOutcome())[-1] == sentences("weights")["run"]
 
 
 def loaded(form, found):
@@ -85,8 +71,7 @@ def loaded(form, found):
 def test_every_format_names_the_word_and_the_code(code):
     found = report(claimed(Verdict(code, "because of a reason")))
     (claim,) = loaded("json", found)["claims"]
-    assert (claim["verdict"], claim["code"]) == (code.word, code)
-    assert claim["next"] == list(texts()[code].next)
+    assert (claim["verdict"], claim["code"], claim["next"]) == (code.word, code, list(texts()[code].next))
     (result,) = loaded("sarif", found)["runs"][0]["results"]
     assert (result["ruleId"], result["properties"]["verdict"]) == (f"lineage/{code}", code.word)
     outputs = loaded("github", found)["outputs"]
@@ -101,14 +86,15 @@ def test_every_format_names_the_word_and_the_code(code):
     assert f"Next: {texts()[code].next[0]}" in " ".join(FORMATS["text"](found, False).split())
 
 
-@pytest.mark.parametrize(("run", "strict"), list(product(RUNS, (None, HELD, MISSED))))
+@pytest.mark.parametrize("strict", [None, Strict("org/base", {"": 12}), Strict("org/base", {"": 12}, added=("extra",))])
+@pytest.mark.parametrize("run", [None, RunOutcome(), RunOutcome(problem="it needs more memory")])
 @pytest.mark.parametrize("code", [Code.INHERITED, Code.MERGE, Code.PART, Code.UNRELATED, Code.NO_BASE])
 def test_what_was_asked_for_and_does_not_hold_is_never_verified(code, run, strict):
     verdict = Verdict(code)
     verdict = verdict if run is None else with_run(verdict, run)
     verdict = verdict if strict is None else with_strict(verdict, strict)
     assert verdict.verified is (verdict.word == "VERIFIED") is (verdict.exit_code == 0)
-    refused = (run is not None and bool(run.problem)) or strict is MISSED
+    refused = bool((run and run.problem) or (strict and strict.added))
     assert verdict.verified is (code.word == "VERIFIED" and not refused)
     if code.word != "VERIFIED":
         assert verdict.code is code, "what is asked for besides changes no other verdict"

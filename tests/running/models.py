@@ -1,7 +1,5 @@
 """Tiny models that are saved, opened as a check opens them, and loaded in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,18 +14,16 @@ from hf_lineage.source.run import list_writers
 from tests.conformance.models import tiny_model
 
 MIXED = "MixtralForCausalLM"
+# One class of each kind.
 ARCHITECTURES = ("LlamaForCausalLM", "GPT2LMHeadModel", "BertForMaskedLM", "T5ForConditionalGeneration", MIXED)
-"""One class of each kind."""
 ROOM = 2**44
 
 
 def opened(folder):
-    """A model by its weights, as a check opens it."""
     return open_model(resolve(str(folder)), Options()).reopen()
 
 
 def asked(folder, name):
-    """What a process is asked for to load it."""
     return Load(str(folder), name, ("model.safetensors",), tuple(list_writers(opened(folder).layout)), ROOM)
 
 
@@ -41,12 +37,10 @@ def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) ->
 
 
 def loaded(folder, name):
-    """A tiny model that is saved there, as a process loads it."""
     return load(asked(folder, name), folder)
 
 
 def inputs(model, tokenizer=Path("/nowhere"), seed=3):
-    """What a loaded model is given."""
     return draw(model.model, tokenizer, seed)
 
 

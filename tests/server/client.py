@@ -41,7 +41,6 @@ def connect(hub: Hub, cache: Path, monkeypatch) -> list[float]:
 
 
 def connect_to_nothing(cache: Path, monkeypatch) -> None:
-    """Let the client of this process talk to a port behind which nobody is."""
     connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), cache, monkeypatch)
 
 

@@ -19,31 +19,24 @@ class Commits:
     """The writing side of a Hub; `attach` makes the server answer for it."""
 
     hub: Hub
-    room: Path
-    """Where the folders of new commits go."""
-    account: str | None = "wren"
-    """Who the token belongs to; None refuses it."""
-    proposals: list[dict[str, Any]] = field(default_factory=list)
-    """Discussions as the Hub lists them, the first is number 1."""
-    invalid: str = ""
-    """What is wrong with every card, as the Hub would say it."""
-    refusal: int = 0
-    """The status that every commit is answered with."""
-    uploaded: dict[str, bytes] = field(default_factory=dict)
-    """Large files by their digest."""
-    made: list[tuple[str, str, list[str]]] = field(default_factory=list)
-    """Each commit: repository, revision, and the files in it."""
+    room: Path  # where the folders of new commits go
+    account: str | None = "wren"  # who the token belongs to; None refuses it
+    proposals: list[dict[str, Any]] = field(default_factory=list)  # discussions as the Hub lists them, from number 1
+    invalid: str = ""  # what is wrong with every card, as the Hub would say it
+    refusal: int = 0  # the status that every commit is answered with
+    uploaded: dict[str, bytes] = field(default_factory=dict)  # large files by their digest
+    made: list[tuple[str, str, list[str]]] = field(
+        default_factory=list
+    )  # repository, revision and files of each commit
 
     def attach(self) -> "Commits":
         self.hub.commits = self
         return self
 
     def file(self, name: str, revision: str, file: str) -> bytes:
-        """The content of a file at a revision."""
         return (self.hub.published[name][revision] / file).read_bytes()
 
     def push(self, name: str, revision: str, files: dict[str, bytes]) -> str:
-        """Commit as somebody would, and return the commit."""
         old = self.hub.published[name][revision]
         parent = self.hub.commit(name, revision)
         changed = [(file, hashlib.sha1(content).hexdigest()) for file, content in sorted(files.items())]
@@ -66,7 +59,6 @@ class Commits:
         return number
 
     def commit(self, name: str, revision: str, query: dict[str, str], body: bytes) -> Answer:
-        """What the Hub answers to a commit, which it makes."""
         if self.refusal:
             return json_answer({"error": "refused"}, self.refusal)
         if revision not in self.hub.published[name]:

@@ -6,22 +6,17 @@ from tests.server.hub import Answer, Fault, refusal
 
 
 def says(answer: Answer) -> Fault:
-    """Say something else, whatever the right answer is."""
     return lambda right: answer
 
 
 unavailable = says(Answer(503))
-gated = says(refusal(403, "GatedRepo"))
-"""As for a model whose conditions nobody has accepted."""
-unauthorized = says(refusal(401, "RepoNotFound"))
-"""As for a private model without a token."""
+gated = says(refusal(403, "GatedRepo"))  # as for a model whose conditions nobody has accepted
+unauthorized = says(refusal(401, "RepoNotFound"))  # as for a private model without a token
 missing = says(refusal(404, "EntryNotFound"))
-expired = says(Answer(403))
-"""As the CDN says it of a signature that is too old."""
+expired = says(Answer(403))  # as the CDN says it of a signature that is too old
 
 
 def slow(seconds: float) -> Fault:
-    """Say nothing for a while."""
     return lambda right: replace(right, pause=seconds)
 
 

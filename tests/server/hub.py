@@ -4,6 +4,7 @@ A table leads from a request to the function that answers it.
 """
 
 import hashlib
+import itertools
 import json
 import re
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
@@ -24,19 +25,13 @@ LARGE_FILE = re.compile(r"/(.+?)/[0-9a-f]{40}/(.+)")
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came in."""
-
     method: str
-    target: str
-    """Path and query as sent."""
-    path: str
-    """Still quoted: a slash in a revision is %2F."""
+    target: str  # path and query as sent
+    path: str  # still quoted: a slash in a revision is %2F
     query: dict[str, str]
-    headers: dict[str, str]
-    """By lower-case name."""
+    headers: dict[str, str]  # by lower-case name
     body: bytes
-    place: str
-    """Which server was asked: hub or cdn."""
+    place: str  # which server was asked: hub or cdn
 
 
 @dataclass(frozen=True)
@@ -46,12 +41,9 @@ class Answer:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    file: Path | None = None
-    """What the body is a part of."""
-    pause: float = 0
-    """Seconds before anything is said."""
-    cut: int | None = None
-    """The connection is closed after so many bytes of the body."""
+    file: Path | None = None  # what the body is a part of
+    pause: float = 0  # seconds before anything is said
+    cut: int | None = None  # the connection is closed after so many bytes of the body
 
 
 Fault = Callable[[Answer], Answer]
@@ -64,16 +56,11 @@ class Planned:
     fault: Fault
     where: str
     left: int
-    skip: int = 0
-    """How many of them pass before."""
+    skip: int = 0  # how many of them pass before
 
 
-@dataclass(frozen=True)
-class Part:
-    """Bytes of a large file that were sent."""
-
-    file: str
-    """With the name of its repository before it."""
+class Part(NamedTuple):
+    file: str  # a large one of which bytes were sent, with the name of its repository before it
     start: int
     stop: int
 
@@ -83,38 +70,24 @@ class Hub:
     """A Hub whose tests may look behind the counter."""
 
     url: str = ""
-    cdn: str = ""
-    """Where large files are: another port, so another origin."""
-    published: dict[str, dict[str, Path]] = field(default_factory=dict)
-    """Name -> revision (a branch, a tag or a commit) -> folder."""
-    dates: dict[str, str] = field(default_factory=dict)
-    """Name -> when it last changed, as the Hub writes it; each commit to a main branch is an hour after the last."""
-    page: int = 1000
-    """Models on a page of a list."""
-    odd: list[Any] = field(default_factory=list)
-    """What stands on every page besides the models."""
-    renamed: dict[str, str] = field(default_factory=dict)
-    """Former name -> name: whoever asks for the one is sent to the other."""
+    cdn: str = ""  # where large files are: another port, so another origin
+    published: dict[str, dict[str, Path]] = field(default_factory=dict)  # name -> branch, tag or commit -> folder
+    dates: dict[str, str] = field(default_factory=dict)  # name -> when it last changed, an hour after the last commit
+    page: int = 1000  # models on a page of a list
+    odd: list[Any] = field(default_factory=list)  # what stands on every page besides the models
+    renamed: dict[str, str] = field(default_factory=dict)  # former name -> name to which whoever asks for it is sent
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Name -> status and X-Error-Code; a gated repository still answers who it is, as on the real Hub."""
-    commits: "Commits | None" = None
-    """Who answers those that write, if anybody does."""
+    commits: "Commits | None" = None  # who answers those that write, if anybody does
     faults: list[Planned] = field(default_factory=list)
-    signature: int = 0
-    """What addresses on the CDN are signed with; those signed before have expired."""
-    requests: list[str] = field(default_factory=list)
-    """Method and path, of the Hub itself."""
-    parts: list[Part] = field(default_factory=list)
-    """What the CDN sent."""
-    tokens: set[str] = field(default_factory=set)
-    """Every Authorization header that was sent to the Hub."""
-    leaked: set[str] = field(default_factory=set)
-    """Every Authorization header that was sent to the CDN."""
-    hours: int = 0
-    """How many commits to main branches there were."""
+    signature: int = 0  # what addresses on the CDN are signed with; those signed before have expired
+    requests: list[str] = field(default_factory=list)  # method and path, of the Hub itself
+    parts: list[Part] = field(default_factory=list)  # what the CDN sent
+    tokens: set[str] = field(default_factory=set)  # every Authorization header that was sent to the Hub
+    leaked: set[str] = field(default_factory=set)  # and to the CDN
+    hours: int = 0  # how many commits to main branches there were
     at_once: int = 0
-    most_at_once: int = 0
-    """Requests to the CDN that were open at the same time."""
+    most_at_once: int = 0  # requests to the CDN that were open at the same time
     lock: threading.Lock = field(default_factory=threading.Lock)
     closing: threading.Event = field(default_factory=threading.Event)
 
@@ -137,11 +110,9 @@ class Hub:
         self.faults.append(Planned(fault, where, times, skip))
 
     def expire(self) -> None:
-        """Let every signed address given out so far expire."""
         self.signature += 1
 
     def downloads(self) -> set[str]:
-        """The files of which anything was sent."""
         found = (FILE.fullmatch(request.removeprefix("GET ")) for request in self.requests)
         return {f"{match['name']}/{match['file']}" for match in found if match} | {part.file for part in self.parts}
 
@@ -149,17 +120,12 @@ class Hub:
         """Bytes of the large files of a repository that were sent, of all without a name."""
         return sum(part.stop - part.start for part in self.parts if part.file.startswith(f"{name}/" if name else ""))
 
-    def twice(self) -> list[Part]:
-        """Parts that overlap one that was sent before."""
-        found: list[Part] = []
-        for part in sorted(self.parts, key=lambda part: (part.file, part.start, part.stop)):
-            if found and found[-1].file == part.file and part.start < found[-1].stop:
-                return [found[-1], part]
-            found.append(part)
-        return []
+    def twice(self) -> list[tuple[Part, Part]]:
+        """Parts that overlap, in pairs."""
+        pairs = itertools.pairwise(sorted(self.parts))
+        return [(one, other) for one, other in pairs if one.file == other.file and other.start < one.stop]
 
     def forget(self) -> None:
-        """Forget what was asked for and what was sent."""
         for kept in (self.requests, self.parts, self.tokens, self.leaked):
             kept.clear()
 
@@ -196,7 +162,6 @@ def route(methods: str, pattern: str) -> Callable[[Route], Route]:
 
 
 def answer(hub: Hub, request: Request) -> Answer:
-    """What the first route that fits says."""
     for methods, pattern, function in ROUTES:
         match = pattern.fullmatch(f"{request.place}{request.path}")
         if match and request.method in methods.split():
@@ -205,11 +170,9 @@ def answer(hub: Hub, request: Request) -> Answer:
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:
-    """A value as JSON."""
     return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
 
 def refusal(status: int, code: str, commit: str = "") -> Answer:
-    """A refusal as the Hub says it."""
     said = {"X-Error-Code": code, "X-Error-Message": "refused", "X-Repo-Commit": commit}
     return Answer(status, headers={key: value for key, value in said.items() if value})

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from tests.server.hub import Answer, Hub, Request, Route, json_answer, refusal, route
 
+# What is on the CDN, as the Hub's own .gitattributes says.
 LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt"})
-"""What is on the CDN, as the Hub's own .gitattributes says."""
 _API = r"hub/api/(models|datasets)"
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
@@ -38,7 +38,6 @@ def _found(told: Callable[[Hub, Request, dict[str, str], Path, str], Answer]) ->
 @route("GET HEAD", rf"{_API}/(?P<name>[^/]+(/(?!revision/|tree/)[^/]+)?)(/revision/(?P<revision>[^/]+))?")
 @_found
 def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
-    """Who a model is, at a revision."""
     siblings = [{"rfilename": file.relative_to(folder).as_posix()} for file in paths(folder)]
     named = {"_id": "0", "id": asked["name"], "modelId": asked["name"], "lastModified": hub.dates.get(asked["name"])}
     return json_answer(named | {"sha": commit, "private": False, "siblings": siblings})
@@ -47,7 +46,6 @@ def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit
 @route("GET HEAD", rf"{_API}/(?P<name>.+?)/tree/(?P<revision>[^/]+)(/(?P<under>.+))?")
 @_found
 def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
-    """Which files a model has, at a revision, of all or in one folder."""
     files = [file for file in paths(folder) if file.is_relative_to(folder / asked["under"])]
     return json_answer([_entry(folder, file) for file in files]) if files else refusal(404, "EntryNotFound", commit)
 
@@ -55,7 +53,6 @@ def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit
 @route("POST", rf"{_API}/(?P<name>.+?)/paths-info/(?P<revision>[^/]+)")
 @_found
 def paths_info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
-    """What is known of some files."""
     files = [folder / path for path in parse_qs(request.body.decode())["paths"]]
     return json_answer([_entry(folder, file) for file in files if file.is_file()])
 
@@ -63,7 +60,6 @@ def paths_info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, 
 @route("GET HEAD", r"hub/(datasets/)?(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
 @_found
 def resolve(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
-    """A small file, or where a large one is."""
     file = folder / asked["file"]
     if not file.is_file():
         return refusal(404, "EntryNotFound", commit)
@@ -103,12 +99,10 @@ def models(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
 
 
 def paths(folder: Path) -> list[Path]:
-    """Every file under a folder."""
     return sorted(file for file in folder.rglob("*") if file.is_file())
 
 
 def sha256(file: Path) -> str:
-    """The digest of a file as it is now."""
     found = file.stat()
     return _sha256(file, found.st_mtime_ns, found.st_size)
 

@@ -15,7 +15,6 @@ from tests.server.hub import LARGE_FILE, Answer, Hub, Part, Request, answer
 
 @contextmanager
 def serving() -> Iterator[Hub]:
-    """Run a Hub and its CDN on free ports of this machine."""
     hub = Hub()
     with ExitStack() as stack:
         hub.url, hub.cdn = (stack.enter_context(_server(hub, place)) for place in ("hub", "cdn"))
@@ -52,25 +51,10 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def _answer(self) -> None:
-        request = self._request()
-        with self._noted(request):
-            said = self.hub.spoiled(request, answer(self.hub, request))
-            if said.pause:
-                self.hub.closing.wait(said.pause)
-            with suppress(ConnectionError):
-                self._send(request, said)
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _answer
-
-    def _request(self) -> Request:
-        parts = urlsplit(self.path)
-        headers = {key.lower(): value for key, value in self.headers.items()}
-        body = self.rfile.read(int(headers.get("content-length", 0)))
-        return Request(self.command, self.path, parts.path, dict(parse_qsl(parts.query)), headers, body, self.place)
-
-    @contextmanager
-    def _noted(self, request: Request) -> Iterator[None]:
-        hub, token, on_cdn = self.hub, request.headers.get("authorization", ""), self.place == "cdn"
+        parts, headers = urlsplit(self.path), {key.lower(): value for key, value in self.headers.items()}
+        body, query = self.rfile.read(int(headers.get("content-length", 0))), dict(parse_qsl(parts.query))
+        request = Request(self.command, self.path, parts.path, query, headers, body, self.place)
+        hub, token, on_cdn = self.hub, headers.get("authorization", ""), self.place == "cdn"
         with hub.lock:
             if on_cdn:
                 hub.at_once += 1
@@ -80,10 +64,16 @@ class _Handler(BaseHTTPRequestHandler):
                 hub.requests.append(f"{request.method} {unquote(request.path)}")
                 hub.tokens.add(token)
         try:
-            yield
+            said = hub.spoiled(request, answer(hub, request))
+            if said.pause:
+                hub.closing.wait(said.pause)
+            with suppress(ConnectionError):
+                self._send(request, said)
         finally:
             with hub.lock:
                 hub.at_once -= on_cdn
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _answer
 
     def _send(self, request: Request, said: Answer) -> None:
         self.close_connection = said.cut is not None or not said.status
