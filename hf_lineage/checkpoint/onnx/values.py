@@ -15,16 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxGraph, OnnxNode, OnnxTensor
+from hf_lineage.checkpoint.onnx.header import KINDS, VARINTS, OnnxGraph, OnnxNode, OnnxTensor
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files.safetensors import Stamp
 
 Array = NDArray[Any]
-KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
-KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
-"""The number of a data type that NumPy has too -> its name in safetensors' spelling."""
 HALVES = {21: False, 22: True}
 """The number of a data type of four bits -> whether it has a sign."""
 
@@ -39,13 +36,11 @@ def locate_constant(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> Stor
 def constant(tensor: OnnxTensor) -> TensorInfo:
     """Return a constant as a tensor of the model."""
     parts = (tensor.name,)
-    if tensor.kind in HALVES:
-        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=1)
-    if tensor.kind not in KINDS:
+    if tensor.kind not in KINDS and tensor.kind not in HALVES:
         why = f"is stored as data type {tensor.kind} of ONNX, which hf-lineage cannot read"
         return TensorInfo(tensor.shape, parts, refusal=why)
-    if tensor.form == VARINTS:
-        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=8)
+    if tensor.kind in HALVES or tensor.form == VARINTS:
+        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=1 if tensor.kind in HALVES else 8)
     return TensorInfo(tensor.shape, parts)
 
 
@@ -60,7 +55,7 @@ def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
     """Return the numbers of a list, or numbers of four bits, the first in the lower half of a byte."""
     numbers = _whole_numbers(tensor, parts[0]) if tensor.form == VARINTS else parts[0]
     if tensor.kind in HALVES:
-        numbers = unpack_bits(numbers.astype(np.uint8), 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
+        numbers = unpack_bits(numbers.astype(np.uint8), 4)[: math.prod(tensor.shape)].reshape(tensor.shape)
         return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
     dtype = DTYPES[KINDS[tensor.kind]]
     if dtype.kind not in "iub":  # floats of sixteen bits stand in a list as whole numbers of the same bits
@@ -71,15 +66,14 @@ def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
 def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
     """Return the numbers of a packed list, each of seven bits a byte, the lowest first; a byte below 128 ends one."""
     ends = np.flatnonzero(content < 128)
-    wanted = tensor.size if tensor.kind in HALVES else int(np.prod(tensor.shape))
-    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
-    lengths = ends + 1 - starts
+    wanted = tensor.size if tensor.kind in HALVES else math.prod(tensor.shape)
+    lengths = np.diff(ends, prepend=-1)
     if len(ends) != wanted or (wanted and (lengths.max() > 10 or ends[-1] != len(content) - 1)):
         raise CheckpointError(f"{tensor.name} holds {len(ends)} of {wanted} numbers; have the ONNX file saved again")
     numbers = np.zeros(wanted, np.uint64)
-    for place in range(int(lengths.max()) if wanted else 0):
+    for place in range(lengths.max(initial=0)):
         longer = lengths > place
-        bits = content[starts[longer] + place].astype(np.uint64) & np.uint64(127)
+        bits = content[(ends - lengths + 1 + place)[longer]].astype(np.uint64) & np.uint64(127)
         numbers[longer] |= bits << np.uint64(7 * place)
     return numbers.view(np.int64)
 
@@ -98,7 +92,7 @@ class Values:
         for node in graph.nodes:
             for output in node.outputs:
                 self.makers.setdefault(output, node)
-        self._known: dict[str, TensorInfo | None] = {}
+        self._known: dict[str, TensorInfo | None] = {name: constant(tensor) for name, tensor in graph.tensors.items()}
 
     def find(self, name: str, depth: int = 0) -> TensorInfo | None:
         """Return a value that depends on constants alone, None for any other.
@@ -106,26 +100,24 @@ class Values:
         Raise CheckpointError where an operation on it cannot be as the specification says.
         """
         if name not in self._known:
-            self._known[name] = self._compute(name, depth)
+            self._known[name] = self._compute(self.makers[name], depth) if name in self.makers else None
         return self._known[name]
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Return the numbers of a short constant of whole numbers; none for any other value."""
         return self._tensors[name].values if name in self._tensors else ()
 
-    def _compute(self, name: str, depth: int) -> TensorInfo | None:
-        if name in self._tensors:
-            return constant(self._tensors[name])
-        node = self.makers.get(name)
-        if node is None or node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
+    def _compute(self, node: OnnxNode, depth: int) -> TensorInfo | None:
+        if node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
             return None
         inputs = [self.find(value, depth + 1) for value in node.inputs if value]
         known = [info for info in inputs if info is not None]
         try:
             return _operate(node, known) if known and len(known) == len(inputs) else None
         except (ValueError, IndexError, TypeError, OverflowError) as error:
+            name = printable(node.outputs[0], 200)
             raise CheckpointError(
-                f"the ONNX graph computes {printable(name, 200)} in an invalid way ({error}); do not trust it"
+                f"the ONNX graph computes {name} in an invalid way ({error}); do not trust it"
             ) from None
 
 
@@ -156,20 +148,20 @@ def transpose(info: TensorInfo, order: Sequence[int] = (1, 0)) -> TensorInfo:
 
 
 def affine(
-    quantized: TensorInfo, scale: TensorInfo, zero: TensorInfo | None, axis: int = -1, block: int = 0
+    quantized: TensorInfo, scale: TensorInfo | None, zero: TensorInfo | None, axis: int = -1, block: int = 0
 ) -> TensorInfo:
     """Return (quantized - zero) scale, with one scale for all, for each index of an axis, or for blocks along it."""
     shape = quantized.shape
-    spread = [_broadcast_scales(shape, info.shape, axis, block) for info in (scale, zero) if info is not None]
+    steps = [(change, info) for change, info in ((np.subtract, zero), (np.multiply, scale)) if info is not None]
+    spread = [(change, _broadcast_scales(shape, info.shape, axis, block)) for change, info in steps]
 
-    def compute(numbers: Array, factors: Array, *zeros: Array) -> Array:
+    def compute(numbers: Array, *others: Array) -> Array:
         result = single(numbers).copy() if numbers.dtype == np.float32 else single(numbers)
-        for shift in zeros:
-            result -= spread[1](single(shift))
-        result *= spread[0](single(factors))
+        for (change, broadcast), other in zip(spread, others, strict=True):
+            change(result, broadcast(single(other)), out=result)
         return result
 
-    return combine([quantized, scale, *([zero] if zero else [])], shape, compute)
+    return combine([quantized, *(info for _, info in steps)], shape, compute)
 
 
 def _broadcast_scales(
@@ -180,8 +172,7 @@ def _broadcast_scales(
         return lambda scales: scales.reshape(())
     axis = range(len(shape))[axis]
     if len(from_shape) == 1 and from_shape[0] == shape[axis]:
-        aligned = tuple(shape[axis] if place == axis else 1 for place in range(len(shape)))
-        return lambda scales: scales.reshape(aligned)
+        return lambda scales: scales.reshape(-1, *[1] * (len(shape) - axis - 1))
     blocks = tuple(-(-length // block) if block and place == axis else length for place, length in enumerate(shape))
     if block > 0 and from_shape == blocks:
         return lambda scales: scales.take(np.arange(shape[axis]) // block, axis)
@@ -233,8 +224,7 @@ def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
             return affine(matrix, scale, None)
         case "Sub":
             matrix, zero_point = inputs
-            spread = _broadcast_scales(matrix.shape, zero_point.shape, -1, 0)
-            return combine(inputs, matrix.shape, lambda numbers, zeros: single(numbers) - spread(single(zeros)))
+            return affine(matrix, None, zero_point)
         case "Transpose":
             (matrix,) = inputs
             return transpose(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])

@@ -76,7 +76,13 @@ def collect_weights(graph: OnnxGraph) -> Weights:
     """
     search = _Search(graph)
     for node in search.living():
-        search.visit(node)
+        if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
+            raise NothingToCompare(
+                f"the ONNX graph has the operation {node.kind}, whose fused weights hf-lineage cannot separate; check "
+                "a file without optimizations, or the safetensors release"
+            )
+        if not (node.kind in OPERATIONS and all(search.values.find(name) for name in node.inputs if name)):
+            search.keep(node)
     return search.weights
 
 
@@ -84,12 +90,11 @@ class _Search:
     """Goes over the operations of a graph that lead to its outputs."""
 
     def __init__(self, graph: OnnxGraph) -> None:
-        self._graph, self._values = graph, Values(graph)
+        self._graph, self.values, self.weights = graph, Values(graph), Weights()
         self._users: dict[str, list[OnnxNode]] = defaultdict(list)
         for node in graph.nodes:
             for name in node.inputs:
                 self._users[name].append(node)
-        self.weights = Weights()
 
     def living(self) -> Iterator[OnnxNode]:
         """Yield the nodes on which an output depends, in the order of the file."""
@@ -105,59 +110,59 @@ class _Search:
                     wanted += (*self._graph.nodes[number].inputs, *self._graph.nodes[number].inner)
         yield from itertools.compress(self._graph.nodes, living)
 
-    def visit(self, node: OnnxNode) -> None:
+    def keep(self, node: OnnxNode) -> None:
         """Keep the weights that one operation takes."""
-        if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
-            raise NothingToCompare(
-                f"the ONNX graph has the operation {node.kind}, whose fused weights hf-lineage cannot separate; check "
-                "a file without optimizations, or the safetensors release"
-            )
-        if node.kind in OPERATIONS and all(self._values.find(name) for name in node.inputs if name):
-            return
-        matrix = self._matrix(node)
-        if matrix is not None:
-            self._keep_matrix(node, matrix)
-        for place, name in enumerate(node.inputs):
-            if matrix is None or place > _place_of(node):
-                self._keep_other(node, place, name)
-
-    def _matrix(self, node: OnnxNode) -> TensorInfo | None:
-        """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
-
-        Raise CheckpointError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
-        """
-        place = _place_of(node)
-        if node.kind not in PRODUCTS or len(node.inputs) <= place:
-            return None
-        known = self._values.find(node.inputs[place])
-        if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
-            return None
+        place = INTEGERS[node.kind][0] if node.kind in INTEGERS else 1
         try:
-            if node.kind == "MatMulNBits":
-                return self._blocks(node, known)
-            if node.kind in INTEGERS:
-                return self._find_quantized(node, known)
-            factor = float(node.attributes.get("alpha") or 1.0)
-            turned = known if node.attributes.get("transB") else transpose(known)
-            return turned if factor == 1 else combine([turned], turned.shape, lambda numbers: numbers * factor)
+            matrix = self._matrix(node, place) if node.kind in PRODUCTS and len(node.inputs) > place else None
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise CheckpointError(
                 f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
                 "not trust it"
             ) from None
+        if matrix is not None:
+            bias, heads = self._after(node, matrix.shape[0])
+            module = _module(node) or (bias.removesuffix(".bias") if bias else None)
+            name = _own(node.inputs[place]) or (f"{module}.weight" if module else None)
+            self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
+            if name is None:
+                self.weights.nameless += 1
+            elif self.weights.matrices.setdefault(name, matrix).parts != matrix.parts:
+                raise CheckpointError(f"two matrices of the ONNX graph are {printable(name, 200)}; do not trust it")
+        for number, name in enumerate(node.inputs):
+            if matrix is None or number > place:
+                self._keep_other(node, number, name)
 
-    def _blocks(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
-        if len(node.inputs) > 4 and node.inputs[4]:
-            raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
-        zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
-        return blocks(node, [matrix, self._need(node.inputs[2]), zero])
+    def _matrix(self, node: OnnxNode, place: int) -> TensorInfo | None:
+        """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
 
-    def _find_quantized(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
-        """Return the matrix of MatMulInteger, whose scale multiplies its result further on, and of its fused forms."""
-        _, scale, zero = INTEGERS[node.kind]
-        factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
-        shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
-        return transpose(affine(matrix, factor, shift))
+        Raise ValueError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
+        """
+        known = self.values.find(node.inputs[place])
+        if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
+            return None
+        if node.kind == "MatMulNBits":
+            if any(node.inputs[4:5]):
+                raise NothingToCompare(
+                    "the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read"
+                )
+            return blocks(node, [known, self._constant(node, 2), self._constant(node, 3)])
+        if node.kind in INTEGERS:
+            _, scale, zero = INTEGERS[node.kind]
+            factor = self._scale_after(node) if scale is None else self._constant(node, scale)
+            if factor is None:
+                raise ValueError("it has no scale")
+            return transpose(affine(known, factor, self._constant(node, zero)))
+        factor = float(node.attributes.get("alpha") or 1.0)
+        turned = known if node.attributes.get("transB") else transpose(known)
+        return turned if factor == 1 else combine([turned], turned.shape, lambda numbers: numbers * factor)
+
+    def _constant(self, node: OnnxNode, place: int) -> TensorInfo | None:
+        """Return an input of an operation, None where it has no such one; raise ValueError if it is no constant."""
+        name = node.inputs[place] if place < len(node.inputs) else ""
+        if name and self.values.find(name) is None:
+            raise ValueError(f"{name[:200]!r} is not a constant")
+        return self.values.find(name) if name else None
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
         """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
@@ -165,32 +170,16 @@ class _Search:
         users = {name: self._users[name][:MOST_SCALE_USERS] for name in results}
         results |= {output for some in users.values() for user in some for output in user.outputs}
         for user in (user for name in results for user in self._users[name][:MOST_SCALE_USERS] if user.kind == "Mul"):
-            makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
+            makers = [self.values.makers.get(name) for name in user.inputs if name not in results]
             names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
             for name in (*names, *user.inputs):
-                if (scale := self._values.find(name)) is not None:
+                if (scale := self.values.find(name)) is not None:
                     return scale
         raise ValueError("the result of MatMulInteger is not multiplied with a scale")
 
-    def _need(self, name: str) -> TensorInfo:
-        info = self._values.find(name)
-        if info is None:
-            raise ValueError(f"{name[:200]!r} is not a constant")
-        return info
-
-    def _keep_matrix(self, node: OnnxNode, matrix: TensorInfo) -> None:
-        bias, heads = self._after(node, matrix.shape[0])
-        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
-        name = _own(node.inputs[_place_of(node)]) or (f"{module}.weight" if module else None)
-        self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
-        if name is None:
-            self.weights.nameless += 1
-        elif self.weights.matrices.setdefault(name, matrix).parts != matrix.parts:
-            raise CheckpointError(f"two matrices of the ONNX graph are {printable(name, 200)}; do not trust it")
-
     def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
         """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
-        info = self._looked_up(node, self._values.find(name)) if name else None
+        info = self._looked_up(node, self.values.find(name)) if name else None
         if info is None or not info.shape:
             return
         own, module = _own(name), _module(node)
@@ -207,7 +196,7 @@ class _Search:
             return info
         users = self._users[node.outputs[0]][:MOST_BIAS_USERS]
         scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
-        scale, zero = (self._values.find(name) if name else None for name in (*scaled, "", "")[:2])
+        scale, zero = (self.values.find(name) if name else None for name in (*scaled, "", "")[:2])
         if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
             return info
         return affine(info, scale, zero)
@@ -231,16 +220,16 @@ class _Search:
         return bias, heads
 
     def _bias(self, name: str, rows: int) -> str | None:
-        info = self._values.find(name) if name else None
+        info = self.values.find(name) if name else None
         own = _own(name)
         return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
 
     def _heads(self, node: OnnxNode, rows: int) -> int | None:
         """Return the number of heads that a product is reshaped into, by the last two lengths of its new shape."""
-        shape = self._values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
-        joined = self._values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
+        shape = self.values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
+        joined = self.values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
         if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:
-            shape = tuple(number for name in joined.inputs[-2:] for number in self._values.integers(name))
+            shape = tuple(number for name in joined.inputs[-2:] for number in self.values.integers(name))
             shape = (0, 0, *shape) if len(shape) == 2 else ()
         if len(shape) != 4:
             return None
@@ -268,8 +257,3 @@ def _module(node: OnnxNode) -> str | None:
     parts = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
     module = ".".join(parts) or node.scope
     return module if OWN.fullmatch(f"{module}.weight") else None
-
-
-def _place_of(node: OnnxNode) -> int:
-    """Return the number of the input of an operation that is the matrix, if it multiplies with one."""
-    return INTEGERS[node.kind][0] if node.kind in INTEGERS else 1
