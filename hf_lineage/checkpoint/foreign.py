@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -120,17 +119,6 @@ ENDS = (".gguf", ".onnx")
 """The ends of the names of files in foreign forms."""
 
 
-def _forms_of(end: str) -> tuple[type[ForeignForm], ...]:
-    """Return the forms of files with such names, imported only for a repository that has some; the first counts."""
-    if end == ".gguf":
-        from hf_lineage.checkpoint.gguf.form import Gguf
-
-        return (Gguf,)
-    from hf_lineage.checkpoint.onnx.form import Onnx, OnnxPair
-
-    return OnnxPair, Onnx
-
-
 def foreign_notes(model: ForeignForm) -> tuple[str, ...]:
     """Return sentences about the file that was read, and the others that the repository has."""
     repo, read = model.repo, model.list_read()
@@ -158,12 +146,15 @@ def foreign_model(repo: RepoRef) -> ForeignForm | None:
         )
     names = repo.files()
     preferred = any(map(PREFERRED.fullmatch, names))
-    models = []
+    models: list[ForeignForm] = []
     for end in ENDS:
         possible = [repo.file] if repo.file is not None else names if preferred else list_files(repo, end)
-        if any(name.endswith(end) for name in possible):
-            chosen = ((form, files) for form in _forms_of(end) if (files := form.choose(repo)))
-            models += [form(repo, files) for form, files in itertools.islice(chosen, 1)]
+        if any(name.endswith(end) for name in possible):  # each is imported only where there are such files
+            if end == ".gguf":
+                from hf_lineage.checkpoint.gguf.form import gguf_form as form
+            else:
+                from hf_lineage.checkpoint.onnx.form import onnx_form as form
+            models += filter(None, [form(repo)])
     if len(models) > 1:
         listed = ", ".join(printable(model.files[0], 100) for model in models)
         raise Ambiguous(f"{repo} holds models for several libraries ({listed}); name one {ONE_FILE}")

@@ -1,7 +1,7 @@
 """ForeignForm: a repository with model files that programs other than transformers write or load.
 
-A new form is a subclass, and a line of `_forms_of` in `foreign`. The parts of its header are read one after the other
-within bounds, for the file is untrusted. What a converter did to its tensors is undone piece by piece.
+A new form is a function that returns one, and a line of `foreign_model`. The parts of its header are read one after the
+other within bounds, for the file is untrusted. What a converter did to its tensors is undone piece by piece.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, ClassVar, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from hf_lineage.hub.repo import RepoRef
 
 PREFERRED = re.compile(r"(?!adapter_model).*\.safetensors(?:\.index\.json)?|pytorch_model.*\.bin(?:\.index\.json)?")
 """Files that are read in place of those of other programs where a repository has both."""
-Files = Sequence[str]
 T = TypeVar("T")
 
 
@@ -45,41 +44,26 @@ class ForeignForm:
     repo: RepoRef
     files: tuple[str, ...]
     """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
-    end: ClassVar[str]
+    end: str
     """The end of the names of its files."""
-    how: ClassVar[str]
+    how: str
     """Why the file was chosen that is read."""
-    remark: ClassVar[str] = ""
+    config: Callable[[], dict[str, Any]]
+    """Returns the configuration, as `config.json` of transformers would say it."""
+    open: Callable[[], Checkpoint]
+    """Returns the checkpoint by the names in the files, which are not those of transformers."""
+    rename: Callable[[Factorization, Mapping[str, Any], Checkpoint], Checkpoint]
+    """Returns it by the names on the Hub's disk, given factorization and configuration of its class."""
+    list_read: Callable[[], list[str]]
+    """Returns the names of the files that are read: of several ONNX files one, and what it names."""
+    aliases: Callable[[str], Iterable[str]] = lambda _name: ()
+    """Returns the names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
+    tokens: Callable[[], Mapping[str, int] | None] = lambda: None
+    """Returns the number of every token by its text; None where other files hold the tokenizer."""
+    remark: str = ""
     """A sentence about each such file, with `{}` for its name."""
-    doubt: ClassVar[str] = ""
+    doubt: str = ""
     """Why weights that do not fit their class may still be intact; empty if they are damaged."""
-    choose: ClassVar[staticmethod[[RepoRef], tuple[str, ...]]]
-    """The function that finds the files which hold the model; none in a repository that is not of the form."""
-
-    def config(self) -> dict[str, Any]:
-        """Return the configuration, as `config.json` of transformers would say it."""
-        return self.repo.config()
-
-    def open(self) -> Checkpoint:
-        """Return the checkpoint by the names in the files, which are not those of transformers."""
-        raise NotImplementedError
-
-    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
-        """Return the checkpoint by the names on the Hub's disk, given factorization and configuration of its class."""
-        raise NotImplementedError
-
-    def aliases(self, name: str) -> Iterable[str]:
-        """Return the names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
-        del name
-        return ()
-
-    def list_read(self) -> list[str]:
-        """Return the names of the files that are read: of several ONNX files one, and what it names."""
-        return list(self.files)
-
-    def tokens(self) -> Mapping[str, int] | None:
-        """Return the number of every token by its text; None where other files hold the tokenizer."""
-        return None
 
 
 def list_files(repo: RepoRef, end: str) -> list[str]:
@@ -90,7 +74,7 @@ def list_files(repo: RepoRef, end: str) -> list[str]:
     return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(end))
 
 
-def require_file(repo: RepoRef, file: str, files: Files, kind: str = "") -> str:
+def require_file(repo: RepoRef, file: str, files: Sequence[str], kind: str = "") -> str:
     """Return the name of a file that the user names; raise OptionError where it is not among these of its kind."""
     if file not in files:
         listed = ", ".join(files[:10]) or "none"
@@ -147,25 +131,23 @@ class BoundedReader:
 
     def take(self, count: int) -> bytes:
         """Return the next bytes; raise HeaderError where the header ends before them."""
-        self._refuse_beyond(count)
+        self._advance(count)
         content = self._stream.read(count)
         if len(content) != count:
             raise HeaderError("changed while it was read; run again")
-        self.position += count
         return content
 
     def skip(self, count: int) -> None:
         """Step over the next bytes; raise HeaderError where the header ends before them."""
-        self._refuse_beyond(count)
+        self._advance(count)
         self._stream.seek(count, 1)
-        self.position += count
 
-    def _refuse_beyond(self, count: int) -> None:
-        if count <= self._bound - self.position:
-            return
-        if self._bound < self._size:
+    def _advance(self, count: int) -> None:
+        self.position += count
+        if self.position > self._bound < self._size:
             raise HeaderError(f"has a header of more than {self._bound >> 20} MiB; do not trust it")
-        raise HeaderError(f"is truncated: {self._ending}; download it again")
+        if self.position > self._bound:
+            raise HeaderError(f"is truncated: {self._ending}; download it again")
 
 
 Undo = Literal["rotated", "plus_one", "transposed", "by_role"]
@@ -175,15 +157,11 @@ KEYS = re.compile(r"\.(attn_k|wk)\.")
 MOST_HEADS = 2**16
 
 
-@dataclass(frozen=True)
-class Heads:
+class Heads(NamedTuple):
     """The numbers of query heads, and of key/value heads, of a layer."""
 
     query: int
     key_value: int
-
-
-ONE_HEAD = Heads(1, 1)
 
 
 @dataclass(frozen=True)
@@ -203,7 +181,7 @@ class Piece:
 
 
 def by_pieces(
-    plain: Checkpoint, pieces: Iterable[Piece], heads: Callable[[str], Heads] = lambda _stored: ONE_HEAD
+    plain: Checkpoint, pieces: Iterable[Piece], heads: Callable[[str], Heads] = lambda _stored: Heads(1, 1)
 ) -> Checkpoint:
     """Return a checkpoint by the names on the Hub's disk, given a function from a stored name to its layer's heads."""
     tensors: dict[str, TensorInfo] = {}
@@ -268,33 +246,27 @@ def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
 
 def revert(undo: Undo, name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     """Return a tensor without a change that a converter made, given its name in the file and its layer's heads."""
+    rows = info.shape[0]
     match undo:
-        case "rotated":
-            return _change(info, operator.itemgetter(_rotary_order(name, info.shape[0], heads)))
-        case "by_role":
-            return _change(info, operator.itemgetter(_order_by_head(name, info.shape[0], heads)))
+        case "rotated":  # rotary pairs are neighbours, as in llama.cpp; transformers has them as halves of each head
+            count = heads.key_value if KEYS.search(name) else heads.query
+            if rows % (2 * count):
+                raise CheckpointError(
+                    f"{printable(name, 200)} has {rows} rows, which do not make {count} heads; do not trust the file"
+                )
+            order = np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
+            return _change(info, operator.itemgetter(order))
+        case "by_role":  # all queries, then all keys, all values; transformers has them by key/value head
+            groups, share = heads.key_value, heads.query // heads.key_value
+            size = rows // (groups * (share + 2))
+            if heads.query % groups or size * groups * (share + 2) != rows:
+                text = printable(name, 200)
+                raise CheckpointError(f"{text} has {rows} rows, which do not fit {heads}; do not trust it")
+            parts = np.split(np.arange(rows), [heads.query * size, (heads.query + groups) * size])
+            order = np.concatenate([part.reshape(groups, -1) for part in parts], axis=1).reshape(-1)
+            return _change(info, operator.itemgetter(order))
         case "plus_one" if name.endswith(".weight"):  # the file stores a gain in full, transformers less one
             return _change(info, lambda tensor: single(tensor) - 1)
         case "transposed" if name.endswith(".weight") and len(info.shape) == 2:
             return _change(info, np.transpose, info.shape[::-1])
     return info
-
-
-def _rotary_order(name: str, rows: int, heads: Heads) -> NDArray[np.intp]:
-    """Return the rows of a matrix whose rotary pairs are neighbours, as in llama.cpp, as halves of each head."""
-    count = heads.key_value if KEYS.search(name) else heads.query
-    if rows % (2 * count):
-        raise CheckpointError(
-            f"{printable(name, 200)} has {rows} rows, which do not make {count} heads; do not trust the file"
-        )
-    return np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
-
-
-def _order_by_head(name: str, rows: int, heads: Heads) -> NDArray[np.intp]:
-    """Return rows by key/value head, as transformers has them; the file has all queries, then all keys, all values."""
-    groups, share = heads.key_value, heads.query // heads.key_value
-    size = rows // (groups * (share + 2))
-    if heads.query % groups or size * groups * (share + 2) != rows:
-        raise CheckpointError(f"{printable(name, 200)} has {rows} rows, which do not fit {heads}; do not trust it")
-    parts = np.split(np.arange(rows), [heads.query * size, (heads.query + groups) * size])
-    return np.concatenate([part.reshape(groups, -1) for part in parts], axis=1).reshape(-1)

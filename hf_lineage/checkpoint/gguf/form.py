@@ -18,6 +18,7 @@ from hf_lineage.checkpoint.gguf.tensors import apply_factors, gguf, open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import constant
 from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
+from hf_lineage.hub.repo import RepoRef
 
 EMBEDDING = "token_embd.weight"
 FILE, LAYERS = "gguf/architectures.yaml", "block_count"
@@ -79,22 +80,6 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
             "safetensors release instead"
         )
     return str(name), entry
-
-
-def list_learned(metadata: Mapping[str, Any], factorization: schema.Factorization) -> Iterator[tuple[str, float]]:
-    """Yield the learned numbers of the activations of all layers, from the metadata, by their names on the Hub's disk.
-
-    Raise NothingToCompare where the metadata do not say one number for each layer.
-    """
-    layers = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}")
-    for name, key in _table().learned.items():
-        if key not in metadata:
-            continue
-        values = metadata[key]
-        if not isinstance(values, tuple) or len(values) != layers:
-            raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
-        for number, value in enumerate(values):
-            yield f"{schema.prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
 
 
 def name_tensors(
@@ -182,61 +167,68 @@ BEGINS = "\u2581"
 """Before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp."""
 
 
-class Gguf(ForeignForm):
-    """A model in GGUF."""
+def gguf_form(repo: RepoRef) -> ForeignForm | None:
+    """Return the form of a model in GGUF; None where a repository has no such files.
 
-    end = ".gguf"
-    how = "the most precise GGUF file by its name (--file all judges each)"
-    choose = staticmethod(choose_files)
+    It is configured by the file's metadata, as all loaders do; a `config.json` beside it is ignored.
+    """
+    if not (files := choose_files(repo)):
+        return None
 
-    @property
-    def _metadata(self) -> Mapping[str, Any]:
-        return read_head(self.repo, self.files[0]).header.metadata
+    def metadata() -> Mapping[str, Any]:
+        return read_head(repo, files[0]).header.metadata
 
-    def config(self) -> dict[str, Any]:
-        """Return the configuration by the file's metadata, as all loaders do; a `config.json` beside it is ignored."""
-        return config_of(self._metadata)
-
-    def open(self) -> Checkpoint:
-        """Return the checkpoint by the names in the files."""
-        return open_gguf(self.repo, self.files)
-
-    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
-        """Return the checkpoint by the names on the Hub's disk."""
-        del config
-        metadata = self._metadata
-
-        def heads(name: str) -> Heads:
-            number = re.search(r"\d+", name)
-            layer = int(number[0]) if number else 0
-            query = _count(metadata, HEADS, layer)
-            return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, layer) or query or 1)
-
-        plain = apply_factors(checkpoint)
-        renamed = by_pieces(plain, name_tensors(metadata, factorization, plain.tensors), heads)
-        learned = {name: constant(value) for name, value in list_learned(metadata, factorization)}
-        return renamed.with_tensors({**renamed.tensors, **learned}) if learned else renamed
-
-    def aliases(self, name: str) -> Iterator[str]:
-        """Yield the names that a tensor may have on the Hub's disk, by the map of the package, in any architecture."""
-        bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
-        layer = INSIDE.fullmatch(bare)
-        package = gguf()
-        stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
-        names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
-        known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
-        for kind, others in names.items():
-            for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
-                full = alias.replace("{bid}", layer["layer"]) if layer else alias
-                yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
-
-    def tokens(self) -> dict[str, int]:
-        """Return the number of each token; llama.cpp's marks of the first piece of a word become WordPiece's."""
-        texts: Iterable[str] = read_tokens(self.repo, self.files[0])
-        if self._metadata.get("tokenizer.ggml.model") == "bert":
+    def tokens() -> dict[str, int]:  # llama.cpp's marks of the first piece of a word become WordPiece's
+        texts: Iterable[str] = read_tokens(repo, files[0])
+        if metadata().get("tokenizer.ggml.model") == "bert":
             marked = (text if text.startswith("[") and text.endswith("]") else f"##{text}" for text in texts)
             texts = (text.removeprefix(f"##{BEGINS}") for text in marked)
         return {text: number for number, text in enumerate(texts)}
+
+    return ForeignForm(
+        *(repo, files, ".gguf", "the most precise GGUF file by its name (--file all judges each)"),
+        config=lambda: config_of(metadata()),
+        open=lambda: open_gguf(repo, files),
+        rename=lambda factorization, _, plain: _rename(metadata(), factorization, apply_factors(plain)),
+        list_read=lambda: list(files),
+        aliases=_aliases,
+        tokens=tokens,
+    )
+
+
+def _rename(metadata: Mapping[str, Any], factorization: Factorization, plain: Checkpoint) -> Checkpoint:
+    """Return the checkpoint by the names on the Hub's disk, with the learned numbers that the metadata say."""
+
+    def heads(name: str) -> Heads:
+        number = re.search(r"\d+", name)
+        layer = int(number[0]) if number else 0
+        query = _count(metadata, HEADS, layer)
+        return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, layer) or query or 1)
+
+    renamed = by_pieces(plain, name_tensors(metadata, factorization, plain.tensors), heads)
+    layers, learned = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}"), {}
+    for name, key in _table().learned.items():
+        values = metadata.get(key, ())
+        if key in metadata and (not isinstance(values, tuple) or len(values) != layers):
+            raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
+        for number, value in enumerate(values):
+            prefix = schema.prefixes(factorization)[0].replace("{layer}", str(number))
+            learned[f"{prefix}.{name}"] = constant(float(value))
+    return renamed.with_tensors({**renamed.tensors, **learned}) if learned else renamed
+
+
+def _aliases(name: str) -> Iterator[str]:
+    """Yield the names that a tensor may have on the Hub's disk, by the map of the package, in any architecture."""
+    bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
+    layer = INSIDE.fullmatch(bare)
+    package = gguf()
+    stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
+    names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
+    known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
+    for kind, others in names.items():
+        for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
+            full = alias.replace("{bid}", layer["layer"]) if layer else alias
+            yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:

@@ -71,7 +71,7 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
             raise CheckpointError(f"{repo}: {printable(file, 200)}: {error}") from None
         else:
             if weights.matrices and not weights.nameless:
-                return Graph(*repo.heads.setdefault(key, (file, graph, weights, stamp)))
+                return Graph(*repo.heads.setdefault(key, Graph(file, graph, weights, stamp)))
             why = "the ONNX graph has no product with a stored matrix; check another file"
             if weights.nameless:
                 why = (
@@ -83,7 +83,10 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
 
 
 def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
-    """Return the checkpoint in some graphs, given what is put before the names of each."""
+    """Return the checkpoint in some graphs by their names, given what is put before the names of each.
+
+    Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
+    """
     tensors: dict[str, TensorInfo] = {}
     constants: dict[str, tuple[str, OnnxTensor]] = {}
     for before, (file, graph, weights, _) in graphs.items():
@@ -203,39 +206,29 @@ STEMS = ("model", "decoder_model_merged", "decoder_model")
 """Names of the file that is read where a repository has files of several models; the first counts."""
 ENCODER = "encoder_model"
 """The name of the file beside a decoder, where a model has an encoder too."""
+MOST_PRECISE = "the most precise ONNX file by its name that can be read"
+REMARK = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
 HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
 """The settings that the classes of transformers name the number of heads with."""
 
 
-def _choose(repo: RepoRef) -> tuple[str, ...]:
-    """Return the ONNX files of the model, the most precise by its name first."""
+def _choose(repo: RepoRef) -> tuple[tuple[str, ...], bool]:
+    """Return the ONNX files of the model, the most precise by its name first; or an encoder, its decoder and True."""
     if repo.file is not None:
         is_named = repo.file.endswith(SUFFIX)
-        return (require_file(repo, repo.file, list_files(repo, SUFFIX)),) if is_named else ()
-    by_stem = _by_stem(repo)
-    chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
-    if len(by_stem) > 1 and (chosen not in STEMS or ENCODER in by_stem):
-        listed = printable(", ".join(sorted(file for files in by_stem.values() for file in files)[:10]), 500)
-        raise Ambiguous(f"{repo} holds several models as ONNX ({listed}); name one {ONE_FILE}")
-    return tuple(by_stem.get(chosen, ()))
-
-
-def _choose_pair(repo: RepoRef) -> tuple[str, ...]:
-    """Return the files of an encoder and its decoder, the most precise of which there are both."""
-    by_stem = _by_stem(repo) if repo.file is None else {}
-    decoders = next((by_stem[stem] for stem in STEMS if stem in by_stem), [])
-    pairs = ((one, other) for one in by_stem.get(ENCODER, ()) for other in decoders)
-    same = (pair for pair in pairs if len({_precision(file)[:2] for file in pair}) == 1)
-    return () if "model" in by_stem else next(same, ())
-
-
-def _by_stem(repo: RepoRef) -> dict[str, list[str]]:
-    """Return the ONNX files of a repository by name without the label of their precision, the most precise first."""
-    by_stem: dict[str, list[str]] = {}
+        return (require_file(repo, repo.file, list_files(repo, SUFFIX)),) if is_named else (), False
+    by_stem: dict[str, list[str]] = {}  # the name without the label of its precision -> files, the most precise first
     if not any(map(PREFERRED.fullmatch, repo.files())):
         for file in sorted(list_files(repo, SUFFIX), key=_precision):
             by_stem.setdefault(LABEL.sub("", file.rpartition("/")[2].removesuffix(SUFFIX)), []).append(file)
-    return by_stem
+    chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
+    pairs = ((one, other) for one in by_stem.get(ENCODER, ()) for other in by_stem[chosen] if chosen in STEMS[1:])
+    if same := next((pair for pair in pairs if len({_precision(file)[:2] for file in pair}) == 1), None):
+        return same, True
+    if len(by_stem) > 1 and (chosen not in STEMS or ENCODER in by_stem):
+        listed = printable(", ".join(sorted(file for files in by_stem.values() for file in files)[:10]), 500)
+        raise Ambiguous(f"{repo} holds several models as ONNX ({listed}); name one {ONE_FILE}")
+    return tuple(by_stem.get(chosen, ())), False
 
 
 def _precision(file: str) -> tuple[int, int, str]:
@@ -243,57 +236,39 @@ def _precision(file: str) -> tuple[int, int, str]:
     return -BITS.get(label["label"].lower(), 8) if label else -33, file.count("/"), file
 
 
-class Onnx(ForeignForm):
-    """One graph."""
+def onnx_form(repo: RepoRef) -> ForeignForm | None:
+    """Return the form of one graph, or of an encoder and its decoder; None where a repository has no such files.
 
-    end = SUFFIX
-    how = "the most precise ONNX file by its name that can be read"
-    remark = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
-    doubt = "the names in the ONNX graph are not those of the class, or they do not tell enough"
-    choose = staticmethod(_choose)
+    A pair is configured by `config.json` alone: a graph does not name its counterpart.
+    """
+    files, is_pair = _choose(repo)
+    if not files:
+        return None
 
-    def config(self) -> dict[str, Any]:
-        """Return the configuration of `config.json` or, where there is none, what the graph tells of it."""
-        if self.repo.has("config.json"):
-            return self.repo.config()
-        heads = read_graph(self.repo, self.files).weights.heads
+    def graphs() -> dict[str, Graph]:  # by the beginning of the names that its tensors have in the whole model
+        if not is_pair:
+            return {"": read_graph(repo, files)}
+        encoder, decoder = (read_graph(repo, [file]) for file in files)
+        return {"encoder.": encoder, "": decoder}
+
+    def config() -> dict[str, Any]:
+        if is_pair or repo.has("config.json"):
+            return repo.config()
+        heads = read_graph(repo, files).weights.heads
         return {} if heads is None else dict.fromkeys(HEAD_COUNTS, heads)
 
-    def graphs(self) -> dict[str, Graph]:
-        """Return what is put before the names of each graph -> the graph; raise as `read_graph` does."""
-        return {"": read_graph(self.repo, self.files)}
-
-    def open(self) -> Checkpoint:
-        """Return the checkpoint by the names in the graphs; raise as `read_graph` does.
-
-        Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
-        """
-        return _open(self.repo, self.graphs())
-
-    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
-        """Return the checkpoint by the names on the Hub's disk."""
-        return by_pieces(checkpoint, name_tensors(factorization, checkpoint.shapes, config))
-
-    def list_read(self) -> list[str]:
-        """Return the names of the files that are read, and of those beside each that hold its numbers."""
+    def list_read() -> list[str]:
         names: list[str] = []
-        for file, graph, *_ in self.graphs().values():
-            side_files = {_place(self.repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}
-            names += (file, *sorted(side_files))
+        for file, graph, *_ in graphs().values():
+            names += (file, *sorted({_place(repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}))
         return names
 
-
-class OnnxPair(Onnx):
-    """An encoder with its decoder, configured by `config.json`: a graph does not name its counterpart."""
-
-    how = "with its decoder, the most precise by their names"
-    choose = staticmethod(_choose_pair)
-
-    def config(self) -> dict[str, Any]:
-        """Return the configuration of `config.json`."""
-        return self.repo.config()
-
-    def graphs(self) -> dict[str, Graph]:
-        """Return the graphs of both files, by the names that the whole model has."""
-        encoder, decoder = (read_graph(self.repo, [file]) for file in self.files)
-        return {"encoder.": encoder, "": decoder}
+    chosen = "with its decoder, the most precise by their names" if is_pair else MOST_PRECISE
+    return ForeignForm(
+        *(repo, files, SUFFIX, chosen, config),
+        open=lambda: _open(repo, graphs()),
+        rename=lambda known, settings, plain: by_pieces(plain, name_tensors(known, plain.shapes, settings)),
+        list_read=list_read,
+        remark=REMARK,
+        doubt="the names in the ONNX graph are not those of the class, or they do not tell enough",
+    )

@@ -153,9 +153,9 @@ class _Search:
             if factor is None:
                 raise ValueError("it has no scale")
             return transpose(affine(known, factor, self._constant(node, zero)))
-        factor = float(node.attributes.get("alpha") or 1.0)
+        alpha = float(node.attributes.get("alpha") or 1.0)
         turned = known if node.attributes.get("transB") else transpose(known)
-        return turned if factor == 1 else combine([turned], turned.shape, lambda numbers: numbers * factor)
+        return turned if alpha == 1 else combine([turned], turned.shape, lambda numbers: numbers * alpha)
 
     def _constant(self, node: OnnxNode, place: int) -> TensorInfo | None:
         """Return an input of an operation, None where it has no such one; raise ValueError if it is no constant."""

@@ -17,7 +17,7 @@ from hf_lineage import Options
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import Piece, name_in_out, split_rows
-from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors, read_graph
+from hf_lineage.checkpoint.onnx.form import name_tensors, onnx_form, read_graph
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
@@ -306,7 +306,7 @@ def test_a_graph_without_matrices_or_names_for_them_is_not_read(folder):
         (clash, CheckpointError, r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"),
     ):
         with pytest.raises(kind, match=said):
-            Onnx(saved(folder, model, "a.onnx"), ("a.onnx",)).open()
+            onnx_form(saved(folder, model, "a.onnx")).open()
 
 
 def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(online, folder):
@@ -333,7 +333,7 @@ def test_a_huge_claim_takes_no_memory(folder):
         model.graph.node[0].attribute.append(helper.make_attribute(name, value))
     tracemalloc.start()
     with pytest.raises(CheckpointError):
-        Onnx(saved(folder, model), (FILE,)).open()
+        onnx_form(saved(folder, model)).open()
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 2**20
