@@ -81,11 +81,9 @@ def _tensors(
         if must_be_plain(stored, config):
             tensors = plain_tensors(stored)
         else:
-            from hf_lineage.checkpoint.formats.table import first_read, tensors_of
+            from hf_lineage.checkpoint.formats.table import tensors_of
 
-            if fetch is not None:
-                fetch(first_read(stored, config), stored)
-            tensors = tensors_of(stored, config)
+            tensors = tensors_of(stored, config, lambda names: fetch(names, stored) if fetch else None)
     except (CheckpointError, NothingToCompare) as error:
         raise type(error)(f"{repo}: {error}") from None
     dtype = config.get("dtype")  # the model is loaded so, whatever its files hold

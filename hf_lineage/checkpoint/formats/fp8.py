@@ -25,22 +25,19 @@ from hf_lineage.errors import CheckpointError, printable
 EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
 POWERS = frozenset({"F8_E8M0", "U8"})
 SCALES_OR_POWERS = SCALES | POWERS
-MX, BLOCK = 32, (128, 128)
-"""Numbers of one row that share a power of two, and the blocks where config.json does not say their size."""
-NV = 16
-"""Numbers of one row that share a scale in NVFP4."""
-FOUR_BITS = table(E2M1)
+MX, NV, BLOCK = 32, 16, (128, 128)
+"""Numbers of one row that share a scale in MXFP and NVFP4, and the blocks where config.json does not say their size."""
 ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}
 """Bytes that hold the least finite number of each format, and the largest."""
+LEVELS = {"": table(E2M1)} | {dtype: table(finite_numbers(dtype)) for dtype in ENDS}
 
 
 def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], scales: str) -> Codes:
     """Return the grid of numbers of eight or four bits; a scale that is a power of two may be half of what would do."""
-    levels = FOUR_BITS if dtype not in ENDS else table(finite_numbers(dtype))
-    low, high = ENDS.get(dtype, (0xFF, 0x77))
+    levels = LEVELS[dtype]
     last = float(levels[-1] - levels[-2])
     clip, reach = (0.17 / last, 0.26 / last) if scales in POWERS else (ONE, ONE)
-    ends = filled_ends(0, low, high)
+    ends = filled_ends(0, *ENDS.get(dtype, (0xFF, 0x77)))
     return Codes(name, *ends, decode, levels, block, slack=slack(levels[-2:], scales), clip=clip, reach=reach)
 
 
@@ -70,22 +67,19 @@ def experts(module: Module, _: Settings) -> TensorInfo:
         raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")
     number, out, blocks = shape[:3]
     module.shape("_scales", POWERS, (number, out, blocks))
-    decode = functools.partial(_decode_experts, f"{module.start}_scales")
+    grid, name = Grid((out, blocks * MX), (1, MX)), f"{module.start}_scales"
+
+    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        # bfloat16 holds every product of a number of four bits and a power of two
+        packed, powers = parts
+        stack = np.empty((number, *grid.shape), ml_dtypes.bfloat16)
+        for expert in range(number):
+            exact = _decode_pairs(grid, name, (packed[expert].reshape(out, -1), powers[expert])).view(np.uint32)
+            stack[expert] = (exact >> np.uint32(16)).astype(np.uint16).view(ml_dtypes.bfloat16)
+        return stack.swapaxes(1, 2)
+
     codes = float_codes("MXFP4", decode, "", (MX, 1), "U8")
     return module.tensor((number, blocks * MX, out), ("_blocks", "_scales"), decode, codes, itemsize=2)
-
-
-def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return the stack in bfloat16, which holds every product of a number of four bits and a power of two."""
-    packed, powers = parts
-    number, out, blocks, half = packed.shape
-    stack = np.empty((number, out, blocks * MX), ml_dtypes.bfloat16)
-    grid = Grid((out, blocks * MX), (1, MX))
-    for expert in range(number):
-        one = packed[expert].reshape(out, blocks * half), powers[expert]
-        exact = _decode_pairs(grid, name, one).view(np.uint32)
-        stack[expert] = (exact >> np.uint32(16)).astype(np.uint16).view(ml_dtypes.bfloat16)
-    return stack.swapaxes(1, 2)
 
 
 GPT_OSS = Format("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
@@ -135,13 +129,13 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
         raise module.make_error(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
-    decode = functools.partial(_decode_stack, grid, f"{module.start}{end}")
+    name = f"{module.start}{end}"
+
+    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+        return np.stack([grid.decode_bytes(name, one) for one in zip(*parts, strict=True)])
+
     codes = float_codes("FP8", decode, module.parts[""].dtype, grid.block, module.parts[end].dtype)
     return module.tensor(shape, ("", end), decode, codes)
-
-
-def _decode_stack(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    return np.stack([grid.decode_bytes(name, one) for one in zip(*parts, strict=True)])
 
 
 def _block(

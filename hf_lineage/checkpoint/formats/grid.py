@@ -19,8 +19,6 @@ from hf_lineage.errors import CheckpointError
 
 WORD = 32
 """Bits of a word."""
-Words = NDArray[Any]
-"""Integers of 32 bits."""
 Unpack = Callable[[slice, NDArray[np.float32]], None]
 """Writes some rows of a matrix, not yet scaled, into an array in float32 of their shape."""
 
@@ -30,7 +28,7 @@ def words(numbers: int, bits: int) -> int:
     return -(-numbers * bits // WORD)
 
 
-def down(packed: Words, bits: int) -> Unpack:
+def down(packed: NDArray[Any], bits: int) -> Unpack:
     """Return a function that writes rows of a matrix (n, columns), whose columns are packed (words(n), columns)."""
     length, values = period(bits)
 
@@ -45,7 +43,7 @@ def down(packed: Words, bits: int) -> Unpack:
     return unpack
 
 
-def across(packed: Words, bits: int, order: Sequence[int] = ()) -> Unpack:
+def across(packed: NDArray[Any], bits: int, order: Sequence[int] = ()) -> Unpack:
     """Return a function that writes rows of n numbers, packed (rows, words(n)) with those of each period in order."""
     length, values = period(bits)
     columns = -(-packed.shape[1] // length) * values
@@ -80,7 +78,7 @@ def period(bits: int) -> tuple[int, int]:
     return bits // common, WORD // common
 
 
-def _fields(packed: Words, bits: int) -> Iterator[NDArray[np.uint32]]:
+def _fields(packed: NDArray[Any], bits: int) -> Iterator[NDArray[np.uint32]]:
     """Yield the first numbers of all periods (periods, columns), the second ones, and so on, of columns of words."""
     length, values = period(bits)
     missing, mask = -len(packed) % length, np.uint32(2**bits - 1)
@@ -154,9 +152,12 @@ class Grid:
         self, unpack: Unpack, scales: NDArray[np.float32], zeros: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
         """Return (numbers - zeros) x scales, with scales and zeros given as `cells`."""
-        whole = np.empty(self.shape, np.float32)
+        whole, height = np.empty(self.shape, np.float32), self.block[0]
+        total, columns = self.shape
+        # A few rows at a time: of one row of blocks, unless these have only one row each.
+        step = height if self.rows is None and 1 < height < total else max(1, AT_ONCE // columns)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found where it is compared
-            for rows in self._slices():
+            for rows in (slice(start, min(start + step, total)) for start in range(0, total, step)):
                 unpack(rows, whole[rows])
                 if zeros is not None:
                     whole[rows] -= self._broadcast(zeros, rows)
@@ -170,20 +171,11 @@ class Grid:
         values = finite(name, scales).reshape(self.cells)
         return self.decode(lambda rows, target: widen(target, stored[rows]), values, zeros)
 
-    def _slices(self) -> Iterator[slice]:
-        """Yield a few rows at a time: of one row of blocks, unless these have only one row each."""
-        height, (rows, columns) = self.block[0], self.shape
-        few = max(1, AT_ONCE // columns)
-        step = height if self.rows is None and 1 < height < rows else few
-        return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
     def _broadcast(self, values: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
         """Return the values of the blocks of the numbers in some rows, as one row or one column where all agree."""
         height, width = self.block
-        if self.rows is not None:
-            some = values[self.rows[rows]]
-        else:
-            some = values[rows.start // height : (rows.stop - 1) // height + 1]
+        beside = slice(rows.start // height, (rows.stop - 1) // height + 1)
+        some = values[beside if self.rows is None else self.rows[rows]]
         if self.columns is not None:
             return some[:, self.columns]
         return some if width == 1 or values.shape[1] == 1 else np.repeat(some, width, axis=1)[:, : self.shape[1]]

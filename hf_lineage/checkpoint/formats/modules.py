@@ -104,16 +104,17 @@ LARGEST_DESCRIPTION = 2**12
 
 def settings(config: Mapping[str, Any]) -> Settings:
     """Return the settings of the quantization in `config.json`; empty where it has none that are known."""
-    stated = config.get("quantization_config") or config.get("compression_config")
-    return stated if isinstance(stated, dict) else {}
+    stated, of_mlx = config.get("quantization_config") or config.get("compression_config"), config.get("quantization")
+    stated = stated if isinstance(stated, dict) else {}
+    return of_mlx if of_mlx and isinstance(of_mlx, dict) and not stated.get("quant_method") else stated
 
 
 def method(config: Mapping[str, Any]) -> str:
-    """Return the name of the quantization in `config.json`, empty if it names none."""
+    """Return the name of the quantization in `config.json`, `mlx` for one without a name, empty if there is none."""
     stated = settings(config)
     if stated.get("load_in_4bit") or stated.get("load_in_8bit"):
         return "bitsandbytes"
-    name = stated.get("quant_method")
+    name = stated.get("quant_method", "mlx" if {"bits", "group_size"} <= stated.keys() else "")
     return name.lower() if isinstance(name, str) else ""
 
 
@@ -168,19 +169,10 @@ class Module:
             raise CheckpointError(f"{self.name(end)} has shape {shape}, which is not the shape of a matrix")
         return shape[0], shape[1]
 
-    def descriptions(self, ends: Iterable[str]) -> list[str]:
-        """Return those of these ends that the matrix has; raise CheckpointError for a part too large to describe it."""
-        present = [end for end in ends if end in self.parts]
-        for end in present:
-            if (size := self.parts[end].size) > LARGEST_DESCRIPTION:
-                what = f"{self.name(end)} takes {size} bytes, too many for a description"
-                raise CheckpointError(f"{what}; have it saved again")
-        return present
-
     def read(self, ends: Iterable[str]) -> dict[str, NDArray[Any]]:
         """Return the small parts with these ends as they are stored; raise CheckpointError where one cannot be read."""
         content = {}
-        for end in self.descriptions(ends):
+        for end in ends:
             try:
                 content[end] = self.parts[end].read(Memory())
             except (OSError, KeyError) as error:
@@ -231,8 +223,7 @@ class Format:
     def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
         """Return every tensor of the model, the quantized ones first; raise where parts do not fit or come twice."""
         stated, used, tensors = settings(config), set[str](), dict[str, TensorInfo]()
-        skipped = left_out(stated)
-        descriptions = {kind: module.read(self.describing_ends) for kind, module in self._kinds(stored).items()}
+        skipped, first = left_out(stated), dict[Kind, Mapping[str, NDArray[Any]]]()
         for module in self._modules(stored):
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
@@ -240,8 +231,14 @@ class Format:
                     f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
                     "quantization: loaders disagree on how to read it; make the two agree"
                 )
-            module.descriptions(self.describing_ends)
-            module = replace(module, first_parts=descriptions.get(self._kind(module), {}))
+            describing, kind = [end for end in self.describing_ends if end in module.parts], self._kind(module)
+            for end in describing:
+                if (size := module.parts[end].size) > LARGEST_DESCRIPTION:
+                    what = f"{module.name(end)} takes {size} bytes, too many for a description"
+                    raise CheckpointError(f"{what}; have it saved again")
+            if kind not in first:
+                first[kind] = module.read(describing)
+            module = replace(module, first_parts=first[kind])
             tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
             used |= {*tensors[name].parts, *(f"{module.start}{end}" for end in (*self.describing_ends, *self.inert))}
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
@@ -259,15 +256,11 @@ class Format:
 
     def first_read(self, stored: Mapping[str, StoredTensor]) -> list[str]:
         """Return the names of the stored tensors whose bytes `tensors` reads."""
-        kinds = self._kinds(stored).values()
-        return [f"{module.start}{end}" for module in kinds for end in self.describing_ends if end in module.parts]
-
-    def _kinds(self, stored: Mapping[str, StoredTensor]) -> dict[Kind, Module]:
-        """Return the first matrix of each kind: one of each layer's, where the layers are alike."""
-        kinds: dict[Kind, Module] = {}
+        kinds: dict[Kind, Module] = {}  # the first matrix of each: one of each layer's, where the layers are alike
         for module in self._modules(stored) if self.describing_ends else ():
             kinds.setdefault(self._kind(module), module)
-        return kinds
+        modules = kinds.values()
+        return [f"{module.start}{end}" for module in modules for end in self.describing_ends if end in module.parts]
 
     def _kind(self, module: Module) -> Kind:
         shapes = frozenset((end, part.shape) for end, part in module.parts.items() if end not in self.describing_ends)

@@ -69,19 +69,9 @@ def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
 
 INPUTS = (".input_scale", ".output_scale")
 """Stored with matrices alone too, and used only where inputs are quantized, which transformers refuses."""
-QUANTO = Format(
-    "quanto",
-    frozenset(),
-    (BITS, DATA),
-    (QUANTO_SCALE, ".weight._shift", *INPUTS),
-    quanto_matrix,
-    inert=INPUTS,
-    alone=True,
-)
+BESIDE = (QUANTO_SCALE, ".weight._shift", *INPUTS)
+QUANTO = Format("quanto", frozenset(), (BITS, DATA), BESIDE, quanto_matrix, inert=INPUTS, alone=True)
 
-TO_A_BYTE = 4
-UNBOUND = "models of BitNet are trained with their rounding"
-"""Why no bound holds for each number."""
 DIVIDES = {"bitlinear": True, "autobitlinear": False}
 """Value of `linear_class` -> whether the stored scale divides the matrix; otherwise it multiplies the matrix."""
 
@@ -97,18 +87,17 @@ def bitnet_matrix(module: Module, stated: Settings) -> TensorInfo:
     module.shape(".weight_scale", SCALES)
     if module.parts[".weight_scale"].numbers != 1:
         raise module.make_error(f"has {module.parts['.weight_scale'].numbers} scales, not one")
-    decode = functools.partial(_decode_bitnet, f"{module.start}.weight_scale", DIVIDES[kind])
-    return module.tensor((TO_A_BYTE * height, columns), (".weight", ".weight_scale"), decode, UNBOUND)
+    name, divides, shape = f"{module.start}.weight_scale", DIVIDES[kind], (4 * height, columns)
 
+    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+        packed, stored = parts
+        scale = finite(name, stored).reshape(1, 1)
+        with np.errstate(divide="ignore"):
+            scale = finite(name, 1 / scale) if divides else scale
+        return Grid(shape, shape).decode(planes(packed, 2, high_first=False), scale, np.ones((1, 1), np.float32))
 
-def _decode_bitnet(name: str, divides: bool, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    """Return the matrix, where `name` is that of the scale."""
-    packed, stored = parts
-    scale = finite(name, stored).reshape(1, 1)
-    with np.errstate(divide="ignore"):
-        scale = finite(name, 1 / scale) if divides else scale
-    shape = TO_A_BYTE * len(packed), packed.shape[1]
-    return Grid(shape, shape).decode(planes(packed, 2, high_first=False), scale, np.ones((1, 1), np.float32))
+    unbound = "models of BitNet are trained with their rounding"
+    return module.tensor(shape, (".weight", ".weight_scale"), decode, unbound)
 
 
 BITNET = Format("BitNet", frozenset({"bitnet"}), (".weight_scale",), (".weight",), bitnet_matrix)
