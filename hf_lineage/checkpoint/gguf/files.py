@@ -98,16 +98,25 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
     if repo.file not in (None, EVERY):
         if not repo.file.endswith(SUFFIX):
             return ()
-        return _parts(repo, require_file(repo, repo.file, files, "GGUF "), files)
-    if not (models := list_models(repo) or ([] if "config.json" in repo.files() else files)):
-        return ()
-    stems = sorted({LABEL.sub("", _bare(file)).casefold() for file in models})
-    if len(stems) > 1 and repo.file is None:
-        raise Ambiguous(
-            f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}; "
-            "--file all judges each"
-        )
-    return _parts(repo, max(models, key=_precision), files)
+        file = require_file(repo, repo.file, files, "GGUF ")
+    else:
+        if not (models := list_models(repo) or ([] if "config.json" in repo.files() else files)):
+            return ()
+        stems = {LABEL.sub("", _bare(file)).casefold() for file in models}
+        if len(stems) > 1 and repo.file is None:
+            raise Ambiguous(
+                f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}; "
+                "--file all judges each"
+            )
+        file = max(models, key=_precision)
+    if (part := PART.fullmatch(file)) is None:
+        return (file,)
+    count = int(part["count"])
+    wanted = [f"{part['stem']}-{number:05}-of-{part['count']}{SUFFIX}" for number in range(1, count + 1)]
+    missing = next((name for name in wanted if name not in files), None)
+    if missing is not None or not count:
+        raise CheckpointError(f"{repo}: {printable(missing or file, 200)} is missing; download all parts of the model")
+    return tuple(wanted)
 
 
 def list_models(repo: RepoRef) -> list[str]:
@@ -180,18 +189,6 @@ class _FetchedFile(io.RawIOBase):
         count = self._local.readinto(buffer[: max(stop - self._position, 0)])
         self._position += count
         return count
-
-
-def _parts(repo: RepoRef, file: str, files: list[str]) -> tuple[str, ...]:
-    part = PART.fullmatch(file)
-    if part is None:
-        return (file,)
-    count = int(part["count"])
-    wanted = [f"{part['stem']}-{number:05}-of-{part['count']}{SUFFIX}" for number in range(1, count + 1)]
-    missing = next((name for name in wanted if name not in files), None)
-    if missing is not None or not count:
-        raise CheckpointError(f"{repo}: {printable(missing or file, 200)} is missing; download all parts of the model")
-    return tuple(wanted)
 
 
 def _bare(file: str) -> str:
@@ -280,15 +277,22 @@ class _Reader(BoundedReader):
         """Return the value of a key; None for one that is too long to be kept."""
         if kind == TEXT:
             length = self.number("<Q")
-            if length > LONGEST_TEXT:
-                self.skip(length)
-                return None
-            return decode_text(self.take(length))
-        if kind == LIST:
-            return self._list(self.number("<I"), self._count())
-        if kind not in SCALARS:
+            return self.skip(length) if length > LONGEST_TEXT else decode_text(self.take(length))
+        if kind != LIST and kind not in SCALARS:
             raise HeaderError(f"has a value of the unknown type {kind}; do not trust it")
-        return self.number(SCALARS[kind])
+        if kind != LIST:
+            return self.number(SCALARS[kind])
+        kind, count = self.number("<I"), self._count()
+        if kind == TEXT:
+            for _ in range(count):
+                self.skip(self.number("<Q"))
+            return None
+        if kind not in SCALARS:
+            raise HeaderError(f"has a list of the unknown type {kind}; do not trust it")
+        size = count * struct.calcsize(SCALARS[kind])
+        return (
+            self.skip(size) if count > LONGEST_LIST else struct.unpack(f"<{count}{SCALARS[kind][1]}", self.take(size))
+        )
 
     def texts(self) -> tuple[str, ...]:
         """Return all texts of a list, whatever their number; none if it is a list of something else."""
@@ -312,16 +316,3 @@ class _Reader(BoundedReader):
         if count > MOST_ITEMS:
             raise HeaderError(f"has a list of {count} items; do not trust it")
         return count
-
-    def _list(self, kind: int, count: int) -> tuple[Any, ...] | None:
-        if kind == TEXT:
-            for _ in range(count):
-                self.skip(self.number("<Q"))
-            return None
-        if kind not in SCALARS:
-            raise HeaderError(f"has a list of the unknown type {kind}; do not trust it")
-        form = SCALARS[kind]
-        if count > LONGEST_LIST:
-            self.skip(count * struct.calcsize(form))
-            return None
-        return struct.unpack(f"<{count}{form[1]}", self.take(count * struct.calcsize(form)))

@@ -6,7 +6,7 @@ The package `gguf` knows how llama.cpp stores and names tensors; it is imported 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -40,10 +40,7 @@ def gguf() -> Any:
 
 PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}
 """The number of a type of llama.cpp that needs no decoding -> its name in safetensors' spelling."""
-BYTES = "U8"
-EXPERTS = "_exps."
-"""In the name of a tensor that holds one matrix for each expert."""
-FACTORS = (".scale", ".input_scale")
+FACTORS = ("scale", "input_scale")
 """Ends of the names of factors beside a matrix; the second multiplies the inputs of the matrix."""
 TOTAL = "split.tensors.count"
 Array = NDArray[Any]
@@ -62,13 +59,22 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     tensors: dict[str, TensorInfo] = {}
     for file, head in heads.items():
         opened.downloads.count(head.requests, head.downloaded)
-        _refuse_overlap(repo, file, head.header.tensors, places[file], head.stamp)
+        size = head.stamp.size if head.stamp else places[file].stat().st_size
+        end, before = 0, ""
+        for tensor in sorted(head.header.tensors, key=lambda tensor: tensor.start):
+            length, block = _row(tensor)
+            if tensor.start < end:
+                raise CheckpointError(f"{repo}: {file}: {tensor.name} overlaps {before}; do not trust the file")
+            end, before = tensor.start + math.prod(tensor.shape) // length * block, tensor.name
+        if end > size:
+            what = f"is truncated: {before} ends at byte {end} of {size}; download it again"
+            raise CheckpointError(f"{repo}: {file} {what}")
         for tensor in head.header.tensors:
             if tensor.name in tensors:
                 raise CheckpointError(
                     f"{repo}: {printable(tensor.name, 200)} is in two parts of the model; have them saved again"
                 )
-            parts = dict(_parts(tensor, places[file], head.stamp))
+            parts = _parts(tensor, places[file], head.stamp)
             stored |= parts
             tensors |= _tensors(tensor, tuple(parts))
     total = next(iter(heads.values())).header.metadata.get(TOTAL)
@@ -78,39 +84,22 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     return opened.checkpoint(stored, tensors)
 
 
-def apply_factors(plain: Checkpoint) -> Checkpoint:
-    """Return a checkpoint in which each matrix is multiplied with the factor beside it, which is no tensor any more."""
-    tensors = {
-        name: _scale_matrix(info, name, plain)
-        for name, info in plain.tensors.items()
-        if not (name.endswith(FACTORS) and f"{name.rpartition('.')[0]}.weight" in plain.tensors)
-    }
-    return plain.with_tensors(tensors)
-
-
-def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield the pieces that are read of a tensor: each expert by itself."""
+def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> dict[str, StoredTensor]:
+    """Return the pieces that are read of a tensor: each expert by itself."""
     length, size = _row(tensor)
-    dtype = PLAIN.get(tensor.kind, BYTES)
+    dtype = PLAIN.get(tensor.kind, "U8")
     experts, *shape = tensor.shape if _is_stack(tensor) else (1, *tensor.shape)
-    row = tensor.shape[-1] if dtype != BYTES else tensor.shape[-1] // length * size
+    row = tensor.shape[-1] if tensor.kind in PLAIN else tensor.shape[-1] // length * size
     whole = math.prod(shape) // length * size
-    for expert in range(experts):
-        name = f"{tensor.name}[{expert}]" if _is_stack(tensor) else tensor.name
-        yield name, StoredTensor(file, dtype, (*shape[:-1], row), tensor.start + expert * whole, stamp)
+    names = [f"{tensor.name}[{expert}]" for expert in range(experts)] if _is_stack(tensor) else [tensor.name]
+    starts = range(tensor.start, tensor.start + experts * whole, whole)
+    places = zip(names, starts, strict=True)
+    return {name: StoredTensor(file, dtype, (*shape[:-1], row), start, stamp) for name, start in places}
 
 
 def _tensors(tensor: GgufTensor, parts: tuple[str, ...]) -> dict[str, TensorInfo]:
     """Return a tensor as it is loaded and, of a stack, each expert by itself."""
-    decode: Decode = as_stored
-    codes: Codes | str = ""
-    itemsize, refusal = 0, ""
-    if tensor.kind not in PLAIN:
-        name = _name(tensor.kind)
-        decode = ByRows(partial(_decode, tensor.kind))
-        itemsize, codes = 4, codes_of(name, decode)
-        if not _decodes(tensor.kind):
-            refusal = f"is stored as {name}, which the installed package gguf does not decode"
+    decode, codes, itemsize, refusal = _decoding(tensor.kind)
     shape = tensor.shape[1:] if _is_stack(tensor) else tensor.shape
     alone = {part: TensorInfo(shape, (part,), decode, itemsize, refusal, codes=codes) for part in parts}
     if not _is_stack(tensor):
@@ -123,24 +112,28 @@ def _tensors(tensor: GgufTensor, parts: tuple[str, ...]) -> dict[str, TensorInfo
 
 
 @cache
-def _decodes(kind: int) -> bool:
-    package = gguf()
-    block = np.zeros((1, package.GGML_QUANT_SIZES[kind][1]), np.uint8)
+def _decoding(kind: int) -> tuple[Decode, Codes | str, int, str]:
+    """Return the function that decodes a type, its grid, bytes of a number, and why it cannot be decoded, if so."""
+    if kind in PLAIN:
+        return as_stored, "", 0, ""
+    package, name, refusal = gguf(), _name(kind), ""
+
+    def dequantize(parts: Sequence[Array]) -> Array:
+        (stored,) = parts
+        with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
+            numbers: Array = package.quants.dequantize(stored, package.GGMLQuantizationType(kind))
+        return numbers
+
     try:
-        return package.quants.dequantize(block, package.GGMLQuantizationType(kind)) is not None
+        dequantize([np.zeros((1, package.GGML_QUANT_SIZES[kind][1]), np.uint8)])
     except NotImplementedError:
-        return False
-
-
-def _decode(kind: int, parts: Sequence[Array]) -> Array:
-    (stored,) = parts
-    with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
-        numbers: Array = gguf().quants.dequantize(stored, gguf().GGMLQuantizationType(kind))
-    return numbers
+        refusal = f"is stored as {name}, which the installed package gguf does not decode"
+    decode = ByRows(dequantize)
+    return decode, codes_of(name, decode), 4, refusal
 
 
 def _is_stack(tensor: GgufTensor) -> bool:
-    return len(tensor.shape) == 3 and EXPERTS in tensor.name
+    return len(tensor.shape) == 3 and "_exps." in tensor.name  # one matrix for each expert
 
 
 def _name(kind: int) -> str:
@@ -167,36 +160,31 @@ def _row(tensor: GgufTensor) -> tuple[int, int]:
     return int(length), int(size)
 
 
-def _refuse_overlap(repo: RepoRef, file: str, tensors: Iterable[GgufTensor], place: Path, stamp: Stamp | None) -> None:
-    """Raise CheckpointError where a tensor leaves its file, or begins before the one in front of it ends."""
-    size = stamp.size if stamp else place.stat().st_size
-    end, before = 0, ""
-    for tensor in sorted(tensors, key=lambda tensor: tensor.start):
-        length, block = _row(tensor)
-        if tensor.start < end:
-            raise CheckpointError(f"{repo}: {file}: {tensor.name} overlaps {before}; do not trust the file")
-        end, before = tensor.start + math.prod(tensor.shape) // length * block, tensor.name
-    if end > size:
-        raise CheckpointError(f"{repo}: {file} is truncated: {before} ends at byte {end} of {size}; download it again")
+def apply_factors(plain: Checkpoint) -> Checkpoint:
+    """Return a checkpoint in which each matrix is multiplied with the factor beside it, which is no tensor any more."""
+    tensors = {}
+    for name, info in plain.tensors.items():
+        bare, bracket, expert = name.partition("[")
+        start, _, kind = bare.rpartition(".")
+        scale = plain.tensors.get(f"{start}.scale") if kind == "weight" else None
+        if scale is not None:
+            tensors[name] = _scale_matrix(info, scale, int(expert.rstrip("]")) if bracket else None)
+        elif kind not in FACTORS or f"{start}.weight" not in plain.tensors:
+            tensors[name] = info
+    return plain.with_tensors(tensors)
 
 
-def _scale_matrix(info: TensorInfo, stored: str, plain: Checkpoint) -> TensorInfo:
-    """Return a matrix with the factor that llama.cpp multiplies it with, where the file has one beside it."""
-    bare, bracket, expert = stored.partition("[")
-    scale_name = f"{bare.removesuffix('.weight')}.scale"
-    scale = plain.tensors.get(scale_name) if bare.endswith(".weight") else None
-    if scale is None:
-        return info
+def _scale_matrix(info: TensorInfo, scale: TensorInfo, expert: int | None) -> TensorInfo:
+    """Return a matrix with the factor that llama.cpp multiplies it with: the only one, or that of its expert."""
     numbers = math.prod(scale.shape)
-    index = int(expert.rstrip("]")) if bracket else 0
-    if numbers != 1 and not (bracket and index < numbers):
+    if numbers != 1 and not (expert is not None and expert < numbers):
         return replace(info, refusal=f"has {numbers} factors instead of one")
     decode, count = info.decode, len(info.parts)
 
     def multiply(parts: Sequence[Array]) -> Array:
         factors = single(scale.decode(parts[count:])).reshape(-1)
         matrix: Array = single(decode(parts[:count]))
-        result: Array = matrix * factors[index if numbers > 1 else 0]
+        result: Array = matrix * factors[expert or 0 if numbers > 1 else 0]
         return result
 
     parts = (*info.parts, *scale.parts)
