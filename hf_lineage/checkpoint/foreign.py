@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign_form import PREFERRED, ForeignForm, list_files
-from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
@@ -29,14 +28,11 @@ SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest
 VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
 """Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
-DEEPEST = 3
-"""Wrappers inside each other."""
-LISTED = 6
-"""Names of files in a message."""
+DEEPEST, LISTED = 3, 6
+"""Wrappers inside each other, and names of files in a message, at most."""
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """The files of a model that transformers does not find by itself, and a sentence about them."""
 
     files: tuple[str, ...]
@@ -49,10 +45,9 @@ def unusual(repo: RepoRef) -> Layout | None:
     files = [name for name in names if name.endswith(".safetensors")]
     if not files and repo.allow_pickle:
         files = [name for name in names if name.endswith(PICKLES)]
-    pickled = next((name for name in PICKLED if name in names), None)
     if not files or ADAPTER_CONFIG in repo.files():
         return None
-    if pickled:
+    if pickled := next((name for name in PICKLED if name in names), None):
         raise NothingToCompare(
             f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
             f"{_join(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
@@ -76,28 +71,17 @@ def unusual(repo: RepoRef) -> Layout | None:
             f"{repo} has {len(group)} of {count} shards, {_join(group.values())}; download the others"
         )
     files, shown = list(group.values()), printable(next(iter(group.values())), 200)
+    note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
     if len(files) > 1:
         note = f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
     elif variant := VARIANT.fullmatch(files[0]):
         note = f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
-    else:
-        note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
     return Layout(tuple(files), note)
 
 
 def _join(files: Collection[str]) -> str:
     names = ", ".join(printable(name, 100) for name in sorted(files)[:LISTED])
     return names + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")
-
-
-def without_wrapper(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint without a prefix that a tool left before the name of every tensor."""
-    prefix = wrapping(checkpoint.tensors)
-    if prefix:
-        checkpoint.tensors = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
-        note = f"the name of every tensor begins with {prefix}; it was removed, but transformers does not"
-        checkpoint.notes += (note,)
-    return checkpoint
 
 
 def wrapping(names: Collection[str]) -> str:
@@ -117,21 +101,6 @@ def wrapping(names: Collection[str]) -> str:
 
 ENDS = (".gguf", ".onnx")
 """The ends of the names of files in foreign forms."""
-
-
-def foreign_notes(model: ForeignForm) -> tuple[str, ...]:
-    """Return sentences about the file that was read, and the others that the repository has."""
-    repo, read = model.repo, model.list_read()
-    name = printable(read[0], 200)
-    remarks = (model.remark.format(name),) if model.remark else ()
-    others = {*list_files(repo, model.end), *(file for file in repo.files() if file.endswith(WEIGHT_FILES))}
-    unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
-    if not unread or repo.each:
-        return remarks
-    how = "as it was named" if repo.file else f"{model.how}; name another {ONE_FILE}"
-    were = "was" if len(unread) == 1 else "were"
-    left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
-    return (*remarks, f"{name} was read, {how}; {left}")
 
 
 def foreign_model(repo: RepoRef) -> ForeignForm | None:

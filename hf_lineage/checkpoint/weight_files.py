@@ -8,18 +8,9 @@ from dataclasses import dataclass, field
 
 from hf_lineage.architecture.config_checks import of_diffusers
 from hf_lineage.architecture.registry import find_known
-from hf_lineage.checkpoint.foreign import (
-    NO_WEIGHTS,
-    PICKLED,
-    PICKLES,
-    WEIGHT_FILES,
-    Layout,
-    foreign_model,
-    foreign_notes,
-    unusual,
-)
+from hf_lineage.checkpoint.foreign import NO_WEIGHTS, PICKLED, PICKLES, WEIGHT_FILES, Layout, foreign_model, unusual
 from hf_lineage.checkpoint.foreign_form import ForeignForm, list_files
-from hf_lineage.errors import Ambiguous, CheckpointError, NoModelError, NothingToCompare, NoWeights, printable
+from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NoModelError, NothingToCompare, NoWeights, printable
 from hf_lineage.hub.repo import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -62,7 +53,7 @@ class WeightFiles:
     def notes(self) -> tuple[str, ...]:
         """Return sentences about other files with weights that another loader may read."""
         if self.foreign:
-            return foreign_notes(self.foreign)
+            return self._foreign_notes(self.foreign)
         notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
         if pickled := next((printable(name, 200) for name in sorted(self.files) if name.endswith(PICKLES)), None):
             notes += (f"{pickled} is a pickle; its tensors were read and nothing was run (--allow-pickle)",)
@@ -73,6 +64,19 @@ class WeightFiles:
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         loads = "" if self.layout else f": transformers loads {min(self.files)}, other loaders may choose otherwise"
         return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
+
+    def _foreign_notes(self, model: ForeignForm) -> tuple[str, ...]:
+        repo, read = self.repo, model.list_read()
+        name = printable(read[0], 200)
+        remarks = (model.remark.format(name),) if model.remark else ()
+        others = {*list_files(repo, model.end), *(file for file in repo.files() if file.endswith(WEIGHT_FILES))}
+        unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
+        if not unread or repo.each:
+            return remarks
+        how = "as it was named" if repo.file else f"{model.how}; name another {ONE_FILE}"
+        were = "were" if len(unread) > 1 else "was"
+        left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
+        return (*remarks, f"{name} was read, {how}; {left}")
 
 
 def find_weights(repo: RepoRef) -> WeightFiles:
@@ -94,43 +98,40 @@ def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
 
 
 def _locate_files(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
-    """Return the map of the index, the files that are read, and the layout if it is not one that transformers loads."""
-    ranks = next(filter(RANKS.fullmatch, repo.files()), None)
-    if ranks:
+    """Return the map of the index, the files that are read, and the layout if it is not one that transformers loads.
+
+    Where no file has a usual name, these are pickles that the user allows, or an unusual layout.
+    """
+    if ranks := next(filter(RANKS.fullmatch, repo.files()), None):
         raise NothingToCompare(
             f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
             f"to {SINGLE}; save the model in one piece"
         )
-    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
+    config = repo.read_json("config.json") or {}
+    before = DIFFUSERS if of_diffusers(config) else ""
     single, index_file = before + SINGLE, before + INDEX
-    if (named := (repo.read_json("config.json") or {}).get(NAMED)) is not None:
+    if (named := config.get(NAMED)) is not None:
         return *_files_of_index(repo, named, (single, index_file)), None
     index = repo.read_json(index_file) if repo.offers(index_file) else None
-    if not repo.offers(single):
-        if index is not None:
-            return *_shards(repo, index, index_file), None
-        return _without_safetensors(repo, f"{single} or {index_file}")
-    if index is not None and set(_read_index(repo, index, index_file).values()) != {single}:
-        raise Ambiguous(
-            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
-            "loaders follow the index; keep one of them"
-        )
-    return {}, [single], None
-
-
-def _without_safetensors(repo: RepoRef, usual: str) -> tuple[dict[str, str], list[str], Layout | None]:
-    """Return the same where no file has a usual name: pickles, where the user allows them, or an unusual layout."""
-    single, index = PICKLED
-    if repo.allow_pickle and repo.offers(single):
+    if repo.offers(single):
+        if index is not None and set(_read_index(repo, index, index_file).values()) != {single}:
+            raise Ambiguous(
+                f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
+                "loaders follow the index; keep one of them"
+            )
         return {}, [single], None
-    if repo.allow_pickle and repo.offers(index):
-        repo.fetch(index)
-        return *_shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD), None
+    if index is not None:
+        return *_shards(repo, index, index_file), None
+    if repo.allow_pickle and repo.offers(PICKLED[0]):
+        return {}, [PICKLED[0]], None
+    if repo.allow_pickle and repo.offers(PICKLED[1]):
+        repo.fetch(PICKLED[1])
+        return *_shards(repo, repo.read_json(PICKLED[1]) or {}, PICKLED[1], PICKLED_SHARD), None
     if layout := unusual(repo):
         return {}, list(layout.files), layout
     if other := other_format(repo):
         raise NothingToCompare(other)
-    raise NoWeights(f"{repo} holds no weights ({usual})")
+    raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")
 
 
 def _files_of_index(repo: RepoRef, value: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -191,26 +192,19 @@ def other_format(repo: RepoRef) -> str | None:
         raise NoModelError(f"{repo}: {place}")
     if known := find_known("files", [*list_files(repo, ""), *repo.folders()]):
         return f"{repo}: {known}"
-    pickled = [name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)]
-    others = {name: what for name in pickled if (what := _no_pickle(repo, name))}
-    if name := next((name for name in pickled if name not in others), None):
-        return (
-            f"{repo} holds its weights as a pickle ({name}), which is never loaded; convert it with "
-            "`AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file, or let --allow-pickle "
-            "read its tensors without running it"
-        )
-    first = next(iter(others.items()), None)
-    return first and f"{repo} holds no weights: {first[0]} is {first[1]}, and no pickle as its name says"
+    first = ""
+    for name in (name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)):
+        begins = repo.read_head(name, BEGINNING)
+        if begins is None or name.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
+            return (
+                f"{repo} holds its weights as a pickle ({name}), which is never loaded; convert it with "
+                "`AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file, or let "
+                "--allow-pickle read its tensors without running it"
+            )
+        first = first or f"{name} is {content_of(repo, name) or 'of no form that is known here'}"
+    return f"{repo} holds no weights: {first}, and no pickle as its name says" if first else None
 
 
 def content_of(repo: RepoRef, file: str) -> str:
     """Return the kind of a file by its beginning; empty where it is not known, or the file is not here."""
     return find_known("contents", [repo.read_head(file, BEGINNING) or ""])
-
-
-def _no_pickle(repo: RepoRef, file: str) -> str:
-    """Return the kind of a file named as a pickle that does not begin as one; empty for one that transformers loads."""
-    begins = repo.read_head(file, BEGINNING)
-    if begins is None or file.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
-        return ""
-    return content_of(repo, file) or "of no form that is known here"
