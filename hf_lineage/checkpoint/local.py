@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -151,9 +150,14 @@ def _view(infos: Sequence[TensorInfo], place: Place, stored: dict[str, StoredTen
     """Return tensors joined, some rows of one, or all of one; of experts that are stored apart only one is read."""
     info, rows, expert = infos[0], place.rows, place.expert
     if len(infos) > 1:
+
+        def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+            left = iter(parts)
+            return np.concatenate([info.decode([next(left) for _ in info.parts]) for info in infos])
+
         height, refusals = sum(one.shape[0] for one in infos), filter(None, (one.refusal for one in infos))
         parts = tuple(part for one in infos for part in one.parts)
-        return TensorInfo((height, *info.shape[1:]), parts, functools.partial(_join, infos), 4, next(refusals, ""))
+        return TensorInfo((height, *info.shape[1:]), parts, join, 4, next(refusals, ""))
     if rows is None:
         return info
     shape, pieces = info.shape[expert is not None :], {part: stored[part] for part in info.parts}
@@ -167,8 +171,3 @@ def _view(infos: Sequence[TensorInfo], place: Place, stored: dict[str, StoredTen
     at = rows if expert is None else (expert, rows)
     decode = as_stored if plain else lambda given: info.decode(given)[at]
     return replace(info, shape=(rows.stop - rows.start, *shape[1:]), parts=(*pieces,), decode=decode, codes="")
-
-
-def _join(infos: Sequence[TensorInfo], parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    left = iter(parts)
-    return np.concatenate([info.decode([next(left) for _ in info.parts]) for info in infos])

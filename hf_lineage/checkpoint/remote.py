@@ -186,11 +186,16 @@ class RemoteCheckpoint(Checkpoint):
                 else:
                     tensor.prefetch()
             for path, ranges in missing.items():
-                fetch, held = self._files[path].fetch, self._held[path]
-                for start, stop in _close(sorted(ranges), held, gap):
+                fetch, known, runs = self._files[path].fetch, self._held[path], list[tuple[int, int]]()
+                for start, stop in sorted(ranges):  # with a small gap between them, all of it missing, two become one
+                    if runs and start - runs[-1][1] <= gap and not known.among(runs[-1][1], start):
+                        runs[-1] = runs[-1][0], max(runs[-1][1], stop)
+                    else:
+                        runs.append((start, stop))
+                for start, stop in runs:
                     for begin in range(start, stop, LARGEST_RANGE):
                         end = min(begin + LARGEST_RANGE, stop)
-                        held.add(begin, end, self._pool.submit(fetch, begin, end))
+                        known.add(begin, end, self._pool.submit(fetch, begin, end))
 
     def _await_arrival(self, tensors: Iterable[StoredTensor]) -> None:
         """Wait until stored tensors, or rows of some, have been downloaded."""
@@ -203,14 +208,3 @@ class RemoteCheckpoint(Checkpoint):
             ]
         for one in ranges:
             one.coming.result()
-
-
-def _close(ranges: Iterable[tuple[int, int]], held: RangeList, gap: int) -> list[tuple[int, int]]:
-    """Return ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
-    runs: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if runs and start - runs[-1][1] <= gap and not held.among(runs[-1][1], start):
-            runs[-1] = runs[-1][0], max(runs[-1][1], stop)
-        else:
-            runs.append((start, stop))
-    return runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -16,32 +16,19 @@ if TYPE_CHECKING:
 
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype(np.float64),
-    "F32": np.dtype(np.float32),
-    "F16": np.dtype(np.float16),
+    "BOOL": np.dtype(np.bool_),
     "BF16": np.dtype(ml_dtypes.bfloat16),
     "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
     "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
     "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "I64": np.dtype(np.int64),
-    "I32": np.dtype(np.int32),
-    "I16": np.dtype(np.int16),
-    "I8": np.dtype(np.int8),
-    "U64": np.dtype(np.uint64),
-    "U32": np.dtype(np.uint32),
-    "U16": np.dtype(np.uint16),
-    "U8": np.dtype(np.uint8),
-    "BOOL": np.dtype(np.bool_),
 }
+DTYPES |= {f"F{8 * size}": np.dtype(f"f{size}") for size in (8, 4, 2)}
+DTYPES |= {f"{kind.upper()}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (8, 4, 2, 1)}
 """The number formats of safetensors -> those of NumPy."""
-LOST = 2.0**-25
-"""Numbers of at most this size are 0 in float16."""
 WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {
-    DTYPES["F64"]: np.uint64,
-    DTYPES["F32"]: np.uint32,
-    DTYPES["BF16"]: np.uint16,
+    DTYPES[name]: integers for name, integers in (("F64", np.uint64), ("F32", np.uint32), ("BF16", np.uint16))
 }
-"""Formats that hold such numbers -> unsigned integers of their size, which order bit patterns by magnitude."""
+"""Formats with numbers that float16 lacks -> integers of their size, which order bit patterns by magnitude."""
 
 
 def without_smallest(numbers: NDArray[Any]) -> None:
@@ -51,13 +38,12 @@ def without_smallest(numbers: NDArray[Any]) -> None:
         return
     sizes = numbers.view(integers)
     sign = integers(1) << integers(8 * numbers.itemsize - 1)
-    lost = (sizes & ~sign) <= np.array(LOST, numbers.dtype).view(integers)
+    lost = (sizes & ~sign) <= np.array(2.0**-25, numbers.dtype).view(integers)  # numbers up to this size are 0 there
     if lost.any():
         sizes[lost] = 0
 
 
-@dataclass(frozen=True)
-class _Small:
+class _Small(NamedTuple):
     """A number format with a sign, fewer bits of exponent and fewer of the fraction than float32, otherwise alike."""
 
     signed: type[np.signedinteger[Any]]

@@ -53,16 +53,12 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
     if silent:
         raise NothingToCompare(f"{silent[0]} has no tokenizer, and the vocabularies have different sizes")
     first, second = (tokens or _read(repo) for repo, tokens in zip(repos, listed, strict=True))
-    return _by_text(first, second, rows)
-
-
-def _by_text(base: Tokens, candidate: Tokens, rows: tuple[int, int]) -> SharedTokens:
-    """Return the tokens of equal text; of several with one row only one counts, and a token without a row does not."""
-    pairs = [(number, candidate[text]) for text, number in base.items() if text in candidate]
+    # Of several tokens with one row only one counts, and a token without a row does not.
+    pairs = [(number, second[text]) for text, number in first.items() if text in second]
     inside = [pair for pair in pairs if all(number < count for number, count in zip(pair, rows, strict=True))]
     unique = {other: mine for mine, other in dict(inside).items()}
-    numbers = np.array(sorted((mine, other) for other, mine in unique.items()), dtype=np.int64).reshape(-1, 2)
-    return SharedTokens(numbers[:, 0], numbers[:, 1], TEXT)
+    shared = np.array(sorted((mine, other) for other, mine in unique.items()), dtype=np.int64).reshape(-1, 2)
+    return SharedTokens(shared[:, 0], shared[:, 1], TEXT)
 
 
 def _read(repo: RepoRef) -> Tokens:
