@@ -20,17 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Parts = Sequence[NDArray[Any]]
-Fill = Callable[[Parts], Parts]
-"""From the stored parts of a tensor to the same with other codes, or other scales."""
-Levels = NDArray[np.float32]
-"""(n,): the values of a grid between its least (0) and its largest (1), ascending."""
+Fill = Callable[[Parts], Parts]  # from the stored parts of a tensor to the same with other codes, or other scales
+Levels = NDArray[np.float32]  # (n,): the values of a grid between its least (0) and its largest (1), ascending
 
-HALF = 2.0**-25
-"""Half the smallest number of float16: models pass through that format before they are quantized."""
+HALF = 2.0**-25  # half the smallest number of float16: models pass through that format before they are quantized
 ROUNDED = 0.05
 """Steps, beyond half a step, by which a number may be off its value, because scales are rounded after codes."""
-DIGITS = {"F32": 24, "F16": 11, "BF16": 8}
-"""Binary digits of the formats of scales."""
+DIGITS = {"F32": 24, "F16": 11, "BF16": 8}  # binary digits of the formats of scales
 ONE = 1.05
 """Steps by which a quantizer may clip, and by which the largest number of a block may fall short of its grid's end."""
 
@@ -43,27 +39,23 @@ class ScaleStep:
     """Two fills; a tensor decoded with the first differs from one decoded with the second by one step a number."""
     most: float = math.inf
     """The largest step, as a share of the widest grid among numbers whose scales share a scale of their own."""
-    group_size: int = 1
-    """The number of consecutive numbers whose scales share a scale of their own."""
+    group_size: int = 1  # the number of consecutive numbers whose scales share a scale of their own
 
 
 @dataclass(frozen=True)
 class Codes:
     """The grid of one stored tensor, and the largest errors that a quantizer of its format leaves."""
 
-    name: str
-    """The name of the format, in words."""
+    name: str  # the name of the format, in words
     low: Fill
     high: Fill
     decode: Callable[[Parts], NDArray[Any]]
     """The tensor (rows, columns), or several of them, before anything that a converter did is undone."""
     levels: Levels
-    block: tuple[int, int]
-    """Rows and columns that share a scale."""
+    block: tuple[int, int]  # rows and columns that share a scale
     both: bool = False
     """Whether the grid of a block reaches from its least number to its largest, and not from the largest size alone."""
-    slack: float = ROUNDED
-    """Largest distance of a number from its value, in steps beyond half a step."""
+    slack: float = ROUNDED  # largest distance of a number from its value, in steps beyond half a step
     least: float = HALF
     """Distance from its value that a number may have however fine its grid is, in units of the weights."""
     clip: float = ONE
@@ -72,16 +64,12 @@ class Codes:
     """Largest distance of the outermost number of a block from the end of its grid, in steps at that end."""
     steps: tuple[ScaleStep, ...] = ()
     """Steps of the scales; empty where scales are not rounded, or where `slack` covers their rounding."""
-    early: bool = False
-    """Whether codes are chosen before scales are rounded, so that these steps count for all numbers."""
-    searched: bool = False
-    """Whether scales are found by a search for a small error, which may cut some numbers off."""
+    early: bool = False  # whether codes are chosen before scales are rounded, so that these steps count for all numbers
+    searched: bool = False  # whether scales are found by a search for a small error, which may cut some numbers off
     more_slack: float = 0.0
     """Further steps by which some numbers may be off, where scales are fitted to others once codes are chosen."""
-    zero: bool = False
-    """Whether every grid reaches to 0, on whichever side of it its numbers lie."""
-    flat: bool = False
-    """Whether blocks are of numbers one after another, whatever the rows."""
+    zero: bool = False  # whether every grid reaches to 0, on whichever side of it its numbers lie
+    flat: bool = False  # whether blocks are of numbers one after another, whatever the rows
 
 
 def uniform(count: int) -> Levels:
@@ -172,18 +160,15 @@ def integers(
 
 
 Array = NDArray[np.float32]
-SHARE = 0.525
-"""Largest error of a scale, in steps of the scales, with its own rounding."""
+SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
 CUT, MOST_CUT = 2.0, 0.005
 """Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
 scales; and the share of a tensor's numbers that may lie beyond it by more than other quantizers leave."""
 LOOSE, MOST_LOOSE = 0.65, 0.01
 """Likewise how far the numbers of a block may stay from the ends, over the width of the grid; half as far where one end
 is enough. Then the share of blocks that may stay so far."""
-EVEN = 1e-6
-"""Largest difference between the steps of a uniform grid, for want of digits."""
-NARROW = 1e-6
-"""A grid as narrow as this is that of a block of zeros."""
+EVEN = 1e-6  # largest difference between the steps of a uniform grid, for want of digits
+NARROW = 1e-6  # a grid as narrow as this is that of a block of zeros
 
 
 def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes) -> bool:

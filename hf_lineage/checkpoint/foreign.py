@@ -16,8 +16,7 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 """The files that transformers loads if there is no safetensors file of the usual name."""
-PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-"""The ends of the names of files that torch.save wrote."""
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")  # the ends of the names of files that torch.save wrote
 NO_WEIGHTS = re.compile(
     r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
 )
@@ -28,8 +27,7 @@ SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest
 VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
 """Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
-DEEPEST, LISTED = 3, 6
-"""Wrappers inside each other, and names of files in a message, at most."""
+DEEPEST, LISTED = 3, 6  # wrappers inside each other, and names of files in a message, at most
 
 
 class Layout(NamedTuple):
@@ -99,8 +97,7 @@ def wrapping(names: Collection[str]) -> str:
     return prefix
 
 
-ENDS = (".gguf", ".onnx")
-"""The ends of the names of files in foreign forms."""
+ENDS = (".gguf", ".onnx")  # the ends of the names of files in foreign forms
 
 
 def foreign_model(repo: RepoRef) -> ForeignForm | None:

@@ -44,12 +44,9 @@ class ForeignForm:
     repo: RepoRef
     files: tuple[str, ...]
     """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
-    end: str
-    """The end of the names of its files."""
-    how: str
-    """Why the file was chosen that is read."""
-    config: Callable[[], dict[str, Any]]
-    """Returns the configuration, as `config.json` of transformers would say it."""
+    end: str  # the end of the names of its files
+    how: str  # why the file was chosen that is read
+    config: Callable[[], dict[str, Any]]  # returns the configuration, as `config.json` of transformers would say it
     open: Callable[[], Checkpoint]
     """Returns the checkpoint by the names in the files, which are not those of transformers."""
     rename: Callable[[Factorization, Mapping[str, Any], Checkpoint], Checkpoint]
@@ -60,10 +57,8 @@ class ForeignForm:
     """Returns the names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
     tokens: Callable[[], Mapping[str, int] | None] = lambda: None
     """Returns the number of every token by its text; None where other files hold the tokenizer."""
-    remark: str = ""
-    """A sentence about each such file, with `{}` for its name."""
-    doubt: str = ""
-    """Why weights that do not fit their class may still be intact; empty if they are damaged."""
+    remark: str = ""  # a sentence about each such file, with `{}` for its name
+    doubt: str = ""  # why weights that do not fit their class may still be intact; empty if they are damaged
 
 
 def list_files(repo: RepoRef, end: str) -> list[str]:
@@ -152,8 +147,7 @@ class BoundedReader:
 
 Undo = Literal["rotated", "plus_one", "transposed", "by_role"]
 """The changes that a converter makes to a tensor on the way from the Hub's disk into a file."""
-KEYS = re.compile(r"\.(attn_k|wk)\.")
-"""In the name of a matrix that makes keys."""
+KEYS = re.compile(r"\.(attn_k|wk)\.")  # in the name of a matrix that makes keys
 MOST_HEADS = 2**16
 
 
@@ -168,16 +162,12 @@ class Heads(NamedTuple):
 class Piece:
     """A tensor of the model, or one of several that a converter joined."""
 
-    name: str
-    """Its name on the Hub's disk."""
-    stored: str
-    """The name of the tensor in the file that holds it."""
+    name: str  # its name on the Hub's disk
+    stored: str  # the name of the tensor in the file that holds it
     rows: tuple[int, int] | None = None
     """Its first row in the stored tensor, and the row behind its last; None for all rows."""
-    turned: bool = False
-    """Whether transformers stores it transposed, as (in, out)."""
-    undo: Undo | None = None
-    """The other changes that the converter made to it."""
+    turned: bool = False  # whether transformers stores it transposed, as (in, out)
+    undo: Undo | None = None  # the other changes that the converter made to it
 
 
 def by_pieces(

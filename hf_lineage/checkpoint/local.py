@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 class Checkpoint:
     """The tensors of one model; only headers are read before `read` is called."""
 
-    remote = False
-    """Whether reading downloads."""
+    remote = False  # whether reading downloads
     _downloads: Downloads | None = None
 
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> None:
-        self.stored = stored
-        """Name -> tensor as a file holds it."""
-        self.tensors = tensors
-        """Name -> tensor as the model loads it, which may be decoded from several stored ones."""
+        self.stored = stored  # name -> tensor as a file holds it
+        self.tensors = tensors  # name -> tensor as the model loads it, which may be decoded from several stored ones
         self.notes: tuple[str, ...] = ()
         """Sentences about the names of the tensors, where these are not the names in transformers."""
 

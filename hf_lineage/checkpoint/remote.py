@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from hf_lineage.checkpoint.stored import Memory
 
 
-AT_ONCE = 8
-"""Requests at a time; with more, the Hub's limits are reached before the bandwidth is used up."""
-GAP = 2**18
-"""Bytes between two wanted tensors up to which both are fetched with one request."""
+AT_ONCE = 8  # requests at a time; with more, the Hub's limits are reached before the bandwidth is used up
+GAP = 2**18  # bytes between two wanted tensors up to which both are fetched with one request
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,7 @@ class Range(NamedTuple):
 
     start: int
     stop: int
-    coming: Future[None]
-    """Done when they are on this disk."""
+    coming: Future[None]  # done when they are on this disk
 
 
 class RangeList(list[Range]):

@@ -31,28 +31,21 @@ LEAST = {DIGITS["F16"]: -24}
 """Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
 BLOCKS, SQUARE = (128, 64, 32, 16), 128
 """Numbers of a row or a column that share a scale, if not all of it or the matrix; and the side of such squares."""
-LOOKED_AT = 2**13
-"""Numbers of a matrix that are tested, spread over its groups."""
-FEWEST = 256
-"""The fewest numbers that must be tested: by chance, three of ten lie close to a multiple."""
+LOOKED_AT = 2**13  # numbers of a matrix that are tested, spread over its groups
+FEWEST = 256  # the fewest numbers that must be tested: by chance, three of ten lie close to a multiple
 CLOSE, SHARE = 0.15, 0.99
 """Largest distance of a number from a level, in steps, and the least share of the numbers that are so close."""
-FAR = 0.8
-"""Least share of a few numbers, tested first: a smaller one ends the test."""
-DRIFT = 0.05
-"""The most steps by which the storing format may have moved a number that is tested."""
+FAR = 0.8  # least share of a few numbers, tested first: a smaller one ends the test
+DRIFT = 0.05  # the most steps by which the storing format may have moved a number that is tested
 
 
 class Levels(NamedTuple):
     """The table of a quantization: whole numbers of some bits, or those of a floating-point format."""
 
     bits: int
-    table: Vector | None = None
-    """(n,): ascending, from -1 to 1; None for whole numbers."""
-    name: str = ""
-    """Name of the floating-point format; empty for whole numbers."""
-    top: float = 1.0
-    """Largest number of the format, where scales may be powers of two, or missing; else 1."""
+    table: Vector | None = None  # (n,): ascending, from -1 to 1; None for whole numbers
+    name: str = ""  # name of the floating-point format; empty for whole numbers
+    top: float = 1.0  # largest number of the format, where scales may be powers of two, or missing; else 1
 
     def fits(self, groups: _Groups) -> tuple[Matrix, Matrix]:
         """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways."""
@@ -81,8 +74,7 @@ class Grid:
     levels: Levels
     scale: Matrix
     zero: Matrix
-    step: Matrix
-    """Distance of neighbouring values around each number, the mean of both sides."""
+    step: Matrix  # distance of neighbouring values around each number, the mean of both sides
 
     def rounds(self, base: Matrix, matrix: Matrix) -> bool:
         """Return whether nearly all numbers of a matrix are the nearest on the grid to those of a base."""
@@ -93,14 +85,10 @@ class Grid:
 class _Groups(NamedTuple):
     """The numbers of a matrix by the scale that they would share, with the extremes of each group."""
 
-    numbers: Matrix
-    """(g, n)."""
-    least: Matrix
-    """(g, 1)."""
-    most: Matrix
-    """(g, 1)."""
-    largest: Matrix
-    """(g, 1): the largest magnitude."""
+    numbers: Matrix  # (g, n)
+    least: Matrix  # (g, 1)
+    most: Matrix  # (g, 1)
+    largest: Matrix  # (g, 1): the largest magnitude
 
     @classmethod
     def every(cls, numbers: Matrix) -> _Groups:

@@ -22,8 +22,7 @@ from hf_lineage.files.safetensors import LARGEST_HEADER, HeaderLengthError, Stam
 
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
-ALIGNMENT = 64
-"""Bytes: a cache line, and a multiple of the size of every number format."""
+ALIGNMENT = 64  # bytes: a cache line, and a multiple of the size of every number format
 
 
 def align_size(size: int) -> int:
@@ -61,15 +60,12 @@ class StoredTensor:
     """One tensor as the header of its file describes it."""
 
     file: Path
-    dtype: str
-    """In safetensors' spelling: F32, BF16, I8 ..."""
+    dtype: str  # in safetensors' spelling: F32, BF16, I8 ..
     shape: tuple[int, ...]
-    start: int
-    """The position of its first byte in the file."""
+    start: int  # the position of its first byte in the file
     stamp: Stamp | None = None
     """The state of the file when its header was read; None of one that only this process can change."""
-    halved: bool = False
-    """Whether the model is loaded in float16, in which the smallest numbers of other formats are 0."""
+    halved: bool = False  # whether the model is loaded in float16, in which the smallest numbers of other formats are 0
 
     @property
     def numbers(self) -> int:

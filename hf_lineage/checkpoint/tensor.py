@@ -46,16 +46,11 @@ def without_smallest(numbers: NDArray[Any]) -> None:
 class _Small(NamedTuple):
     """A number format with a sign, fewer bits of exponent and fewer of the fraction than float32, otherwise alike."""
 
-    signed: type[np.signedinteger[Any]]
-    """Integers of its size."""
-    shift: int
-    """Between the places of its bits and those of the same bits in a float32."""
-    mask: np.int32
-    """The sign of a float32, and the places where the other bits lie after the shift."""
-    scale: np.float32
-    """A power of two, because the exponents of the two formats have different offsets."""
-    ends: np.float32
-    """The least value of the shifted bits if the exponent stands for an infinity or for NaN."""
+    signed: type[np.signedinteger[Any]]  # integers of its size
+    shift: int  # between the places of its bits and those of the same bits in a float32
+    mask: np.int32  # the sign of a float32, and the places where the other bits lie after the shift
+    scale: np.float32  # a power of two, because the exponents of the two formats have different offsets
+    ends: np.float32  # the least value of the shifted bits if the exponent stands for an infinity or for NaN
 
 
 SMALL: dict[np.dtype[Any], _Small] = {
@@ -124,15 +119,11 @@ class TensorInfo:
     """One tensor of a model as it is loaded."""
 
     shape: tuple[int, ...]
-    parts: tuple[str, ...]
-    """The names of the stored tensors from which it is decoded."""
+    parts: tuple[str, ...]  # the names of the stored tensors from which it is decoded
     decode: Decode = as_stored
-    itemsize: int = 0
-    """Bytes of each decoded number; 0 where it is the stored part itself."""
-    refusal: str = ""
-    """Why it cannot be decoded, as a phrase that follows its name; empty if it can."""
-    linear: bool = False
-    """Whether it is (out, in) because of how it is stored, also where the class has (in, out)."""
+    itemsize: int = 0  # bytes of each decoded number; 0 where it is the stored part itself
+    refusal: str = ""  # why it cannot be decoded, as a phrase that follows its name; empty if it can
+    linear: bool = False  # whether it is (out, in) because of how it is stored, also where the class has (in, out)
     codes: Codes | str = field(default="", compare=False)
     """The grid of its numbers, or a sentence why no bound holds for each number; empty where neither is known."""
 

@@ -28,12 +28,9 @@ Tokens = Mapping[str, int]
 class SharedTokens:
     """The tokens that two models share, each with its row in both embeddings."""
 
-    base: NDArray[np.int64]
-    """(K,): the rows in the base's embedding, ascending."""
-    candidate: NDArray[np.int64]
-    """(K,): the rows of the same tokens in the candidate's embedding."""
-    by: str
-    """The criterion, NUMBER or TEXT."""
+    base: NDArray[np.int64]  # (K,): the rows in the base's embedding, ascending
+    candidate: NDArray[np.int64]  # (K,): the rows of the same tokens in the candidate's embedding
+    by: str  # the criterion, NUMBER or TEXT
 
 
 def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:

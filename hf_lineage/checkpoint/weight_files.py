@@ -14,13 +14,11 @@ from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NoModelError
 from hf_lineage.hub.repo import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-DIFFUSERS = "diffusion_pytorch_"
-"""The prefix of these names in a folder that diffusers wrote."""
+DIFFUSERS = "diffusion_pytorch_"  # the prefix of these names in a folder that diffusers wrote
 INDICES = (INDEX, DIFFUSERS + INDEX)
 SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
 """Files of the folder itself on every platform."""
-NAMED = "transformers_weights"
-"""The key of `config.json` with which transformers loads another file than these two."""
+NAMED = "transformers_weights"  # the key of `config.json` with which transformers loads another file than these two
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
@@ -32,10 +30,8 @@ class WeightFiles:
     """The files of a repository that hold its weights, found once."""
 
     repo: RepoRef
-    files: tuple[str, ...]
-    """The files that transformers reads; none where the model is read in a foreign form."""
-    index: Mapping[str, str] = field(default_factory=dict)
-    """Tensor -> file, by the index; empty if there is none."""
+    files: tuple[str, ...]  # the files that transformers reads; none where the model is read in a foreign form
+    index: Mapping[str, str] = field(default_factory=dict)  # tensor -> file, by the index; empty if there is none
     foreign: ForeignForm | None = None
     """The foreign form that the model is read in; None where the files are as transformers saves them."""
     layout: Layout | None = None

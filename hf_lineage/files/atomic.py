@@ -20,10 +20,8 @@ from pathlib import Path
 from hf_lineage.errors import SignatureError, remedy
 from hf_lineage.files.paths import BINARY, link_on_the_way
 
-TEMPORARY = ".hf-lineage-"
-"""The prefix of the names of files that are still being written."""
-STALE = 3600
-"""Seconds after which such a file counts as left behind by a process that was killed."""
+TEMPORARY = ".hf-lineage-"  # the prefix of the names of files that are still being written
+STALE = 3600  # seconds after which such a file counts as left behind by a process that was killed
 BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
 """Whether the system can name a file by an open folder."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)

@@ -13,18 +13,13 @@ from typing import Any
 
 import yaml
 
-LARGEST = 2**20
-"""Characters of one file at most."""
-DEEPEST = 100
-"""Levels of lists and mappings inside each other; the time of the parsers is quadratic in them."""
-MOST_NODES = 10**6
-"""Values, each counted as often as aliases repeat it; a file without aliases cannot hold as many."""
+LARGEST = 2**20  # characters of one file at most
+DEEPEST = 100  # levels of lists and mappings inside each other; the time of the parsers is quadratic in them
+MOST_NODES = 10**6  # values, each counted as often as aliases repeat it; a file without aliases cannot hold as many
 
-SHORT = 2**16
-"""Characters that PyYAML's own parser takes at most two seconds for."""
+SHORT = 2**16  # characters that PyYAML's own parser takes at most two seconds for
 
-FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-"""libyaml's loader where PyYAML has it."""
+FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml's loader where PyYAML has it
 _UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)
 """Errors that the parsers raise for invalid characters and for numbers that are too long."""
 

@@ -20,12 +20,10 @@ import safetensors
 
 from hf_lineage.files.paths import descriptor, open_regular
 
-LARGEST_HEADER = 25_000_000
-"""Bytes, the bound that huggingface_hub sets as well."""
+LARGEST_HEADER = 25_000_000  # bytes, the bound that huggingface_hub sets as well
 OPEN_FILES = Path("/dev/fd")
 """The folder where the system shows the open files of this process, also those without a name."""
-MOST_OPEN = 64
-"""Files that are kept open, of the 256 that some systems allow a process."""
+MOST_OPEN = 64  # files that are kept open, of the 256 that some systems allow a process
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,7 @@ class Stamp:
     device: int
     inode: int
     size: int
-    modified: int
-    """Nanoseconds."""
+    modified: int  # nanoseconds
 
     @classmethod
     def take(cls, place: IO[bytes] | Path | int) -> Stamp:

@@ -36,8 +36,7 @@ LONGEST = 300
 
 
 _lock = threading.Lock()
-_running = 0
-"""Requests of ours that are on their way, in any thread."""
+_running = 0  # requests of ours that are on their way, in any thread
 
 
 def _translate(record: logging.LogRecord) -> bool:
@@ -66,16 +65,13 @@ def translated_messages() -> Iterator[None]:
 
 
 Answer = TypeVar("Answer")
-WAITS = (1.0, 2.0, 4.0, 8.0)
-"""Seconds before each repetition of a request, unless the server says when to repeat it."""
+WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each repetition of a request, unless the server says when to repeat it
 LONG_WAIT, LONGEST_WAIT = 10, 330
 """Seconds: a longer wait is logged, and the longest one that is accepted; the Hub's limits hold for five minutes."""
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
 """HTTP statuses of temporary failures, which say nothing about the repository."""
-COMMIT = re.compile(r"[0-9a-f]{40}")
-"""The full name of a commit."""
-SHA256 = re.compile(r"[0-9a-f]{64}")
-"""The name of the content of a large file."""
+COMMIT = re.compile(r"[0-9a-f]{40}")  # the full name of a commit
+SHA256 = re.compile(r"[0-9a-f]{64}")  # the name of the content of a large file
 
 
 class UnfinishedError(OSError):
@@ -83,8 +79,7 @@ class UnfinishedError(OSError):
 
     def __init__(self, why: str, pause: float | None = None) -> None:
         super().__init__(why)
-        self.pause = pause
-        """Seconds to wait before, if the server says so."""
+        self.pause = pause  # seconds to wait before, if the server says so
 
 
 def offline() -> bool:

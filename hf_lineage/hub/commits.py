@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
 
-DATASET = "dataset"
-"""The kind of a repository of data."""
+DATASET = "dataset"  # the kind of a repository of data
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ def fetch_file(name: str, commit: str, file: str, kind: str | None = None, large
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 
-MOST_LISTED = 50_000
-"""Models of one author: fifty pages of the Hub."""
+MOST_LISTED = 50_000  # models of one author: fifty pages of the Hub
 
 
 def list_models(author: str) -> list[str]:

@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
 
 
-HEAD = 2**15
-"""Bytes that are read first: the header of most files."""
+HEAD = 2**15  # bytes that are read first: the header of most files
 LARGEST_RANGE = 2**26
 """Bytes of one request: a large tensor is fetched in several, and a broken connection loses little."""
-EXPIRED = frozenset({401, 403, 410})
-"""Statuses with which a signed address answers once it has expired."""
+EXPIRED = frozenset({401, 403, 410})  # statuses with which a signed address answers once it has expired
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 
 
@@ -40,8 +38,7 @@ class Downloads:
     """Counts of the downloads for one checkpoint, and whether these downloads have been cancelled."""
 
     requests: int = 0
-    downloaded: int = 0
-    """Bytes."""
+    downloaded: int = 0  # bytes
     stopped: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,8 +69,7 @@ class RangedFile:
         except OSError as error:
             raise self._disk_error(error) from None
         self.path = OPEN_FILES / str(self._descriptor)
-        self.head = 0
-        """Bytes at its beginning that were read when it was opened."""
+        self.head = 0  # bytes at its beginning that were read when it was opened
 
     def __str__(self) -> str:
         return f"{self.repo}: {self.file}"

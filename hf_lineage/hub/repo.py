@@ -87,19 +87,13 @@ class RepoRef:
     name: str
     folder: Path
     commit: str | None = None
-    remote: str | None = None
-    """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
-    new_name: str | None = None
-    """Its current name on the Hub, where that is another one."""
-    subfolder: str = ""
-    """The folder of the repository that is meant; empty for the repository itself."""
-    file: str | None = None
-    """The GGUF file that the user names, EVERY for all, or one of these where `each` is true."""
+    remote: str | None = None  # the Hub name whose snapshot `folder` is; None for a folder of the user's own
+    new_name: str | None = None  # its current name on the Hub, where that is another one
+    subfolder: str = ""  # the folder of the repository that is meant; empty for the repository itself
+    file: str | None = None  # the GGUF file that the user names, EVERY for all, or one of these where `each` is true
     each: bool = False
-    part: str = ""
-    """The part of the model that is meant, such as its vision; empty for the model itself."""
-    allow_pickle: bool = False
-    """Whether the user allows that the tensors of a pickle are read."""
+    part: str = ""  # the part of the model that is meant, such as its vision; empty for the model itself
+    allow_pickle: bool = False  # whether the user allows that the tensors of a pickle are read
     cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
     """Cache of the folder's files; every RepoRef that `replace` makes of this one shares it."""
 

@@ -31,12 +31,10 @@ from hf_lineage.running.load import STACK, CannotRunError, LoadedModel, Place
 from hf_lineage.running.process import LONG, SHORT
 
 TEXT = Path(__file__).with_name("text.txt")
-WINDOWS, WIDTH = 32, 16
-"""Windows of the text, and tokens in each."""
+WINDOWS, WIDTH = 32, 16  # windows of the text, and tokens in each
 KEPT, LAST = "logits_to_keep", 2 * WIDTH
 """The argument with the number of last tokens whose next one is predicted, and that number behind other text."""
-SPARE = 2
-"""Positions that a model may keep for padding."""
+SPARE = 2  # positions that a model may keep for padding
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
 Ids = list[int]
 
@@ -47,8 +45,7 @@ class Input:
 
     kind: str
     arguments: dict[str, Any]
-    counted_tokens: int
-    """Tokens at the end of each sequence that count."""
+    counted_tokens: int  # tokens at the end of each sequence that count
 
 
 def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
@@ -126,10 +123,8 @@ MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (
 """Function -> where it takes what it multiplies, and the matrix."""
 ROWS = 4096
 """Rows of a matrix that are in memory as float32 at once, so that no matrix takes much more than it does as stored."""
-SEQUENCES = 3
-"""Dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)."""
-At = tuple[str, int | None]
-"""The name of a matrix in memory, and which expert of a stack it is."""
+SEQUENCES = 3  # dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)
+At = tuple[str, int | None]  # the name of a matrix in memory, and which expert of a stack it is
 
 
 class _Products(TorchFunctionMode):

@@ -30,16 +30,12 @@ HEADS = (
 """Tables from a model type to the class that predicts tokens; the first table with the type counts."""
 UNUSED = re.compile(r"(^|\.)pooler\.|bias$")
 """Names of tensors that may be missing: a missing bias is 0, and nothing here reads the output of a pooler."""
-STACK = 3
-"""Dimensions of a stack of experts."""
-OFFLOADED = "offloaded"
-"""The folder of layers that do not fit into memory, in that of the process."""
-IN_LAYER = re.compile(r"\.\d+\.")
-"""The number of a layer in the name of a tensor."""
+STACK = 3  # dimensions of a stack of experts
+OFFLOADED = "offloaded"  # the folder of layers that do not fit into memory, in that of the process
+IN_LAYER = re.compile(r"\.\d+\.")  # the number of a layer in the name of a tensor
 OTHERS = "of_another_part."
 """Beginning of the names of all other tensors, where the model is one part of the stored model."""
-ROWS = 2
-"""Number of first rows in which a matrix in memory has to equal the one on disk."""
+ROWS = 2  # number of first rows in which a matrix in memory has to equal the one on disk
 
 
 class CannotRunError(Exception):
@@ -52,10 +48,8 @@ class Place:
 
     writer: Writer
     module: torch.nn.Module
-    owner: str
-    """The name of the module."""
-    parameter: str
-    """The name of the matrix in the module."""
+    owner: str  # the name of the module
+    parameter: str  # the name of the matrix in the module
     expert: int | None = None
     """Number of the expert in a stack; None where the parameter is a matrix by itself, or a whole stack."""
 
@@ -71,8 +65,7 @@ class LoadedModel:
 
     model: Any
     places: tuple[Place, ...]
-    unexpected: tuple[str, ...]
-    """Stored tensors that the class does not build."""
+    unexpected: tuple[str, ...]  # stored tensors that the class does not build
 
     @property
     def on_disk(self) -> int:

@@ -31,41 +31,29 @@ class Writer:
 
     key: str
     """The path, the number of the layer and the number of the set in the layer; its parts are held under this name."""
-    tensor: str
-    """The name of the matrix on disk."""
-    part: int
-    """Number of inputs in one part: 1 in an MLP, the size of a head in attention."""
-    parts: int
-    """Number of parts, over all experts that are stacked in the tensor."""
-    experts: int = 1
-    """Number of experts that are stacked in the tensor."""
-    expert: int = 0
-    """The number of its expert, where each is stored by itself."""
+    tensor: str  # the name of the matrix on disk
+    part: int  # number of inputs in one part: 1 in an MLP, the size of a head in attention
+    parts: int  # number of parts, over all experts that are stacked in the tensor
+    experts: int = 1  # number of experts that are stacked in the tensor
+    expert: int = 0  # the number of its expert, where each is stored by itself
 
 
 @dataclass(frozen=True)
 class Load:
     """The model that a process loads, and the bounds on memory and disk within which it does."""
 
-    folder: str
-    """The folder that holds the judged files and no others."""
-    architecture: str
-    """The class that `config.json` names, which is tried last."""
-    files: Sequence[str]
-    """The files with weights."""
+    folder: str  # the folder that holds the judged files and no others
+    architecture: str  # the class that `config.json` names, which is tried last
+    files: Sequence[str]  # the files with weights
     writers: Sequence[Writer]
-    limit: int
-    """Bytes of memory that the process may take."""
-    dtype: str = "float32"
-    """The dtype in which the model is held and run."""
+    limit: int  # bytes of memory that the process may take
+    dtype: str = "float32"  # the dtype in which the model is held and run
     memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})
     """Bytes of weights that each device may hold, by its name for accelerate."""
     offload: bool = False
     """Whether `memory` is not enough, so that some layers are read from disk whenever the model runs."""
-    disk: int = 0
-    """Bytes that such layers may take in the folder of the process."""
-    prefix: str = ""
-    """Beginning of the names of its tensors, where it is a part of the model in the files."""
+    disk: int = 0  # bytes that such layers may take in the folder of the process
+    prefix: str = ""  # beginning of the names of its tensors, where it is a part of the model in the files
 
 
 EXTRA = "run"
@@ -74,10 +62,8 @@ COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker im
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
 """Environment variables that are passed on to such a process; no token is among them."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
-PATIENCE = 5
-"""Seconds until a process that closes its answers has to be gone."""
-LONGEST_ANSWER = 2**24
-"""Bytes of an answer: the names of tensors at most."""
+PATIENCE = 5  # seconds until a process that closes its answers has to be gone
+LONGEST_ANSWER = 2**24  # bytes of an answer: the names of tensors at most
 Values = Mapping[str, Any]
 
 

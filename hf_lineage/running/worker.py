@@ -18,8 +18,7 @@ from typing import Any, NoReturn
 
 from hf_lineage.running.process import TOKENIZER, Load, Writer
 
-NEW_NETWORK = 0x10000000 | 0x40000000
-"""CLONE_NEWUSER and CLONE_NEWNET: a name space with no network in it."""
+NEW_NETWORK = 0x10000000 | 0x40000000  # CLONE_NEWUSER and CLONE_NEWNET: a name space with no network in it
 
 
 def without_network() -> None:
@@ -51,8 +50,7 @@ class Server:
         self._folder = folder
         self._loaded: Any = None
         self._tokenizer = Path()
-        self._ran: list[Any] = []
-        """Per kind: the input, how the model runs on it, and what it gave out."""
+        self._ran: list[Any] = []  # per kind: the input, how the model runs on it, and what it gave out
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values that answer one request; an exception says why there are none."""

@@ -22,8 +22,7 @@ from hf_lineage.errors import CheckpointError
 
 PACKED = BYTES | {"BF16", "F16", "F32"}
 """Types that `bnb_4bit_quant_storage` gives packed bytes, so that FSDP has one type; their bits are the same."""
-ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}
-"""Bytes that hold the least number twice, and the largest."""
+ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}  # bytes that hold the least number twice, and the largest
 STATES = {f".weight.quant_state.bitsandbytes__{kind}": kind for kind in CODES}
 NESTED = (".weight.nested_absmax", ".weight.nested_quant_map")
 
@@ -32,12 +31,9 @@ class State(NamedTuple):
     """The shape, the block sizes and the offset in the JSON beside a matrix of four bits."""
 
     shape: tuple[int, int]
-    block: int
-    """Numbers that share a scale."""
-    nested_block: int
-    """Scales that share a scale in turn; 0 where they do not."""
-    offset: float
-    """The number that is added to scales which are quantized in turn."""
+    block: int  # numbers that share a scale
+    nested_block: int  # scales that share a scale in turn; 0 where they do not
+    offset: float  # the number that is added to scales which are quantized in turn
 
 
 def four_bits(module: Module, _: Settings) -> TensorInfo:

@@ -84,8 +84,7 @@ def experts(module: Module, _: Settings) -> TensorInfo:
 
 GPT_OSS = Format("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
 SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
-STACK_ENDS = ("_scale_inv", "_scale")
-"""The ends of the names of scales beside a stack of experts."""
+STACK_ENDS = ("_scale_inv", "_scale")  # the ends of the names of scales beside a stack of experts
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:

@@ -25,8 +25,7 @@ from hf_lineage.errors import CheckpointError, printable
 BITS = (2, 3, 4, 8)
 BY_CALIBRATION = "GPTQ minimises an error over calibration data, and rounds many numbers away from the nearest value"
 BY_FACTORS = "AWQ multiplies the inputs of a matrix by factors, so that no matrix holds the base's numbers"
-LEARNED = "AutoRound learns which way each number is rounded"
-"""Why no bound holds for each number."""
+LEARNED = "AutoRound learns which way each number is rounded"  # why no bound holds for each number
 ADDED = {"": 1, "gptq": 1, "gptq_v2": 0}
 """Value of `checkpoint_format` -> the number that is added to the stored zero points."""
 
@@ -82,8 +81,7 @@ def _read_grid(module: Module, stated: Settings) -> tuple[int, Grid]:
 
 
 AWQ_BITS, TO_A_WORD = 4, 8
-ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-"""The outputs of a word of AWQ, from its lowest bits to its highest."""
+ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # the outputs of a word of AWQ, from its lowest bits to its highest
 
 
 def awq_matrix(module: Module, stated: Settings) -> TensorInfo:

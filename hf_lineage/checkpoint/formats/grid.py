@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.tensor import DTYPES, single, widen
 from hf_lineage.errors import CheckpointError
 
-WORD = 32
-"""Bits of a word."""
+WORD = 32  # bits of a word
 Unpack = Callable[[slice, NDArray[np.float32]], None]
 """Writes some rows of a matrix, not yet scaled, into an array in float32 of their shape."""
 
@@ -101,8 +100,7 @@ NF4 = (
 )
 """Quantiles of the normal distribution, by their bits."""
 FP4 = tuple(sign * value / 12 for sign in (1, -1) for value in (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0))
-CODES = {"nf4": NF4, "fp4": FP4}
-"""The tables of bitsandbytes by the names that it gives them."""
+CODES = {"nf4": NF4, "fp4": FP4}  # the tables of bitsandbytes by the names that it gives them
 
 
 def finite_numbers(dtype: str) -> NDArray[np.float32]:
@@ -124,8 +122,7 @@ def write_pairs(table: NDArray[np.float64], packed: NDArray[Any], target: NDArra
     np.take(table, packed.view(np.uint8), out=target.view(np.float64), mode="wrap")
 
 
-PAIRS = pairs(True, *E2M1)
-"""The lower half of a byte is the first number."""
+PAIRS = pairs(True, *E2M1)  # the lower half of a byte is the first number
 
 
 AT_ONCE = 2**19
@@ -138,8 +135,7 @@ class Grid:
 
     shape: tuple[int, int]
     block: tuple[int, int]
-    rows: NDArray[np.intp] | None = None
-    """The block of each row, where the rows of one block do not lie side by side."""
+    rows: NDArray[np.intp] | None = None  # the block of each row, where the rows of one block do not lie side by side
     columns: NDArray[np.intp] | None = None
     """The block of each column, where the columns of one block do not lie side by side."""
 

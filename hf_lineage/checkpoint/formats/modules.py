@@ -22,8 +22,7 @@ CAST = frozenset({"F8_E4M3", "F8_E5M2"})
 SCALES = frozenset({"F32", "F16", "BF16"})
 WORDS, BYTES, SINGLE, INDICES = (frozenset(names.split()) for names in ("I32", "U8", "F32", "I32 I64"))
 """Number formats that formats ask of the parts of a matrix."""
-ENDS = (".weight", ".bias")
-"""Ends of the names of tensors that no format packs with others."""
+ENDS = (".weight", ".bias")  # ends of the names of tensors that no format packs with others
 SETTINGS = ("quantization_config", "compression_config", "quantization")
 """Keys of `config.json` that say how tensors are stored."""
 INSTEAD = "check the release in F16, BF16 or F32 instead"
@@ -59,8 +58,7 @@ def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
 
 
 KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
-MOST = 2**12
-"""Entries of a list; the longest ones have one for each matrix that is left out."""
+MOST = 2**12  # entries of a list; the longest ones have one for each matrix that is left out
 LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
 LONGEST, QUANTIFIERS = 100, 3
 """The most characters and quantifiers of a pattern: with more, a hostile one could take for ever."""
@@ -94,12 +92,10 @@ def _pattern(entry: str) -> re.Pattern[str]:
     )
 
 
-Settings = Mapping[str, Any]
-"""The settings under `quantization_config` in `config.json`; untrusted input."""
+Settings = Mapping[str, Any]  # the settings under `quantization_config` in `config.json`; untrusted input
 Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]
 """The name of a matrix without the number of its layer, and the shapes of its parts."""
-LARGEST_DESCRIPTION = 2**12
-"""Bytes of a part that describes others."""
+LARGEST_DESCRIPTION = 2**12  # bytes of a part that describes others
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
@@ -138,8 +134,7 @@ def pair(value: Any) -> tuple[int, int] | None:
 class Module:
     """The stored tensors of one quantized matrix, by the ends of their names."""
 
-    start: str
-    """The common beginning of their names."""
+    start: str  # the common beginning of their names
     parts: Mapping[str, StoredTensor]
     first_parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
@@ -196,25 +191,17 @@ class Format:
     """A format in which every quantized matrix is stored as several tensors, whose names begin alike."""
 
     name: str
-    methods: frozenset[str]
-    """The names by which `quant_method` of config.json calls it."""
-    mark: tuple[str, ...]
-    """Ends of names; every quantized matrix has a tensor with one of them."""
-    ends: tuple[str, ...]
-    """The ends of the names of all tensors of a matrix, those that are not needed among them."""
+    methods: frozenset[str]  # the names by which `quant_method` of config.json calls it
+    mark: tuple[str, ...]  # ends of names; every quantized matrix has a tensor with one of them
+    ends: tuple[str, ...]  # the ends of the names of all tensors of a matrix, those that are not needed among them
     decoded: Callable[[Module, Settings], TensorInfo]
     describing_ends: tuple[str, ...] = ()
     """The ends of small parts that describe the others and have to be read before anything is known of these."""
-    inert: tuple[str, ...] = ()
-    """The ends of parts that say only what the other parts show by themselves."""
-    target: str = ".weight"
-    """The end of the name of the matrix itself."""
-    stacked: tuple[str, ...] = ()
-    """Ends of names beside a stack of matrices, which has no end of its own."""
-    linear: bool = False
-    """Whether matrices are stored as (out, in), also those that their class has as (in, out)."""
-    alone: bool = False
-    """Whether no other format has such names, so that `config.json` need not name it."""
+    inert: tuple[str, ...] = ()  # the ends of parts that say only what the other parts show by themselves
+    target: str = ".weight"  # the end of the name of the matrix itself
+    stacked: tuple[str, ...] = ()  # ends of names beside a stack of matrices, which has no end of its own
+    linear: bool = False  # whether matrices are stored as (out, in), also those that their class has as (in, out)
+    alone: bool = False  # whether no other format has such names, so that `config.json` need not name it
 
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
         """Return whether `config.json` names this format, if it has to, and some matrix is stored in it."""

@@ -22,8 +22,7 @@ from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, prin
 from hf_lineage.hub.repo import RepoRef
 
 TABLE = registry_table("loading/quantized.yaml", dict[str, dict[str, Any]])
-BY_METHOD = TABLE["methods"]
-"""Value of `quant_method` in config.json -> the name of the format."""
+BY_METHOD = TABLE["methods"]  # value of `quant_method` in config.json -> the name of the format
 BY_END = TABLE["ends"]
 """The ends of names that only one format has -> its name; some repositories do not name the format otherwise."""
 FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")

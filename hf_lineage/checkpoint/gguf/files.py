@@ -41,8 +41,7 @@ LABEL = re.compile(
 SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
 """The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
 MAGIC, VERSIONS = b"GGUF", (2, 3)
-LARGEST_HEADER = 2**26
-"""Bytes: several times the longest vocabulary."""
+LARGEST_HEADER = 2**26  # bytes: several times the longest vocabulary
 MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
 """Texts are items that are kept: four times as many as the largest vocabulary has."""
 LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12
@@ -59,19 +58,15 @@ class GgufTensor(NamedTuple):
     """One tensor as the header describes it."""
 
     name: str
-    shape: tuple[int, ...]
-    """As NumPy has it: the numbers of the last dimension lie side by side."""
-    kind: int
-    """The number of its type."""
-    start: int
-    """The position of its first byte in the file."""
+    shape: tuple[int, ...]  # as NumPy has it: the numbers of the last dimension lie side by side
+    kind: int  # the number of its type
+    start: int  # the position of its first byte in the file
 
 
 class GgufHeader(NamedTuple):
     """The metadata and the descriptions of tensors that stand before the numbers of a file."""
 
-    metadata: Mapping[str, Any]
-    """Numbers, short texts and short lists of numbers; everything longer is left out."""
+    metadata: Mapping[str, Any]  # numbers, short texts and short lists of numbers; everything longer is left out
     tensors: tuple[GgufTensor, ...]
 
 
@@ -79,11 +74,9 @@ class Head(NamedTuple):
     """The header of one file, and the requests and bytes that reading it took."""
 
     header: GgufHeader
-    stamp: Stamp | None
-    """The state of the file; None for a file on the Hub."""
+    stamp: Stamp | None  # the state of the file; None for a file on the Hub
     requests: int = 0
-    downloaded: int = 0
-    """Bytes that were downloaded."""
+    downloaded: int = 0  # bytes that were downloaded
 
 
 def choose_files(repo: RepoRef) -> tuple[str, ...]:

@@ -33,14 +33,10 @@ SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_sc
 class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"name": "class"}):
     """One value of `general.architecture`."""
 
-    name: str
-    """The class in transformers whose layers are alike."""
-    with_experts: str | None = None
-    """The class where the metadata count experts."""
-    undo: dict[str, Undo] = {}
-    """Name of a tensor in GGUF -> the change that the converter made to it."""
-    constants: dict[str, schema.Setting] = {}
-    """Settings that `config.json` would have and the metadata do not."""
+    name: str  # the class in transformers whose layers are alike
+    with_experts: str | None = None  # the class where the metadata count experts
+    undo: dict[str, Undo] = {}  # name of a tensor in GGUF -> the change that the converter made to it
+    constants: dict[str, schema.Setting] = {}  # settings that `config.json` would have and the metadata do not
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,8 +159,7 @@ def _candidates(arch: str) -> dict[str, list[str]]:
 
 
 HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
-BEGINS = "\u2581"
-"""Before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp."""
+BEGINS = "\u2581"  # before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp
 
 
 def gguf_form(repo: RepoRef) -> ForeignForm | None:

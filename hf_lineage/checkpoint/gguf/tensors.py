@@ -196,33 +196,23 @@ VECTORS = (
 )
 """Why no bound holds for each number of IQ1, IQ2 and IQ3: a code stands for a whole vector."""
 NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-LEAST = b"\x01\x00"
-"""The smallest number of float16: the step of a scale that is small."""
-TOGETHER = 256
-"""Numbers of a block whose scales share one of their own."""
-Pattern = tuple[int, bytes]
-"""A position in a block, and bytes that stand there."""
+LEAST = b"\x01\x00"  # the smallest number of float16: the step of a scale that is small
+TOGETHER = 256  # numbers of a block whose scales share one of their own
+Pattern = tuple[int, bytes]  # a position in a block, and bytes that stand there
 
 
 @dataclass(frozen=True)
 class Kind:
     """One type: the places of its codes and scales in a block, and the grid of its codes."""
 
-    size: int
-    """Bytes of a block."""
-    codes: tuple[int, int]
-    """The position of the first byte of the codes, and the one behind the last."""
+    size: int  # bytes of a block
+    codes: tuple[int, int]  # the position of the first byte of the codes, and the one behind the last
     levels: Levels
-    share: int
-    """Numbers that share a scale."""
-    ends: tuple[int, int] = (0x00, 0xFF)
-    """The byte that holds the least codes, and the largest."""
-    scale: int | None = None
-    """The position of the float16 that scales a block; None where there is none."""
-    one: Pattern | None = None
-    """The scales within a block where each is 1."""
-    minima: Pattern | None = None
-    """The minima within a block where each is 1."""
+    share: int  # numbers that share a scale
+    ends: tuple[int, int] = (0x00, 0xFF)  # the byte that holds the least codes, and the largest
+    scale: int | None = None  # the position of the float16 that scales a block; None where there is none
+    one: Pattern | None = None  # the scales within a block where each is 1
+    minima: Pattern | None = None  # the minima within a block where each is 1
     most: float = math.inf
     """The largest step of the scales, as a share of the block's widest grid; it does not bound a step of float16."""
     rules: Mapping[str, Any] = field(default_factory=dict)

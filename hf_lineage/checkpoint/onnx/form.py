@@ -39,8 +39,7 @@ from hf_lineage.hub.repo import RepoRef
 
 BESIDE = re.compile(r"(?!\.)[\w.+-]{1,200}(/(?!\.)[\w.+-]{1,200}){0,3}")
 """A file beside the model or in a folder below it, never above."""
-NUMBERED = re.compile(r"\.\d+\.")
-"""In the name of what belongs to a layer."""
+NUMBERED = re.compile(r"\.\d+\.")  # in the name of what belongs to a layer
 
 
 class Graph(NamedTuple):
@@ -135,10 +134,8 @@ def _place(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
 
 
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
-JOINED = "qkv_proj"
-"""The name that ONNX Runtime's exporter gives queries, keys and values in one matrix."""
-SHORTENED = {"attn.": "self_attn."}
-"""A name that this exporter shortens -> the name in transformers."""
+JOINED = "qkv_proj"  # the name that ONNX Runtime's exporter gives queries, keys and values in one matrix
+SHORTENED = {"attn.": "self_attn."}  # a name that this exporter shortens -> the name in transformers
 MOST_WRAPPERS = 8
 
 
@@ -204,8 +201,7 @@ BITS |= {"o1": 31, "o2": 30, "o3": 29, "o4": 14}
 """A label in the name of a file -> the larger, the closer to what was exported; any other label means eight bits."""
 STEMS = ("model", "decoder_model_merged", "decoder_model")
 """Names of the file that is read where a repository has files of several models; the first counts."""
-ENCODER = "encoder_model"
-"""The name of the file beside a decoder, where a model has an encoder too."""
+ENCODER = "encoder_model"  # the name of the file beside a decoder, where a model has an encoder too
 MOST_PRECISE = "the most precise ONNX file by its name that can be read"
 REMARK = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
 HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")

@@ -36,8 +36,7 @@ class Span(NamedTuple):
         return self.start + self.length
 
 
-Value = int | Span
-"""A whole number, or the place of bytes: a float, a text, a list of numbers or a message of its own."""
+Value = int | Span  # a whole number, or the place of bytes: a float, a text, a list of numbers or a message of its own
 NOWHERE = Span(0, 0)
 
 
@@ -47,8 +46,7 @@ class Walker:
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
         self._fields = self._text = 0
-        self.whole = Span(0, size)
-        """The outermost message."""
+        self.whole = Span(0, size)  # the outermost message
 
     def fields(self, message: Value) -> Iterator[tuple[int, Value]]:
         """Yield the number and the value of every field of a message."""
@@ -130,8 +128,7 @@ def _place(value: Value) -> Span:
     return value
 
 
-MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8
-"""Nodes, tensors, and graphs within graphs at most."""
+MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
 MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64
 """Dimensions and numbers of a tensor at most, and how many whole numbers of a list are kept."""
 SCOPES = b"pkg.torch.onnx.name_scopes"
@@ -155,15 +152,11 @@ class OnnxTensor:
 
     name: str
     shape: tuple[int, ...]
-    kind: int
-    """The number of its data type."""
+    kind: int  # the number of its data type
     form: str = RAW
-    span: Span = NOWHERE
-    """The place of its numbers, in this file or in `file`."""
-    file: str = ""
-    """The other file that holds them, as the model names it; empty if they are in this one."""
-    values: tuple[int, ...] = ()
-    """The numbers of a short tensor of whole numbers."""
+    span: Span = NOWHERE  # the place of its numbers, in this file or in `file`
+    file: str = ""  # the other file that holds them, as the model names it; empty if they are in this one
+    values: tuple[int, ...] = ()  # the numbers of a short tensor of whole numbers
 
     @property
     def size(self) -> int:
@@ -180,12 +173,9 @@ class OnnxNode:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    """Numbers and lists of whole numbers by name."""
-    scope: str
-    """The module of PyTorch it comes from; empty if it is not given."""
-    inner: tuple[str, ...]
-    """The names of the outputs of the graphs inside it."""
+    attributes: Mapping[str, Any]  # numbers and lists of whole numbers by name
+    scope: str  # the module of PyTorch it comes from; empty if it is not given
+    inner: tuple[str, ...]  # the names of the outputs of the graphs inside it
 
 
 @dataclass

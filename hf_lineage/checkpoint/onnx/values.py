@@ -22,8 +22,7 @@ from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files.safetensors import Stamp
 
 Array = NDArray[Any]
-HALVES = {21: False, 22: True}
-"""The number of a data type of four bits -> whether it has a sign."""
+HALVES = {21: False, 22: True}  # the number of a data type of four bits -> whether it has a sign
 
 
 def locate_constant(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> StoredTensor:
@@ -78,8 +77,7 @@ def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
     return numbers.view(np.int64)
 
 
-DEEPEST, MOST_INPUTS = 16, 8
-"""Operations on the way from a constant to a weight, and inputs of each, at most."""
+DEEPEST, MOST_INPUTS = 16, 8  # operations on the way from a constant to a weight, and inputs of each, at most
 
 
 class Values:

@@ -31,8 +31,7 @@ INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
 """Operation -> numbers of the inputs that are the matrix, its scale (None where it comes later) and its zero point."""
 PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits", *INTEGERS})
 """The operations that multiply with a matrix."""
-OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
-"""The name of a parameter in PyTorch."""
+OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")  # the name of a parameter in PyTorch
 ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
 )
@@ -60,12 +59,9 @@ class Weights:
 
     matrices: dict[str, TensorInfo] = field(default_factory=dict)
     """Matrices that an operation multiplies with, each as (out, in)."""
-    others: dict[str, TensorInfo] = field(default_factory=dict)
-    """Gains, biases and embeddings, as they are stored."""
-    nameless: int = 0
-    """Matrices whose place in the model is unknown."""
-    heads: int | None = None
-    """The most heads into which a product is split; None if none is split."""
+    others: dict[str, TensorInfo] = field(default_factory=dict)  # gains, biases and embeddings, as they are stored
+    nameless: int = 0  # matrices whose place in the model is unknown
+    heads: int | None = None  # the most heads into which a product is split; None if none is split
 
 
 def collect_weights(graph: OnnxGraph) -> Weights:

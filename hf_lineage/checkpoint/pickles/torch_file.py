@@ -24,12 +24,9 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp
 
-LARGEST = 2**24
-"""Bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors."""
-ZIP, ENTRY = b"PK\3\4", 30
-"""The beginning of an archive, and the number of bytes before the name of an entry."""
-MAGIC = 0x1950A86A20F9469CFC6C
-"""The first of the pickles that stand one behind the other."""
+LARGEST = 2**24  # bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors
+ZIP, ENTRY = b"PK\3\4", 30  # the beginning of an archive, and the number of bytes before the name of an entry
+MAGIC = 0x1950A86A20F9469CFC6C  # the first of the pickles that stand one behind the other
 TENSOR, WITH_TYPE, PARAMETER = (
     f"torch._utils.{name}" for name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter")
 )
@@ -37,12 +34,10 @@ TYPES = registry_table("loading/torch.yaml", dict[str, str])
 """Name in torch of a storage or of the type of a tensor -> its number format, in safetensors' spelling."""
 MOST_DIMENSIONS, LARGEST_DIMENSION = 8, 2**48
 CALLS = frozenset({TENSOR, WITH_TYPE, PARAMETER})
-LENGTH = 8
-"""Bytes before a storage of an old file, which say how long it is."""
+LENGTH = 8  # bytes before a storage of an old file, which say how long it is
 NO_TENSOR = "holds a tensor with an invalid shape or place"
 INSTEAD = "save the `state_dict()` of the model as safetensors where you trust the file"
-Places = dict[str, tuple[int, int]]
-"""Key of a storage -> the position of its first byte, and the number of its bytes."""
+Places = dict[str, tuple[int, int]]  # key of a storage -> the position of its first byte, and the number of its bytes
 
 
 @dataclass(frozen=True)
@@ -50,12 +45,9 @@ class _View:
     """One tensor as a pickle describes it."""
 
     dtype: str
-    key: str
-    """The key of its storage."""
-    storage_size: int
-    """Bytes of the storage."""
-    offset: int
-    """Numbers of the storage before its first one."""
+    key: str  # the key of its storage
+    storage_size: int  # bytes of the storage
+    offset: int  # numbers of the storage before its first one
     shape: tuple[int, ...]
     stride: tuple[int, ...]
 

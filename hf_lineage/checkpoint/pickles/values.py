@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_STEPS = 2**23
-"""Instructions: those of a model of three hundred thousand tensors."""
+MOST_STEPS = 2**23  # instructions: those of a model of three hundred thousand tensors
 
 
 class UnknownError(ValueError):
@@ -46,8 +45,7 @@ class Call:
     arguments: tuple[Any, ...]
 
 
-MARK = object()
-"""On the stack below the items of a tuple, a list or a mapping."""
+MARK = object()  # on the stack below the items of a tuple, a list or a mapping
 MAPPING = "collections.OrderedDict"
 
 
