@@ -24,21 +24,17 @@ Fill = Callable[[Parts], Parts]  # from the stored parts of a tensor to the same
 Levels = NDArray[np.float32]  # (n,): the values of a grid between its least (0) and its largest (1), ascending
 
 HALF = 2.0**-25  # half the smallest number of float16: models pass through that format before they are quantized
-ROUNDED = 0.05
-"""Steps, beyond half a step, by which a number may be off its value, because scales are rounded after codes."""
+ROUNDED = 0.05  # steps beyond half a step by which a number may be off, as scales are rounded after codes
 DIGITS = {"F32": 24, "F16": 11, "BF16": 8}  # binary digits of the formats of scales
-ONE = 1.05
-"""Steps by which a quantizer may clip, and by which the largest number of a block may fall short of its grid's end."""
+ONE = 1.05  # steps by which a quantizer may clip, and a block's largest number fall short of its grid's end
 
 
 @dataclass(frozen=True)
 class ScaleStep:
     """One step of the scales of a tensor, where they are rounded to a grid of their own."""
 
-    fills: tuple[Fill, Fill]
-    """Two fills; a tensor decoded with the first differs from one decoded with the second by one step a number."""
-    most: float = math.inf
-    """The largest step, as a share of the widest grid among numbers whose scales share a scale of their own."""
+    fills: tuple[Fill, Fill]  # decoded with the first, a tensor differs by one step a number from the second
+    most: float = math.inf  # the largest, as a share of the widest grid among `group_size` numbers
     group_size: int = 1  # the number of consecutive numbers whose scales share a scale of their own
 
 
@@ -53,21 +49,15 @@ class Codes:
     """The tensor (rows, columns), or several of them, before anything that a converter did is undone."""
     levels: Levels
     block: tuple[int, int]  # rows and columns that share a scale
-    both: bool = False
-    """Whether the grid of a block reaches from its least number to its largest, and not from the largest size alone."""
+    both: bool = False  # whether a grid reaches from the least number to the largest, not by the largest size alone
     slack: float = ROUNDED  # largest distance of a number from its value, in steps beyond half a step
-    least: float = HALF
-    """Distance from its value that a number may have however fine its grid is, in units of the weights."""
-    clip: float = ONE
-    """Largest distance from its grid of a number beyond the end of the grid, in steps beyond half a step."""
-    reach: float = ONE
-    """Largest distance of the outermost number of a block from the end of its grid, in steps at that end."""
-    steps: tuple[ScaleStep, ...] = ()
-    """Steps of the scales; empty where scales are not rounded, or where `slack` covers their rounding."""
+    least: float = HALF  # distance from its value that a number may always have, in units of the weights
+    clip: float = ONE  # largest distance of a number beyond its grid from its end, in steps beyond half a step
+    reach: float = ONE  # largest distance of a block's outermost number from its grid's end, in steps there
+    steps: tuple[ScaleStep, ...] = ()  # steps of the scales; empty where none are rounded, or `slack` covers it
     early: bool = False  # whether codes are chosen before scales are rounded, so that these steps count for all numbers
     searched: bool = False  # whether scales are found by a search for a small error, which may cut some numbers off
-    more_slack: float = 0.0
-    """Further steps by which some numbers may be off, where scales are fitted to others once codes are chosen."""
+    more_slack: float = 0.0  # further steps by which some may be off, where scales are fitted to others afterwards
     zero: bool = False  # whether every grid reaches to 0, on whichever side of it its numbers lie
     flat: bool = False  # whether blocks are of numbers one after another, whatever the rows
 

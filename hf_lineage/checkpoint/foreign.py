@@ -14,8 +14,7 @@ from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 
-PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-"""The files that transformers loads if there is no safetensors file of the usual name."""
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")  # loaded where no safetensors file has a usual name
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")  # the ends of the names of files that torch.save wrote
 NO_WEIGHTS = re.compile(
     r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
@@ -25,8 +24,7 @@ WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", 
 """Ends of the names of files with weights, whichever library loads them."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
 VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
-WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
-"""Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
+WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")  # left by torch.compile, data-parallel training and peft
 DEEPEST, LISTED = 3, 6  # wrappers inside each other, and names of files in a message, at most
 
 

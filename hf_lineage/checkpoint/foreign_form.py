@@ -47,16 +47,12 @@ class ForeignForm:
     end: str  # the end of the names of its files
     how: str  # why the file was chosen that is read
     config: Callable[[], dict[str, Any]]  # returns the configuration, as `config.json` of transformers would say it
-    open: Callable[[], Checkpoint]
-    """Returns the checkpoint by the names in the files, which are not those of transformers."""
-    rename: Callable[[Factorization, Mapping[str, Any], Checkpoint], Checkpoint]
-    """Returns it by the names on the Hub's disk, given factorization and configuration of its class."""
-    list_read: Callable[[], list[str]]
-    """Returns the names of the files that are read: of several ONNX files one, and what it names."""
+    open: Callable[[], Checkpoint]  # returns the checkpoint by the names in the files, not those of transformers
+    rename: Callable[[Factorization, Mapping[str, Any], Checkpoint], Checkpoint]  # by the names on the Hub's disk
+    list_read: Callable[[], list[str]]  # returns the files that are read: of several ONNX files one, and what it names
     aliases: Callable[[str], Iterable[str]] = lambda _name: ()
     """Returns the names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
-    tokens: Callable[[], Mapping[str, int] | None] = lambda: None
-    """Returns the number of every token by its text; None where other files hold the tokenizer."""
+    tokens: Callable[[], Mapping[str, int] | None] = lambda: None  # tokens by text; None where other files hold them
     remark: str = ""  # a sentence about each such file, with `{}` for its name
     doubt: str = ""  # why weights that do not fit their class may still be intact; empty if they are damaged
 
@@ -164,8 +160,7 @@ class Piece:
 
     name: str  # its name on the Hub's disk
     stored: str  # the name of the tensor in the file that holds it
-    rows: tuple[int, int] | None = None
-    """Its first row in the stored tensor, and the row behind its last; None for all rows."""
+    rows: tuple[int, int] | None = None  # its first row in the stored tensor, and the one behind its last; None for all
     turned: bool = False  # whether transformers stores it transposed, as (in, out)
     undo: Undo | None = None  # the other changes that the converter made to it
 

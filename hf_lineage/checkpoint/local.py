@@ -30,8 +30,7 @@ class Checkpoint:
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> None:
         self.stored = stored  # name -> tensor as a file holds it
         self.tensors = tensors  # name -> tensor as the model loads it, which may be decoded from several stored ones
-        self.notes: tuple[str, ...] = ()
-        """Sentences about the names of the tensors, where these are not the names in transformers."""
+        self.notes: tuple[str, ...] = ()  # sentences about names that are not those in transformers
 
     def content(self, file: Path) -> str:
         """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""

@@ -23,18 +23,14 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float32]
 
-DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}
-"""Binary digits of a number of each format, the leading one included."""
-STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
-"""The formats that are shorter than float32, by their digits."""
-LEAST = {DIGITS["F16"]: -24}
-"""Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
+DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}  # binary digits of a number, the leading one included
+STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}  # formats shorter than float32, by their digits
+LEAST = {DIGITS["F16"]: -24}  # digits -> the power of two between numbers next to 0, if not far below all weights
 BLOCKS, SQUARE = (128, 64, 32, 16), 128
 """Numbers of a row or a column that share a scale, if not all of it or the matrix; and the side of such squares."""
 LOOKED_AT = 2**13  # numbers of a matrix that are tested, spread over its groups
 FEWEST = 256  # the fewest numbers that must be tested: by chance, three of ten lie close to a multiple
-CLOSE, SHARE = 0.15, 0.99
-"""Largest distance of a number from a level, in steps, and the least share of the numbers that are so close."""
+CLOSE, SHARE = 0.15, 0.99  # distance of a number from a level, in steps, and the least share so close
 FAR = 0.8  # least share of a few numbers, tested first: a smaller one ends the test
 DRIFT = 0.05  # the most steps by which the storing format may have moved a number that is tested
 

@@ -20,8 +20,7 @@ from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files.safetensors import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into
 
-LFS_POINTER = b"version "
-"""The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
+LFS_POINTER = b"version "  # git leaves a text that begins so where git-lfs is missing
 ALIGNMENT = 64  # bytes: a cache line, and a multiple of the size of every number format
 
 
@@ -63,8 +62,7 @@ class StoredTensor:
     dtype: str  # in safetensors' spelling: F32, BF16, I8 ..
     shape: tuple[int, ...]
     start: int  # the position of its first byte in the file
-    stamp: Stamp | None = None
-    """The state of the file when its header was read; None of one that only this process can change."""
+    stamp: Stamp | None = None  # state of the file when its header was read; None if only this process changes it
     halved: bool = False  # whether the model is loaded in float16, in which the smallest numbers of other formats are 0
 
     @property

@@ -88,8 +88,7 @@ def single(stored: NDArray[Any]) -> NDArray[np.float32]:
     return target
 
 
-Decode = Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
-"""A function from the stored parts of a tensor, in their order, to the tensor."""
+Decode = Callable[[Sequence[NDArray[Any]]], NDArray[Any]]  # from the stored parts of a tensor to the tensor
 
 
 def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

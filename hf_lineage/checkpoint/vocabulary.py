@@ -16,10 +16,8 @@ from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 
-NUMBER, TEXT = "number", "text"
-"""The criteria by which tokens count as the same: their number in equal files, or their text."""
-PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-"""Files that are compared by their digests alone."""
+NUMBER, TEXT = "number", "text"  # tokens are the same by number in equal files, or by text
+PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")  # compared by their digests alone
 
 Tokens = Mapping[str, int]
 

@@ -32,10 +32,8 @@ class WeightFiles:
     repo: RepoRef
     files: tuple[str, ...]  # the files that transformers reads; none where the model is read in a foreign form
     index: Mapping[str, str] = field(default_factory=dict)  # tensor -> file, by the index; empty if there is none
-    foreign: ForeignForm | None = None
-    """The foreign form that the model is read in; None where the files are as transformers saves them."""
-    layout: Layout | None = None
-    """The files that are read although transformers does not load them; None where there are others."""
+    foreign: ForeignForm | None = None  # None where the files are as transformers saves them
+    layout: Layout | None = None  # files that are read although transformers loads none; None where there are others
 
     @property
     def doubt(self) -> str:

@@ -25,8 +25,7 @@ STALE = 3600  # seconds after which such a file counts as left behind by a proce
 BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
 """Whether the system can name a file by an open folder."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-DEVICES = ("/dev", "/dev/fd")
-"""Folders of the system, in which /dev/stdout and what a shell makes of >(command) are links."""
+DEVICES = ("/dev", "/dev/fd")  # in which /dev/stdout and what a shell makes of >(command) are links
 _LEFT = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}")
 
 

@@ -20,8 +20,7 @@ from typing import NoReturn
 
 from hf_lineage.errors import OptionError, printable
 
-AT_ONCE = getattr(os, "O_NONBLOCK", 0)
-"""Flag that keeps the opening of a pipe from waiting for its other end; it changes nothing for a regular file."""
+AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a pipe does not wait then; nothing else changes
 BINARY = getattr(os, "O_BINARY", 0)
 _DIGESTS: dict[tuple[int, ...], str] = {}
 
@@ -52,8 +51,7 @@ def sha256(stream: BufferedReader) -> str:
     return _DIGESTS[state]
 
 
-_COMMON_BLOB = re.compile(r"[0-9a-f]{64}")
-"""The name of a file in the store that all repositories of the Hub's cache have in common."""
+_COMMON_BLOB = re.compile(r"[0-9a-f]{64}")  # a file in the store that all repositories of the Hub's cache share
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 

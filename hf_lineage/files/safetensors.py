@@ -21,8 +21,7 @@ import safetensors
 from hf_lineage.files.paths import descriptor, open_regular
 
 LARGEST_HEADER = 25_000_000  # bytes, the bound that huggingface_hub sets as well
-OPEN_FILES = Path("/dev/fd")
-"""The folder where the system shows the open files of this process, also those without a name."""
+OPEN_FILES = Path("/dev/fd")  # where the system shows the open files of this process, also those without a name
 MOST_OPEN = 64  # files that are kept open, of the 256 that some systems allow a process
 
 

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
 
-SOURCES = ("_snapshot_download", "file_download", "hf_api", "utils._http")
-"""The modules of the client that we call, each with a logger of its name."""
+SOURCES = ("_snapshot_download", "file_download", "hf_api", "utils._http")  # each has a logger of its name
 UNSAID = (
     "No files matched",
     "unauthenticated requests",
@@ -68,8 +67,7 @@ Answer = TypeVar("Answer")
 WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each repetition of a request, unless the server says when to repeat it
 LONG_WAIT, LONGEST_WAIT = 10, 330
 """Seconds: a longer wait is logged, and the longest one that is accepted; the Hub's limits hold for five minutes."""
-TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
-"""HTTP statuses of temporary failures, which say nothing about the repository."""
+TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})  # they say nothing about the repository
 COMMIT = re.compile(r"[0-9a-f]{40}")  # the full name of a commit
 SHA256 = re.compile(r"[0-9a-f]{64}")  # the name of the content of a large file
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 HEAD = 2**15  # bytes that are read first: the header of most files
-LARGEST_RANGE = 2**26
-"""Bytes of one request: a large tensor is fetched in several, and a broken connection loses little."""
+LARGEST_RANGE = 2**26  # bytes of one request: of a large tensor a broken connection loses little
 EXPIRED = frozenset({401, 403, 410})  # statuses with which a signed address answers once it has expired
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 

@@ -60,8 +60,7 @@ def spell_name(local_hub: Path, name: str) -> str | None:
     return candidates[0] if len(candidates) == 1 else None
 
 
-LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
-"""Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
+LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24  # bytes: an index of 100,000 tensors takes ten million
 ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
 MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
 SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
@@ -74,8 +73,7 @@ class FolderCache:
 
     entries: dict[Path, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
     """Path -> the names of the files and of the folders in a folder."""
-    heads: dict[Path, tuple[int, bytes]] = field(default_factory=dict)
-    """Path -> number of bytes that were asked for, and the bytes that the file had of them."""
+    heads: dict[Path, tuple[int, bytes]] = field(default_factory=dict)  # path -> bytes asked for, and those there were
     objects: dict[Path, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     """Path -> size of a JSON file in bytes, and the object in it."""
 

@@ -121,8 +121,7 @@ def _longest(model: Any, config: Any) -> int:
 
 MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
 """Function -> where it takes what it multiplies, and the matrix."""
-ROWS = 4096
-"""Rows of a matrix that are in memory as float32 at once, so that no matrix takes much more than it does as stored."""
+ROWS = 4096  # rows of a matrix in memory as float32 at once, so that it takes little more than as stored
 SEQUENCES = 3  # dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)
 At = tuple[str, int | None]  # the name of a matrix in memory, and which expert of a stack it is
 
@@ -233,8 +232,7 @@ def is_stack(place: Place) -> bool:
     return bool(getattr(place.module, place.parameter).ndim == STACK)
 
 
-NATS, CHANGE = "nats", "change"
-"""Units of a divergence: nats a token or, without a head that predicts tokens, a share of the last state."""
+NATS, CHANGE = "nats", "change"  # nats a token or, without a head that predicts tokens, a share of the last state
 
 
 def held_inputs(loaded: LoadedModel, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:

@@ -28,13 +28,11 @@ HEADS = (
     modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
 )
 """Tables from a model type to the class that predicts tokens; the first table with the type counts."""
-UNUSED = re.compile(r"(^|\.)pooler\.|bias$")
-"""Names of tensors that may be missing: a missing bias is 0, and nothing here reads the output of a pooler."""
+UNUSED = re.compile(r"(^|\.)pooler\.|bias$")  # a missing bias is 0, and nothing here reads the output of a pooler
 STACK = 3  # dimensions of a stack of experts
 OFFLOADED = "offloaded"  # the folder of layers that do not fit into memory, in that of the process
 IN_LAYER = re.compile(r"\.\d+\.")  # the number of a layer in the name of a tensor
-OTHERS = "of_another_part."
-"""Beginning of the names of all other tensors, where the model is one part of the stored model."""
+OTHERS = "of_another_part."  # begins the names of all other tensors, where the model is one part of those stored
 ROWS = 2  # number of first rows in which a matrix in memory has to equal the one on disk
 
 
@@ -50,8 +48,7 @@ class Place:
     module: torch.nn.Module
     owner: str  # the name of the module
     parameter: str  # the name of the matrix in the module
-    expert: int | None = None
-    """Number of the expert in a stack; None where the parameter is a matrix by itself, or a whole stack."""
+    expert: int | None = None  # in a stack; None where the parameter is a matrix by itself, or a whole stack
 
     @property
     def name(self) -> str:

@@ -19,18 +19,15 @@ from tqdm import tqdm
 
 from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
 
-SHORT, LONG = "short", "long"
-"""The kinds of input: windows of a text, each by itself, and the same windows behind other text."""
-TOKENIZER = "tokenizer.json"
-"""The file beside the weights that says what the tokens of a model are; without it, it reads bytes."""
+SHORT, LONG = "short", "long"  # kinds of input: windows of a text, each by itself, and the same behind other text
+TOKENIZER = "tokenizer.json"  # says what the tokens of a model are; without it, it reads bytes
 
 
 @dataclass(frozen=True)
 class Writer:
     """One stored matrix that writes into the residual stream, and the parts that its columns belong to."""
 
-    key: str
-    """The path, the number of the layer and the number of the set in the layer; its parts are held under this name."""
+    key: str  # path, number of the layer and of the set in it; its parts are held under this name
     tensor: str  # the name of the matrix on disk
     part: int  # number of inputs in one part: 1 in an MLP, the size of a head in attention
     parts: int  # number of parts, over all experts that are stacked in the tensor
@@ -48,10 +45,8 @@ class Load:
     writers: Sequence[Writer]
     limit: int  # bytes of memory that the process may take
     dtype: str = "float32"  # the dtype in which the model is held and run
-    memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})
-    """Bytes of weights that each device may hold, by its name for accelerate."""
-    offload: bool = False
-    """Whether `memory` is not enough, so that some layers are read from disk whenever the model runs."""
+    memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})  # bytes a device may hold
+    offload: bool = False  # whether `memory` is not enough, so that some layers are read from disk in each run
     disk: int = 0  # bytes that such layers may take in the folder of the process
     prefix: str = ""  # beginning of the names of its tensors, where it is a part of the model in the files
 

@@ -90,8 +90,7 @@ def _fields(packed: NDArray[Any], bits: int) -> Iterator[NDArray[np.uint32]]:
         yield value & mask
 
 
-E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
-"""The sixteen numbers, by their bits."""
+E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)  # by their bits
 NF4 = (
     *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
     *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
@@ -125,8 +124,7 @@ def write_pairs(table: NDArray[np.float64], packed: NDArray[Any], target: NDArra
 PAIRS = pairs(True, *E2M1)  # the lower half of a byte is the first number
 
 
-AT_ONCE = 2**19
-"""Numbers that are decoded at a time, so that what lies between the stored and the decoded ones stays small."""
+AT_ONCE = 2**19  # numbers decoded at a time, so that what lies between the stored and the decoded stays small
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,7 @@ class Grid:
     shape: tuple[int, int]
     block: tuple[int, int]
     rows: NDArray[np.intp] | None = None  # the block of each row, where the rows of one block do not lie side by side
-    columns: NDArray[np.intp] | None = None
-    """The block of each column, where the columns of one block do not lie side by side."""
+    columns: NDArray[np.intp] | None = None  # the block of each column, where those of one block are not neighbours
 
     @property
     def cells(self) -> tuple[int, int]:

@@ -21,8 +21,7 @@ from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, WORDS, Format, 
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
-BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
-"""The bits of an integer, by the name of its packing."""
+BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}  # packing -> bits of an integer
 DESCRIBED = (".shape", ".group_size", ".axis", ".packing", ".view_as_float")
 BESIDE = (
     *(".nbits", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),

@@ -23,10 +23,8 @@ SCALES = frozenset({"F32", "F16", "BF16"})
 WORDS, BYTES, SINGLE, INDICES = (frozenset(names.split()) for names in ("I32", "U8", "F32", "I32 I64"))
 """Number formats that formats ask of the parts of a matrix."""
 ENDS = (".weight", ".bias")  # ends of the names of tensors that no format packs with others
-SETTINGS = ("quantization_config", "compression_config", "quantization")
-"""Keys of `config.json` that say how tensors are stored."""
-INSTEAD = "check the release in F16, BF16 or F32 instead"
-"""The end of a message about weights that are not decoded, with a remedy for the user."""
+SETTINGS = ("quantization_config", "compression_config", "quantization")  # keys of `config.json` about it
+INSTEAD = "check the release in F16, BF16 or F32 instead"  # the remedy where weights are not decoded
 
 
 def not_decoded(how: str) -> NothingToCompare:
@@ -60,8 +58,7 @@ def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
 KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
 MOST = 2**12  # entries of a list; the longest ones have one for each matrix that is left out
 LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
-LONGEST, QUANTIFIERS = 100, 3
-"""The most characters and quantifiers of a pattern: with more, a hostile one could take for ever."""
+LONGEST, QUANTIFIERS = 100, 3  # of a pattern: with more, a hostile one could take for ever
 
 
 def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:

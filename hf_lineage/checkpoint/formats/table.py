@@ -23,8 +23,7 @@ from hf_lineage.hub.repo import RepoRef
 
 TABLE = registry_table("loading/quantized.yaml", dict[str, dict[str, Any]])
 BY_METHOD = TABLE["methods"]  # value of `quant_method` in config.json -> the name of the format
-BY_END = TABLE["ends"]
-"""The ends of names that only one format has -> its name; some repositories do not name the format otherwise."""
+BY_END = TABLE["ends"]  # end of a name that only one format has -> its name; some repositories name it nowhere else
 FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")
 """Places of a transform that is in the stored numbers already, or that rotates queries and keys alike."""
 FORMATS = (FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX)

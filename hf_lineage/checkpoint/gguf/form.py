@@ -23,8 +23,7 @@ from hf_lineage.hub.repo import RepoRef
 EMBEDDING = "token_embd.weight"
 FILE, LAYERS = "gguf/architectures.yaml", "block_count"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
-DEFAULT_THETA = 10000.0
-"""The base of rotary frequencies where the metadata do not say it (llama.cpp, `rope_freq_base_train`)."""
+DEFAULT_THETA = 10000.0  # where the metadata do not say it (llama.cpp, `rope_freq_base_train`)
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
 INSIDE = re.compile(r"(?:.+\.)?(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")

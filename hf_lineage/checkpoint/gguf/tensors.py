@@ -38,10 +38,8 @@ def gguf() -> Any:
     return package
 
 
-PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}
-"""The number of a type of llama.cpp that needs no decoding -> its name in safetensors' spelling."""
-FACTORS = ("scale", "input_scale")
-"""Ends of the names of factors beside a matrix; the second multiplies the inputs of the matrix."""
+PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # types that need no decoding, in safetensors' spelling
+FACTORS = ("scale", "input_scale")  # factors beside a matrix; the second multiplies what the matrix is given
 TOTAL = "split.tensors.count"
 Array = NDArray[Any]
 
@@ -213,10 +211,8 @@ class Kind:
     scale: int | None = None  # the position of the float16 that scales a block; None where there is none
     one: Pattern | None = None  # the scales within a block where each is 1
     minima: Pattern | None = None  # the minima within a block where each is 1
-    most: float = math.inf
-    """The largest step of the scales, as a share of the block's widest grid; it does not bound a step of float16."""
-    rules: Mapping[str, Any] = field(default_factory=dict)
-    """The errors that its quantizers leave, by the names of the fields of `Codes`."""
+    most: float = math.inf  # largest step of the scales, as a share of the block's widest grid; not of float16
+    rules: Mapping[str, Any] = field(default_factory=dict)  # errors that its quantizers leave, by the fields of `Codes`
 
 
 PLAIN_RULES = {"early": True, "more_slack": 0.65}

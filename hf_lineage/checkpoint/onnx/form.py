@@ -37,8 +37,7 @@ from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp
 from hf_lineage.hub.repo import RepoRef
 
-BESIDE = re.compile(r"(?!\.)[\w.+-]{1,200}(/(?!\.)[\w.+-]{1,200}){0,3}")
-"""A file beside the model or in a folder below it, never above."""
+BESIDE = re.compile(r"(?!\.)[\w.+-]{1,200}(/(?!\.)[\w.+-]{1,200}){0,3}")  # beside the model or below it
 NUMBERED = re.compile(r"\.\d+\.")  # in the name of what belongs to a layer
 
 
@@ -204,8 +203,7 @@ STEMS = ("model", "decoder_model_merged", "decoder_model")
 ENCODER = "encoder_model"  # the name of the file beside a decoder, where a model has an encoder too
 MOST_PRECISE = "the most precise ONNX file by its name that can be read"
 REMARK = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
-HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
-"""The settings that the classes of transformers name the number of heads with."""
+HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")  # names of the number of heads in classes
 
 
 def _choose(repo: RepoRef) -> tuple[tuple[str, ...], bool]:

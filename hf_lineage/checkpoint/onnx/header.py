@@ -18,10 +18,8 @@ from typing import Any, BinaryIO, NamedTuple
 from hf_lineage.checkpoint.foreign_form import HeaderError, decode_text
 from hf_lineage.checkpoint.tensor import DTYPES
 
-MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26
-"""Fields at most, and bytes of one text and of all of them together."""
-VARINT, BYTES, FIXED = 0, 2, {1: 8, 5: 4}
-"""Types of a field on the wire: a number of any length, bytes, and those of fixed length with their bytes."""
+MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26  # bytes of one text, and of all
+VARINT, BYTES, FIXED = 0, 2, {1: 8, 5: 4}  # on the wire: a varint, bytes, and fixed numbers of bytes
 
 
 class Span(NamedTuple):
@@ -129,10 +127,8 @@ def _place(value: Value) -> Span:
 
 
 MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
-MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64
-"""Dimensions and numbers of a tensor at most, and how many whole numbers of a list are kept."""
-SCOPES = b"pkg.torch.onnx.name_scopes"
-"""The key of a node's metadata under which PyTorch lists the modules around it, the outermost first."""
+MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; whole numbers of a list that are kept
+SCOPES = b"pkg.torch.onnx.name_scopes"  # where PyTorch lists the modules around a node, the outermost first
 RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
 """The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
 LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}

@@ -85,8 +85,7 @@ class Values:
 
     def __init__(self, graph: OnnxGraph) -> None:
         self._tensors = graph.tensors
-        self.makers: dict[str, OnnxNode] = {}
-        """The name of a value -> the node that computes it, the first of several in separate graphs."""
+        self.makers: dict[str, OnnxNode] = {}  # value -> the node that computes it, the first of several
         for node in graph.nodes:
             for output in node.outputs:
                 self.makers.setdefault(output, node)

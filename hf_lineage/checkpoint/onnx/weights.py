@@ -44,21 +44,17 @@ FUSED = frozenset(
 """Operations of ONNX Runtime whose fused weights cannot be separated."""
 BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "SkipLayerNormalization": (4,)}
 """Operations that add a bias, each with the inputs that may be it."""
-NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
-"""Operations whose second and third inputs are a gain and a bias."""
-AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
-"""Operations that may stand between a product and its bias."""
+NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")  # their second and third inputs are a gain and a bias
+AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")  # may stand between a product and its bias
 LONGEST_CHAIN = 4
-MOST_BIAS_USERS, MOST_SCALE_USERS = 64, 8
-"""Operations that use a product and are searched for its bias, or for its scale, at most."""
+MOST_BIAS_USERS, MOST_SCALE_USERS = 64, 8  # users of a product that are searched for its bias or scale
 
 
 @dataclass
 class Weights:
     """The weights of a graph by name."""
 
-    matrices: dict[str, TensorInfo] = field(default_factory=dict)
-    """Matrices that an operation multiplies with, each as (out, in)."""
+    matrices: dict[str, TensorInfo] = field(default_factory=dict)  # those that are multiplied with, each as (out, in)
     others: dict[str, TensorInfo] = field(default_factory=dict)  # gains, biases and embeddings, as they are stored
     nameless: int = 0  # matrices whose place in the model is unknown
     heads: int | None = None  # the most heads into which a product is split; None if none is split
