@@ -1,12 +1,9 @@
 """Codes: the grid that a stored tensor's numbers are chosen from, and how far a number is from what its format stores.
 
-A quantizer stores for each number the code of the nearest value that the grid of its block offers. To check that, no
-format needs an encoder. A tensor is decoded with the least code everywhere, and with the largest: that gives both ends
-of the grid of each number, even if it was packed, joined, permuted or transposed.
-
-A number is right if the value of its code is the nearest that the grid of its block offers. That alone would let a grid
-be so small that every number lies beyond it, or so coarse that all codes are 0. So numbers beyond a grid may be no
-further from it than quantizers leave them. And the numbers of a block have to reach the end of its grid.
+No format needs an encoder: a tensor is decoded with the least code everywhere, and with the largest. That gives both
+ends of the grid of each number, even if it was packed, joined, permuted or transposed. A number is right if the value
+of its code is the nearest that its grid offers. So that no grid is too small or too coarse, numbers beyond one may be
+no further from it than quantizers leave them, and the numbers of a block have to reach the end of its grid.
 """
 
 from __future__ import annotations
@@ -45,8 +42,7 @@ class Codes:
     name: str  # the name of the format, in words
     low: Fill
     high: Fill
-    decode: Callable[[Parts], NDArray[Any]]
-    """The tensor (rows, columns), or several of them, before anything that a converter did is undone."""
+    decode: Callable[[Parts], NDArray[Any]]  # to matrices (rows, columns), before what a converter did is undone
     levels: Levels
     block: tuple[int, int]  # rows and columns that share a scale
     both: bool = False  # whether a grid reaches from the least number to the largest, not by the largest size alone
@@ -117,17 +113,13 @@ def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
 
 def least(levels: Levels, dtype: str) -> float:
     """Return the distance from its value that a number may have however fine its grid is, by its scale's format."""
-    # The smallest scales of float16 are its smallest numbers, whatever multiplies them.
-    return HALF * (2 * len(levels) if dtype == "F16" else 1)
+    return HALF * (2 * len(levels) if dtype == "F16" else 1)  # its smallest scales are the smallest numbers of float16
 
 
 def slack(levels: Levels, dtype: str) -> float:
-    """Return the steps beyond half a step by which a number may be off, given the format of its scale.
-
-    A rounded scale, or zero point, moves a number by at most the format's rounding times the steps between it and zero.
-    """
-    digits = DIGITS.get(dtype)
-    return ROUNDED if digits is None else float(ROUNDED + 2 * len(levels) * 2.0 ** -(digits + 1))
+    """Return the steps beyond half a step by which a number may be off, given the format of its scale."""
+    # A rounded scale moves a number by at most the format's rounding times the steps between it and zero.
+    return float(ROUNDED + 2 * len(levels) * 2.0 ** -(DIGITS.get(dtype, math.inf) + 1))
 
 
 def integers(
@@ -144,21 +136,17 @@ def integers(
     Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
     """
     levels = uniform(2**bits)
-    low, high = filled_ends(0, *ends)
-    own, few = slack(levels, scales), least(levels, scales)
-    return Codes(name, low, high, decode, levels, block, slack=own, least=few, reach=1.55, **rules)
+    rules |= {"slack": slack(levels, scales), "least": least(levels, scales), "reach": 1.55}
+    return Codes(name, *filled_ends(0, *ends), decode, levels, block, **rules)
 
 
 Array = NDArray[np.float32]
 SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
-CUT, MOST_CUT = 2.0, 0.005
+CUT, LOOSE = 2.0, 0.65
 """Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
-scales; and the share of a tensor's numbers that may lie beyond it by more than other quantizers leave."""
-LOOSE, MOST_LOOSE = 0.65, 0.01
-"""Likewise how far the numbers of a block may stay from the ends, over the width of the grid; half as far where one end
-is enough. Then the share of blocks that may stay so far."""
-EVEN = 1e-6  # largest difference between the steps of a uniform grid, for want of digits
-NARROW = 1e-6  # a grid as narrow as this is that of a block of zeros
+scales; and how far a block may stay from its ends, over that width; half as far where one end is enough."""
+MOST_CUT, MOST_LOOSE = 0.005, 0.01  # the share of numbers, and of blocks, that may be so far
+EVEN, NARROW = 1e-6, 1e-6  # largest difference between the steps of a uniform grid; width of that of a block of zeros
 
 
 def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes) -> bool:
@@ -177,17 +165,19 @@ def excess(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return for each number how much further from the base's it is than its format leaves, in steps of its grid.
 
-    Beside it which of these a quantizer leaves that fits its scales to other numbers: some of a tensor, `MOST_CUT`.
-    `ends` are the least and the largest value of the grid of each number. `free` is the size of one step of the scales.
-    It counts for all numbers where codes are chosen before scales are rounded, else for those beyond their grid.
-    `first` is the largest change, beside its size, of a number that was rounded before. What is not finite is
-    infinitely far.
+    Beside it which of these a quantizer leaves that fits its scales to other numbers. `ends` are those of each number's
+    grid, `free` is one step of the scales. `first` is the largest change, beside its size, of a number rounded before.
     """
     low, high = ends
     with np.errstate(all="ignore"):
         width = high - low
         at, own = (base - low) / width, (numbers - low) / width
-        gap = _gaps(at, own, codes.levels)
+        rises = np.diff(codes.levels)
+        gap: Array | np.float32 = rises[0]  # between the value of a number and the next one towards the base's
+        if np.ptp(rises) > EVEN:
+            place = np.searchsorted((codes.levels[1:] + codes.levels[:-1]) / 2, own)
+            place -= at <= own
+            gap = rises[np.clip(place, 0, len(rises) - 1)]
         beyond = ((at > 1) & (own > 1 - gap / 2)) | ((at < 0) & (own < gap / 2)) | (width == 0)
         del at, own
         width = np.abs(width, out=width)
@@ -205,24 +195,12 @@ def excess(
     return steps, cut
 
 
-def _gaps(at: Array, own: Array, levels: Array) -> Array | np.float32:
-    """Return the distance between the value of each number and the next one on the side where the base's lies."""
-    rises = np.diff(levels)
-    if np.ptp(rises) <= EVEN:
-        return np.float32(rises[0])
-    middles = (levels[1:] + levels[:-1]) / 2
-    place = np.searchsorted(middles, own)
-    place -= at <= own
-    return rises[np.clip(place, 0, len(rises) - 1)]
-
-
 def miss_ends(
     numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return for each block whether its numbers do not reach the ends of its grid, which is then too coarse for them.
+    """Return for each block whether it falls short of the ends of its grid, and whether by more than searches leave.
 
-    Beside it whether they are further from it than a search for scales ever leaves them. Everything is as the tensor is
-    stored, (..., r, c); the result is (..., r / rows, c / columns) of a block. `free` is one step of the scales.
+    Everything is as the tensor is stored, (..., r, c); the result is (..., r / rows, c / columns) of a block.
     """
     spread = np.broadcast_to(np.asarray(free, np.float32), numbers.shape)
     low, high, spare = (_rows(one, codes)[..., :: codes.block[0], :: codes.block[1]] for one in (*ends, spread))

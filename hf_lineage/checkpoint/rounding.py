@@ -105,10 +105,18 @@ class _Groups(NamedTuple):
 
 def find_grid(matrix: Matrix, digits: int) -> Grid | None:
     """Return the grid on which a matrix (r, c) lies, stored with so many binary digits; None if there is none."""
-    divided = [(cells, _Groups.some(cells)) for cells in _divisions(matrix)]
-    likely = [(row, at, *rest) for at, (_, some) in enumerate(divided) for row, *rest in _likely(some, digits)]
-    for row, at, place, fit in sorted(likely):
-        (cells, some), levels = divided[at], TABLES[row][place]
+    rows, columns = matrix.shape
+    blocks = [(high, wide) for size in BLOCKS for high, wide in ((1, size), (size, 1))]
+    sizes = ((rows, columns), (1, columns), (rows, 1), *blocks, (SQUARE, SQUARE))  # of groups that share a scale
+    divided = [
+        matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)  # (r, c, h, w)
+        for high, wide in sizes
+        if rows % high == 0 and columns % wide == 0
+    ]
+    chosen = [_Groups.some(cells) for cells in divided]
+    likely = [(row, at, *rest) for at, some in enumerate(chosen) for row, *rest in _likely(some, digits)]
+    for _, at, place, fit in sorted(likely):
+        cells, some, (_, levels) = divided[at], chosen[at], LEVELS[place]
         counted, share = _shares(some.numbers, [_on(levels, some.numbers, levels.fits(some), fit)], digits)
         if counted[0] >= FEWEST and share[0] >= SHARE:
             groups = _Groups.every(cells.reshape(-1, cells.shape[2] * cells.shape[3]))
@@ -142,35 +150,24 @@ def round_digits(matrix: Matrix, digits: int) -> Matrix:
         return single(matrix.astype(STORED[digits]))
 
 
-def _divisions(matrix: Matrix) -> Iterator[Matrix]:
-    """Yield a matrix in groups (r, c, h, w) that share a scale: all of it, rows, columns, blocks of these, squares."""
-    rows, columns = matrix.shape
-    blocks = [(high, wide) for size in BLOCKS for high, wide in ((1, size), (size, 1))]
-    for high, wide in ((rows, columns), (1, columns), (rows, 1), *blocks, (SQUARE, SQUARE)):
-        if rows % high == 0 and columns % wide == 0:
-            yield matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)
-
-
 def _levels(bits: int, values: Iterable[float], name: str = "", scaled: bool = False) -> Levels:
     table = np.unique(np.array([*values], np.float64))
     return Levels(bits, table / table[-1], name, float(table[-1]) if scaled else 1.0)
 
 
-TABLES = (
-    (_levels(1, (-1, 1)), _levels(2, (-1, 0, 1)), *map(Levels, range(2, 6))),
-    (_levels(4, E2M1, "E2M1", scaled=True), *(_levels(4, values, name.upper()) for name, values in CODES.items())),
-    (
-        *(_levels(8, finite_numbers(f"F8_{name}"), name, scaled=True) for name in ("E5M2", "E4M3")),
-        *map(Levels, range(6, 9)),
-    ),
-)
-"""Tables of levels, in the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
-PLACES = [(row, place, levels) for row, tables in enumerate(TABLES) for place, levels in enumerate(tables)]
-WHOLE = [(row, place, levels.bits) for row, place, levels in PLACES if levels.table is None]
-SHORT = [(row, place, levels) for row, place, levels in PLACES if levels.table is not None]
+LEVELS = [
+    *((0, levels) for levels in (_levels(1, (-1, 1)), _levels(2, (-1, 0, 1)), *map(Levels, range(2, 6)))),
+    (1, _levels(4, E2M1, "E2M1", scaled=True)),
+    *((1, _levels(4, values, name.upper())) for name, values in CODES.items()),
+    *((2, _levels(8, finite_numbers(f"F8_{name}"), name, scaled=True)) for name in ("E5M2", "E4M3")),
+    *((2, levels) for levels in map(Levels, range(6, 9))),
+]
+"""Levels, and the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
+WHOLE = [(row, place, levels.bits) for place, (row, levels) in enumerate(LEVELS) if levels.table is None]
+SHORT = [(row, place, levels) for place, (row, levels) in enumerate(LEVELS) if levels.table is not None]
 OWNERS = [(row, place, fit) for fit in range(4) for row, place, _ in WHOLE]
 OWNERS += [(row, place, fit) for row, place, levels in SHORT for fit in range(3 if levels.top > 1 else 1)]
-"""Row and place in TABLES, and number of a fit, in the order in which `_likely` tries them."""
+"""Order and place in LEVELS, and number of a fit, as `_likely` tries them."""
 
 
 def _whole_fits(groups: _Groups, bits: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
@@ -184,7 +181,7 @@ def _whole_fits(groups: _Groups, bits: NDArray[np.int64]) -> tuple[Matrix, Matri
 
 
 def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
-    """Yield each row and place in TABLES, and the number of a fit, by which a few numbers may lie on a grid."""
+    """Yield each order and place in LEVELS, and the number of a fit, by which a few numbers may lie on a grid."""
     few = _Groups(*(each[:: -(-len(some.numbers) // 16)] for each in some))
     numbers = few.numbers[:, ::64]
     placed = [_on(Levels(0), numbers, _whole_fits(few, np.array([bits for *_, bits in WHOLE])))]
