@@ -99,15 +99,10 @@ ENDS = (".gguf", ".onnx")  # the ends of the names of files in foreign forms
 
 
 def foreign_model(repo: RepoRef) -> ForeignForm | None:
-    """Return a repository in the foreign form that it is read in; None where it is as transformers saves it.
-
-    Raise NothingToCompare where there are several models. Raise CheckpointError where a part is missing or the only
-    model is of a form that is not read; OptionError where the file that the user names is.
-    """
+    """Return a repository in the foreign form that it is read in; None where it is as transformers saves it."""
     if repo.file is not None and not nameable(repo.file):
-        raise OptionError(
-            f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {' and '.join(ENDS)}"
-        )
+        name = printable(repo.file, 200)
+        raise OptionError(f"{repo}: {name} is not a file for --file; it reads {' and '.join(ENDS)}")
     names = repo.files()
     preferred = any(map(PREFERRED.fullmatch, names))
     models: list[ForeignForm] = []

@@ -236,9 +236,8 @@ def revert(undo: Undo, name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
         case "rotated":  # rotary pairs are neighbours, as in llama.cpp; transformers has them as halves of each head
             count = heads.key_value if KEYS.search(name) else heads.query
             if rows % (2 * count):
-                raise CheckpointError(
-                    f"{printable(name, 200)} has {rows} rows, which do not make {count} heads; do not trust the file"
-                )
+                text = printable(name, 200)
+                raise CheckpointError(f"{text} has {rows} rows, which do not make {count} heads; do not trust it")
             order = np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
             return _change(info, operator.itemgetter(order))
         case "by_role":  # all queries, then all keys, all values; transformers has them by key/value head

@@ -80,11 +80,7 @@ class Head(NamedTuple):
 
 
 def choose_files(repo: RepoRef) -> tuple[str, ...]:
-    """Return the GGUF files from which a repository is read, the parts of one model in order; none if it is not.
-
-    Raise NothingToCompare where they are several models, CheckpointError where a part is missing, OptionError where the
-    file that the user names is missing.
-    """
+    """Return the GGUF files of a model, its parts in order; none if there are none; raise for several models."""
     if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
         return ()
     files = list_files(repo, SUFFIX)
@@ -97,9 +93,9 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
             return ()
         stems = {LABEL.sub("", _bare(file)).casefold() for file in models}
         if len(stems) > 1 and repo.file is None:
+            listed = printable(", ".join(models[:10]), 500)
             raise Ambiguous(
-                f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}; "
-                "--file all judges each"
+                f"{repo} holds several models as GGUF ({listed}); name one {ONE_FILE}; --file all judges each"
             )
         file = max(models, key=_precision)
     if (part := PART.fullmatch(file)) is None:
@@ -220,18 +216,14 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
     begin = -(-reader.position // alignment) * alignment
     misplaced = next((one for one in entries if one.start % alignment or one.start + begin >= max(size, 1)), None)
     if misplaced is not None:
-        raise HeaderError(
-            f"is truncated or damaged: its {misplaced.name} does not begin within the file; download it again"
-        )
+        what = f"its {misplaced.name} does not begin within the file"
+        raise HeaderError(f"is truncated or damaged: {what}; download it again")
     short = {key: value for key, value in metadata.items() if value is not None}
     return GgufHeader(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
 
 
 def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
-    """Return the texts of the list under a key, which `parse` leaves out; none where there is no list of texts.
-
-    Raise as `parse` does.
-    """
+    """Return the texts of the list under a key, which `parse` leaves out; none where there is no list of texts."""
     reader = _Reader(stream, size, SHORT, LARGEST_HEADER)
     _, keys = reader.beginning()
     for _ in range(keys):

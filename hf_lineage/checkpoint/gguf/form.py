@@ -48,10 +48,7 @@ _table = functools.partial(registry.registry_table, FILE, _Table)
 
 
 def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration that metadata stand for, as `config.json` would say it.
-
-    Raise NothingToCompare for an architecture that is not read, or a file that holds no model.
-    """
+    """Return the configuration that metadata stand for; raise NothingToCompare where they are of no model we read."""
     if (kind := str(metadata.get(TYPE, "model"))) != "model":
         what = "check the adapter that was converted" if kind == "adapter" else f"name one {ONE_FILE}"
         raise NothingToCompare(f"the GGUF file has the type {printable(kind, 50)}, not a model; {what}")
@@ -70,10 +67,8 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
     name = metadata.get(ARCHITECTURE)
     entry = _table().architectures.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise NothingToCompare(
-            f"the GGUF file has the architecture {printable(str(name), 50)}, which hf-lineage cannot read; check the "
-            "safetensors release instead"
-        )
+        what = f"has the architecture {printable(str(name), 50)}, which hf-lineage cannot read"
+        raise NothingToCompare(f"the GGUF file {what}; check the safetensors release instead")
     return str(name), entry
 
 
@@ -82,9 +77,7 @@ def name_tensors(
 ) -> Iterator[Piece]:
     """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
 
-    A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer. A tensor
-    outside of all layers keeps its whole name, except the embedding. Experts are stored in one stack; as
-    `name[number]` each is a tensor of its own.
+    What the factorization does not name keeps its own name. Each expert of a stack is a tensor too, `name[number]`.
     """
     architecture, entry = _architecture(metadata)
     embedding = next((f"{name}.weight" for name in schema.as_names(factorization.embedding)), EMBEDDING)
@@ -142,9 +135,8 @@ def _candidates(arch: str) -> dict[str, list[str]]:
     package = gguf()
     architecture = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == arch), None)
     if architecture is None:
-        raise NothingToCompare(
-            f"the installed package gguf does not know the architecture {arch}; `pip install --upgrade gguf`"
-        )
+        what = f"does not know the architecture {arch}; `pip install --upgrade gguf`"
+        raise NothingToCompare(f"the installed package gguf {what}")
     own = package.TensorNameMap.arch_block_mappings_cfg.get(architecture, {})
     every = {**package.TensorNameMap.block_mappings_cfg, **own}
     # Where several tensors list one name, the package itself lets the last count.
@@ -162,10 +154,7 @@ BEGINS = "\u2581"  # before a token that begins a word, in the vocabularies of s
 
 
 def gguf_form(repo: RepoRef) -> ForeignForm | None:
-    """Return the form of a model in GGUF; None where a repository has no such files.
-
-    It is configured by the file's metadata, as all loaders do; a `config.json` beside it is ignored.
-    """
+    """Return the form of a model in GGUF, configured by its metadata alone; None where there are no such files."""
     if not (files := choose_files(repo)):
         return None
 

@@ -32,9 +32,8 @@ def gguf() -> Any:
     try:
         import gguf as package
     except ImportError:
-        raise NothingToCompare(
-            f"hf-lineage needs the package gguf to read a GGUF file; run `{installation('gguf')}`"
-        ) from None
+        needs = "hf-lineage needs the package gguf to read a GGUF file"
+        raise NothingToCompare(f"{needs}; run `{installation('gguf')}`") from None
     return package
 
 
@@ -45,10 +44,7 @@ Array = NDArray[Any]
 
 
 def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
-    """Return the checkpoint in these GGUF files, by the names in them, every header checked.
-
-    Raise CheckpointError if they are damaged or do not belong together, NothingToCompare without the package `gguf`.
-    """
+    """Return the checkpoint in these GGUF files, by the names in them, every header checked."""
     gguf()
     heads = {file: read_head(repo, file) for file in files}
     opened = open_ranged(repo, files)
@@ -69,9 +65,8 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
             raise CheckpointError(f"{repo}: {file} {what}")
         for tensor in head.header.tensors:
             if tensor.name in tensors:
-                raise CheckpointError(
-                    f"{repo}: {printable(tensor.name, 200)} is in two parts of the model; have them saved again"
-                )
+                text = printable(tensor.name, 200)
+                raise CheckpointError(f"{repo}: {text} is in two parts of the model; have them saved again")
             parts = _parts(tensor, places[file], head.stamp)
             stored |= parts
             tensors |= _tensors(tensor, tuple(parts))
@@ -143,18 +138,14 @@ def _name(kind: int) -> str:
 
 def _row(tensor: GgufTensor) -> tuple[int, int]:
     """Return numbers and bytes of a block of a tensor; raise CheckpointError where its rows are no whole blocks."""
-    sizes = gguf().GGML_QUANT_SIZES
+    sizes, name = gguf().GGML_QUANT_SIZES, printable(tensor.name, 200)
     if tensor.kind not in sizes:
-        raise CheckpointError(
-            f"{printable(tensor.name, 200)} is of the type {tensor.kind}, which the installed package gguf does not "
-            "know; `pip install --upgrade gguf`, or do not trust the file"
-        )
+        why = f"is of the type {tensor.kind}, which the installed package gguf does not know"
+        raise CheckpointError(f"{name} {why}; `pip install --upgrade gguf`, or do not trust the file")
     length, size = sizes[tensor.kind]
     if tensor.shape[-1] % length:
-        raise CheckpointError(
-            f"{printable(tensor.name, 200)} has rows of {tensor.shape[-1]} numbers, which is not a multiple of the "
-            f"block size, {length} as {_name(tensor.kind)} has; do not trust the file"
-        )
+        why = f"which is not a multiple of the block size, {length} as {_name(tensor.kind)} has"
+        raise CheckpointError(f"{name} has rows of {tensor.shape[-1]} numbers, {why}; do not trust the file")
     return int(length), int(size)
 
 

@@ -51,10 +51,7 @@ class Graph(NamedTuple):
 
 
 def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
-    """Return the first of these files that can be read.
-
-    Raise NothingToCompare where none can, CheckpointError where one is damaged.
-    """
+    """Return the first of these files that can be read; NothingToCompare if none, CheckpointError if one is damaged."""
     key = f"weights of {' or '.join(files)}"
     if known := repo.heads.get(key):
         return Graph(*known)
@@ -70,21 +67,17 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
         else:
             if weights.matrices and not weights.nameless:
                 return Graph(*repo.heads.setdefault(key, Graph(file, graph, weights, stamp)))
-            why = "the ONNX graph has no product with a stored matrix; check another file"
+            why = "has no product with a stored matrix; check another file"
             if weights.nameless:
-                why = (
-                    f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model is unknown; "
-                    "check the safetensors release instead"
-                )
+                what = f"{weights.nameless} matrices whose place in the model is unknown"
+                why = f"multiplies with {what}; check the safetensors release instead"
+            why = f"the ONNX graph {why}"
         reasons.append(f"{repo}: {printable(file, 200)}: {why}")
     raise NothingToCompare(reasons[0])
 
 
 def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
-    """Return the checkpoint in some graphs by their names, given what is put before the names of each.
-
-    Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
-    """
+    """Return the checkpoint in some graphs: matrices as (out, in) and, outside the layers, everything else."""
     tensors: dict[str, TensorInfo] = {}
     constants: dict[str, tuple[str, OnnxTensor]] = {}
     for before, (file, graph, weights, _) in graphs.items():
@@ -109,10 +102,8 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
     for own, (file, tensor) in constants.items():
         path, stamp = places[file]
         if tensor.span.stop > stamp.size:
-            raise CheckpointError(
-                f"{repo}: {printable(tensor.file, 200)} is truncated: {printable(tensor.name, 200)} ends at byte "
-                f"{tensor.span.stop} of {stamp.size}; download it again"
-            )
+            where = f"{printable(tensor.name, 200)} ends at byte {tensor.span.stop} of {stamp.size}"
+            raise CheckpointError(f"{repo}: {printable(tensor.file, 200)} is truncated: {where}; download it again")
         stored[own] = locate_constant(tensor, path, stamp)
     return opened.checkpoint(stored, tensors)
 
@@ -122,10 +113,8 @@ def _place(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
     if not tensor.file:
         return file
     if not BESIDE.fullmatch(tensor.file):
-        raise CheckpointError(
-            f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is not "
-            "a file beside it; do not trust it"
-        )
+        what = f"its numbers are in {printable(tensor.file, 200)}, which is not a file beside it; do not trust it"
+        raise CheckpointError(f"{repo}: {printable(file, 200)} says that {what}")
     path = str(PurePosixPath(file).parent / tensor.file)
     if not repo.offers(path):
         raise CheckpointError(f"{repo}: {printable(path, 200)} is missing; download it too")
@@ -141,10 +130,7 @@ MOST_WRAPPERS = 8
 def name_tensors(
     factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
 ) -> Iterator[Piece]:
-    """Yield the tensors of a graph by their names on the Hub's disk; each matrix is (out, in) there.
-
-    A prefix that an exporter put before all names is removed where layers have no name of the factorization otherwise.
-    """
+    """Yield the tensors of a graph by their names on the Hub's disk; each matrix is (out, in) there."""
     numbered = [re.sub(r"\\\{(layer|stage)\\\}", r"\\d{1,6}", re.escape(each)) for each in prefixes(factorization)]
     layers = re.compile("|".join(rf"(?:{pattern}\.)" for pattern in numbered))
     wrapping = _wrapping(shapes, layers)
@@ -231,10 +217,7 @@ def _precision(file: str) -> tuple[int, int, str]:
 
 
 def onnx_form(repo: RepoRef) -> ForeignForm | None:
-    """Return the form of one graph, or of an encoder and its decoder; None where a repository has no such files.
-
-    A pair is configured by `config.json` alone: a graph does not name its counterpart.
-    """
+    """Return the form of one graph, or of an encoder and its decoder; None where a repository has no such files."""
     files, is_pair = _choose(repo)
     if not files:
         return None
@@ -246,7 +229,7 @@ def onnx_form(repo: RepoRef) -> ForeignForm | None:
         return {"encoder.": encoder, "": decoder}
 
     def config() -> dict[str, Any]:
-        if is_pair or repo.has("config.json"):
+        if is_pair or repo.has("config.json"):  # a graph does not name its counterpart
             return repo.config()
         heads = read_graph(repo, files).weights.heads
         return {} if heads is None else dict.fromkeys(HEAD_COUNTS, heads)

@@ -92,10 +92,7 @@ class Values:
         self._known: dict[str, TensorInfo | None] = {name: constant(tensor) for name, tensor in graph.tensors.items()}
 
     def find(self, name: str, depth: int = 0) -> TensorInfo | None:
-        """Return a value that depends on constants alone, None for any other.
-
-        Raise CheckpointError where an operation on it cannot be as the specification says.
-        """
+        """Return a value that depends on constants alone, None for any other; CheckpointError for what cannot be."""
         if name not in self._known:
             self._known[name] = self._compute(self.makers[name], depth) if name in self.makers else None
         return self._known[name]
@@ -112,10 +109,8 @@ class Values:
         try:
             return _operate(node, known) if known and len(known) == len(inputs) else None
         except (ValueError, IndexError, TypeError, OverflowError) as error:
-            name = printable(node.outputs[0], 200)
-            raise CheckpointError(
-                f"the ONNX graph computes {name} in an invalid way ({error}); do not trust it"
-            ) from None
+            what = f"{printable(node.outputs[0], 200)} in an invalid way ({error}); do not trust it"
+            raise CheckpointError(f"the ONNX graph computes {what}") from None
 
 
 def combine(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Array]) -> TensorInfo:
@@ -129,9 +124,8 @@ def combine(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Calla
             with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
                 return compute(*decoded)
         except (ValueError, TypeError) as error:
-            raise CheckpointError(
-                f"tensors of the ONNX graph do not fit each other ({error}); do not trust it"
-            ) from None
+            what = f"do not fit each other ({error}); do not trust it"
+            raise CheckpointError(f"tensors of the ONNX graph {what}") from None
 
     refusal = next((info.refusal for info in inputs if info.refusal), "")
     return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)
@@ -181,10 +175,9 @@ def _broadcast_scales(
 def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
     """Return the matrix (out, in) of MatMulNBits: each row in blocks, each of which has a scale and a zero point."""
     rows, columns, bits, size = (node.attributes.get(key, 0) for key in ("N", "K", "bits", "block_size"))
-    quantized, scale, zero = inputs
-    across = (rows, columns, bits, size)
-    if not all(isinstance(number, int) and number > 0 for number in across) or bits not in (2, 4, 8) or size > 2**20:
-        raise ValueError(f"MatMulNBits with N, K, bits and block_size {across}")
+    (quantized, scale, zero), whole = inputs, (rows, columns, bits, size)
+    if not all(isinstance(number, int) and number > 0 for number in whole) or bits not in (2, 4, 8) or size > 2**20:
+        raise ValueError(f"MatMulNBits with N, K, bits and block_size {whole}")
     count = -(-columns // size)
     packed = -(-count * bits // 8)
     if quantized is None or scale is None or math.prod(quantized.shape) != rows * count * size * bits // 8:

@@ -14,7 +14,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxNode
@@ -22,15 +22,10 @@ from hf_lineage.checkpoint.onnx.values import OPERATIONS, Values, affine, blocks
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
-INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
-    "MatMulInteger": (1, None, 3),
-    "MatMulIntegerToFloat": (1, 3, 5),
-    "DynamicQuantizeMatMul": (1, 2, 3),
-    "QLinearMatMul": (3, 4, 5),
-}
+INTEGERS: dict[str, tuple[int, int | None, int]] = {"MatMulInteger": (1, None, 3), "MatMulIntegerToFloat": (1, 3, 5)}
+INTEGERS |= {"DynamicQuantizeMatMul": (1, 2, 3), "QLinearMatMul": (3, 4, 5)}
 """Operation -> numbers of the inputs that are the matrix, its scale (None where it comes later) and its zero point."""
-PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits", *INTEGERS})
-"""The operations that multiply with a matrix."""
+PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits", *INTEGERS})  # multiply with a matrix
 OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")  # the name of a parameter in PyTorch
 ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
@@ -61,11 +56,7 @@ class Weights:
 
 
 def collect_weights(graph: OnnxGraph) -> Weights:
-    """Return the weights of a graph.
-
-    Raise NothingToCompare where operations hold them in a form that is not read. Raise CheckpointError where tensors do
-    not fit each other, or two matrices have one name.
-    """
+    """Return the weights of a graph; NothingToCompare for a form that is not read, CheckpointError for damage."""
     search = _Search(graph)
     for node in search.living():
         if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
@@ -108,10 +99,8 @@ class _Search:
         try:
             matrix = self._matrix(node, place) if node.kind in PRODUCTS and len(node.inputs) > place else None
         except (ValueError, IndexError, TypeError, OverflowError) as error:
-            raise CheckpointError(
-                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
-                "not trust it"
-            ) from None
+            what = f"{printable(node.inputs[place], 200)} in an invalid way ({error}); do not trust it"
+            raise CheckpointError(f"the ONNX graph multiplies with {what}") from None
         if matrix is not None:
             bias, heads = self._after(node, matrix.shape[0])
             module = _module(node) or (bias.removesuffix(".bias") if bias else None)
@@ -126,18 +115,13 @@ class _Search:
                 self._keep_other(node, number, name)
 
     def _matrix(self, node: OnnxNode, place: int) -> TensorInfo | None:
-        """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
-
-        Raise ValueError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
-        """
+        """Return the matrix (out, in) of an operation, None if it has none; raise ValueError if it does not fit."""
         known = self.values.find(node.inputs[place])
         if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
             return None
         if node.kind == "MatMulNBits":
             if any(node.inputs[4:5]):
-                raise NothingToCompare(
-                    "the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read"
-                )
+                raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which is not read")
             return blocks(node, [known, self._constant(node, 2), self._constant(node, 3)])
         if node.kind in INTEGERS:
             _, scale, zero = INTEGERS[node.kind]
@@ -152,9 +136,11 @@ class _Search:
     def _constant(self, node: OnnxNode, place: int) -> TensorInfo | None:
         """Return an input of an operation, None where it has no such one; raise ValueError if it is no constant."""
         name = node.inputs[place] if place < len(node.inputs) else ""
-        if name and self.values.find(name) is None:
+        if not name:
+            return None
+        if (info := self.values.find(name)) is None:
             raise ValueError(f"{name[:200]!r} is not a constant")
-        return self.values.find(name) if name else None
+        return info
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
         """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
@@ -171,9 +157,15 @@ class _Search:
 
     def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
         """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
-        info = self._looked_up(node, self.values.find(name)) if name else None
+        info = self.values.find(name) if name else None
         if info is None or not info.shape:
             return
+        if node.kind == "Gather" and node.outputs:  # a table: one scale may multiply its rows after the lookup
+            users = self._users[node.outputs[0]][:MOST_BIAS_USERS]
+            scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
+            scale, zero = (self.values.find(factor) if factor else None for factor in (*scaled, "", "")[:2])
+            if scale and all(factor is None or math.prod(factor.shape) == 1 for factor in (scale, zero)):
+                info = affine(info, scale, zero)
         own, module = _own(name), _module(node)
         of_a_norm = {1: "weight", 2: "bias"}.get(place) if node.kind in NORMS else None
         kind = own.rpartition(".")[2] if own else of_a_norm
@@ -181,17 +173,6 @@ class _Search:
             self.weights.others.setdefault(f"{module}.{kind}", info)
         if own:
             self.weights.others.setdefault(own, info)
-
-    def _looked_up(self, node: OnnxNode, info: TensorInfo | None) -> TensorInfo | None:
-        """Return a table, scaled by the single scale that multiplies its rows after the lookup, if there is one."""
-        if info is None or node.kind != "Gather" or not node.outputs:
-            return info
-        users = self._users[node.outputs[0]][:MOST_BIAS_USERS]
-        scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
-        scale, zero = (self.values.find(name) if name else None for name in (*scaled, "", "")[:2])
-        if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
-            return info
-        return affine(info, scale, zero)
 
     def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
         """Return the name of the bias of a product of so many rows, and the number of heads that it is split into."""
@@ -240,11 +221,8 @@ def _own(name: str) -> str | None:
 
 
 def _module(node: OnnxNode) -> str | None:
-    """Return the module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells.
-
-    The name is a path such as /encoder/layer.0/attention/self/query/MatMul; a list that is called itself stands in it
-    beside its entry, as in /model/model.0/auto_model.
-    """
+    """Return the module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells."""
+    # A path such as /encoder/layer.0/query/MatMul; a list stands beside its entry, as in /model/model.0/auto_model.
     path = node.name.strip("/").split("/")[:-1] if node.name.startswith("/") else []
     parts = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
     module = ".".join(parts) or node.scope
