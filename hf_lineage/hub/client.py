@@ -21,19 +21,11 @@ from urllib.parse import urlsplit
 from hf_lineage.errors import NetworkError, RepositoryError, printable
 
 SOURCES = ("_snapshot_download", "file_download", "hf_api", "utils._http")  # each has a logger of its name
-UNSAID = (
-    "No files matched",
-    "unauthenticated requests",
-    "'hf_xet' package is not installed",
-    "thrown while requesting",
-    "Retrying in ",
-    "Trying to resume download",
-    "Max retries exceeded",
+UNSAID = re.compile(
+    "No files matched|unauthenticated requests|'hf_xet' package is not installed|thrown while requesting|"
+    "Retrying in |Trying to resume download|Max retries exceeded"
 )
-"""Parts of the messages that are not shown."""
 LONGEST = 300
-
-
 _lock = threading.Lock()
 _running = 0  # requests of ours that are on their way, in any thread
 
@@ -42,7 +34,7 @@ def _translate(record: logging.LogRecord) -> bool:
     """Drop what is not shown, and keep anything else to one line, whatever a server wrote into it."""
     message = record.getMessage()
     record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", LONGEST), ()
-    return not any(part in message for part in UNSAID)
+    return not UNSAID.search(message)
 
 
 @contextlib.contextmanager
@@ -88,11 +80,7 @@ def offline() -> bool:
 
 
 def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Path, str]:
-    """Fetch chosen files from the root of a Hub repository and return the cache's folder of them and its commit.
-
-    Raise RepositoryError if there is no such repository or revision or it is gated. Raise NetworkError if the Hub gives
-    no answer, or one that is not of the Hub's form.
-    """
+    """Fetch files of a Hub repository; return the cache's folder of them and its commit; raise as `ask`."""
     from huggingface_hub import snapshot_download
 
     patterns = [file.translate({ord(c): f"[{c}]" for c in "*?["}) for file in files]
@@ -129,10 +117,7 @@ def without_bars(silent: bool = True) -> Iterator[None]:
 
 
 def listing(name: str, commit: str | None) -> list[str]:
-    """Return the names of all files of a Hub repository; raise as `snapshot` does.
-
-    If a snapshot has left the list in the cache, no request is made.
-    """
+    """Return the names of all files of a Hub repository, from the cache if a snapshot left them; raise as `ask`."""
     from huggingface_hub import HfApi, get_cached_repo_tree
     from huggingface_hub.errors import CachedRepoTreeNotFoundError
 
@@ -140,20 +125,6 @@ def listing(name: str, commit: str | None) -> list[str]:
         return [entry.path for entry in get_cached_repo_tree(name, revision=commit)]
     except CachedRepoTreeNotFoundError:
         return ask(name, lambda: HfApi().list_repo_files(name, revision=commit))
-
-
-def digests(name: str, commit: str | None) -> dict[str, str]:
-    """Return the SHA-256, in hexadecimal, of each file at the root of a Hub repository that Git LFS stores.
-
-    Raise as `snapshot` does.
-    """
-    from huggingface_hub import HfApi, RepoFile
-
-    def tree() -> dict[str, str]:
-        entries = HfApi().list_repo_tree(name, revision=commit)
-        return {file.path: text(file.lfs.sha256) for file in entries if isinstance(file, RepoFile) and file.lfs}
-
-    return ask(name, tree)
 
 
 def current_name(name: str, commit: str) -> str:
@@ -190,10 +161,8 @@ def ask(
 ) -> Answer:
     """Return the answer to a request about a repository or an account, repeated after temporary failures.
 
+    Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached, or its answer is of another form.
     Setting `stopped` ends a wait between two requests. One that writes is never repeated; a commit may have arrived.
-
-    Raise RepositoryError if the Hub refuses this repository, NetworkError if it fails, cannot be reached, or gives an
-    answer of another form than the Hub's.
     """
     from hf_lineage.hub.errors import translate_errors
 

@@ -80,10 +80,9 @@ def _of_writing(name: str, error: Exception) -> LineageError | None:
         case 412:
             return BranchMovedError(f"{name}: the branch changed during the check; run again")
         case 401 | 403 | 404 as status:
-            return RepositoryError(
-                f"{name}: the Hub refuses the change ({status}): the branch does not exist, pull requests are "
-                "disabled, or the account may not write there; check the permissions of HF_TOKEN"
-            )
+            why = "the branch does not exist, pull requests are disabled, or the account may not write there"
+            remedy = "check the permissions of HF_TOKEN"
+            return RepositoryError(f"{name}: the Hub refuses the change ({status}): {why}; {remedy}")
         case int(status):
             return NetworkError(f"{name}: the Hub answers {status}{route()} ({reason}); run again later")
     if isinstance(error, ValueError) and isinstance(error.__cause__, errors.BadRequestError):

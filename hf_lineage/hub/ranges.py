@@ -1,8 +1,7 @@
 """RangedFile: one large file of the Hub at one commit, of which only some ranges are downloaded.
 
-They are written at their positions into a temporary file of the same size on the disk of the cache. It has no name and
-disappears with the process. Code that reads safetensors reads it like any other file, and the ranges that were not
-downloaded take no disk space.
+They are written at their positions into a temporary file of the same size on the disk of the cache, which has no name
+and disappears with the process. It is read like any other file, and what was not downloaded takes no space.
 """
 
 from __future__ import annotations
@@ -49,10 +48,7 @@ class Downloads:
 
 
 class RangedFile:
-    """A file of a Hub repository; `path` can be opened and holds the ranges that were downloaded.
-
-    Its address is resolved once, and again when it expires. Raise CheckpointError if the file has changed.
-    """
+    """A file of a Hub repository; `path` can be opened and holds the ranges that were downloaded."""
 
     def __init__(self, repo: RepoRef, file: str, downloads: Downloads) -> None:
         self.repo, self.file = repo, file
@@ -138,10 +134,8 @@ class RangedFile:
         if status in client.TEMPORARY:
             raise client.UnfinishedError(f"{self.file}: {status} {response.reason_phrase}", client.retry_after(headers))
         if status == 200:
-            raise client.UnfinishedError(
-                f"{self.file}: the server sent the whole file instead of a part; `hf download {self.repo.remote}` "
-                "downloads the whole model"
-            )
+            instead = f"`hf download {self.repo.remote}` downloads the whole model"
+            raise client.UnfinishedError(f"{self.file}: the server sent the whole file instead of a part; {instead}")
         part = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         if status != 206 or part is None or headers.get("Content-Encoding", "identity") != "identity":
             raise client.UnfinishedError(f"{self.file}: {status} instead of the part that was requested")
@@ -177,7 +171,5 @@ class RangedFile:
         return CheckpointError(f"{self} changed after it was opened, because the branch moved; run again")
 
     def _disk_error(self, error: OSError) -> NetworkError:
-        return NetworkError(
-            f"{self}: {error.strerror or error}, on the disk with the cache; "
-            f"{remedy(error, 'make room, or set HF_HOME to another disk')}"
-        )
+        advice = remedy(error, "make room, or set HF_HOME to another disk")
+        return NetworkError(f"{self}: {error.strerror or error}, on the disk with the cache; {advice}")

@@ -33,12 +33,10 @@ def hub_name(model: str) -> str | None:
 
 
 def files_at(name: str | None, commit: str | None) -> str | None:
-    """Return the address of the files of a repository at a commit; None where it is not certain that there is one.
-
-    Another Hub than the public one (HF_ENDPOINT) is never linked: its address may be private, and hold a password.
-    """
+    """Return the address of the files of a repository at a commit; None where it is not certain that there is one."""
     from huggingface_hub import constants
 
+    # The address of another Hub (HF_ENDPOINT) may be private, and hold a password.
     public = urlsplit(constants.ENDPOINT)[:2] == urlsplit(HUB)[:2]
     plain = hub_name(name or "")
     if not (public and plain and plain == name and re.fullmatch(r"[0-9a-f]{40}", commit or "")):
@@ -124,22 +122,17 @@ class RepoRef:
 
     def locate(self, file: str) -> Path:
         """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own."""
-        path = self.path(file)
-        # Links of a snapshot are followed wherever they lead: the client of the Hub made them.
+        path = self.path(file)  # links of a snapshot are followed anywhere: the client of the Hub made them
         target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
         if target is None:
-            raise CheckpointError(
-                f"{self}: {file} is a link out of the model's folder and is not followed; put the file itself there"
-            )
+            what = "is a link out of the model's folder and is not followed; put the file itself there"
+            raise CheckpointError(f"{self}: {file} {what}")
         return target
 
     def has(self, file: str) -> bool:
-        """Return whether the repository has this file; raise CheckpointError for a link that leaves the folder.
-
-        Raise it, too, if something else has its name, since opening a pipe or a device could wait for ever.
-        """
+        """Return whether the repository has this file; raise CheckpointError for a link that leaves the folder."""
         path = str(self.path(file))
-        if os.path.lexists(path) and not is_file(path):
+        if os.path.lexists(path) and not is_file(path):  # opening a pipe or a device could wait for ever
             what = "not a readable file but a folder, a pipe or a broken link"
             raise CheckpointError(f"{self}: {file} is {what}; put a file there")
         return is_file(path) and self.locate(file) is not None
@@ -161,9 +154,11 @@ class RepoRef:
 
     @functools.cached_property
     def _digests(self) -> dict[str, str]:
-        from hf_lineage.hub.client import digests
+        from hf_lineage.hub import client, commits
 
-        return {} if self.remote is None else digests(self.remote, self.commit)
+        entries = commits.tree(self.remote, self.commit) if self.remote and self.commit else {}
+        contents = {name: entry.content for name, entry in entries.items()}
+        return {name: content for name, content in contents.items() if client.SHA256.fullmatch(content)}
 
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
@@ -173,8 +168,9 @@ class RepoRef:
 
     def folders(self) -> list[str]:
         """Return the names of the folders at the root of the repository, sorted."""
-        published = {name.partition("/")[0] for name in self.published_files if "/" in name}
-        return sorted(self._list(self.folder)[1] | published)
+        return sorted(
+            self._list(self.folder)[1] | {name.partition("/")[0] for name in self.published_files if "/" in name}
+        )
 
     def _list(self, folder: Path) -> tuple[frozenset[str], frozenset[str]]:
         """Return the names of the files and of the folders in a folder, listed once; none where there is no folder."""
@@ -193,10 +189,7 @@ class RepoRef:
         return self.remote is not None and is_file(str(self.folder.parents[1] / "blobs" / content))
 
     def fetch(self, *files: str) -> None:
-        """Download those of these files that the Hub has and the cache does not have; a folder needs nothing.
-
-        Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached.
-        """
+        """Download those of these files that the Hub has and the cache lacks; raise as `client.ask` does."""
         if self.remote is not None:
             from hf_lineage.hub.client import snapshot
 
@@ -205,10 +198,7 @@ class RepoRef:
             self.cache.entries.clear()
 
     def sha256(self, file: str) -> str:
-        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
-
-        Raise CheckpointError if it cannot be read, or as `fetch` does.
-        """
+        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here."""
         if not self.has(file) and self.within(file) in self._digests:
             return self._digests[self.within(file)]
         self.fetch(file)
@@ -270,11 +260,10 @@ class RepoRef:
             return None
         try:
             content = json.loads(text)
+            why = "" if isinstance(content, dict) else f"holds a {type(content).__name__}, not an object"
         except (RecursionError, ValueError) as error:
             why = f"is not JSON: {error}" if isinstance(error, ValueError) else "is nested too deeply"
-            raise CheckpointError(f"{self}: {file} {why}; have it saved again") from None
-        if not isinstance(content, dict):
-            why = f"holds a {type(content).__name__}, not an object"
+        if why:
             raise CheckpointError(f"{self}: {file} {why}; have it saved again")
         if len(text) <= LARGEST_CONFIG:
             self.cache.objects[self.path(file)] = len(text.encode()), content
@@ -291,8 +280,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     """Return the repository that `org/name`, `org/name@revision` or a folder means.
 
     `local_hub` is a folder of `org/name` folders that is searched first; without `folders` no other folder is
-    accepted, as for every name that the user did not type.
-    Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
+    accepted, as for every name that the user did not type. Raise RepositoryError if there is no such repository.
     """
     name, revision = named.group("name", "revision") if (named := HUB_NAME.fullmatch(model)) else (None, None)
     if local_hub is not None:
