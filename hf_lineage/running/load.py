@@ -22,16 +22,12 @@ from transformers.models.auto import modeling_auto
 
 from hf_lineage.running.process import Load, Writer
 
-HEADS = (
-    modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-    modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-)
+TASKS = ("SEQ_TO_SEQ_CAUSAL_LM", "MASKED_LM", "CAUSAL_LM")
+HEADS = [getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in TASKS]
 """Tables from a model type to the class that predicts tokens; the first table with the type counts."""
 UNUSED = re.compile(r"(^|\.)pooler\.|bias$")  # a missing bias is 0, and nothing here reads the output of a pooler
 STACK = 3  # dimensions of a stack of experts
 OFFLOADED = "offloaded"  # the folder of layers that do not fit into memory, in that of the process
-IN_LAYER = re.compile(r"\.\d+\.")  # the number of a layer in the name of a tensor
 OTHERS = "of_another_part."  # begins the names of all other tensors, where the model is one part of those stored
 ROWS = 2  # number of first rows in which a matrix in memory has to equal the one on disk
 
@@ -71,11 +67,7 @@ class LoadedModel:
 
 
 def load(spec: Load, folder: Path) -> LoadedModel:
-    """Return a model that a class of its type has filled; raise CannotRunError where it is not the judged model.
-
-    The class that predicts tokens is tried first and, where the file does not fill it, the class without a head. The
-    class that `config.json` names is tried where neither is filled: nothing else can load such a file.
-    """
+    """Return a model that a class of its type has filled; raise CannotRunError where it is not the judged model."""
     problems = []
     for build in _classes(spec):
         try:
@@ -86,22 +78,22 @@ def load(spec: Load, folder: Path) -> LoadedModel:
 
 
 def _classes(spec: Load) -> list[Any]:
-    """Return the classes to be tried, in their order, all of which read text alone."""
+    """Return the classes to be tried: that which predicts tokens, that without a head, and the declared one at last."""
     declared = getattr(transformers, spec.architecture, None)
     usual = getattr(getattr(declared, "config_class", None), "model_type", "")
     kind = json.loads(Path(spec.folder, "config.json").read_text("utf-8")).get("model_type") or usual
     base = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     names = [next((each[kind] for each in HEADS if kind in each), ""), base[0] if isinstance(base, tuple) else base]
     classes = [getattr(transformers, name, None) for name in names if name] + [declared]
-    found: list[Any] = [
+    models: list[Any] = [
         each for each in classes if isinstance(each, type) and issubclass(each, transformers.PreTrainedModel)
     ]
-    if not found:
+    if not models:
         raise CannotRunError(f"transformers {transformers.__version__} has no class {spec.architecture}")
-    for each in found:
+    for each in models:
         if "input_ids" not in inspect.signature(each.forward).parameters or hasattr(each, "get_text_features"):
             raise CannotRunError(f"it is run on text alone, and {each.__name__} reads something else")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(models))
 
 
 def _fill(build: Any, spec: Load, folder: Path) -> LoadedModel:
@@ -122,18 +114,22 @@ def _fill(build: Any, spec: Load, folder: Path) -> LoadedModel:
     unlike = [name for name, *_shapes in info["mismatched_keys"]]
     for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", unlike)):
         if missing := sorted(name for name in keys if not UNUSED.search(name)):
-            in_layers = [name for name in missing if IN_LAYER.search(name)]
-            raise CannotRunError(
-                f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
-                "them, so that the loader makes them up at random"
-            )
+            in_layers = [name for name in missing if re.search(r"\.\d+\.", name)]
+            what = f"{len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among them"
+            raise CannotRunError(f"the file {problem} {what}, so that the loader makes them up at random")
     names = {disk: name for disk, (name, _) in _map_names(model, spec).items()}
-    state = dict(model.named_parameters())
-    places = tuple(_place(model, state, names, writer) for writer in spec.writers)
+    places, state = [], dict(model.named_parameters())
+    for writer in spec.writers:
+        name = names.get(writer.tensor, "")
+        if name not in state:
+            raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
+        owner, _, parameter = name.rpartition(".")
+        alone = state[name].ndim == STACK and writer.experts == 1
+        places.append(Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None))
     _same_values(model, spec, places)
     left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
     own = sorted(disk.removeprefix(spec.prefix) for disk in left_out if disk.startswith(spec.prefix))
-    return LoadedModel(model.eval(), places, tuple(own))
+    return LoadedModel(model.eval(), tuple(places), tuple(own))
 
 
 def _mapping(spec: Load) -> dict[str, str] | None:
@@ -143,10 +139,7 @@ def _mapping(spec: Load) -> dict[str, str] | None:
 
 
 def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
-    """Return the loader's arguments on where layers go; raise CannotRunError where they would take too much disk.
-
-    Weights stay in their files, but weights that the class holds in another shape are written anew.
-    """
+    """Return the loader's arguments on where layers go; raise CannotRunError where they would take too much disk."""
     memory = {int(device) if device.isdigit() else device: size for device, size in spec.memory.items()}
     if torch.backends.mps.is_available():
         memory = {"mps": sum(memory.values())}
@@ -156,12 +149,10 @@ def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
         empty = build(build.config_class.from_pretrained(spec.folder))
     numbers = dict(_count_stored(spec))
     converted = sum(numbers[disk] for disk, (_, is_converted) in _map_names(empty, spec).items() if is_converted)
-    written = converted * getattr(torch, spec.dtype).itemsize
+    written = converted * getattr(torch, spec.dtype).itemsize  # only what the class holds in another shape is
     if written > spec.disk:
-        raise CannotRunError(
-            f"layers that do not fit into memory may take {written >> 20} MiB of the disk, and {spec.disk >> 20} MiB "
-            "are free for them"
-        )
+        sizes = f"{written >> 20} MiB of the disk, and {spec.disk >> 20} MiB are free for them"
+        raise CannotRunError(f"layers that do not fit into memory may take {sizes}")
     return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / OFFLOADED)}
 
 
@@ -186,19 +177,15 @@ def _count_stored(spec: Load) -> Iterator[tuple[str, int]]:
                 yield name, math.prod(stored.get_slice(name).get_shape())
 
 
-def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Writer) -> Place:
-    name = names.get(writer.tensor, "")
-    if name not in state:
-        raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
-    owner, _, parameter = name.rpartition(".")
-    alone = state[name].ndim == STACK and writer.experts == 1
-    return Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None)
-
-
-def _same_values(model: Any, spec: Load, places: tuple[Place, ...]) -> None:
+def _same_values(model: Any, spec: Load, places: list[Place]) -> None:
     """Raise CannotRunError unless the first rows of every matrix in memory are those on disk."""
     wanted = {place.writer.tensor: place for place in places}
-    read = functools.lru_cache(1)(functools.partial(_weight, model))  # once for all experts of a stack
+
+    @functools.lru_cache(1)  # once for all experts of a stack
+    def read(name: str) -> torch.Tensor:
+        weight: torch.Tensor = model.get_parameter(name).detach()
+        return load_offloaded_parameter(model, name) if weight.is_meta else weight
+
     for file in spec.files:
         with safe_open(Path(spec.folder, file), "pt") as stored:
             for tensor in sorted(wanted.keys() & set(stored.keys()), key=lambda name: wanted[name].name):
@@ -211,9 +198,3 @@ def _same_values(model: Any, spec: Load, places: tuple[Place, ...]) -> None:
                 both = (memory, memory.mT, turned)
                 if not any(each.shape[1:] == rows.shape[1:] and torch.equal(each[:ROWS], rows) for each in both):
                     raise CannotRunError(f"what the class holds of {tensor} is not what is stored")
-
-
-def _weight(model: Any, name: str) -> torch.Tensor:
-    """Return a matrix of a model; one that lies on disk is read."""
-    weight: torch.Tensor = model.get_parameter(name).detach()
-    return load_offloaded_parameter(model, name) if weight.is_meta else weight
