@@ -57,10 +57,9 @@ class Folder:
 
 
 def write_atomically(file: Path, content: bytes, permissions: int | None = None) -> None:
-    """Replace a file by new content in one step.
+    """Replace a file by new content in one step; it keeps its permissions unless others are given.
 
-    Whatever has the name of the file is replaced, unless it is a folder. An existing file keeps its permissions unless
-    others are given. Raise SignatureError if it cannot be written.
+    Raise SignatureError if it cannot be written.
     """
     with _failing(file), opened_folder(file.parent) as folder:
         _replace(folder, file.name, content, permissions)
@@ -74,10 +73,7 @@ def remove_file(file: Path) -> None:
 
 
 def write_output(file: Path, content: bytes) -> None:
-    """Write a result where the user wants it: into a device or a pipe that they name, else as `write_atomically`.
-
-    Raise SignatureError if it cannot be written, and where a link of a checkout leads to its folder.
-    """
+    """Write a result where the user wants it: into a device or a pipe that they name, else as `write_atomically`."""
     with _failing(file):
         mode = file.lstat().st_mode if os.path.lexists(file) else 0
         is_of_system = os.path.realpath(file.parent) in {os.path.realpath(name) for name in DEVICES}
@@ -111,11 +107,14 @@ def opened_folder(path: Path) -> Iterator[Folder]:
 
 
 def _replace(folder: Folder, name: str, content: bytes, permissions: int | None = None) -> None:
-    """Put new content, whole and on the disk, in the place of whatever has a name; it has a name of its own till then.
-
-    That name cannot be guessed.
-    """
-    _tidy(folder)
+    """Put new content, whole and on the disk, in the place of whatever has a name, by a name that cannot be guessed."""
+    listed = folder.path if folder.descriptor is None else folder.descriptor
+    with contextlib.suppress(OSError), os.scandir(listed) as entries:
+        for left in (entry.name for entry in entries if _LEFT.fullmatch(entry.name)):
+            with contextlib.suppress(OSError):  # no process, on any machine, writes for an hour
+                status = folder.status(left)
+                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > STALE:
+                    folder.remove(left)
     temporary, at = f"{TEMPORARY}{secrets.token_hex(8)}", folder.descriptor
     if permissions is None:
         with contextlib.suppress(FileNotFoundError):
@@ -141,17 +140,5 @@ def _failing(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SignatureError(
-            f"{file} cannot be written: {error.strerror or error}; {remedy(error, 'name another file')}"
-        ) from None
-
-
-def _tidy(folder: Folder) -> None:
-    """Remove half-written files of processes that were killed: no process, on any machine, writes for an hour."""
-    listed = folder.path if folder.descriptor is None else folder.descriptor
-    with contextlib.suppress(OSError), os.scandir(listed) as entries:
-        for name in (entry.name for entry in entries if _LEFT.fullmatch(entry.name)):
-            with contextlib.suppress(OSError):
-                status = folder.status(name)
-                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > STALE:
-                    folder.remove(name)
+        advice = remedy(error, "name another file")
+        raise SignatureError(f"{file} cannot be written: {error.strerror or error}; {advice}") from None

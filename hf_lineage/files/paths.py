@@ -1,8 +1,7 @@
 """Paths of this machine: what each names, whose it is, and regular files opened without waiting.
 
 Caches and indexes that the environment names may not lie in what is checked: git writes the files of a checkout
-as the user who runs it, so nothing about a file there tells who wrote it. What a user types, such as --index, counts
-wherever it is: whoever types it has chosen it.
+as the user who runs it. What a user types, such as --index, counts wherever it is.
 """
 
 from __future__ import annotations
@@ -76,11 +75,7 @@ def spell_path(path: str | os.PathLike[str]) -> str:
 
 
 def of_this_user_alone(file: Path) -> bool:
-    """Return whether a plain file belongs to this user and nobody else can write to it; False if there is none.
-
-    That does not tell who wrote what is in it: git, an archive and a cache that was restored leave files of this user,
-    too, whoever made them. So what is trusted lies in no checkout.
-    """
+    """Return whether a plain file belongs to this user and nobody else can write to it, whoever wrote what is in it."""
     try:
         status = file.lstat()
     except OSError:
@@ -97,10 +92,7 @@ def checkout_of(path: Path) -> Path | None:
 
 
 def link_on_the_way(path: Path) -> Path | None:
-    """Return the first link among the folders of a path in a git checkout, or below the working directory.
-
-    Whoever wrote a checkout chose where its links lead. Other links are those of the machine, such as /tmp on macOS.
-    """
+    """Return the first link among the folders of a path in a git checkout, whose author chose it, or below here."""
     whole = Path.cwd() / path
     steps = itertools.dropwhile(lambda step: not _may_be_checkout(step), (*reversed(whole.parents), whole))
     return next((step for step in itertools.islice(steps, 1, None) if os.path.islink(step)), None)  # noqa: PTH114 - Path.is_symlink raises
@@ -116,8 +108,7 @@ def _may_be_checkout(folder: Path) -> bool:
 def inside(path: Path, folder: Path) -> Path | None:
     """Return the real path of a file or folder; None if a link leads out of `folder`, which may itself be a link.
 
-    In the Hub's cache a snapshot consists of links to the blobs of its repository. Those may be links to the blobs
-    common to the whole cache. Only these two kinds of links may lead out of a folder.
+    In the Hub's cache, links to the blobs of a repository, and from these to those of the whole cache, may do so.
     """
     target, root = (Path(os.path.realpath(name)) for name in (path, folder))
     if target.is_relative_to(root):
