@@ -6,26 +6,23 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.architecture.layers import STACKED
 from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-
-if TYPE_CHECKING:
-    from hf_lineage.architecture.class_tensors import Place
-    from hf_lineage.hub.ranges import Downloads
 
 
 class Checkpoint:
     """The tensors of one model; only headers are read before `read` is called."""
 
     remote = False  # whether reading downloads
-    _downloads: Downloads | None = None
+    _downloads: Any = None
 
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> None:
         self.stored = stored  # name -> tensor as a file holds it
@@ -80,9 +77,8 @@ class Checkpoint:
         """Cancel the downloads that are still running."""
 
     def prefetch(self, *names: str) -> None:
-        """Ask the system to read these tensors in the background, where it can, while something else is computed."""
-        for part in self.parts(names).values():
-            part.prefetch()
+        """Get these tensors in the background, each once, while something else is computed."""
+        self.prefetch_pieces(self.parts(names).values())
 
     def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
         """Ask the system to read rows of stored matrices in the background, where it can; a gap costs nothing here."""

@@ -10,20 +10,16 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.stored import Memory, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.files.safetensors import OPEN_FILES
 from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
 from hf_lineage.hub.repo import RepoRef
-
-if TYPE_CHECKING:
-    from hf_lineage.checkpoint.stored import Memory
-
 
 AT_ONCE = 8  # requests at a time; with more, the Hub's limits are reached before the bandwidth is used up
 GAP = 2**18  # bytes between two wanted tensors up to which both are fetched with one request
@@ -112,7 +108,6 @@ class RemoteCheckpoint(Checkpoint):
     """
 
     remote = True
-    _downloads: Downloads
 
     def __init__(
         self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo], ranged: RangedFiles
@@ -130,18 +125,10 @@ class RemoteCheckpoint(Checkpoint):
         """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""
         return self._files[file].content if file in self._files else super().content(file)
 
-    def prefetch(self, *names: str) -> None:
-        """Fetch these tensors in the background, each once, neighbours with one request."""
-        self._fetch(self.parts(names).values(), GAP)
-
     def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
         """Return the stored parts of one tensor once all of it has been downloaded; raise as `wait` does."""
         self.wait(name)
         return super().read_parts(name, rows)
-
-    def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
-        """Fetch rows of stored matrices in the background; one request covers rows with a gap of few bytes (GAP)."""
-        self._fetch(pieces, GAP if gap is None else gap)
 
     def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
         """Return stored parts, or rows of some, once they have been downloaded; raise as `wait` does."""
@@ -173,11 +160,12 @@ class RemoteCheckpoint(Checkpoint):
         start = max(tensor.start, file.head)
         return list(self._held[tensor.file].missing(start, tensor.start + tensor.size))
 
-    def _fetch(self, tensors: Iterable[StoredTensor], gap: int) -> None:
-        """Ask for the missing bytes of stored tensors, or of rows of some, and for small gaps between them."""
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
+        """Fetch rows of stored matrices in the background; one request covers rows with a gap of few bytes (GAP)."""
+        gap = GAP if gap is None else gap
         with self._lock:
             missing: dict[Path, list[tuple[int, int]]] = defaultdict(list)
-            for tensor in tensors:
+            for tensor in pieces:
                 if tensor.file in self._files:
                     missing[tensor.file] += self._missing(tensor)
                 else:

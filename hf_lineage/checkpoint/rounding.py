@@ -9,17 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.grid import CODES, E2M1, finite_numbers
 from hf_lineage.checkpoint.tensor import DTYPES, single
-
-if TYPE_CHECKING:
-    from hf_lineage.signature.recipe import Vector
-
 
 Matrix = NDArray[np.float32]
 
@@ -39,7 +35,7 @@ class Levels(NamedTuple):
     """The table of a quantization: whole numbers of some bits, or those of a floating-point format."""
 
     bits: int
-    table: Vector | None = None  # (n,): ascending, from -1 to 1; None for whole numbers
+    table: NDArray[Any] | None = None  # (n,): ascending, from -1 to 1; None for whole numbers
     name: str = ""  # name of the floating-point format; empty for whole numbers
     top: float = 1.0  # largest number of the format, where scales may be powers of two, or missing; else 1
 
@@ -197,7 +193,7 @@ def _on(levels: Levels, numbers: Matrix, fits: tuple[Matrix, Matrix], fit: int |
     return [scale, zero, at, nearest, np.where(at < nearest, below, above)]
 
 
-def _shares(numbers: Matrix, placed: Sequence[Sequence[Matrix]], digits: int) -> tuple[Vector, Vector]:
+def _shares(numbers: Matrix, placed: Sequence[Sequence[Matrix]], digits: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return for each fit how many numbers count, no zeros nor those moved far, and the share close to a level."""
     scale, zero, at, nearest, gap = map(np.concatenate, zip(*placed, strict=True))
     counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))

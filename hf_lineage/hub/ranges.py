@@ -14,16 +14,12 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hf_lineage.errors import CheckpointError, NetworkError, remedy
 from hf_lineage.files.safetensors import OPEN_FILES
 from hf_lineage.hub import client
 from hf_lineage.hub.repo import RepoRef
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfFileMetadata
-
 
 HEAD = 2**15  # bytes that are read first: the header of most files
 LARGEST_RANGE = 2**26  # bytes of one request: of a large tensor a broken connection loses little
@@ -146,7 +142,7 @@ class RangedFile:
         if (int(part[1]), int(part[2])) != (start, stop - 1):
             raise client.UnfinishedError(f"{self.file}: the server sent another part than the one requested")
 
-    def _locate(self) -> HfFileMetadata:
+    def _locate(self) -> Any:  # HfFileMetadata
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
         self._downloads.count(requests=1)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.codes import Codes
 from hf_lineage.checkpoint.stored import Memory, StoredTensor
 from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
-
-if TYPE_CHECKING:
-    from hf_lineage.checkpoint.codes import Codes
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 CAST = frozenset({"F8_E4M3", "F8_E5M2"})
