@@ -75,7 +75,6 @@ def table(values: Iterable[float]) -> Levels:
 
 
 def _change_part(place: int, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Fill:
-    """Return a function that changes one part."""
     return lambda parts: [*parts[:place], change(parts[place]), *parts[place + 1 :]]
 
 
@@ -237,7 +236,6 @@ def idle(numbers: Array, base: Array, codes: Codes) -> NDArray[np.bool_]:
 
 
 def _rows(values: Array, codes: Codes) -> Array:
-    """Return numbers as matrices in whose rows blocks lie."""
     return values.reshape(*values.shape[:-2], 1, -1) if codes.flat or values.ndim == 1 else values
 
 

@@ -131,7 +131,6 @@ class Checkpoint:
         return tensor.decode(self._read(name, self.parts([name]).values(), memory))
 
     def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
-        """Return stored parts; raise CheckpointError if a file has changed since it was opened."""
         try:
             return [part.read(memory or Memory()) for part in parts]
         except OSError as error:

@@ -131,7 +131,6 @@ class RemoteCheckpoint(Checkpoint):
         return super().read_parts(name, rows)
 
     def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
-        """Return stored parts, or rows of some, once they have been downloaded; raise as `wait` does."""
         wanted = list(parts)
         self.prefetch_pieces(wanted)
         self._await_arrival(wanted)
@@ -154,7 +153,6 @@ class RemoteCheckpoint(Checkpoint):
             self._downloads.stopped.set()
 
     def _missing(self, tensor: StoredTensor) -> list[tuple[int, int]]:
-        """Return begin and end of each range of a stored tensor's bytes that was not asked for."""
         if (file := self._files.get(tensor.file)) is None:
             return []
         start = max(tensor.start, file.head)

@@ -187,7 +187,6 @@ def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _on(levels: Levels, numbers: Matrix, fits: tuple[Matrix, Matrix], fit: int | None = None) -> list[Matrix]:
-    """Return what `_shares` needs of numbers on some levels, by all fits or by one."""
     scale, zero = fits if fit is None else (every[fit : fit + 1] for every in fits)
     at, nearest, below, above = levels.place(numbers, scale, zero)
     return [scale, zero, at, nearest, np.where(at < nearest, below, above)]

@@ -99,7 +99,6 @@ def link_on_the_way(path: Path) -> Path | None:
 
 
 def _may_be_checkout(folder: Path) -> bool:
-    """Return whether a folder holds a git checkout, or is the working directory, unless that is the whole machine."""
     with contextlib.suppress(OSError):
         return os.path.lexists(folder / ".git") or (folder != folder.parent and folder.samefile("."))
     return False

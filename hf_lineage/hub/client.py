@@ -31,7 +31,6 @@ _running = 0  # requests of ours that are on their way, in any thread
 
 
 def _translate(record: logging.LogRecord) -> bool:
-    """Drop what is not shown, and keep anything else to one line, whatever a server wrote into it."""
     message = record.getMessage()
     record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", LONGEST), ()
     return not UNSAID.search(message)

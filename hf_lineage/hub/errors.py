@@ -117,7 +117,6 @@ def _of_either(name: str, error: Exception) -> LineageError | None:
 
 
 def _status(error: Exception) -> int | None:
-    """Return the status of the Hub's answer; None for an error without one."""
     return error.response.status_code if isinstance(error, errors.HfHubHTTPError | httpx.HTTPStatusError) else None
 
 

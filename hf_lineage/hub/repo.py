@@ -173,7 +173,6 @@ class RepoRef:
         )
 
     def _list(self, folder: Path) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the names of the files and of the folders in a folder, listed once; none where there is no folder."""
         if folder not in self.cache.entries:
             paths = list(folder.iterdir()) if is_folder(str(folder)) else []
             files = frozenset(path.name for path in paths if is_file(str(path)))

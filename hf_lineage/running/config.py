@@ -38,7 +38,6 @@ def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _endless(value: dict[str, Any]) -> Any:
-    """Return an infinity as transformers writes it, as a number."""
     return float(value["__float__"]) if value in ({"__float__": "Infinity"}, {"__float__": "-Infinity"}) else value
 
 

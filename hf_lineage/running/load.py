@@ -133,7 +133,6 @@ def _fill(build: Any, spec: Load, folder: Path) -> LoadedModel:
 
 
 def _mapping(spec: Load) -> dict[str, str] | None:
-    """Return the renaming by which the loader reads a part as a whole model and ignores all other tensors."""
     prefix = re.escape(spec.prefix)
     return {f"^(?!{prefix})": OTHERS, f"^{prefix}": ""} if prefix else None
 
@@ -170,7 +169,6 @@ def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:
 
 
 def _count_stored(spec: Load) -> Iterator[tuple[str, int]]:
-    """Yield every stored tensor, and how many numbers it holds."""
     for file in spec.files:
         with safe_open(Path(spec.folder, file), "pt") as stored:
             for name in stored.keys():  # noqa: SIM118 - it is no mapping

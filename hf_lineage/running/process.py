@@ -131,7 +131,6 @@ class Process:
         return cast(Values, answer["values"])
 
     def _describe_end(self) -> str:
-        """Return a sentence on how the process ended, or that its answer is too long where it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(timeout=PATIENCE)
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -181,13 +181,11 @@ class _FetchedFile(io.RawIOBase):
 
 
 def _bare(file: str) -> str:
-    """Return the name of a file without its folder, the number of its part and its suffix."""
     part = PART.fullmatch(file)
     return (part["stem"] if part else file.removesuffix(SUFFIX)).rpartition("/")[2]
 
 
 def _precision(file: str) -> tuple[int, int, str]:
-    """Return a key that is largest for the most precise file, and least for a name that does not say the precision."""
     labels = [match["label"].upper() for match in LABEL.finditer(_bare(file))]
     label = labels[-1] if labels else ""
     digits = re.search(r"\d+", label)

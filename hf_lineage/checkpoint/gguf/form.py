@@ -125,7 +125,6 @@ class _Translation:
         return f"{ignored or prefix + '.' + stored.partition('{bid}.')[2]}{suffix}"
 
     def _count(self, prefix: str) -> int:
-        """Return the number of tensors of the factorization that the package names under this prefix."""
         candidates = {name for names in self._candidates.values() for name in names}
         return sum(f"{prefix}.{name}" in candidates for name in self._known)
 
@@ -215,7 +214,6 @@ def _aliases(name: str) -> Iterator[str]:
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
-    """Return a number of heads, which may be one for all layers or a list of one for each; 0 if there is none."""
     count = metadata.get(f"{metadata[ARCHITECTURE]}.{key}", 0)
     value = count[layer] if isinstance(count, tuple) and layer < len(count) else count
     if not isinstance(value, int) or not 0 <= value <= MOST_HEADS:

@@ -237,7 +237,6 @@ class _Reader(Walker):
             raise HeaderError(f"has more than {MOST_NODES} nodes; do not trust it")
 
     def _entry(self, message: Value) -> tuple[bytes, Span]:
-        """Return the key of an entry of metadata, and the place of its value."""
         entry = dict(self.fields(message))
         value = entry.get(2)
         return self.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE

@@ -213,7 +213,6 @@ class _Search:
 
 
 def _own(name: str) -> str | None:
-    """Return the name that a parameter has in PyTorch; None for one that the exporter made up."""
     bare = name.replace(".MatMul.", ".")
     for _ in range(MOST_ADDED):
         bare = ADDED.sub("", bare)
@@ -221,7 +220,6 @@ def _own(name: str) -> str | None:
 
 
 def _module(node: OnnxNode) -> str | None:
-    """Return the module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells."""
     # A path such as /encoder/layer.0/query/MatMul; a list stands beside its entry, as in /model/model.0/auto_model.
     path = node.name.strip("/").split("/")[:-1] if node.name.startswith("/") else []
     parts = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
