@@ -2,8 +2,8 @@
 
 No format needs an encoder: a tensor is decoded with the least code everywhere, and with the largest. That gives both
 ends of the grid of each number, even if it was packed, joined, permuted or transposed. A number is right if the value
-of its code is the nearest that its grid offers. So that no grid is too small or too coarse, numbers beyond one may be
-no further from it than quantizers leave them, and the numbers of a block have to reach the end of its grid.
+of its code is the nearest that its grid offers. A grid may be too small or too coarse: numbers beyond it may be no
+further from it than quantizers leave them, and the numbers of a block have to reach its end.
 """
 
 from __future__ import annotations
@@ -130,11 +130,9 @@ def integers(
     ends: tuple[int, int] = (0x00, 0xFF),
     **rules: Any,
 ) -> Codes:
-    """Return the grid of integers in the first part, given the format of their scales and the bytes of its ends.
-
-    Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
-    """
+    """Return the grid of integers in the first part, given the format of their scales and the bytes of its ends."""
     levels = uniform(2**bits)
+    # Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
     rules |= {"slack": slack(levels, scales), "least": least(levels, scales), "reach": 1.55}
     return Codes(name, *filled_ends(0, *ends), decode, levels, block, **rules)
 

@@ -1,7 +1,6 @@
 """ForeignForm: a repository with model files that programs other than transformers write or load.
 
-A new form is a function that returns one, and a line of `foreign_model`. The parts of its header are read one after the
-other within bounds, for the file is untrusted. What a converter did to its tensors is undone piece by piece.
+Its header is read part by part within bounds, for the file is untrusted. What a converter did is undone by pieces.
 """
 
 from __future__ import annotations

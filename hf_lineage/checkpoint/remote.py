@@ -45,10 +45,7 @@ class RangedFiles:
 def open_ranged(
     repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None
 ) -> RangedFiles:
-    """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each.
-
-    All others are on this disk afterwards. A system on which files must have a name fetches every file whole.
-    """
+    """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each."""
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
         repo.fetch(*absent)
@@ -102,10 +99,7 @@ class RangeList(list[Range]):
 
 
 class RemoteCheckpoint(Checkpoint):
-    """The tensors of one model, some of whose files are on the Hub.
-
-    Each tensor is downloaded once and stays on the disk as long as the checkpoint. Several threads may read at once.
-    """
+    """The tensors of one model on the Hub, each downloaded once and kept; several threads may read at once."""
 
     remote = True
 

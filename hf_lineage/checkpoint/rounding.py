@@ -1,8 +1,7 @@
 """Rounding: whether the numbers of a matrix lie on the grid of a quantization, and how far rounding moves them.
 
-A quantized matrix that was stored as floating-point numbers again still shows its grid: within each group of numbers
-that share a scale, all are levels of one table times that scale. A trained matrix shows none. The levels are whole
-numbers, or those of a short floating-point format.
+A quantized matrix that was stored as floating-point numbers again still shows its grid: all numbers that share a scale
+are levels of one table times that scale, whole numbers or those of a short format. A trained matrix shows none.
 """
 
 from __future__ import annotations

@@ -132,10 +132,7 @@ class StoredRows:
 
 
 def header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `text`.
-
-    safetensors itself refuses offsets that overlap, leave a gap or leave the file.
-    """
+    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `text`."""
     try:
         with opened_header(file) as (opened, begin, stamp):
             for name in opened.offset_keys():

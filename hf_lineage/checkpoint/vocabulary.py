@@ -1,7 +1,4 @@
-"""Vocabulary: the tokens that two models share, by the tokenizer files of their repositories.
-
-A wrong file can only hide what two models have in common: rows of unlike tokens are like those of independent models.
-"""
+"""Vocabulary: the tokens that two models share, by the tokenizer files of their repositories."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """YAML read as mappings, lists and plain text only, within bounds, because the files are untrusted input.
 
-The result is that of `yaml.load(text, Loader=yaml.BaseLoader)`. Tags create no objects, the depth is bounded, and so is
-the number of values once every alias is replaced by what it names. libyaml parses the text where PyYAML has it, ten
-times as fast; a short text that libyaml refuses is parsed again by PyYAML's own parser, which knows more escapes and
-whose errors are clearer.
+The result is that of `yaml.load(text, Loader=yaml.BaseLoader)`: tags create no objects. libyaml parses the text where
+PyYAML has it, ten times as fast; a short text that it refuses is parsed again by PyYAML's own parser, which knows more
+escapes and whose errors are clearer.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Requests to the Hugging Face Hub, all through its own client, and what that client logs.
 
-Its advice about tokens and packages, and each of its repetitions, are not about the model; a request that fails for
-good is an error of ours anyway.
-
-`HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT` and `HF_HUB_OFFLINE` work as they do for `hf`.
+Its advice about tokens and packages, and its repetitions, are not about the model. `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT`
+and `HF_HUB_OFFLINE` work as they do for `hf`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Files of a repository at a commit, the models of an account, commits and pull requests.
-
-A repository is one of a model, unless another kind is named.
-"""
+"""Files of a repository (of a model, unless another kind is named) at a commit, models of an account, pull requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Translation: which error of this package stands for an error of the Hub's client, by the kind of request.
-
-It imports the client, so it is imported only where a request is made.
-"""
+"""Translation of errors of the Hub's client by the kind of request; imported, as the client is, for a request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Repositories: `org/model`, `org/model@revision` or a folder, pinned to one folder on disk; and names on the Hub.
-
-A local hub is a folder of `org/name` folders, in which case does not count, as it does not on the Hub.
-"""
+"""Repositories: `org/model`, `org/model@revision` or a folder, pinned to one folder on disk; and names on the Hub."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()
 def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return every setting that transformers gives a model of a type; None where it knows no such configuration.
 
-    Forms of older versions are those of this one, such as `rope_theta` beside `rope_scaling`; what the class does not
-    know is as it was. A configuration is hostile: it may name more layers than memory holds, or make its class fail.
+    It is hostile: it may name more layers than memory holds, or make its class fail. What the class lacks is kept.
     """
     if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
         return None

@@ -100,10 +100,7 @@ class Process:
         self._place.cleanup()
 
     def ask(self, action: str, doing: str = "", **given: Any) -> Values:
-        """Return values; raise NothingToCompare, which says why, where there are none.
-
-        What is done for it is shown on standard error if that is a terminal.
-        """
+        """Return values, and show on a terminal what is done for them; raise NothingToCompare where there are none."""
         late = threading.Event()
 
         def stop() -> None:

@@ -1,7 +1,6 @@
-"""Worker: the process that loads a model, runs it, and hands back plain numbers.
+"""Worker: the process that loads a model, runs it, and hands back plain numbers, without a network.
 
-It reads one request a line from its standard input, and answers each with a line: plain values, or why it could not. It
-has no network, and bounds on its memory.
+It reads one request a line from its standard input, and answers each with a line: values, or why there are none.
 """
 
 from __future__ import annotations

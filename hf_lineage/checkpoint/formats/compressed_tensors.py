@@ -1,7 +1,6 @@
 """compressed-tensors: integers packed in words or one to a byte, and floating-point numbers of eight and four bits.
 
-How a matrix is stored shows in its parts; config.json says in groups how many bits there are and how many numbers share
-a scale, and one of the groups has to fit.
+How a matrix is stored shows in its parts; one of the groups of config.json has to fit it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """FP8 and FP4: floating-point matrices with a scale for the whole, for each row, or for each block.
 
-FP8 is in DeepSeek's models, in those of fbgemm and modelopt, and in MXFP8, whose scales are powers of two for 32
-numbers each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4. MXFP4 has
-a power of two for 32 numbers each, NVFP4 an eight-bit number for 16 each, and one more for the whole matrix.
+FP8 is in models of DeepSeek, fbgemm and modelopt, and in MXFP8. FP4 has two numbers to a byte, as in DeepSeek's
+experts. MXFP4 has a power of two for 32 numbers each; NVFP4 eight bits for 16 each, and one number for the matrix.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], s
 
 
 def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
-    """Return the tensor of a matrix in MXFP4, given the ends of its parts; in NVFP4 where there is a third one.
-
-    That is a scale of the whole matrix, which multiplies the others or `divides` them.
-    """
+    """Return the tensor of a matrix in MXFP4 or, with a third part, a scale that multiplies or `divides`, in NVFP4."""
     size, name, dtype = (NV, "NVFP4", "F8_E4M3") if len(ends) > 2 else (MX, "MXFP4", "U8")
     for whole in ends[2:]:
         module.shape(whole, SINGLE)
@@ -151,10 +147,8 @@ def _block(
     sizes = ((1, MX) if module.parts[end].dtype in POWERS else None, pair(size_stated), BLOCK)
     block = next((size for size in sizes if size and Grid(shape, size).cells == scales), None)
     if block is None:
-        raise CheckpointError(
-            f"{module.start}{end} has shape {scales}, which does not fit the blocks of a matrix of {shape} that "
-            f"config.json (`weight_block_size`: {str(size_stated)[:50]}) or the format names"
-        )
+        what = f"the blocks of a matrix of {shape} that config.json (`weight_block_size`: {str(size_stated)[:50]})"
+        raise CheckpointError(f"{module.start}{end} has shape {scales}, which does not fit {what} or the format names")
     return block
 
 

@@ -1,11 +1,7 @@
 """GPTQ, AWQ and AutoRound: integers in words, a scale and a zero point for each group of a column's inputs.
 
 Matrices are packed as (in, out): by GPTQ down the columns, by AWQ in the layout of its matrix products, `gemm`, eight
-outputs to a word. `g_idx` tells the group of each input of GPTQ. In the first version of that format, which most
-repositories have, zero points are stored one too low.
-
-AutoRound uses both layouts; `packing_format` of config.json says which one a matrix has. Source:
-auto_round/export/export_to_autoround/export.py and the layers that it packs with.
+outputs to a word. AutoRound uses both; `packing_format` says which (auto_round/export/export_to_autoround/export.py).
 """
 
 from __future__ import annotations
@@ -66,14 +62,12 @@ def _read_grid(module: Module, stated: Settings) -> tuple[int, Grid]:
             bits = height * WORD // inputs if inputs else 0
             size = -(-inputs // groups)
     if bits not in BITS or not inputs or words(inputs, bits) != height:
-        raise module.make_error(
-            f"is packed in {height} words a column, too few or many for {inputs} integers of {bits} bits"
-        )
+        what = f"{height} words a column, too few or many for {inputs} integers of {bits} bits"
+        raise module.make_error(f"is packed in {what}")
     group = inputs if size == -1 else size
     if groups != -(-inputs // group):
-        raise module.make_error(
-            f"has scales for {groups} groups, where {inputs} inputs in groups of {group} need another number"
-        )
+        what = f"{inputs} inputs in groups of {group} need another number"
+        raise module.make_error(f"has scales for {groups} groups, where {what}")
     module.shape(".scales", SCALES, (groups, out))
     module.shape(".qzeros", WORDS, (groups, words(out, bits)))
     return bits, Grid((inputs, out), (group, 1))
@@ -90,9 +84,8 @@ def awq_matrix(module: Module, stated: Settings) -> TensorInfo:
         raise not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}; hf-lineage decodes only `gemm`")
     bits, size = count(stated, "bits", AWQ_BITS), count(stated, "group_size", 128)
     if bits != AWQ_BITS:
-        raise CheckpointError(
-            f"config.json: AWQ packs integers of {AWQ_BITS} bits, and `bits` of quantization_config says {bits}"
-        )
+        what = f"integers of {AWQ_BITS} bits, and `bits` of quantization_config says {bits}"
+        raise CheckpointError(f"config.json: AWQ packs {what}")
     inputs, width = module.matrix(".qweight", WORDS)
     grid = Grid((inputs, TO_A_WORD * width), (inputs if size == -1 else size, 1))
     module.shape(".scales", SCALES, grid.cells)

@@ -1,7 +1,6 @@
 """Grid: a matrix in blocks, each with a scale and perhaps a zero point of its own, decoded a few rows at a time.
 
-Its integers of a few bits are packed in a row without gaps, in words of 32 bits, the first in the lowest bits. FP4 are
-two numbers of four bits in a byte, one of sign, two of exponent and one of the fraction (E2M1).
+Integers of a few bits are packed in words of 32 bits without gaps, the first in the lowest; FP4 (E2M1) two to a byte.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ def across(packed: NDArray[Any], bits: int, order: Sequence[int] = ()) -> Unpack
 
 
 def planes(packed: NDArray[Any], bits: int, high_first: bool) -> Unpack:
-    """Return a function that writes rows of integers that share a word if they are as many rows apart as a column has.
-
-    The first one stands in the highest bits or in the lowest.
-    """
+    """Return a function that writes rows of integers, those of a word as many rows apart as a column has."""
     height, count = len(packed), packed.itemsize * 8 // bits
 
     def unpack(rows: slice, target: NDArray[np.float32]) -> None:

@@ -1,9 +1,7 @@
 """HQQ, `scale x (integer - zero)`, and MLX, `scale x integer + bias`: integers with two numbers for each group.
 
-HQQ: a matrix is read as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word
-where they have 3 bits. Small tensors beside a matrix describe its storage. Source: hqq/core/{quantize,bitpack}.py.
-
-MLX: older files say `quantization` in config.json, newer ones `quantization_config` without a method.
+HQQ reads a matrix as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word where
+they have 3 bits; small tensors beside a matrix describe its storage. Source: hqq/core/{quantize,bitpack}.py.
 """
 
 from __future__ import annotations
@@ -74,9 +72,8 @@ def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Store
     text = printable(name, 200)
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:
-        raise CheckpointError(
-            f"{text}{missing} is missing, and {text} cannot be decoded without it; have it saved again"
-        )
+        why = f"and {text} cannot be decoded without it; have it saved again"
+        raise CheckpointError(f"{text}{missing} is missing, {why}")
     shape, group, axis, packing, viewed = (part.ravel().tolist() for part in described if part is not None)
     packing_name = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)
     if packing_name not in BITS or viewed not in ([0], [False]):
@@ -107,9 +104,8 @@ def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:
     out, words = module.matrix(".weight", frozenset({"U32"}))
     groups = module.matrix(".scales", SCALES)[1]
     if bits not in MLX_BITS or size < 1 or words * WORD != groups * size * bits:
-        raise module.make_error(
-            f"is packed in {words} words per row, which do not make {groups} groups of {size} integers of {bits} bits"
-        )
+        what = f"{groups} groups of {size} integers of {bits} bits"
+        raise module.make_error(f"is packed in {words} words per row, which do not make {what}")
     for end in (".scales", ".biases"):
         module.shape(end, SCALES, (out, groups))
     names, columns = [f"{module.start}{end}" for end in (".scales", ".biases")], groups * size

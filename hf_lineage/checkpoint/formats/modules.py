@@ -44,13 +44,10 @@ def must_be_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any])
 
 def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
     """Return every stored tensor as itself; those of other formats, such as counters, cannot be read."""
-    why = f"is stored as {{}}, and config.json does not say how to decode it; {INSTEAD}"
-    return {
-        name: TensorInfo(
-            tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS | CAST else why.format(tensor.dtype)
-        )
-        for name, tensor in stored.items()
-    }
+    why = dict.fromkeys(FLOATS | CAST, "")
+    for dtype in {tensor.dtype for tensor in stored.values()} - why.keys():
+        why[dtype] = f"is stored as {dtype}, and config.json does not say how to decode it; {INSTEAD}"
+    return {name: TensorInfo(one.shape, (name,), refusal=why[one.dtype]) for name, one in stored.items()}
 
 
 KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
@@ -81,10 +78,8 @@ def _pattern(entry: str) -> re.Pattern[str]:
             return re.compile(rf"(?:{entry})(?:(?<=\.)|(?=\.|$))")
         except (re.error, RecursionError, OverflowError):
             pass
-    raise NothingToCompare(
-        "config.json leaves modules out of the quantization by a pattern that hf-lineage cannot read: "
-        f"{printable(entry, 200)}; write their names instead"
-    )
+    what = f"by a pattern that hf-lineage cannot read: {printable(entry, 200)}; write their names instead"
+    raise NothingToCompare(f"config.json leaves modules out of the quantization {what}")
 
 
 Settings = Mapping[str, Any]  # the settings under `quantization_config` in `config.json`; untrusted input
@@ -113,9 +108,8 @@ def count(stated: Settings, key: str, default: int | None = None) -> int:
     """Return a positive number of the settings, or -1; raise CheckpointError for anything else."""
     value = stated.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not (value == -1 or 1 <= value < 2**31):
-        raise CheckpointError(
-            f"config.json: `{key}` of quantization_config must be a positive integer, not {printable(repr(value), 50)}"
-        )
+        what = f"must be a positive integer, not {printable(repr(value), 50)}"
+        raise CheckpointError(f"config.json: `{key}` of quantization_config {what}")
     return value
 
 
@@ -145,9 +139,8 @@ class Module:
             other = self.name(next(iter(self.parts)))
             raise CheckpointError(f"{name} is missing, and {other} cannot be decoded without it; have it saved again")
         if part.dtype not in dtypes:
-            raise CheckpointError(
-                f"{name} is stored as {part.dtype}, but its format needs {' or '.join(sorted(dtypes))}"
-            )
+            needs = " or ".join(sorted(dtypes))
+            raise CheckpointError(f"{name} is stored as {part.dtype}, but its format needs {needs}")
         if shape is not None and part.shape != shape:
             raise CheckpointError(f"{name} has shape {part.shape}, but the rest of its matrix needs {shape}")
         return part.shape
@@ -209,15 +202,14 @@ class Format:
         for module in self._modules(stored):
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
+                what = f"is stored as {self.name}, but config.json leaves it out of the quantization"
                 raise Ambiguous(
-                    f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
-                    "quantization: loaders disagree on how to read it; make the two agree"
+                    f"{printable(name, 200)} {what}: loaders disagree on how to read it; make the two agree"
                 )
             describing, kind = [end for end in self.describing_ends if end in module.parts], self._kind(module)
-            for end in describing:
-                if (size := module.parts[end].size) > LARGEST_DESCRIPTION:
-                    what = f"{module.name(end)} takes {size} bytes, too many for a description"
-                    raise CheckpointError(f"{what}; have it saved again")
+            if large := [end for end in describing if module.parts[end].size > LARGEST_DESCRIPTION]:
+                what = f"{module.name(large[0])} takes {module.parts[large[0]].size} bytes"
+                raise CheckpointError(f"{what}, too many for a description; have it saved again")
             if kind not in first:
                 first[kind] = module.read(describing)
             module = replace(module, first_parts=first[kind])
@@ -226,14 +218,11 @@ class Format:
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
-                raise Ambiguous(
-                    f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one "
-                    "to use; remove one of them"
-                )
+                what = f"{printable(name, 200)} is stored in two ways, once as {self.name}"
+                raise Ambiguous(f"{what}: loaders disagree on which one to use; remove one of them")
             if tensor.dtype in CAST:
-                raise CheckpointError(
-                    f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; have it saved again"
-                )
+                what = f"{printable(name, 200)} is stored as {tensor.dtype} without its scales"
+                raise CheckpointError(f"{what}; have it saved again")
         return tensors | plain_tensors(rest)
 
     def first_read(self, stored: Mapping[str, StoredTensor]) -> list[str]:

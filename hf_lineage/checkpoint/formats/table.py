@@ -1,7 +1,4 @@
-"""Storage formats: the table of the formats that are decoded, and of those that are known and refused by name.
-
-A format answers whether a checkpoint is stored in it, from which stored tensors each tensor is decoded, and how.
-"""
+"""Storage formats: the table of the formats that are decoded, and of those that are known and refused by name."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ def tensors_of(
     config: Mapping[str, Any],
     fetch: Callable[[list[str]], None] = lambda _names: None,
 ) -> dict[str, TensorInfo]:
-    """Return the tensors of a model, once `fetch` has got those of the stored ones whose bytes say more.
-
-    Raise where no format recognises how they are stored, or they are rotated.
-    """
+    """Return the tensors of a model, once `fetch` has got those that describe others; raise where no format fits."""
     storage = next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
     if storage:
         fetch(storage.first_read(stored))

@@ -1,7 +1,4 @@
-"""torchao, optimum-quanto and BitNet: matrices of a byte or less to a number, with a scale for each row or for all.
-
-optimum-quanto writes nothing into config.json. With fewer than eight bits it does not store the shape of a matrix.
-"""
+"""torchao, optimum-quanto and BitNet: matrices of a byte or less to a number, with a scale for each row or for all."""
 
 from __future__ import annotations
 

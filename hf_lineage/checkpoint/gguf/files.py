@@ -1,7 +1,4 @@
-"""The GGUF files of a repository: the choice of those that hold the model, and their headers, parsed with bounds.
-
-Only short values of the metadata are kept: a vocabulary of a hundred thousand words is stepped over.
-"""
+"""The GGUF files of a repository: the choice of those that hold the model, and their headers, parsed with bounds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""GGUF: the tensors of a model as llama.cpp stores them, each decoded when it is read.
-
-The package `gguf` knows how llama.cpp stores and names tensors; it is imported where a GGUF file is read.
-"""
+"""GGUF: the tensors of a model as llama.cpp stores them, each decoded by the package `gguf` when it is read."""
 
 from __future__ import annotations
 

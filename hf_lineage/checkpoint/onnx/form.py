@@ -1,7 +1,4 @@
-"""ONNX as two foreign forms: one graph, or those of an encoder and its decoder; no graph is run.
-
-Tensors get their names on the Hub's disk where the exporter kept its names or its roles.
-"""
+"""ONNX as a foreign form: one graph, or those of an encoder and its decoder; no graph is run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The graph of an ONNX file and the places of the numbers of each tensor, parsed with bounds: the file is untrusted.
 
-The numbers of the fields are those of `onnx.proto` of the ONNX specification, the encoding is that of
-https://protobuf.dev/programming-guides/encoding. The weights are stepped over: a file of gigabytes takes no more memory
-than its graph. Nothing of it is executed.
+Fields have the numbers of `onnx.proto`, in the encoding of https://protobuf.dev/programming-guides/encoding. Weights
+are stepped over, so that a file of gigabytes takes no more memory than its graph. Nothing of it is executed.
 """
 
 from __future__ import annotations

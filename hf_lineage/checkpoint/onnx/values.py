@@ -1,8 +1,4 @@
-"""Numbers of ONNX tensors, and the values that a graph computes from its constants alone.
-
-The operations are those of the ONNX specification and, in the domain `com.microsoft`, of ONNX Runtime's
-`docs/ContribOperators.md`.
-"""
+"""Numbers of ONNX tensors, and the values that a graph computes from its constants alone, as its specification says."""
 
 from __future__ import annotations
 

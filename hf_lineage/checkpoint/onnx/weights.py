@@ -1,11 +1,8 @@
 """The weights of an ONNX graph by the names of their modules, and the matrices that it multiplies with.
 
-The layout of a matrix in the file does not show how it is used; the operation that multiplies with it decides. The
-operations are those of the ONNX specification and of ONNX Runtime's `docs/ContribOperators.md`.
-
-A matrix has its own name where the exporter left it one. Otherwise it is named after a module: that in the name of the
-operation, that in PyTorch's metadata, or that of the bias that is added to the product. Operations that lead to no
-output of the graph do not count.
+The operation that multiplies with a matrix tells its layout; see ONNX Runtime's `docs/ContribOperators.md`. It has its
+own name where the exporter left it one, or that of a module: in the name of the operation, in PyTorch's metadata, or in
+that of the bias that is added. Operations that lead to no output of the graph do not count.
 """
 
 from __future__ import annotations

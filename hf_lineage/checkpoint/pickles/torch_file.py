@@ -1,8 +1,7 @@
 """Files of torch.save: the place of the numbers of each tensor, found without torch and without unpickling.
 
-Since 2020 such a file is a ZIP archive that is not compressed: `data.pkl` says which tensor is where in which storage,
-and each storage is an entry of the archive. Before, pickles and storages stood one behind the other.
-Source: torch/serialization.py, and torch/_utils.py for the arguments of a tensor.
+Since 2020 such a file is a ZIP archive that is not compressed, with `data.pkl` and an entry for each storage. Before,
+pickles and storages stood one behind the other. Source: torch/serialization.py and torch/_utils.py.
 """
 
 from __future__ import annotations
@@ -53,10 +52,7 @@ class _View:
 
 
 def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield the tensors of a file of torch.save; errors call it `text`.
-
-    Raise CheckpointError if it is damaged, NothingToCompare if it holds more than tensors by their names.
-    """
+    """Yield the tensors of a file of torch.save; errors call it `text`; NothingToCompare if it holds anything else."""
     try:
         with open_regular(file) as stream:
             stamp = Stamp.take(stream)

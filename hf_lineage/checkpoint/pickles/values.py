@@ -1,7 +1,6 @@
 """Pickles of plain values and tensors, read step by step; nothing that a pickle names is imported or called.
 
-Python's own unpickler is not used: it runs what the file says. Only the instructions that `torch.save` writes for a
-mapping of tensors are followed here; any other one is refused. What a pickle names stays a name.
+Only the instructions that `torch.save` writes for a mapping of tensors are followed; what a pickle names stays a name.
 """
 
 from __future__ import annotations
@@ -153,10 +152,9 @@ STEPS: Mapping[str, Step] = {
 
 
 def read_pickle(stream: io.BytesIO, calls: frozenset[str]) -> Any:
-    """Return the value of one pickle, and leave the stream behind it.
+    """Return the value of one pickle, and leave the stream behind it; a call of one of `calls` is a value, `Call`.
 
-    `calls` are the names of functions of which a call is a value, `Call`. Raise UnknownError for anything else that
-    would run, DamagedError for bytes that are not a pickle.
+    Raise UnknownError for anything else that would run, DamagedError for bytes that are not a pickle.
     """
     try:
         return _follow(stream, _Machine(calls))
