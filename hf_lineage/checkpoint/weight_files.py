@@ -46,31 +46,23 @@ class WeightFiles:
 
     def notes(self) -> tuple[str, ...]:
         """Return sentences about other files with weights that another loader may read."""
-        if self.foreign:
-            return self._foreign_notes(self.foreign)
+        repo, foreign, read = self.repo, self.foreign, self.list_read()
         notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
+        if foreign and foreign.remark:
+            notes += (foreign.remark.format(printable(read[0], 200)),)
         if pickled := next((printable(name, 200) for name in sorted(self.files) if name.endswith(PICKLES)), None):
             notes += (f"{pickled} is a pickle; its tensors were read and nothing was run (--allow-pickle)",)
-        others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
-        unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
-        if not unread:
+        listed = {*repo.files(), *(list_files(repo, foreign.end) if foreign else ())} - {*read}
+        unread = sorted(name for name in listed if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name))
+        if not unread or repo.each:
             return notes
+        if foreign:
+            how = "as it was named" if repo.file else f"{foreign.how}; name another {ONE_FILE}"
+            left = f"{printable(', '.join(unread), 1000)} may hold weights too and {'were' if unread[1:] else 'was'}"
+            return (*notes, f"{printable(read[0], 200)} was read, {how}; {left} not read")
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         loads = "" if self.layout else f": transformers loads {min(self.files)}, other loaders may choose otherwise"
         return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
-
-    def _foreign_notes(self, model: ForeignForm) -> tuple[str, ...]:
-        repo, read = self.repo, model.list_read()
-        name = printable(read[0], 200)
-        remarks = (model.remark.format(name),) if model.remark else ()
-        others = {*list_files(repo, model.end), *(file for file in repo.files() if file.endswith(WEIGHT_FILES))}
-        unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
-        if not unread or repo.each:
-            return remarks
-        how = "as it was named" if repo.file else f"{model.how}; name another {ONE_FILE}"
-        were = "were" if len(unread) > 1 else "was"
-        left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
-        return (*remarks, f"{name} was read, {how}; {left}")
 
 
 def find_weights(repo: RepoRef) -> WeightFiles:
@@ -87,67 +79,50 @@ def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
     """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any."""
     if foreign:
         return WeightFiles(repo, (), foreign=foreign)
-    index, files, layout = _locate_files(repo)
-    return WeightFiles(repo, tuple(files), index, layout=layout)
-
-
-def _locate_files(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
-    """Return the map of the index, the files that are read, and the layout if it is not one that transformers loads.
-
-    Where no file has a usual name, these are pickles that the user allows, or an unusual layout.
-    """
     if ranks := next(filter(RANKS.fullmatch, repo.files()), None):
-        raise NothingToCompare(
-            f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
-            f"to {SINGLE}; save the model in one piece"
-        )
+        why = f"which hf-lineage cannot read and transformers prefers to {SINGLE}; save the model in one piece"
+        raise NothingToCompare(f"{repo} holds a distributed checkpoint ({ranks}), {why}")
     config = repo.read_json("config.json") or {}
     before = DIFFUSERS if of_diffusers(config) else ""
     single, index_file = before + SINGLE, before + INDEX
     if (named := config.get(NAMED)) is not None:
-        return *_files_of_index(repo, named, (single, index_file)), None
+        return _in_config(repo, named, (single, index_file))
     index = repo.read_json(index_file) if repo.offers(index_file) else None
     if repo.offers(single):
-        if index is not None and set(_read_index(repo, index, index_file).values()) != {single}:
-            raise Ambiguous(
-                f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
-                "loaders follow the index; keep one of them"
-            )
-        return {}, [single], None
+        if index is not None and {*_read_index(repo, index, index_file).values()} != {single}:
+            what = f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file"
+            raise Ambiguous(f"{what}, other loaders follow the index; keep one of them")
+        return WeightFiles(repo, (single,))
     if index is not None:
-        return *_shards(repo, index, index_file), None
+        return _shards(repo, index, index_file)
     if repo.allow_pickle and repo.offers(PICKLED[0]):
-        return {}, [PICKLED[0]], None
+        return WeightFiles(repo, PICKLED[:1])
     if repo.allow_pickle and repo.offers(PICKLED[1]):
         repo.fetch(PICKLED[1])
-        return *_shards(repo, repo.read_json(PICKLED[1]) or {}, PICKLED[1], PICKLED_SHARD), None
+        return _shards(repo, repo.read_json(PICKLED[1]) or {}, PICKLED[1], PICKLED_SHARD)
     if layout := unusual(repo):
-        return {}, list(layout.files), layout
+        return WeightFiles(repo, layout.files, layout=layout)
     if other := other_format(repo):
         raise NothingToCompare(other)
     raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")
 
 
-def _files_of_index(repo: RepoRef, value: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the map of the index, and the files, where config.json names one; raise for one that is not loaded."""
+def _in_config(repo: RepoRef, value: object, usual: tuple[str, str]) -> WeightFiles:
+    """Return the files that config.json names; raise for one that is not loaded."""
     text = printable(str(value), 200)
     if not isinstance(value, str) or not SHARD.fullmatch(value.removesuffix(".index.json")):
-        raise NothingToCompare(
-            f"{repo}: config.json names the weights {text} (`{NAMED}`), which is not a safetensors file of this "
-            "folder; leave the key out"
-        )
+        what = f"{text} (`{NAMED}`), which is not a safetensors file of this folder; leave the key out"
+        raise NothingToCompare(f"{repo}: config.json names the weights {what}")
     if other := next((name for name in usual if name != value and repo.offers(name)), None):
-        raise Ambiguous(
-            f"{repo}: transformers loads {text}, which config.json names (`{NAMED}`), and other loaders load {other}; "
-            "keep one of them"
-        )
+        what = f"which config.json names (`{NAMED}`), and other loaders load {other}; keep one of them"
+        raise Ambiguous(f"{repo}: transformers loads {text}, {what}")
     if not repo.offers(value):
         raise CheckpointError(f"{repo}: config.json names the weights {text}, which are missing")
     if not value.endswith(".json"):
-        return {}, [value]
+        return WeightFiles(repo, (value,))
     repo.fetch(value)
     index = repo.read_json(value)
-    return ({}, [value]) if index is None else _shards(repo, index)
+    return WeightFiles(repo, (value,)) if index is None else _shards(repo, index)
 
 
 def _read_index(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
@@ -159,20 +134,16 @@ def _read_index(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -
 
 def _shards(
     repo: RepoRef, index: Mapping[str, object], file: str = INDEX, names: re.Pattern[str] = SHARD
-) -> tuple[dict[str, str], list[str]]:
-    """Return the map of the index, tensor -> shard, and the shards, all of which exist."""
+) -> WeightFiles:
+    """Return the shards of an index, all of which exist."""
     weight_map = _read_index(repo, index, file)
     shards = sorted(set(weight_map.values()))
-    invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
-    if invalid is not None:
-        raise CheckpointError(
-            f"{repo}: {file} names a shard that is not a {names.pattern.rpartition('.')[2]} file of this folder: "
-            f"{printable(invalid, 200)}; do not trust this model"
-        )
-    missing = next((shard for shard in shards if not repo.offers(shard)), None)
-    if missing is not None:
+    if (invalid := next((shard for shard in shards if not names.fullmatch(shard)), None)) is not None:
+        what = f"is not a {names.pattern.rpartition('.')[2]} file of this folder: {printable(invalid, 200)}"
+        raise CheckpointError(f"{repo}: {file} names a shard that {what}; do not trust this model")
+    if missing := next((shard for shard in shards if not repo.offers(shard)), None):
         raise CheckpointError(f"{repo}: {file} names the shard {missing}, which is missing; fetch it, or a newer index")
-    return weight_map, shards
+    return WeightFiles(repo, tuple(shards), weight_map)
 
 
 def other_format(repo: RepoRef) -> str | None:
