@@ -20,8 +20,7 @@ NO_WEIGHTS = re.compile(
     r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
 )
 """Files beside a model that are not models."""
-WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
-"""Ends of the names of files with weights, whichever library loads them."""
+WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")  # of any library
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
 VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")  # left by torch.compile, data-parallel training and peft

@@ -41,16 +41,14 @@ class ForeignForm:
     """A repository read in one form; each function may raise CheckpointError for damage, NothingToCompare otherwise."""
 
     repo: RepoRef
-    files: tuple[str, ...]
-    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
+    files: tuple[str, ...]  # all parts of GGUF; all ONNX files, the most precise first; an encoder and its decoder
     end: str  # the end of the names of its files
     how: str  # why the file was chosen that is read
     config: Callable[[], dict[str, Any]]  # returns the configuration, as `config.json` of transformers would say it
     open: Callable[[], Checkpoint]  # returns the checkpoint by the names in the files, not those of transformers
     rename: Callable[[Factorization, Mapping[str, Any], Checkpoint], Checkpoint]  # by the names on the Hub's disk
     list_read: Callable[[], list[str]]  # returns the files that are read: of several ONNX files one, and what it names
-    aliases: Callable[[str], Iterable[str]] = lambda _name: ()
-    """Returns the names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
+    aliases: Callable[[str], Iterable[str]] = lambda _name: ()  # returns names that it may have on the Hub's disk
     tokens: Callable[[], Mapping[str, int] | None] = lambda: None  # tokens by text; None where other files hold them
     remark: str = ""  # a sentence about each such file, with `{}` for its name
     doubt: str = ""  # why weights that do not fit their class may still be intact; empty if they are damaged

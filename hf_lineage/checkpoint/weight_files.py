@@ -19,8 +19,7 @@ INDICES = (INDEX, DIFFUSERS + INDEX)
 SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
 """Files of the folder itself on every platform."""
 NAMED = "transformers_weights"  # the key of `config.json` with which transformers loads another file than these two
-RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
-"""Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
+RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")  # transformers prefers such parts
 PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
 """Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
 

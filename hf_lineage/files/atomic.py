@@ -22,8 +22,7 @@ from hf_lineage.files.paths import BINARY, link_on_the_way
 
 TEMPORARY = ".hf-lineage-"  # the prefix of the names of files that are still being written
 STALE = 3600  # seconds after which such a file counts as left behind by a process that was killed
-BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
-"""Whether the system can name a file by an open folder."""
+BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd  # of an open folder
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 DEVICES = ("/dev", "/dev/fd")  # in which /dev/stdout and what a shell makes of >(command) are links
 _LEFT = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}")

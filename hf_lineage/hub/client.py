@@ -54,8 +54,7 @@ def translated_messages() -> Iterator[None]:
 
 Answer = TypeVar("Answer")
 WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each repetition of a request, unless the server says when to repeat it
-LONG_WAIT, LONGEST_WAIT = 10, 330
-"""Seconds: a longer wait is logged, and the longest one that is accepted; the Hub's limits hold for five minutes."""
+LONG_WAIT, LONGEST_WAIT = 10, 330  # seconds: longer waits are logged, or refused; the Hub's limits hold five minutes
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})  # they say nothing about the repository
 COMMIT = re.compile(r"[0-9a-f]{40}")  # the full name of a commit
 SHA256 = re.compile(r"[0-9a-f]{64}")  # the name of the content of a large file

@@ -17,8 +17,7 @@ from hf_lineage.checkpoint.tensor import DTYPES, single, widen
 from hf_lineage.errors import CheckpointError
 
 WORD = 32  # bits of a word
-Unpack = Callable[[slice, NDArray[np.float32]], None]
-"""Writes some rows of a matrix, not yet scaled, into an array in float32 of their shape."""
+Unpack = Callable[[slice, NDArray[np.float32]], None]  # writes some rows of a matrix, not yet scaled, into an array
 
 
 def words(numbers: int, bits: int) -> int:

@@ -15,8 +15,7 @@ from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
-CAST = frozenset({"F8_E4M3", "F8_E5M2"})
-"""Eight bits, without scales; where `config.json` names a quantization, its format reads them."""
+CAST = frozenset({"F8_E4M3", "F8_E5M2"})  # without scales, unless `config.json` names a quantization with them
 SCALES = frozenset({"F32", "F16", "BF16"})
 WORDS, BYTES, SINGLE, INDICES = (frozenset(names.split()) for names in ("I32", "U8", "F32", "I32 I64"))
 """Number formats that formats ask of the parts of a matrix."""
@@ -83,8 +82,7 @@ def _pattern(entry: str) -> re.Pattern[str]:
 
 
 Settings = Mapping[str, Any]  # the settings under `quantization_config` in `config.json`; untrusted input
-Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]
-"""The name of a matrix without the number of its layer, and the shapes of its parts."""
+Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]  # name without the number of its layer, shapes of its parts
 LARGEST_DESCRIPTION = 2**12  # bytes of a part that describes others
 
 
@@ -183,8 +181,7 @@ class Format:
     mark: tuple[str, ...]  # ends of names; every quantized matrix has a tensor with one of them
     ends: tuple[str, ...]  # the ends of the names of all tensors of a matrix, those that are not needed among them
     decoded: Callable[[Module, Settings], TensorInfo]
-    describing_ends: tuple[str, ...] = ()
-    """The ends of small parts that describe the others and have to be read before anything is known of these."""
+    describing_ends: tuple[str, ...] = ()  # ends of small parts that have to be read before anything is known of others
     inert: tuple[str, ...] = ()  # the ends of parts that say only what the other parts show by themselves
     target: str = ".weight"  # the end of the name of the matrix itself
     stacked: tuple[str, ...] = ()  # ends of names beside a stack of matrices, which has no end of its own

@@ -64,13 +64,11 @@ def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
     return _of_bytes("quanto", module, grid, (DATA, QUANTO_SCALE))
 
 
-INPUTS = (".input_scale", ".output_scale")
-"""Stored with matrices alone too, and used only where inputs are quantized, which transformers refuses."""
+INPUTS = (".input_scale", ".output_scale")  # used only where inputs are quantized, which transformers refuses
 BESIDE = (QUANTO_SCALE, ".weight._shift", *INPUTS)
 QUANTO = Format("quanto", frozenset(), (BITS, DATA), BESIDE, quanto_matrix, inert=INPUTS, alone=True)
 
-DIVIDES = {"bitlinear": True, "autobitlinear": False}
-"""Value of `linear_class` -> whether the stored scale divides the matrix; otherwise it multiplies the matrix."""
+DIVIDES = {"bitlinear": True, "autobitlinear": False}  # `linear_class` -> whether the scale divides the matrix
 
 
 def bitnet_matrix(module: Module, stated: Settings) -> TensorInfo:

@@ -205,8 +205,7 @@ class Kind:
 
 PLAIN_RULES = {"early": True, "more_slack": 0.65}
 """An importance matrix may leave 0.65 steps beside the rest where it fits a scale after the codes were chosen."""
-SEARCHED = {"reach": 2.0, "searched": True}
-"""The numbers of a block may fall 2 steps short of the end of a grid whose scale was searched for."""
+SEARCHED = {"reach": 2.0, "searched": True}  # a block may fall 2 steps short of a grid whose scale was searched for
 WITH_MINIMA = SEARCHED | {"both": True, "zero": True}
 SIX, SIX_MINIMA = (4, bytes([1] * 4 + [0] * 4 + [1] * 4)), (4, bytes([0] * 4 + [1] * 4 + [0x10] * 4))
 """Eight scales of six bits that are 1 each with minima that are 0, and the other way round."""

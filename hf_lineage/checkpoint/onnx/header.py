@@ -130,8 +130,7 @@ MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; wh
 SCOPES = b"pkg.torch.onnx.name_scopes"  # where PyTorch lists the modules around a node, the outermost first
 RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
 """The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
-LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}
-"""The field of a tensor -> the form in which it holds the numbers."""
+LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}  # field -> form of the numbers in it
 KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
 KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
 """The number of a data type that NumPy has too -> its name in safetensors' spelling."""
