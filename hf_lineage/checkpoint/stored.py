@@ -141,17 +141,16 @@ def header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
                 begin += tensor.size
                 yield name, tensor
     except HeaderLengthError as error:
-        if error.start == LFS_POINTER:
-            raise CheckpointError(
-                f"{text} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
-            ) from None
-        if error.length <= LARGEST_HEADER:
-            raise CheckpointError(f"{text}: {error}; it is cut off, download it again") from None
         what = find_known("contents", [error.start.decode(errors="replace")]) or f"of no known form: {error}"
-        raise CheckpointError(f"{text} is no safetensors file but {what}; put the weights there") from None
+        why = f" is no safetensors file but {what}; put the weights there"
+        if error.start == LFS_POINTER:
+            why = " is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
+        elif error.length <= LARGEST_HEADER:
+            why = f": {error}; it is cut off, download it again"
     except OSError as error:
-        raise CheckpointError(
-            f"{text} cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
-        ) from None
+        why = f" cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
-        raise CheckpointError(f"{text} is damaged: {error}; have it saved again, or download it again") from None
+        why = f" is damaged: {error}; have it saved again, or download it again"
+    else:
+        return
+    raise CheckpointError(f"{text}{why}")

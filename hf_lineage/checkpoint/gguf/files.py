@@ -91,9 +91,8 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
         stems = {LABEL.sub("", _bare(file)).casefold() for file in models}
         if len(stems) > 1 and repo.file is None:
             listed = printable(", ".join(models[:10]), 500)
-            raise Ambiguous(
-                f"{repo} holds several models as GGUF ({listed}); name one {ONE_FILE}; --file all judges each"
-            )
+            instead = f"name one {ONE_FILE}; --file all judges each"
+            raise Ambiguous(f"{repo} holds several models as GGUF ({listed}); {instead}")
         file = max(models, key=_precision)
     if (part := PART.fullmatch(file)) is None:
         return (file,)
@@ -223,9 +222,14 @@ def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
     _, keys = reader.beginning()
     for _ in range(keys):
         name, kind = reader.name(), reader.number("<I")
-        if name == key:
-            return reader.texts() if kind == LIST else ()
-        reader.value(kind)
+        if name != key:
+            reader.value(kind)
+        elif kind == LIST:
+            kind, count = reader.number("<I"), reader.count()
+            if count > MOST_TEXTS:
+                what = f"a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}"
+                raise HeaderError(f"has {what}; do not trust it")
+            return tuple(decode_text(reader.take(reader.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
     return ()
 
 
@@ -234,8 +238,7 @@ class _Reader(BoundedReader):
 
     def beginning(self) -> tuple[int, int]:
         """Return the number of tensors and the number of keys."""
-        start = self.take(4)
-        if start != MAGIC:
+        if self.take(4) != MAGIC:
             raise HeaderError("is not a GGUF file; have it saved again")
         version = self.number("<I")
         if version not in VERSIONS:
@@ -258,28 +261,20 @@ class _Reader(BoundedReader):
         if kind == TEXT:
             length = self.number("<Q")
             return self.skip(length) if length > LONGEST_TEXT else decode_text(self.take(length))
-        if kind != LIST and kind not in SCALARS:
-            raise HeaderError(f"has a value of the unknown type {kind}; do not trust it")
-        if kind != LIST:
+        if kind in SCALARS:
             return self.number(SCALARS[kind])
-        kind, count = self.number("<I"), self._count()
+        if kind != LIST:
+            raise HeaderError(f"has a value of the unknown type {kind}; do not trust it")
+        kind, count = self.number("<I"), self.count()
         if kind == TEXT:
             for _ in range(count):
                 self.skip(self.number("<Q"))
             return None
         if kind not in SCALARS:
             raise HeaderError(f"has a list of the unknown type {kind}; do not trust it")
-        size = count * struct.calcsize(SCALARS[kind])
-        return (
-            self.skip(size) if count > LONGEST_LIST else struct.unpack(f"<{count}{SCALARS[kind][1]}", self.take(size))
-        )
-
-    def texts(self) -> tuple[str, ...]:
-        """Return all texts of a list, whatever their number; none if it is a list of something else."""
-        kind, count = self.number("<I"), self._count()
-        if count > MOST_TEXTS:
-            raise HeaderError(f"has a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}; do not trust it")
-        return tuple(decode_text(self.take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
+        form = f"<{count}{SCALARS[kind][1]}"
+        size = struct.calcsize(form)
+        return self.skip(size) if count > LONGEST_LIST else struct.unpack(form, self.take(size))
 
     def tensor(self) -> GgufTensor:
         """Return a tensor, its start counted from where the numbers begin."""
@@ -291,7 +286,8 @@ class _Reader(BoundedReader):
             raise HeaderError(f"says that its {name} has the shape {shape}; do not trust it")
         return GgufTensor(name, shape, self.number("<I"), self.number("<Q"))
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Return the number of items of a list."""
         count: int = self.number("<Q")
         if count > MOST_ITEMS:
             raise HeaderError(f"has a list of {count} items; do not trust it")

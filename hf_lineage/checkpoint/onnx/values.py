@@ -90,7 +90,8 @@ class Values:
     def find(self, name: str, depth: int = 0) -> TensorInfo | None:
         """Return a value that depends on constants alone, None for any other; CheckpointError for what cannot be."""
         if name not in self._known:
-            self._known[name] = self._compute(self.makers[name], depth) if name in self.makers else None
+            node = self.makers.get(name)
+            self._known[name] = self._compute(node, depth) if node else None
         return self._known[name]
 
     def integers(self, name: str) -> tuple[int, ...]:

@@ -64,9 +64,8 @@ def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
             for name, view in _views(content).items():
                 yield name, _locate_tensor(name, view, places, file, stamp)
     except UnknownError as error:
-        raise NothingToCompare(
-            f"{text} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle; {INSTEAD}"
-        ) from None
+        what = f"{text} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle"
+        raise NothingToCompare(f"{what}; {INSTEAD}") from None
     except (ValueError, OverflowError, struct.error, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise CheckpointError(f"{text} is damaged: {printable(error, 300)}; download it again") from None
     except OSError as error:
