@@ -5,13 +5,14 @@ Its header is read part by part within bounds, for the file is untrusted. What a
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ from hf_lineage.hub.repo import RepoRef
 
 PREFERRED = re.compile(r"(?!adapter_model).*\.safetensors(?:\.index\.json)?|pytorch_model.*\.bin(?:\.index\.json)?")
 """Files that are read in place of those of other programs where a repository has both."""
-T = TypeVar("T")
 
 
 class HeaderError(ValueError):
@@ -70,34 +70,27 @@ def require_file(repo: RepoRef, file: str, files: Sequence[str], kind: str = "")
     return file
 
 
-def refuse_pointer(stream: BinaryIO) -> None:
-    """Raise HeaderError where a file is the pointer that git leaves without git-lfs; else go back to its beginning."""
-    if stream.read(len(LFS_POINTER)) == LFS_POINTER:
-        raise HeaderError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
-    stream.seek(0)
+@contextlib.contextmanager
+def named_errors(repo: RepoRef, file: str) -> Iterator[None]:
+    """Raise CheckpointError in place of an error about a file whose header is damaged, or that cannot be read."""
+    try:
+        yield
+    except HeaderError as error:
+        raise CheckpointError(f"{repo}: {printable(file, 200)} {error}") from None
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}; check its permissions"
+        raise CheckpointError(f"{repo}: {printable(file, 200)} {why}") from None
 
 
-def unreadable_file(repo: RepoRef, file: str, error: HeaderError | OSError) -> CheckpointError:
-    """Return the error about a file whose header is damaged, or that cannot be read."""
-    if isinstance(error, HeaderError):
-        return CheckpointError(f"{repo}: {printable(file, 200)} {error}")
-    why = error.strerror or error
-    return CheckpointError(f"{repo}: {printable(file, 200)} cannot be read: {why}; check its permissions")
-
-
-def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) -> tuple[T, Stamp]:
-    """Return the header of a file, read once, and the state of the file; raise CheckpointError if it is damaged."""
-    if file not in repo.heads:
-        repo.fetch(file)  # whole: what such a header consists of stands between the weights
-        try:
-            with open_regular(repo.locate(file)) as stream:
-                refuse_pointer(stream)
-                stamp = Stamp.take(stream)
-                repo.heads[file] = parse(stream, stamp.size), stamp
-        except (HeaderError, OSError) as error:
-            raise unreadable_file(repo, file, error) from None
-    known: tuple[T, Stamp] = repo.heads[file]
-    return known
+@contextlib.contextmanager
+def opened_file(repo: RepoRef, file: str) -> Iterator[tuple[BinaryIO, Stamp]]:
+    """Yield a whole file and its state; HeaderError in place of the pointer that git leaves without git-lfs."""
+    repo.fetch(file)
+    with open_regular(repo.locate(file)) as stream:
+        if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise HeaderError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
+        stream.seek(0)
+        yield stream, Stamp.take(stream)
 
 
 def decode_text(content: bytes) -> str:

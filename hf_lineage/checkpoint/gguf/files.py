@@ -17,9 +17,9 @@ from hf_lineage.checkpoint.foreign_form import (
     HeaderError,
     decode_text,
     list_files,
-    refuse_pointer,
+    named_errors,
+    opened_file,
     require_file,
-    unreadable_file,
 )
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, printable
 from hf_lineage.files.paths import open_regular
@@ -132,19 +132,14 @@ def read_tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple[BinaryIO, int, Stamp | None]]:
     """Yield a file as a stream, its size and, if it is here, its state; a file on the Hub is fetched as far as read."""
-    try:
+    with named_errors(repo, file):
         remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
         if remote_file is None or repo.has_cached(remote_file.content):
-            repo.fetch(file)
-            with open_regular(repo.locate(file)) as stream:
-                refuse_pointer(stream)
-                stamp = Stamp.take(stream)
+            with opened_file(repo, file) as (stream, stamp):
                 yield stream, stamp.size, stamp
         else:
             with open_regular(remote_file.path).detach() as local:
                 yield io.BufferedReader(_FetchedFile(remote_file, local), HEAD), remote_file.size, None
-    except (HeaderError, OSError) as error:
-        raise unreadable_file(repo, file, error) from None
 
 
 class _FetchedFile(io.RawIOBase):

@@ -21,7 +21,6 @@ from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, print
 from hf_lineage.hub.repo import RepoRef
 
 EMBEDDING = "token_embd.weight"
-FILE, LAYERS = "gguf/architectures.yaml", "block_count"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
 DEFAULT_THETA = 10000.0  # where the metadata do not say it (llama.cpp, `rope_freq_base_train`)
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
@@ -44,7 +43,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     architectures: dict[str, _Architecture]
 
 
-_table = functools.partial(registry.registry_table, FILE, _Table)
+_table = functools.partial(registry.registry_table, "gguf/architectures.yaml", _Table)
 
 
 def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +104,18 @@ class _Translation:
         self._known = {name.replace(".{expert}", ""): name for name in known}
         ignored = (re.escape(name).replace(r"\*", ".*") for name in factorization.ignores)
         self._ignored = re.compile("|".join(ignored) or "$^")
-        self._candidates = _candidates(architecture)
+        package = gguf()
+        number = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == architecture), None)
+        if number is None:
+            what = f"does not know the architecture {architecture}; `pip install --upgrade gguf`"
+            raise NothingToCompare(f"the installed package gguf {what}")
+        own = package.TensorNameMap.arch_block_mappings_cfg.get(number, {})
+        mapped = {**package.TensorNameMap.block_mappings_cfg, **own}.items()
+        # Where several tensors list one name, the package itself lets the last count.
+        stored = {key: one for one, keys in mapped if one in package.MODEL_TENSORS[number] for key in keys}
+        self._candidates: dict[str, list[str]] = {}  # the name of a tensor in GGUF -> those that it may have on the Hub
+        for key, one in stored.items():
+            self._candidates.setdefault(package.TENSOR_NAMES[one], []).append(key)
         stacks = schema.as_stacks(factorization.layers).values()
         patterns = [[pattern.replace("{layer}", "{bid}") for pattern in stack] for stack in stacks]
         self._prefixes = [best for stack in patterns if self._count(best := max(stack, key=self._count))]
@@ -127,25 +137,6 @@ class _Translation:
     def _count(self, prefix: str) -> int:
         candidates = {name for names in self._candidates.values() for name in names}
         return sum(f"{prefix}.{name}" in candidates for name in self._known)
-
-
-def _candidates(arch: str) -> dict[str, list[str]]:
-    """Return the names of an architecture's tensors in GGUF, each with those that it may have on the Hub's disk."""
-    package = gguf()
-    architecture = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == arch), None)
-    if architecture is None:
-        what = f"does not know the architecture {arch}; `pip install --upgrade gguf`"
-        raise NothingToCompare(f"the installed package gguf {what}")
-    own = package.TensorNameMap.arch_block_mappings_cfg.get(architecture, {})
-    every = {**package.TensorNameMap.block_mappings_cfg, **own}
-    # Where several tensors list one name, the package itself lets the last count.
-    stored = {
-        key: tensor for tensor, keys in every.items() if tensor in package.MODEL_TENSORS[architecture] for key in keys
-    }
-    candidates: dict[str, list[str]] = {}
-    for key, tensor in stored.items():
-        candidates.setdefault(package.TENSOR_NAMES[tensor], []).append(key)
-    return candidates
 
 
 HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
@@ -188,7 +179,7 @@ def _rename(metadata: Mapping[str, Any], factorization: Factorization, plain: Ch
         return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, layer) or query or 1)
 
     renamed = by_pieces(plain, name_tensors(metadata, factorization, plain.tensors), heads)
-    layers, learned = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}"), {}
+    layers, learned = metadata.get(f"{metadata[ARCHITECTURE]}.block_count"), {}
     for name, key in _table().learned.items():
         values = metadata.get(key, ())
         if key in metadata and (not isinstance(values, tuple) or len(values) != layers):

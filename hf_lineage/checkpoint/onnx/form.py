@@ -18,10 +18,10 @@ from hf_lineage.checkpoint.foreign_form import (
     by_pieces,
     list_files,
     name_in_out,
-    parse_once,
+    named_errors,
+    opened_file,
     require_file,
     split_rows,
-    unreadable_file,
 )
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
@@ -54,7 +54,8 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
         return Graph(*known)
     reasons = []
     for file in files:
-        graph, stamp = parse_once(repo, file, parse)
+        with named_errors(repo, file), opened_file(repo, file) as (stream, stamp):
+            graph = parse(stream, stamp.size)
         try:
             weights = collect_weights(graph)
         except NothingToCompare as error:
@@ -89,11 +90,8 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
     opened = open_ranged(repo, sorted(outside))
     places = {}
     for name, path in opened.paths(repo, outside).items():
-        try:
-            with open_regular(path) as stream:
-                places[name] = path, Stamp.take(stream)
-        except OSError as error:
-            raise unreadable_file(repo, name, error) from None
+        with named_errors(repo, name), open_regular(path) as stream:
+            places[name] = path, Stamp.take(stream)
     places |= {file: (repo.locate(file), stamp) for file, _, _, stamp in graphs.values()}
     stored = {}
     for own, (file, tensor) in constants.items():
