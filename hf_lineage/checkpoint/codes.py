@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Parts = Sequence[NDArray[Any]]
+Decode = Callable[[Parts], NDArray[Any]]  # from the stored parts of a tensor to the tensor
+Pair = tuple[int, int]
 Fill = Callable[[Parts], Parts]  # from the stored parts of a tensor to the same with other codes, or other scales
 Levels = NDArray[np.float32]  # (n,): the values of a grid between its least (0) and its largest (1), ascending
 
@@ -42,9 +44,9 @@ class Codes:
     name: str  # the name of the format, in words
     low: Fill
     high: Fill
-    decode: Callable[[Parts], NDArray[Any]]  # to matrices (rows, columns), before what a converter did is undone
+    decode: Decode  # to matrices (rows, columns), before what a converter did is undone
     levels: Levels
-    block: tuple[int, int]  # rows and columns that share a scale
+    block: Pair  # rows and columns that share a scale
     both: bool = False  # whether a grid reaches from the least number to the largest, not by the largest size alone
     slack: float = ROUNDED  # largest distance of a number from its value, in steps beyond half a step
     least: float = HALF  # distance from its value that a number may always have, in units of the weights
@@ -122,13 +124,7 @@ def slack(levels: Levels, dtype: str) -> float:
 
 
 def integers(
-    name: str,
-    decode: Callable[[Parts], NDArray[Any]],
-    bits: int,
-    block: tuple[int, int],
-    scales: str,
-    ends: tuple[int, int] = (0x00, 0xFF),
-    **rules: Any,
+    name: str, decode: Decode, bits: int, block: Pair, scales: str, ends: Pair = (0x00, 0xFF), **rules: Any
 ) -> Codes:
     """Return the grid of integers in the first part, given the format of their scales and the bytes of its ends."""
     levels = uniform(2**bits)
@@ -138,6 +134,7 @@ def integers(
 
 
 Array = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
 CUT, LOOSE = 2.0, 0.65
 """Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
@@ -159,7 +156,7 @@ def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Code
 
 def excess(
     base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0, first: float = 0.0
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Mask]:
     """Return for each number how much further from the base's it is than its format leaves, in steps of its grid.
 
     Beside it which of these a quantizer leaves that fits its scales to other numbers. `ends` are those of each number's
@@ -192,9 +189,7 @@ def excess(
     return steps, cut
 
 
-def miss_ends(
-    numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def miss_ends(numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0) -> tuple[Mask, Mask]:
     """Return for each block whether it falls short of the ends of its grid, and whether by more than searches leave.
 
     Everything is as the tensor is stored, (..., r, c); the result is (..., r / rows, c / columns) of a block.
@@ -227,9 +222,9 @@ def count_big(step: Array, width: Array, most: float, together: int) -> int:
     return int(np.sum((largest > most * widest) & (widest > NARROW)))
 
 
-def idle(numbers: Array, base: Array, codes: Codes) -> NDArray[np.bool_]:
+def idle(numbers: Array, base: Array, codes: Codes) -> Mask:
     """Return for each block, as `miss_ends` has them, whether all its numbers are 0, and the base's as well."""
-    none: NDArray[np.bool_] = _extremes(np.maximum, np.maximum(np.abs(numbers), np.abs(base)), codes) == 0
+    none: Mask = _extremes(np.maximum, np.maximum(np.abs(numbers), np.abs(base)), codes) == 0
     return none
 
 

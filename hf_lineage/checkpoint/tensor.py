@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes
+from hf_lineage.checkpoint.codes import Codes, Decode, Parts
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -86,10 +85,7 @@ def single(stored: NDArray[Any]) -> NDArray[np.float32]:
     return target
 
 
-Decode = Callable[[Sequence[NDArray[Any]]], NDArray[Any]]  # from the stored parts of a tensor to the tensor
-
-
-def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def as_stored(parts: Parts) -> NDArray[Any]:
     """Return the only part as it is."""
     (whole,) = parts
     return whole
@@ -101,7 +97,7 @@ class ByRows:
 
     decode: Decode
 
-    def __call__(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def __call__(self, parts: Parts) -> NDArray[Any]:
         """Return as many rows as the parts have, decoded."""
         return self.decode(parts)
 

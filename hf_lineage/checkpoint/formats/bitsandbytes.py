@@ -8,14 +8,13 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, ScaleStep, filled_ends, step_part, table, uniform
-from hf_lineage.checkpoint.formats.grid import CODES, NF4, Grid, finite, pairs, write_pairs
+from hf_lineage.checkpoint.codes import Codes, Parts, ScaleStep, filled_ends, step_part, table, uniform
+from hf_lineage.checkpoint.formats.grid import CODES, NF4, Grid, Matrix, finite, pairs, write_pairs
 from hf_lineage.checkpoint.formats.modules import BYTES, SINGLE, Format, Module, Settings
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
@@ -62,7 +61,7 @@ def four_bits(module: Module, _: Settings) -> TensorInfo:
     return module.tensor(state.shape, ends, decode, codes)
 
 
-def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+def _decode_four_bits(name: str, kind: str, state: State, parts: Parts) -> Matrix:
     stored, packed, scales, code, *nested = parts
     own = _state(name, stored)
     if own[:3] != state[:3]:
@@ -104,7 +103,7 @@ def eight_bits(module: Module, _: Settings) -> TensorInfo:
     shape, name = module.matrix(".weight", frozenset({"I8"})), f"{module.start}.SCB"
     module.shape(".SCB", SINGLE, (shape[0],))
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode(parts: Parts) -> Matrix:
         stored, scales = parts
         values = finite(name, scales) * np.float32(1 / 127)  # 127 stands for the largest number of a row
         return Grid(shape, (1, shape[1])).decode_bytes(name, (stored, values))

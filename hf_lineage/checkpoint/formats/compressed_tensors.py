@@ -6,15 +6,15 @@ How a matrix is stored shows in its parts; one of the groups of config.json has 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, integers
+from hf_lineage.checkpoint.codes import Codes, Parts, integers
 from hf_lineage.checkpoint.formats.fp8 import EIGHT, SCALES_OR_POWERS, float_codes, four_bits
-from hf_lineage.checkpoint.formats.grid import Grid, across, down, finite, words
+from hf_lineage.checkpoint.formats.grid import Grid, Matrix, across, down, finite, words
 from hf_lineage.checkpoint.formats.modules import INDICES, WORDS, Format, Module, Settings, pair
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
@@ -83,9 +83,7 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
     return module.tensor(shape, ends, decode, codes)
 
 
-def _decode_words(
-    name: str, grid: Grid, bits: int, ordered: bool, parts: Sequence[NDArray[Any]]
-) -> NDArray[np.float32]:
+def _decode_words(name: str, grid: Grid, bits: int, ordered: bool, parts: Parts) -> Matrix:
     packed, shape, scales, *others = parts
     if _shape(name, shape) != grid.shape:
         raise CheckpointError(f"{name}{SHAPE} says another shape than the tensors with this name in other layers")

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import ONE, Codes, filled_ends, slack, table
-from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, finite, finite_numbers, write_pairs
+from hf_lineage.checkpoint.codes import ONE, Codes, Decode, Parts, filled_ends, slack, table
+from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, Matrix, finite, finite_numbers, write_pairs
 from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, SINGLE, Format, Module, Settings, not_decoded, pair
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 
 EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
@@ -64,7 +63,7 @@ def experts(module: Module, _: Settings) -> TensorInfo:
     module.shape("_scales", POWERS, (number, out, blocks))
     grid, name = Grid((out, blocks * MX), (1, MX)), f"{module.start}_scales"
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def decode(parts: Parts) -> NDArray[Any]:
         # bfloat16 holds every product of a number of four bits and a power of two
         packed, powers = parts
         stack = np.empty((number, *grid.shape), ml_dtypes.bfloat16)
@@ -106,7 +105,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     return module.tensor(shape, (".weight", end), decode, codes)
 
 
-def _decode_pairs(grid: Grid, name: str, parts: Sequence[NDArray[Any]], divides: bool = False) -> NDArray[np.float32]:
+def _decode_pairs(grid: Grid, name: str, parts: Parts, divides: bool = False) -> Matrix:
     """Return numbers x scales, where `name` is that of the scales; one for the whole may multiply or divide these."""
     stored, scales, *factors = parts
     for whole in factors:
@@ -125,7 +124,7 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
     name = f"{module.start}{end}"
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode(parts: Parts) -> Matrix:
         return np.stack([grid.decode_bytes(name, one) for one in zip(*parts, strict=True)])
 
     codes = float_codes("FP8", decode, module.parts[""].dtype, grid.block, module.parts[end].dtype)

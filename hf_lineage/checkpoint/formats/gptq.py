@@ -6,14 +6,14 @@ outputs to a word. AutoRound uses both; `packing_format` says which (auto_round/
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, down, finite, words
+from hf_lineage.checkpoint.codes import Parts
+from hf_lineage.checkpoint.formats.grid import WORD, Grid, Matrix, across, down, finite, words
 from hf_lineage.checkpoint.formats.modules import INDICES, SCALES, WORDS, Format, Module, Settings, count, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
@@ -32,7 +32,7 @@ def gptq_matrix(module: Module, stated: Settings) -> TensorInfo:
         raise not_decoded(f"as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded")
     (bits, grid), name, added = _read_grid(module, stated), module.start, ADDED[kind]
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode(parts: Parts) -> Matrix:
         weights, zero_points, scales, *order = parts
         blocks, zeros = grid, np.empty(grid.cells, np.float32)
         across(zero_points, bits)(slice(0, len(zeros)), zeros)
@@ -95,7 +95,7 @@ def awq_matrix(module: Module, stated: Settings) -> TensorInfo:
         ends.append(".qzeros")
     name = f"{module.start}.scales"
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode(parts: Parts) -> Matrix:
         weights, scales, *zero_points = parts
         zeros = np.full(grid.cells, 2 ** (AWQ_BITS - 1), np.float32)  # without zero points they are in the middle
         for stored in zero_points:

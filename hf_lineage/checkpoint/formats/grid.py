@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.codes import Parts
 from hf_lineage.checkpoint.tensor import DTYPES, single, widen
 from hf_lineage.errors import CheckpointError
 
 WORD = 32  # bits of a word
-Unpack = Callable[[slice, NDArray[np.float32]], None]  # writes some rows of a matrix, not yet scaled, into an array
+Matrix = NDArray[np.float32]
+Unpack = Callable[[slice, Matrix], None]  # writes some rows of a matrix, not yet scaled, into an array
 
 
 def words(numbers: int, bits: int) -> int:
@@ -29,7 +31,7 @@ def down(packed: NDArray[Any], bits: int) -> Unpack:
     """Return a function that writes rows of a matrix (n, columns), whose columns are packed (words(n), columns)."""
     length, values = period(bits)
 
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+    def unpack(rows: slice, target: Matrix) -> None:
         first, last = rows.start // values, -(-rows.stop // values)
         some = packed[first * length : last * length]
         whole = np.empty(((last - first) * values, packed.shape[1]), np.float32)
@@ -45,7 +47,7 @@ def across(packed: NDArray[Any], bits: int, order: Sequence[int] = ()) -> Unpack
     length, values = period(bits)
     columns = -(-packed.shape[1] // length) * values
 
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+    def unpack(rows: slice, target: Matrix) -> None:
         whole = np.empty((len(target), columns), np.float32)
         for place, numbers in enumerate(_fields(packed[rows].T, bits)):
             whole[:, order[place] if order else place :: values] = numbers.T
@@ -58,7 +60,7 @@ def planes(packed: NDArray[Any], bits: int, high_first: bool) -> Unpack:
     """Return a function that writes rows of integers, those of a word as many rows apart as a column has."""
     height, count = len(packed), packed.itemsize * 8 // bits
 
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+    def unpack(rows: slice, target: Matrix) -> None:
         place, row = np.divmod(np.arange(rows.start, rows.stop), height)
         shift = bits * (count - 1 - place if high_first else place)
         target[...] = (packed[row] >> shift.astype(packed.dtype)[:, None]) & packed.dtype.type(2**bits - 1)
@@ -97,7 +99,7 @@ FP4 = tuple(sign * value / 12 for sign in (1, -1) for value in (0.0, 0.0625, 8.0
 CODES = {"nf4": NF4, "fp4": FP4}  # the tables of bitsandbytes by the names that it gives them
 
 
-def finite_numbers(dtype: str) -> NDArray[np.float32]:
+def finite_numbers(dtype: str) -> Matrix:
     """Return all finite numbers of a format of one byte, in the order of their bits."""
     values = single(np.arange(256, dtype=np.uint8).view(DTYPES[dtype]))
     return values[np.isfinite(values)]
@@ -111,7 +113,7 @@ def pairs(low_first: bool, *values: float) -> NDArray[np.float64]:
     return table
 
 
-def write_pairs(table: NDArray[np.float64], packed: NDArray[Any], target: NDArray[np.float32]) -> None:
+def write_pairs(table: NDArray[np.float64], packed: NDArray[Any], target: Matrix) -> None:
     """Write the numbers of bytes (..., n), two of each by `pairs`, into an array in float32 (..., 2 n)."""
     np.take(table, packed.view(np.uint8), out=target.view(np.float64), mode="wrap")
 
@@ -136,9 +138,7 @@ class Grid:
         """The number of blocks one below the other, and side by side."""
         return -(-self.shape[0] // self.block[0]), -(-self.shape[1] // self.block[1])
 
-    def decode(
-        self, unpack: Unpack, scales: NDArray[np.float32], zeros: NDArray[np.float32] | None = None
-    ) -> NDArray[np.float32]:
+    def decode(self, unpack: Unpack, scales: Matrix, zeros: Matrix | None = None) -> Matrix:
         """Return (numbers - zeros) x scales, with scales and zeros given as `cells`."""
         whole, height = np.empty(self.shape, np.float32), self.block[0]
         total, columns = self.shape
@@ -152,14 +152,14 @@ class Grid:
                 whole[rows] *= self._broadcast(scales, rows)
         return whole
 
-    def decode_bytes(self, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode_bytes(self, name: str, parts: Parts) -> Matrix:
         """Return a matrix of one byte to a number, given its scales, called `name`, and perhaps its zero points."""
         stored, scales, *others = parts
         zeros = others[0].astype(np.float32).reshape(self.cells) if others else None
         values = finite(name, scales).reshape(self.cells)
         return self.decode(lambda rows, target: widen(target, stored[rows]), values, zeros)
 
-    def _broadcast(self, values: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
+    def _broadcast(self, values: Matrix, rows: slice) -> Matrix:
         """Return the values of the blocks of the numbers in some rows, as one row or one column where all agree."""
         height, width = self.block
         beside = slice(rows.start // height, (rows.stop - 1) // height + 1)
@@ -169,7 +169,7 @@ class Grid:
         return some if width == 1 or values.shape[1] == 1 else np.repeat(some, width, axis=1)[:, : self.shape[1]]
 
 
-def finite(name: str, stored: NDArray[Any]) -> NDArray[np.float32]:
+def finite(name: str, stored: NDArray[Any]) -> Matrix:
     """Return scales in float32, of one byte those of E8M0; raise CheckpointError if one is infinite or no number."""
     scales = single(stored.view(DTYPES["F8_E8M0"]) if stored.dtype.itemsize == 1 else stored)
     if not np.isfinite(scales).all():

@@ -10,11 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import integers
-from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite, planes
+from hf_lineage.checkpoint.codes import Parts, integers
+from hf_lineage.checkpoint.formats.grid import WORD, Grid, Matrix, across, finite, planes
 from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, WORDS, Format, Module, Settings, count, not_decoded
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
@@ -56,7 +55,7 @@ def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
         module.shape(end, SCALES, stored.grid.cells)
     name = module.start
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode(parts: Parts) -> Matrix:
         packed, scales, zeros, *described = parts
         if _check_stored(name, described) != stored:
             raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
@@ -110,7 +109,7 @@ def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:
         module.shape(end, SCALES, (out, groups))
     names, columns = [f"{module.start}{end}" for end in (".scales", ".biases")], groups * size
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode(parts: Parts) -> Matrix:
         packed, scales, biases = parts
         grid = Grid((len(packed), columns), (1, size))
         whole = grid.decode(across(packed, bits), finite(names[0], scales))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import integers
+from hf_lineage.checkpoint.codes import Parts, integers
 from hf_lineage.checkpoint.formats.fp8 import float_codes
-from hf_lineage.checkpoint.formats.grid import Grid, finite, planes
+from hf_lineage.checkpoint.formats.grid import Grid, Matrix, finite, planes
 from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, Format, Module, Settings, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 
@@ -84,7 +82,7 @@ def bitnet_matrix(module: Module, stated: Settings) -> TensorInfo:
         raise module.make_error(f"has {module.parts['.weight_scale'].numbers} scales, not one")
     name, divides, shape = f"{module.start}.weight_scale", DIVIDES[kind], (4 * height, columns)
 
-    def decode(parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    def decode(parts: Parts) -> Matrix:
         packed, stored = parts
         scale = finite(name, stored).reshape(1, 1)
         with np.errstate(divide="ignore"):

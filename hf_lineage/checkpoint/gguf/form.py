@@ -71,9 +71,7 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
     return str(name), entry
 
 
-def name_tensors(
-    metadata: Mapping[str, Any], factorization: schema.Factorization, stored: Iterable[str]
-) -> Iterator[Piece]:
+def name_tensors(metadata: Mapping[str, Any], factorization: Factorization, stored: Iterable[str]) -> Iterator[Piece]:
     """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
 
     What the factorization does not name keeps its own name. Each expert of a stack is a tensor too, `name[number]`.
@@ -99,7 +97,7 @@ def name_tensors(
 class _Translation:
     """Translates the names of an architecture's tensors in GGUF, with `{bid}` for the layer, to those on the Hub."""
 
-    def __init__(self, architecture: str, factorization: schema.Factorization) -> None:
+    def __init__(self, architecture: str, factorization: Factorization) -> None:
         known = (name for name in named_tensors(factorization) if "{layer}" not in name)
         self._known = {name.replace(".{expert}", ""): name for name in known}
         ignored = (re.escape(name).replace(r"\*", ".*") for name in factorization.ignores)
