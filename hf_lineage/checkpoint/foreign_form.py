@@ -175,16 +175,10 @@ def by_pieces(
     return plain.with_tensors(tensors)
 
 
-def _change(
-    info: TensorInfo, change: Callable[[NDArray[Any]], NDArray[Any]], shape: tuple[int, ...] | None = None
-) -> TensorInfo:
+def _change(info: TensorInfo, change: Callable[[Any], Any], shape: Shape | None = None) -> TensorInfo:
     """Return a tensor that is changed after it is decoded."""
-    return replace(
-        info,
-        shape=info.shape if shape is None else shape,
-        decode=lambda parts: change(info.decode(parts)),
-        itemsize=info.itemsize or 4,
-    )
+    decode, size = (lambda parts: change(info.decode(parts))), info.itemsize or 4
+    return replace(info, shape=info.shape if shape is None else shape, decode=decode, itemsize=size)
 
 
 def name_in_out(factorization: Factorization) -> frozenset[str]:

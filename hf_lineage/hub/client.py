@@ -53,6 +53,7 @@ def translated_messages() -> Iterator[None]:
 
 
 Answer = TypeVar("Answer")
+Request = Literal["reading", "listing", "writing"]
 WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each repetition of a request, unless the server says when to repeat it
 LONG_WAIT, LONGEST_WAIT = 10, 330  # seconds: longer waits are logged, or refused; the Hub's limits hold five minutes
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})  # they say nothing about the repository
@@ -150,10 +151,7 @@ def headers(address: str) -> dict[str, str]:
 
 
 def ask(
-    name: str,
-    question: Callable[[], Answer],
-    stopped: threading.Event | None = None,
-    request: Literal["reading", "listing", "writing"] = "reading",
+    name: str, question: Callable[[], Answer], stopped: threading.Event | None = None, request: Request = "reading"
 ) -> Answer:
     """Return the answer to a request about a repository or an account, repeated after temporary failures.
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import Literal
 from urllib.request import getproxies
 
 from huggingface_hub import constants, errors, get_token
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
 from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, RepositoryError
+from hf_lineage.hub.client import Request
 
-Request = Literal["reading", "listing", "writing"]
 MALFORMED = (
     *(AssertionError, AttributeError, LookupError, OverflowError, TypeError, ValueError, RecursionError),
     errors.FileMetadataError,

@@ -51,7 +51,6 @@ class Load:
     prefix: str = ""  # beginning of the names of its tensors, where it is a part of the model in the files
 
 
-EXTRA = "run"
 COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
 """It finds what this process finds, and obeys nothing of the working directory beside that."""
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
@@ -68,7 +67,7 @@ def refuse_without_extra() -> None:
 
     missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
     if missing:
-        raise OptionError(f"--run loads models with transformers; {installation(EXTRA)} (no {missing[0]} here)")
+        raise OptionError(f"--run loads models with transformers; {installation('run')} (no {missing[0]} here)")
 
 
 class Process:
@@ -119,17 +118,13 @@ class Process:
                 stream.flush()
             line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
         if not line.endswith(b"\n"):
-            raise NothingToCompare(
-                f"it took more than {self._seconds:.0f} s" if late.is_set() else self._describe_end()
-            )
+            why = "what the process that ran it answered is too long"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(timeout=PATIENCE)
+                how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+                why = f"the process that ran it ended ({how}), perhaps for want of memory"
+            raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else why)
         answer = json.loads(line)
         if "problem" in answer:
             raise NothingToCompare(printable(str(answer["problem"]), 500))
         return cast(Values, answer["values"])
-
-    def _describe_end(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(timeout=PATIENCE)
-            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            return f"the process that ran it ended ({how}), perhaps for want of memory"
-        return "what the process that ran it answered is too long"

@@ -258,7 +258,12 @@ class _Reader(Walker):
             raise HeaderError(f"says that its {name[:200]!r} has the shape {shape}; do not trust it")
         tensor = OnnxTensor(name, shape, kind if isinstance(kind, int) else 0)
         if has[14][-1:] == [1]:
-            return self._outside(tensor, dict(map(self._entry, has[13])))
+            entries = dict(map(self._entry, has[13]))
+            file, offset, length = (self.text(entries.get(key, NOWHERE)) for key in (b"location", b"offset", b"length"))
+            plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
+            if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
+                raise HeaderError(f"does not say where {name[:200]!r} of {shape} is stored; do not trust it")
+            return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)
         if tensor.kind not in BITS:
             return tensor
         form, span = next(((form, has[key][-1]) for key, form in LISTS.items() if has[key]), (RAW, NOWHERE))
@@ -273,11 +278,3 @@ class _Reader(Walker):
             values = [int.from_bytes(raw[at : at + 8], "little", signed=True) for at in range(0, len(raw), 8)]
             values = values if form == RAW else self.numbers([span], SHORT)
         return replace(tensor, form=form, span=span, values=tuple(values))
-
-    def _outside(self, tensor: OnnxTensor, entries: Mapping[bytes, Span]) -> OnnxTensor:
-        keys = (b"location", b"offset", b"length")
-        file, offset, length = (self.text(entries.get(key, NOWHERE)) for key in keys)
-        plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
-        if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
-            raise HeaderError(f"does not say where {tensor.name[:200]!r} of {tensor.shape} is stored; do not trust it")
-        return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)

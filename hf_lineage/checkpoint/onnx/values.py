@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.layers import Shape
 from hf_lineage.checkpoint.onnx.header import KINDS, VARINTS, OnnxGraph, OnnxNode, OnnxTensor
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
@@ -110,7 +111,7 @@ class Values:
             raise CheckpointError(f"the ONNX graph computes {what}") from None
 
 
-def combine(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Array]) -> TensorInfo:
+def combine(inputs: Sequence[TensorInfo], shape: Shape, compute: Callable[..., Array]) -> TensorInfo:
     """Return a tensor that is computed from others, each of whose parts is read once."""
     parts = tuple(dict.fromkeys(part for info in inputs for part in info.parts))
     places = [[parts.index(part) for part in info.parts] for info in inputs]
@@ -152,9 +153,7 @@ def affine(
     return combine([quantized, *(info for _, info in steps)], shape, compute)
 
 
-def _broadcast_scales(
-    shape: tuple[int, ...], from_shape: tuple[int, ...], axis: int, block: int
-) -> Callable[[Array], Array]:
+def _broadcast_scales(shape: Shape, from_shape: Shape, axis: int, block: int) -> Callable[[Array], Array]:
     """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
     if math.prod(from_shape) == 1:
         return lambda scales: scales.reshape(())
