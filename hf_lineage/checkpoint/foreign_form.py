@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.registry import slots

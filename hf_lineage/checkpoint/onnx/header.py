@@ -268,10 +268,8 @@ class _Reader(Walker):
             return tensor
         form, span = next(((form, has[key][-1]) for key, form in LISTS.items() if has[key]), (RAW, NOWHERE))
         if not isinstance(span, Span) or (form != VARINTS and span.length != tensor.size):
-            length = span.length if isinstance(span, Span) else 0
-            raise HeaderError(
-                f"is truncated or damaged: {name[:200]!r} has {length} of {tensor.size} bytes; download it again"
-            )
+            what = f"{name[:200]!r} has {span.length if isinstance(span, Span) else 0} of {tensor.size} bytes"
+            raise HeaderError(f"is truncated or damaged: {what}; download it again")
         values: list[int] = []
         if tensor.kind == INT64 and span.length <= 8 * SHORT:
             raw = self.content(span) if form == RAW else b""
