@@ -43,11 +43,9 @@ def unusual(repo: RepoRef) -> Layout | None:
     if not files or ADAPTER_CONFIG in repo.files():
         return None
     if pickled := next((name for name in PICKLED if name in names), None):
-        raise NothingToCompare(
-            f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
-            f"{_join(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
-            "model.safetensors if it is the same model"
-        )
+        what = f"loads the pickle {pickled}, which hf-lineage never loads, and none of {_join(files)}"
+        instead = "let --allow-pickle read its tensors, or rename the file to model.safetensors if it is the same model"
+        raise NothingToCompare(f"{repo}: transformers {what}; {instead}")
     groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)  # by the model that they may be parts of
     for file in files:
         shard = SHARD.fullmatch(file)
@@ -56,15 +54,13 @@ def unusual(repo: RepoRef) -> Layout | None:
     # Where transformers loads no file at all, people load the one of another library.
     others = [name for name in names if name.endswith(WEIGHT_FILES) and name not in files]
     if len(groups) > 1 or others:
-        raise Ambiguous(
-            f"{repo}: it is not clear which file is the model: {_join([*files, *others])}; transformers loads none "
-            f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
-        )
+        what = f"{_join([*files, *others])}; transformers loads none of them"
+        instead = f"Rename the right one to model.safetensors, or name one {ONE_FILE}"
+        raise Ambiguous(f"{repo}: it is not clear which file is the model: {what}. {instead}")
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):
-        raise CheckpointError(
-            f"{repo} has {len(group)} of {count} shards, {_join(group.values())}; download the others"
-        )
+        what = f"{len(group)} of {count} shards, {_join(group.values())}"
+        raise CheckpointError(f"{repo} has {what}; download the others")
     files, shown = list(group.values()), printable(next(iter(group.values())), 200)
     note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
     if len(files) > 1:

@@ -107,10 +107,8 @@ class RemoteCheckpoint(Checkpoint):
         self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo], ranged: RangedFiles
     ) -> None:
         # Ranges are written into these files while other tensors of them are read, so their stamps are not compared.
-        super().__init__(
-            {name: replace(one, stamp=None) if one.file in ranged.files else one for name, one in stored.items()},
-            tensors,
-        )
+        unstamped = {name: replace(one, stamp=None) for name, one in stored.items() if one.file in ranged.files}
+        super().__init__({**stored, **unstamped}, tensors)
         self._files, self._pool, self._downloads = ranged.files, ranged.pool, ranged.downloads
         self._lock = threading.RLock()
         self._held = {path: RangeList() for path in ranged.files}

@@ -22,9 +22,8 @@ DTYPES: dict[str, np.dtype[Any]] = {
 DTYPES |= {f"F{8 * size}": np.dtype(f"f{size}") for size in (8, 4, 2)}
 DTYPES |= {f"{kind.upper()}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (8, 4, 2, 1)}
 """The number formats of safetensors -> those of NumPy."""
-WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {
-    DTYPES[name]: integers for name, integers in (("F64", np.uint64), ("F32", np.uint32), ("BF16", np.uint16))
-}
+WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]]
+WIDER = {DTYPES["F64"]: np.uint64, DTYPES["F32"]: np.uint32, DTYPES["BF16"]: np.uint16}
 """Formats with numbers that float16 lacks -> integers of their size, which order bit patterns by magnitude."""
 
 

@@ -33,10 +33,8 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
     repos = base, candidate
     models = [foreign_model(repo) for repo in repos]
     listed = [model.tokens() if model else None for model in models]
-    files = [
-        {file for file in (*READERS, *PIECES) if own is None and repo.offers(file)}
-        for repo, own in zip(repos, listed, strict=True)
-    ]
+    both = zip(repos, listed, strict=True)
+    files = [{file for file in (*READERS, *PIECES) if own is None and repo.offers(file)} for repo, own in both]
     equal = any(base.sha256(file) == candidate.sha256(file) for file in sorted(files[0] & files[1]))
     silent = [repo for repo, own, tokens in zip(repos, files, listed, strict=True) if not own and not tokens]
     if equal or (silent and rows[0] == rows[1]):
@@ -58,10 +56,8 @@ def _read(repo: RepoRef) -> Tokens:
     for file, read in READERS.items():
         if repo.offers(file):
             repo.fetch(file)
-            tokens = {
-                text: at for text, at in read(repo, file) if isinstance(text, str) and type(at) is int and at >= 0
-            }
-            if tokens:
+            listed = ((text, at) for text, at in read(repo, file) if isinstance(text, str) and type(at) is int)
+            if tokens := {text: at for text, at in listed if at >= 0}:
                 return tokens
     raise NothingToCompare(f"{repo} has no tokenizer that lists its tokens in {', '.join(READERS)}")
 

@@ -160,11 +160,11 @@ def other_format(repo: RepoRef) -> str | None:
     for name in (name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)):
         begins = repo.read_head(name, BEGINNING)
         if begins is None or name.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
-            return (
-                f"{repo} holds its weights as a pickle ({name}), which is never loaded; convert it with "
-                "`AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file, or let "
-                "--allow-pickle read its tensors without running it"
+            convert = (
+                "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
             )
+            instead = f"{convert}, or let --allow-pickle read its tensors without running it"
+            return f"{repo} holds its weights as a pickle ({name}), which is never loaded; {instead}"
         first = first or f"{name} is {content_of(repo, name) or 'of no form that is known here'}"
     return f"{repo} holds no weights: {first}, and no pickle as its name says" if first else None
 

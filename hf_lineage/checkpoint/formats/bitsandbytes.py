@@ -76,9 +76,8 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Parts) -> Matri
     table, half = pairs(False, *CODES[kind]), state.block // 2
     whole = np.zeros((len(scales), half), np.uint8)
     whole.reshape(-1)[: packed.nbytes] = packed.reshape(-1).view(np.uint8)
-    decoded = Grid((len(scales), state.block), (1, state.block)).decode(
-        lambda rows, target: write_pairs(table, whole[rows], target), finite(f"{name}.weight.absmax", scales)[:, None]
-    )
+    grid, factors = Grid((len(scales), state.block), (1, state.block)), finite(f"{name}.weight.absmax", scales)
+    decoded = grid.decode(lambda rows, target: write_pairs(table, whole[rows], target), factors[:, None])
     return decoded.reshape(-1)[: math.prod(state.shape)].reshape(state.shape)
 
 
@@ -92,9 +91,8 @@ def _state(name: str, stored: NDArray[Any]) -> State:
         rows, columns, block, nested, offset = (0,) * 5
     sizes = (rows, columns, block, nested or 1)
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes) or block % 2 or not math.isfinite(offset):
-        raise CheckpointError(
-            f"{name}.weight.quant_state does not give the shape and the blocks of a matrix; have it saved again"
-        )
+        what = "does not give the shape and the blocks of a matrix; have it saved again"
+        raise CheckpointError(f"{name}.weight.quant_state {what}")
     return State((rows, columns), block, nested, offset)
 
 
@@ -116,10 +114,6 @@ def eight_bits(module: Module, _: Settings) -> TensorInfo:
 
 METHODS = frozenset({"bitsandbytes"})
 PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
-FOUR_BITS = Format(
-    "bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, describing_ends=tuple(STATES), linear=True
-)
-FORMAT = ".weight_format"
-EIGHT_BITS = Format(
-    "bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", FORMAT), eight_bits, inert=(FORMAT,), linear=True
-)
+FOUR_BITS = Format("bitsandbytes, 4 bits", METHODS, (*STATES,), PARTS, four_bits, (*STATES,), linear=True)
+TYPE = ".weight_format"
+EIGHT_BITS = Format("bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", TYPE), eight_bits, (), (TYPE,), linear=True)

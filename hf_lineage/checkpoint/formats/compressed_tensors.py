@@ -115,10 +115,8 @@ def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings
             column, whole = grid.cells[:1] if grid.cells[1] == 1 else None, () if block == shape else None
             if scales in (grid.cells, column, whole):
                 return weights.get("symmetric", True) is False, grid
-    raise CheckpointError(
-        f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}, which no group of "
-        "`config_groups` in config.json describes; have both saved again"
-    )
+    what = f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}"
+    raise CheckpointError(f"{what}, which no group of `config_groups` in config.json describes; have both saved again")
 
 
 def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
@@ -129,6 +127,5 @@ def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
 
 
 PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, WHOLE)
-COMPRESSED = Format(
-    "compressed-tensors", frozenset({"compressed-tensors"}), (PACKED, SCALE), PARTS, matrix, describing_ends=(SHAPE,)
-)
+METHODS = frozenset({"compressed-tensors"})
+COMPRESSED = Format("compressed-tensors", METHODS, (PACKED, SCALE), PARTS, matrix, describing_ends=(SHAPE,))

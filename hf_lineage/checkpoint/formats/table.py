@@ -64,10 +64,8 @@ def tensors_of(
             why = f"; config.json names `{scheme}`, but hf-lineage does not decode this form of it"
         raise NothingToCompare(f"the weights are quantized ({forms}){why}; {modules.INSTEAD}")
     if key := _rotation(config):
-        raise CheckpointError(
-            f"the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not read; "
-            "check the original of the same model"
-        )
+        what = f"stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not read"
+        raise CheckpointError(f"the weights are {what}; check the original of the same model")
     if other:
         raise modules.not_decoded(f"as {other}, which is not decoded")
     return storage.tensors(stored, config) if storage else modules.plain_tensors(stored)

@@ -57,10 +57,9 @@ def collect_weights(graph: OnnxGraph) -> Weights:
     search = _Search(graph)
     for node in search.living():
         if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
-            raise NothingToCompare(
-                f"the ONNX graph has the operation {node.kind}, whose fused weights hf-lineage cannot separate; check "
-                "a file without optimizations, or the safetensors release"
-            )
+            what = f"the operation {node.kind}, whose fused weights hf-lineage cannot separate"
+            instead = "check a file without optimizations, or the safetensors release"
+            raise NothingToCompare(f"the ONNX graph has {what}; {instead}")
         if not (node.kind in OPERATIONS and all(search.values.find(name) for name in node.inputs if name)):
             search.keep(node)
     return search.weights
