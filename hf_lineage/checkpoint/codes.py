@@ -66,11 +66,7 @@ def uniform(count: int) -> Levels:
 
 
 def table(values: Iterable[float]) -> Levels:
-    """Return the grid of these values, each once.
-
-    >>> table([1.0, -1.0, 0.0, 0.0])
-    array([0. , 0.5, 1. ], dtype=float32)
-    """
+    """Return the grid of these values, each once."""
     ascending = np.unique(np.array([*values], np.float64))
     whole = (ascending - ascending[0]) / (ascending[-1] - ascending[0])
     return np.asarray(whole, np.float32)

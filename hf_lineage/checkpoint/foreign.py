@@ -76,13 +76,7 @@ def _join(files: Collection[str]) -> str:
 
 
 def wrapping(names: Collection[str]) -> str:
-    """Return the prefix that tools left before all of these names; empty if there is none.
-
-    >>> wrapping(["module._orig_mod.lm_head.weight", "module._orig_mod.model.norm.weight"])
-    'module._orig_mod.'
-    >>> wrapping(["module.lm_head.weight", "model.norm.weight"])
-    ''
-    """
+    """Return the prefix that tools left before all of these names; empty if there is none."""
     prefix = ""
     for _ in range(DEEPEST):
         longer = (prefix + wrapper for wrapper in WRAPPERS)

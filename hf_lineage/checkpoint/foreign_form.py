@@ -188,11 +188,7 @@ def name_in_out(factorization: Factorization) -> frozenset[str]:
 
 
 def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows of queries, keys and values in a matrix; raise NothingToCompare where the heads do not fit.
-
-    >>> list(split_rows(24, 4, 1))
-    [(0, 16), (16, 20), (20, 24)]
-    """
+    """Yield the rows of queries, keys and values in a matrix; raise NothingToCompare where the heads do not fit."""
     total = heads + 2 * groups
     if not 0 < groups <= heads <= MOST_HEADS or rows % total:
         raise NothingToCompare(f"queries, keys and values: {rows} rows do not make {heads} heads and 2 times {groups}")

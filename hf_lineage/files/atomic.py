@@ -56,10 +56,7 @@ class Folder:
 
 
 def write_atomically(file: Path, content: bytes, permissions: int | None = None) -> None:
-    """Replace a file by new content in one step; it keeps its permissions unless others are given.
-
-    Raise SignatureError if it cannot be written.
-    """
+    """Replace a file by new content in one step, with its permissions unless others are given."""
     with _failing(file), opened_folder(file.parent) as folder:
         _replace(folder, file.name, content, permissions)
 

@@ -57,10 +57,7 @@ class FileChangedError(OSError):
 
 @contextlib.contextmanager
 def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[Any, int, Stamp]]:
-    """Yield a file's header as safetensors opens it, the position where its tensors begin, and the stamp of the file.
-
-    Raise HeaderLengthError, OSError or, for offsets that overlap, leave a gap or leave the file, SafetensorError.
-    """
+    """Yield a file's header as safetensors opens it, the position where its tensors begin, and the file's stamp."""
     with open_regular(file) as stream:
         stamp = Stamp.take(stream)
         start = stream.read(8)

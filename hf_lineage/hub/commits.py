@@ -135,10 +135,7 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
 
 
 def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
-    """Open a pull request with the changes against `parent`, or update the one that is open; return a sentence on it.
-
-    `changes` returns the files that differ from those at a commit. Raise as `commit` does.
-    """
+    """Open or update a pull request with the `changes` against a commit; return a sentence on it; raise as `commit`."""
     if not (files := changes(parent)):
         return SAME
     number = open_proposal(name, title)

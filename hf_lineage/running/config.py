@@ -18,10 +18,7 @@ CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()
 
 
 def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return every setting that transformers gives a model of a type; None where it knows no such configuration.
-
-    It is hostile: it may name more layers than memory holds, or make its class fail. What the class lacks is kept.
-    """
+    """Return every setting that transformers gives a hostile configuration; None where it knows no such one."""
     if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
         return None
     values = json.loads(json.dumps(config), object_hook=_endless)

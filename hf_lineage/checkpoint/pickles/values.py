@@ -115,20 +115,13 @@ def _push(make: Callable[[], Any]) -> Step:
     return lambda machine, _: machine.stack.append(make())
 
 
-def _value(machine: _Machine, value: Any) -> None:
-    machine.stack.append(value)
-
-
+NEW: dict[str, Callable[[], Any]] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict, "MARK": lambda: MARK}
+NEW |= {"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
+PLAIN = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE")
 STEPS: Mapping[str, Step] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda _machine, _: None),
-    "MARK": _push(lambda: MARK),
-    "NONE": _push(lambda: None),
-    "NEWTRUE": _push(lambda: True),
-    "NEWFALSE": _push(lambda: False),
-    "EMPTY_TUPLE": _push(tuple),
-    "EMPTY_LIST": _push(list),
-    "EMPTY_DICT": _push(dict),
-    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"), _value),
+    **{name: _push(make) for name, make in NEW.items()},
+    **dict.fromkeys(PLAIN, lambda machine, value: machine.stack.append(value)),
     "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.last(1))),
     "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.last(2))),
     "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.last(3))),
@@ -136,11 +129,9 @@ STEPS: Mapping[str, Step] = {
     "GLOBAL": lambda machine, text: machine.stack.append(Name(text.replace(" ", "."))),
     "STACK_GLOBAL": lambda machine, _: machine.name(),
     "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
-    "BINPUT": lambda machine, place: machine.store(place),
-    "LONG_BINPUT": lambda machine, place: machine.store(place),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), lambda machine, place: machine.store(place)),
     "MEMOIZE": lambda machine, _: machine.store(len(machine.memory)),
-    "BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
-    "LONG_BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
+    **dict.fromkeys(("BINGET", "LONG_BINGET"), lambda machine, place: machine.stack.append(machine.memory[place])),
     "SETITEM": lambda machine, _: machine.insert(machine.last(2)),
     "SETITEMS": lambda machine, _: machine.insert(machine.pop_marked()),
     "APPEND": lambda machine, _: machine.extend(machine.last(1)),
@@ -152,10 +143,7 @@ STEPS: Mapping[str, Step] = {
 
 
 def read_pickle(stream: io.BytesIO, calls: frozenset[str]) -> Any:
-    """Return the value of one pickle, and leave the stream behind it; a call of one of `calls` is a value, `Call`.
-
-    Raise UnknownError for anything else that would run, DamagedError for bytes that are not a pickle.
-    """
+    """Return the value of one pickle, and leave the stream behind it; those of `calls` are values."""
     try:
         return _follow(stream, _Machine(calls))
     except (UnknownError, DamagedError):
