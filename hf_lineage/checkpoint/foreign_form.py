@@ -130,8 +130,7 @@ class BoundedReader:
             raise HeaderError(f"is truncated: {self._ending}; download it again")
 
 
-Undo = Literal["rotated", "plus_one", "transposed", "by_role"]
-"""The changes that a converter makes to a tensor on the way from the Hub's disk into a file."""
+Undo = Literal["rotated", "plus_one", "transposed", "by_role"]  # what a converter does to a tensor
 KEYS = re.compile(r"\.(attn_k|wk)\.")  # in the name of a matrix that makes keys
 MOST_HEADS = 2**16
 

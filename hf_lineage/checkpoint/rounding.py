@@ -21,8 +21,7 @@ Matrix = NDArray[np.float32]
 DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}  # binary digits of a number, the leading one included
 STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}  # formats shorter than float32, by their digits
 LEAST = {DIGITS["F16"]: -24}  # digits -> the power of two between numbers next to 0, if not far below all weights
-BLOCKS, SQUARE = (128, 64, 32, 16), 128
-"""Numbers of a row or a column that share a scale, if not all of it or the matrix; and the side of such squares."""
+BLOCKS, SQUARE = (128, 64, 32, 16), 128  # that share a scale, if not a row, a column or all; the side of squares
 LOOKED_AT = 2**13  # numbers of a matrix that are tested, spread over its groups
 FEWEST = 256  # the fewest numbers that must be tested: by chance, three of ten lie close to a multiple
 CLOSE, SHARE = 0.15, 0.99  # distance of a number from a level, in steps, and the least share so close

@@ -116,8 +116,7 @@ class TensorInfo:
     itemsize: int = 0  # bytes of each decoded number; 0 where it is the stored part itself
     refusal: str = ""  # why it cannot be decoded, as a phrase that follows its name; empty if it can
     linear: bool = False  # whether it is (out, in) because of how it is stored, also where the class has (in, out)
-    codes: Codes | str = field(default="", compare=False)
-    """The grid of its numbers, or a sentence why no bound holds for each number; empty where neither is known."""
+    codes: Codes | str = field(default="", compare=False)  # the grid of its numbers, or why no bound holds for each
 
     def transpose(self) -> TensorInfo:
         """Return the transposed matrix."""

@@ -16,8 +16,7 @@ from hf_lineage.hub.repo import RepoRef
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DIFFUSERS = "diffusion_pytorch_"  # the prefix of these names in a folder that diffusers wrote
 INDICES = (INDEX, DIFFUSERS + INDEX)
-SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
-"""Files of the folder itself on every platform."""
+SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")  # in the folder itself
 NAMED = "transformers_weights"  # the key of `config.json` with which transformers loads another file than these two
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")  # transformers prefers such parts
 PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64

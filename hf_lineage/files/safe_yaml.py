@@ -19,8 +19,7 @@ MOST_NODES = 10**6  # values, each counted as often as aliases repeat it; a file
 SHORT = 2**16  # characters that PyYAML's own parser takes at most two seconds for
 
 FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml's loader where PyYAML has it
-_UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)
-"""Errors that the parsers raise for invalid characters and for numbers that are too long."""
+_UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)  # for invalid characters, too long numbers
 
 
 def load(text: str) -> Any:
@@ -73,8 +72,7 @@ class _Builder:
 
     def __init__(self, text: str, loader: Any) -> None:
         self._events = events(text, loader)
-        self._anchors: dict[str, tuple[Any, int] | None] = {}
-        """Anchor -> the value that it names and how many values that holds; None while it is still being built."""
+        self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and its size, None while it is being built
 
     def build(self, most: int) -> list[Any]:
         """Return the documents; none for an empty text."""

@@ -96,8 +96,7 @@ class _OpenFile:
         weakref.finalize(self, os.close, self.descriptor)
 
 
-_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()
-"""The files of the models in use: a stamp goes with the last tensor that was described by it."""
+_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()  # a stamp goes with its last tensor
 _LOCK = threading.Lock()
 
 

@@ -66,11 +66,9 @@ SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safet
 class FolderCache:
     """Listings of folders and contents of small files, by path, for one check: a file may change before the next."""
 
-    entries: dict[Path, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
-    """Path -> the names of the files and of the folders in a folder."""
+    entries: dict[Path, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)  # files and folders
     heads: dict[Path, tuple[int, bytes]] = field(default_factory=dict)  # path -> bytes asked for, and those there were
-    objects: dict[Path, tuple[int, dict[str, Any]]] = field(default_factory=dict)
-    """Path -> size of a JSON file in bytes, and the object in it."""
+    objects: dict[Path, tuple[int, dict[str, Any]]] = field(default_factory=dict)  # path -> its size, its object
 
 
 @dataclass(frozen=True)

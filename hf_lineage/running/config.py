@@ -13,8 +13,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 SIZES = re.compile("size|length|position|window|theta|base|token|pixels|seed|vocab|_id$|_val$|scaling")
 """Parts of the names of settings with large numbers of which no class makes a list."""
 MOST = 2**16  # the most items that a class is asked to make a list of, such as the kinds of its layers
-CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()})
-"""Settings that a class keeps under another name, or says nothing about."""
+CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()})  # which a class renames or lacks
 
 
 def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:

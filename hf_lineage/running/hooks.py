@@ -27,8 +27,7 @@ from hf_lineage.running.process import LONG, SHORT
 
 TEXT = Path(__file__).with_name("text.txt")
 WINDOWS, WIDTH = 32, 16  # windows of the text, and tokens in each
-KEPT, LAST = "logits_to_keep", 2 * WIDTH
-"""The argument with the number of last tokens whose next one is predicted, and that number behind other text."""
+KEPT, LAST = "logits_to_keep", 2 * WIDTH  # the number of last tokens whose next one is predicted, behind other text
 SPARE = 2  # positions that a model may keep for padding
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
 Ids = list[int]

@@ -53,8 +53,7 @@ class Load:
 
 COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
 """It finds what this process finds, and obeys nothing of the working directory beside that."""
-ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
-"""Environment variables that are passed on to such a process; no token is among them."""
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")  # passed on; no token
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
 PATIENCE = 5  # seconds until a process that closes its answers has to be gone
 LONGEST_ANSWER = 2**24  # bytes of an answer: the names of tensors at most

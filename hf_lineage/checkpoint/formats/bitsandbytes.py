@@ -19,8 +19,7 @@ from hf_lineage.checkpoint.formats.modules import BYTES, SINGLE, Format, Module,
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
-PACKED = BYTES | {"BF16", "F16", "F32"}
-"""Types that `bnb_4bit_quant_storage` gives packed bytes, so that FSDP has one type; their bits are the same."""
+PACKED = BYTES | {"BF16", "F16", "F32"}  # `bnb_4bit_quant_storage` gives packed bytes such types; bits are the same
 ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}  # bytes that hold the least number twice, and the largest
 STATES = {f".weight.quant_state.bitsandbytes__{kind}": kind for kind in CODES}
 NESTED = (".weight.nested_absmax", ".weight.nested_quant_map")

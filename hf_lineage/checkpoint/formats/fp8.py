@@ -23,8 +23,7 @@ from hf_lineage.errors import CheckpointError, printable
 EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
 POWERS = frozenset({"F8_E8M0", "U8"})
 SCALES_OR_POWERS = SCALES | POWERS
-MX, NV, BLOCK = 32, 16, (128, 128)
-"""Numbers of one row that share a scale in MXFP and NVFP4, and the blocks where config.json does not say their size."""
+MX, NV, BLOCK = 32, 16, (128, 128)  # of a row that share a scale; blocks where config.json does not say their size
 ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}  # bytes of the least finite number, and of the largest
 LEVELS = {"": table(E2M1)} | {dtype: table(finite_numbers(dtype)) for dtype in ENDS}
 

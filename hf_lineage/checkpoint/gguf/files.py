@@ -41,8 +41,7 @@ MAGIC, VERSIONS = b"GGUF", (2, 3)
 LARGEST_HEADER = 2**26  # bytes: several times the longest vocabulary
 MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
 """Texts are items that are kept: four times as many as the largest vocabulary has."""
-LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12
-"""The most bytes of a name, of a text that is kept, and the most numbers of a list that is kept."""
+LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12  # bytes of a name, of a kept text; numbers of a list
 MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
 ALIGNMENT = "general.alignment"
 SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}

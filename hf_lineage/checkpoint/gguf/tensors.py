@@ -203,8 +203,7 @@ class Kind:
     rules: Mapping[str, Any] = field(default_factory=dict)  # errors that its quantizers leave, by the fields of `Codes`
 
 
-PLAIN_RULES = {"early": True, "more_slack": 0.65}
-"""An importance matrix may leave 0.65 steps beside the rest where it fits a scale after the codes were chosen."""
+PLAIN_RULES = {"early": True, "more_slack": 0.65}  # what an importance matrix leaves where it fits a scale afterwards
 SEARCHED = {"reach": 2.0, "searched": True}  # a block may fall 2 steps short of a grid whose scale was searched for
 WITH_MINIMA = SEARCHED | {"both": True, "zero": True}
 SIX, SIX_MINIMA = (4, bytes([1] * 4 + [0] * 4 + [1] * 4)), (4, bytes([0] * 4 + [1] * 4 + [0x10] * 4))

@@ -179,8 +179,7 @@ LABEL = re.compile(
 BITS = {"fp32": 32, "fp16": 16, "float16": 16, "bf16": 15, "q4f16": 3, "q4": 4, "int4": 4, "uint4": 4, "bnb4": 2}
 BITS |= {"o1": 31, "o2": 30, "o3": 29, "o4": 14}
 """A label in the name of a file -> the larger, the closer to what was exported; any other label means eight bits."""
-STEMS = ("model", "decoder_model_merged", "decoder_model")
-"""Names of the file that is read where a repository has files of several models; the first counts."""
+STEMS = ("model", "decoder_model_merged", "decoder_model")  # read where there are several models; the first counts
 ENCODER = "encoder_model"  # the name of the file beside a decoder, where a model has an encoder too
 MOST_PRECISE = "the most precise ONNX file by its name that can be read"
 REMARK = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"

@@ -193,8 +193,7 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
     return combine([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
 
 
-OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})
-"""The operations that stand between a constant and a weight."""
+OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})  # before a weight
 
 
 def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
