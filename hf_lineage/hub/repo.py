@@ -147,14 +147,6 @@ class RepoRef:
         """The headers of its GGUF files that were read, by the name of the file."""
         return {}
 
-    @functools.cached_property
-    def _digests(self) -> dict[str, str]:
-        from hf_lineage.hub import client, commits
-
-        entries = commits.tree(self.remote, self.commit) if self.remote and self.commit else {}
-        contents = {name: entry.content for name, entry in entries.items()}
-        return {name: content for name, content in contents.items() if client.SHA256.fullmatch(content)}
-
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
         before = self.within("")
@@ -163,9 +155,8 @@ class RepoRef:
 
     def folders(self) -> list[str]:
         """Return the names of the folders at the root of the repository, sorted."""
-        return sorted(
-            self._list(self.folder)[1] | {name.partition("/")[0] for name in self.published_files if "/" in name}
-        )
+        published = {name.partition("/")[0] for name in self.published_files if "/" in name}
+        return sorted(self._list(self.folder)[1] | published)
 
     def _list(self, folder: Path) -> tuple[frozenset[str], frozenset[str]]:
         if folder not in self.cache.entries:
@@ -193,8 +184,12 @@ class RepoRef:
 
     def sha256(self, file: str) -> str:
         """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here."""
-        if not self.has(file) and self.within(file) in self._digests:
-            return self._digests[self.within(file)]
+        if self.remote and self.commit and not self.has(file):
+            from hf_lineage.hub import client, commits
+
+            entry = commits.tree(self.remote, self.commit).get(self.within(file))
+            if entry and client.SHA256.fullmatch(entry.content):
+                return entry.content
         self.fetch(file)
         with self._open(file) as stream:
             return sha256(stream)

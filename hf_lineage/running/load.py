@@ -46,11 +46,6 @@ class Place:
     parameter: str  # the name of the matrix in the module
     expert: int | None = None  # in a stack; None where the parameter is a matrix by itself, or a whole stack
 
-    @property
-    def name(self) -> str:
-        """The name of the parameter in memory."""
-        return f"{self.owner}.{self.parameter}"
-
 
 @dataclass(frozen=True)
 class LoadedModel:
@@ -180,15 +175,16 @@ def _same_values(model: Any, spec: Load, places: list[Place]) -> None:
     wanted = {place.writer.tensor: place for place in places}
 
     @functools.lru_cache(1)  # once for all experts of a stack
-    def read(name: str) -> torch.Tensor:
-        weight: torch.Tensor = model.get_parameter(name).detach()
-        return load_offloaded_parameter(model, name) if weight.is_meta else weight
+    def read(owner: str, parameter: str) -> torch.Tensor:
+        weight: torch.Tensor = model.get_parameter(f"{owner}.{parameter}").detach()
+        return load_offloaded_parameter(model, f"{owner}.{parameter}") if weight.is_meta else weight
 
     for file in spec.files:
         with safe_open(Path(spec.folder, file), "pt") as stored:
-            for tensor in sorted(wanted.keys() & set(stored.keys()), key=lambda name: wanted[name].name):
+            here = wanted.keys() & set(stored.keys())
+            for tensor in sorted(here, key=lambda name: (wanted[name].owner, wanted[name].parameter)):
                 place = wanted[tensor]
-                memory = read(place.name)
+                memory = read(place.owner, place.parameter)
                 memory = memory if place.expert is None else memory[place.expert]
                 whole = stored.get_slice(tensor)
                 rows = whole[:ROWS].to(memory)
