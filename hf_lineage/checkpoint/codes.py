@@ -26,6 +26,14 @@ HALF = 2.0**-25  # half the smallest number of float16: models pass through that
 ROUNDED = 0.05  # steps beyond half a step by which a number may be off, as scales are rounded after codes
 DIGITS = {"F32": 24, "F16": 11, "BF16": 8}  # binary digits of the formats of scales
 ONE = 1.05  # steps by which a quantizer may clip, and a block's largest number fall short of its grid's end
+Array = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
+CUT, LOOSE = 2.0, 0.65
+"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
+scales; and how far a block may stay from its ends, over that width; half as far where one end is enough."""
+MOST_CUT, MOST_LOOSE = 0.005, 0.01  # the share of numbers, and of blocks, that may be so far
+EVEN, NARROW = 1e-6, 1e-6  # largest difference between the steps of a uniform grid; width of that of a block of zeros
 
 
 @dataclass(frozen=True)
@@ -127,16 +135,6 @@ def integers(
     # Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
     rules |= {"slack": slack(levels, scales), "least": least(levels, scales), "reach": 1.55}
     return Codes(name, *filled_ends(0, *ends), decode, levels, block, **rules)
-
-
-Array = NDArray[np.float32]
-Mask = NDArray[np.bool_]
-SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
-CUT, LOOSE = 2.0, 0.65
-"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
-scales; and how far a block may stay from its ends, over that width; half as far where one end is enough."""
-MOST_CUT, MOST_LOOSE = 0.005, 0.01  # the share of numbers, and of blocks, that may be so far
-EVEN, NARROW = 1e-6, 1e-6  # largest difference between the steps of a uniform grid; width of that of a block of zeros
 
 
 def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes) -> bool:

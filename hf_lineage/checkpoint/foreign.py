@@ -25,6 +25,7 @@ SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest
 VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")  # left by torch.compile, data-parallel training and peft
 DEEPEST, LISTED = 3, 6  # wrappers inside each other, and names of files in a message, at most
+ENDS = (".gguf", ".onnx")  # the ends of the names of files in foreign forms
 
 
 class Layout(NamedTuple):
@@ -82,9 +83,6 @@ def wrapping(names: Collection[str]) -> str:
         longer = (prefix + wrapper for wrapper in WRAPPERS)
         prefix = next((start for start in longer if names and all(name.startswith(start) for name in names)), prefix)
     return prefix
-
-
-ENDS = (".gguf", ".onnx")  # the ends of the names of files in foreign forms
 
 
 def foreign_model(repo: RepoRef) -> ForeignForm | None:

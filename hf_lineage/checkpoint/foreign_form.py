@@ -29,6 +29,9 @@ from hf_lineage.hub.repo import RepoRef
 
 PREFERRED = re.compile(r"(?!adapter_model).*\.safetensors(?:\.index\.json)?|pytorch_model.*\.bin(?:\.index\.json)?")
 """Files that are read in place of those of other programs where a repository has both."""
+Undo = Literal["rotated", "plus_one", "transposed", "by_role"]  # what a converter does to a tensor
+KEYS = re.compile(r"\.(attn_k|wk)\.")  # in the name of a matrix that makes keys
+MOST_HEADS = 2**16
 
 
 class HeaderError(ValueError):
@@ -128,11 +131,6 @@ class BoundedReader:
             raise HeaderError(f"has a header of more than {self._bound >> 20} MiB; do not trust it")
         if self.position > self._bound:
             raise HeaderError(f"is truncated: {self._ending}; download it again")
-
-
-Undo = Literal["rotated", "plus_one", "transposed", "by_role"]  # what a converter does to a tensor
-KEYS = re.compile(r"\.(attn_k|wk)\.")  # in the name of a matrix that makes keys
-MOST_HEADS = 2**16
 
 
 class Heads(NamedTuple):

@@ -22,6 +22,11 @@ from hf_lineage.errors import OptionError, printable
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a pipe does not wait then; nothing else changes
 BINARY = getattr(os, "O_BINARY", 0)
 _DIGESTS: dict[tuple[int, ...], str] = {}
+_COMMON_BLOB = re.compile(r"[0-9a-f]{64}")  # a file in the store that all repositories of the Hub's cache share
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
+TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+"""Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
 
 
 def open_regular(file: Path) -> BufferedReader:
@@ -48,10 +53,6 @@ def sha256(stream: BufferedReader) -> str:
     if state not in _DIGESTS:
         _DIGESTS[state] = hashlib.file_digest(stream, "sha256").hexdigest()
     return _DIGESTS[state]
-
-
-_COMMON_BLOB = re.compile(r"[0-9a-f]{64}")  # a file in the store that all repositories of the Hub's cache share
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def is_file(path: str) -> bool:
@@ -118,11 +119,6 @@ def inside(path: Path, folder: Path) -> Path | None:
             is_common = target.parent.parent == repository.parent / "blobs" and _COMMON_BLOB.fullmatch(target.name)
             return target if is_common or target.parent == repository / "blobs" else None
     return None
-
-
-CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
-TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
-"""Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
 
 
 def outside_checkouts(variable: str) -> Path | None:

@@ -22,6 +22,8 @@ from hf_lineage.files.paths import descriptor, open_regular
 LARGEST_HEADER = 25_000_000  # bytes, the bound that huggingface_hub sets as well
 OPEN_FILES = Path("/dev/fd")  # where the system shows the open files of this process, also those without a name
 MOST_OPEN = 64  # files that are kept open, of the 256 that some systems allow a process
+_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()  # a stamp goes with its last tensor
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,6 @@ class _OpenFile:
     def __init__(self, file: Path) -> None:
         self.descriptor = descriptor(file)
         weakref.finalize(self, os.close, self.descriptor)
-
-
-_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()  # a stamp goes with its last tensor
-_LOCK = threading.Lock()
 
 
 def _open_once(file: Path, stamp: Stamp | None) -> _OpenFile:

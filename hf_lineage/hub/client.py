@@ -26,6 +26,13 @@ UNSAID = re.compile(
 LONGEST = 300
 _lock = threading.Lock()
 _running = 0  # requests of ours that are on their way, in any thread
+Answer = TypeVar("Answer")
+Request = Literal["reading", "listing", "writing"]
+WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each repetition of a request, unless the server says when to repeat it
+LONG_WAIT, LONGEST_WAIT = 10, 330  # seconds: longer waits are logged, or refused; the Hub's limits hold five minutes
+TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})  # they say nothing about the repository
+COMMIT = re.compile(r"[0-9a-f]{40}")  # the full name of a commit
+SHA256 = re.compile(r"[0-9a-f]{64}")  # the name of the content of a large file
 
 
 def _translate(record: logging.LogRecord) -> bool:
@@ -50,15 +57,6 @@ def translated_messages() -> Iterator[None]:
             _running -= 1
             for logger in loggers if not _running else ():
                 logger.removeFilter(_translate)
-
-
-Answer = TypeVar("Answer")
-Request = Literal["reading", "listing", "writing"]
-WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each repetition of a request, unless the server says when to repeat it
-LONG_WAIT, LONGEST_WAIT = 10, 330  # seconds: longer waits are logged, or refused; the Hub's limits hold five minutes
-TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})  # they say nothing about the repository
-COMMIT = re.compile(r"[0-9a-f]{40}")  # the full name of a commit
-SHA256 = re.compile(r"[0-9a-f]{64}")  # the name of the content of a large file
 
 
 class UnfinishedError(OSError):

@@ -16,6 +16,9 @@ from hf_lineage.hub import client
 from hf_lineage.hub.repo import hub_name
 
 DATASET = "dataset"  # the kind of a repository of data
+MOST_LISTED = 50_000  # models of one author: fifty pages of the Hub
+SAME = "Already up to date; nothing was written."
+CARD = "README.md"
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,6 @@ def fetch_file(name: str, commit: str, file: str, kind: str | None = None, large
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 
-MOST_LISTED = 50_000  # models of one author: fifty pages of the Hub
-
-
 def list_models(author: str) -> list[str]:
     """Return the models of an author, each as org/name@commit, the latest change first; raise as `client.ask` does.
 
@@ -106,10 +106,6 @@ def list_models(author: str) -> list[str]:
     if not count:
         raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
     return models
-
-
-SAME = "Already up to date; nothing was written."
-CARD = "README.md"
 
 
 def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **where: Any) -> str:

@@ -21,6 +21,11 @@ from hf_lineage.files.paths import inside, is_file, is_folder, open_regular, ref
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
 """The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
+LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24  # bytes: an index of 100,000 tensors takes ten million
+ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
+MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
+SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
+"""The files that are fetched from the Hub first; the weights follow when they are needed."""
 
 
 def hub_name(model: str) -> str | None:
@@ -53,13 +58,6 @@ def spell_name(local_hub: Path, name: str) -> str | None:
                 same = (path for path in (local_hub / outer).iterdir() if path.name.casefold() == part.casefold())
                 candidates += [f"{outer}/{path.name}".lstrip("/") for path in same if is_folder(str(path))]
     return candidates[0] if len(candidates) == 1 else None
-
-
-LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24  # bytes: an index of 100,000 tensors takes ten million
-ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
-MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
-SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
-"""The files that are fetched from the Hub first; the weights follow when they are needed."""
 
 
 @dataclass(eq=False)

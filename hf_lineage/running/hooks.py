@@ -31,6 +31,12 @@ KEPT, LAST = "logits_to_keep", 2 * WIDTH  # the number of last tokens whose next
 SPARE = 2  # positions that a model may keep for padding
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
 Ids = list[int]
+MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
+"""Function -> where it takes what it multiplies, and the matrix."""
+ROWS = 4096  # rows of a matrix in memory as float32 at once, so that it takes little more than as stored
+SEQUENCES = 3  # dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)
+At = tuple[str, int | None]  # the name of a matrix in memory, and which expert of a stack it is
+NATS, CHANGE = "nats", "change"  # nats a token or, without a head that predicts tokens, a share of the last state
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,6 @@ def _make_arguments(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
     elif KEPT in accepted and kind == LONG:
         arguments[KEPT] = LAST  # rows of all tokens may take more memory than all else
     return arguments
-
-
-MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
-"""Function -> where it takes what it multiplies, and the matrix."""
-ROWS = 4096  # rows of a matrix in memory as float32 at once, so that it takes little more than as stored
-SEQUENCES = 3  # dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)
-At = tuple[str, int | None]  # the name of a matrix in memory, and which expert of a stack it is
 
 
 class _Products(TorchFunctionMode):
@@ -211,9 +210,6 @@ class Running:
 def is_stack(place: Place) -> bool:
     """Return whether a place is in a stack of experts."""
     return bool(getattr(place.module, place.parameter).ndim == STACK)
-
-
-NATS, CHANGE = "nats", "change"  # nats a token or, without a head that predicts tokens, a share of the last state
 
 
 def held_inputs(loaded: LoadedModel, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:

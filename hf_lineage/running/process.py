@@ -21,6 +21,13 @@ from hf_lineage.errors import NothingToCompare, OptionError, installation, print
 
 SHORT, LONG = "short", "long"  # kinds of input: windows of a text, each by itself, and the same behind other text
 TOKENIZER = "tokenizer.json"  # says what the tokens of a model are; without it, it reads bytes
+COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
+"""It finds what this process finds, and obeys nothing of the working directory beside that."""
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")  # passed on; no token
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
+PATIENCE = 5  # seconds until a process that closes its answers has to be gone
+LONGEST_ANSWER = 2**24  # bytes of an answer: the names of tensors at most
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -49,15 +56,6 @@ class Load:
     offload: bool = False  # whether `memory` is not enough, so that some layers are read from disk in each run
     disk: int = 0  # bytes that such layers may take in the folder of the process
     prefix: str = ""  # beginning of the names of its tensors, where it is a part of the model in the files
-
-
-COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
-"""It finds what this process finds, and obeys nothing of the working directory beside that."""
-ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")  # passed on; no token
-OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
-PATIENCE = 5  # seconds until a process that closes its answers has to be gone
-LONGEST_ANSWER = 2**24  # bytes of an answer: the names of tensors at most
-Values = Mapping[str, Any]
 
 
 def refuse_without_extra() -> None:

@@ -23,6 +23,9 @@ PACKED = BYTES | {"BF16", "F16", "F32"}  # `bnb_4bit_quant_storage` gives packed
 ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}  # bytes that hold the least number twice, and the largest
 STATES = {f".weight.quant_state.bitsandbytes__{kind}": kind for kind in CODES}
 NESTED = (".weight.nested_absmax", ".weight.nested_quant_map")
+METHODS = frozenset({"bitsandbytes"})
+PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
+TYPE = ".weight_format"
 
 
 class State(NamedTuple):
@@ -111,8 +114,5 @@ def eight_bits(module: Module, _: Settings) -> TensorInfo:
     return module.tensor(shape, (".weight", ".SCB"), decode, codes)
 
 
-METHODS = frozenset({"bitsandbytes"})
-PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
 FOUR_BITS = Format("bitsandbytes, 4 bits", METHODS, (*STATES,), PARTS, four_bits, (*STATES,), linear=True)
-TYPE = ".weight_format"
 EIGHT_BITS = Format("bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", TYPE), eight_bits, (), (TYPE,), linear=True)

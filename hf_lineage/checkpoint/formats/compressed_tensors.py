@@ -23,6 +23,8 @@ SIGNED = frozenset({"I8"})
 INT = "INT{} of compressed-tensors"
 PACKED, SCALE, ZERO = ".weight_packed", ".weight_scale", ".weight_zero_point"
 ORDER, SHAPE, WHOLE = ".weight_g_idx", ".weight_shape", ".weight_global_scale"
+PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, WHOLE)
+METHODS = frozenset({"compressed-tensors"})
 
 
 def _block(weights: Mapping[str, Any], shape: tuple[int, int]) -> tuple[int, int] | None:
@@ -126,6 +128,4 @@ def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
     return rows, columns
 
 
-PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, WHOLE)
-METHODS = frozenset({"compressed-tensors"})
 COMPRESSED = Format("compressed-tensors", METHODS, (PACKED, SCALE), PARTS, matrix, describing_ends=(SHAPE,))

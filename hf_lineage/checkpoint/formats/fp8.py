@@ -26,6 +26,9 @@ SCALES_OR_POWERS = SCALES | POWERS
 MX, NV, BLOCK = 32, 16, (128, 128)  # of a row that share a scale; blocks where config.json does not say their size
 ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}  # bytes of the least finite number, and of the largest
 LEVELS = {"": table(E2M1)} | {dtype: table(finite_numbers(dtype)) for dtype in ENDS}
+SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
+STACK_ENDS = ("_scale_inv", "_scale")  # the ends of the names of scales beside a stack of experts
+METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
 
 
 def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], scales: str) -> Codes:
@@ -76,8 +79,6 @@ def experts(module: Module, _: Settings) -> TensorInfo:
 
 
 GPT_OSS = Format("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
-SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
-STACK_ENDS = ("_scale_inv", "_scale")  # the ends of the names of scales beside a stack of experts
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -150,5 +151,4 @@ def _block(
     return block
 
 
-METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
 FP8 = Format("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2"), matrix, stacked=STACK_ENDS)

@@ -23,6 +23,18 @@ BY_CALIBRATION = "GPTQ minimises an error over calibration data, and rounds many
 BY_FACTORS = "AWQ multiplies the inputs of a matrix by factors, so that no matrix holds the base's numbers"
 LEARNED = "AutoRound learns which way each number is rounded"  # why no bound holds for each number
 ADDED = {"": 1, "gptq": 1, "gptq_v2": 0}  # value of `checkpoint_format` -> what is added to the stored zero points
+AWQ_BITS, TO_A_WORD = 4, 8
+ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # the outputs of a word of AWQ, from its lowest bits to its highest
+LESS_ONE, IN_FULL = {"checkpoint_format": "gptq"}, {"checkpoint_format": "gptq_v2"}
+GEMM = {"version": "gemm", "zero_point": True}
+PACKINGS: Mapping[str, Mapping[str, Any]] = {
+    **dict.fromkeys(("auto_round:auto_gptq", "auto_round:gptq"), LESS_ONE),
+    **dict.fromkeys(("auto_round", "auto_round:exllamav2", "auto_round:gptqmodel"), IN_FULL),
+    **dict.fromkeys(("auto_round:auto_awq", "auto_round:awq"), GEMM),
+}
+"""The layout of a matrix by `packing_format`, in the words of GPTQ (how zero points are stored) and AWQ."""
+MARK, ENDS = (".qweight",), (".qzeros", ".scales", ".g_idx")
+METHODS = frozenset({"auto-round", "intel/auto-round"})
 
 
 def gptq_matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -73,10 +85,6 @@ def _read_grid(module: Module, stated: Settings) -> tuple[int, Grid]:
     return bits, Grid((inputs, out), (group, 1))
 
 
-AWQ_BITS, TO_A_WORD = 4, 8
-ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # the outputs of a word of AWQ, from its lowest bits to its highest
-
-
 def awq_matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare for a layout other than `gemm`."""
     layout = stated.get("version", "gemm")
@@ -105,16 +113,6 @@ def awq_matrix(module: Module, stated: Settings) -> TensorInfo:
     return module.tensor(grid.shape[::-1], ends, decode, BY_FACTORS)
 
 
-LESS_ONE, IN_FULL = {"checkpoint_format": "gptq"}, {"checkpoint_format": "gptq_v2"}
-GEMM = {"version": "gemm", "zero_point": True}
-PACKINGS: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(("auto_round:auto_gptq", "auto_round:gptq"), LESS_ONE),
-    **dict.fromkeys(("auto_round", "auto_round:exllamav2", "auto_round:gptqmodel"), IN_FULL),
-    **dict.fromkeys(("auto_round:auto_awq", "auto_round:awq"), GEMM),
-}
-"""The layout of a matrix by `packing_format`, in the words of GPTQ (how zero points are stored) and AWQ."""
-
-
 def round_matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare for a layout that is not decoded."""
     packing = stated.get("packing_format") or stated.get("backend") or "auto_round:auto_gptq"
@@ -127,8 +125,6 @@ def round_matrix(module: Module, stated: Settings) -> TensorInfo:
     return replace((awq_matrix if layout is GEMM else gptq_matrix)(module, settings), codes=LEARNED)
 
 
-MARK, ENDS = (".qweight",), (".qzeros", ".scales", ".g_idx")
 GPTQ = Format("GPTQ", frozenset({"gptq"}), MARK, ENDS, gptq_matrix, linear=True)
 AWQ = Format("AWQ", frozenset({"awq"}), MARK, (".qzeros", ".scales"), awq_matrix)
-METHODS = frozenset({"auto-round", "intel/auto-round"})
 AUTO_ROUND = Format("AutoRound", METHODS, MARK, ENDS, round_matrix, linear=True)

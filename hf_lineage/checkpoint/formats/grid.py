@@ -20,6 +20,17 @@ from hf_lineage.errors import CheckpointError
 WORD = 32  # bits of a word
 Matrix = NDArray[np.float32]
 Unpack = Callable[[slice, Matrix], None]  # writes some rows of a matrix, not yet scaled, into an array
+E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)  # by their bits
+NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+"""Quantiles of the normal distribution, by their bits."""
+FP4 = tuple(sign * value / 12 for sign in (1, -1) for value in (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0))
+CODES = {"nf4": NF4, "fp4": FP4}  # the tables of bitsandbytes by the names that it gives them
+AT_ONCE = 2**19  # numbers decoded at a time, so that what lies between the stored and the decoded stays small
 
 
 def words(numbers: int, bits: int) -> int:
@@ -87,18 +98,6 @@ def _fields(packed: NDArray[Any], bits: int) -> Iterator[NDArray[np.uint32]]:
         yield value & mask
 
 
-E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)  # by their bits
-NF4 = (
-    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
-    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
-    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
-    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
-)
-"""Quantiles of the normal distribution, by their bits."""
-FP4 = tuple(sign * value / 12 for sign in (1, -1) for value in (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0))
-CODES = {"nf4": NF4, "fp4": FP4}  # the tables of bitsandbytes by the names that it gives them
-
-
 def finite_numbers(dtype: str) -> Matrix:
     """Return all finite numbers of a format of one byte, in the order of their bits."""
     values = single(np.arange(256, dtype=np.uint8).view(DTYPES[dtype]))
@@ -119,9 +118,6 @@ def write_pairs(table: NDArray[np.float64], packed: NDArray[Any], target: Matrix
 
 
 PAIRS = pairs(True, *E2M1)  # the lower half of a byte is the first number
-
-
-AT_ONCE = 2**19  # numbers decoded at a time, so that what lies between the stored and the decoded stays small
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ BESIDE = (
     *(".encoded_state_dict", ".stores_quant_config", ".channel_wise", ".optimize", ".round_zero"),
 )
 """Parts that are not needed to decode the matrix."""
+ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
+MLX_BITS = (2, 3, 4, 5, 6, 8)
 
 
 class _StoredForm(NamedTuple):
@@ -85,10 +87,7 @@ def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Store
     return _StoredForm((shape[0], shape[1]), group[0], axis[0], BITS[packing_name])
 
 
-ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
 HQQ = Format("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, hqq_matrix, describing_ends=DESCRIBED, inert=BESIDE)
-
-MLX_BITS = (2, 3, 4, 5, 6, 8)
 
 
 def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:

@@ -22,6 +22,13 @@ WORDS, BYTES, SINGLE, INDICES = (frozenset(names.split()) for names in ("I32", "
 ENDS = (".weight", ".bias")  # ends of the names of tensors that no format packs with others
 SETTINGS = ("quantization_config", "compression_config", "quantization")  # keys of `config.json` about it
 INSTEAD = "check the release in F16, BF16 or F32 instead"  # the remedy where weights are not decoded
+KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
+MOST = 2**12  # entries of a list; the longest ones have one for each matrix that is left out
+LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
+LONGEST, QUANTIFIERS = 100, 3  # of a pattern: with more, a hostile one could take for ever
+Settings = Mapping[str, Any]  # the settings under `quantization_config` in `config.json`; untrusted input
+Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]  # name without the number of its layer, shapes of its parts
+LARGEST_DESCRIPTION = 2**12  # bytes of a part that describes others
 
 
 def not_decoded(how: str) -> NothingToCompare:
@@ -49,12 +56,6 @@ def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
     return {name: TensorInfo(one.shape, (name,), refusal=why[one.dtype]) for name, one in stored.items()}
 
 
-KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
-MOST = 2**12  # entries of a list; the longest ones have one for each matrix that is left out
-LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
-LONGEST, QUANTIFIERS = 100, 3  # of a pattern: with more, a hostile one could take for ever
-
-
 def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
     """Return a function that tells whether a loader takes a module as it is stored; raise if it cannot be told."""
     lists = [value for key in KEYS if isinstance(value := stated.get(key), list)]
@@ -79,11 +80,6 @@ def _pattern(entry: str) -> re.Pattern[str]:
             pass
     what = f"by a pattern that hf-lineage cannot read: {printable(entry, 200)}; write their names instead"
     raise NothingToCompare(f"config.json leaves modules out of the quantization {what}")
-
-
-Settings = Mapping[str, Any]  # the settings under `quantization_config` in `config.json`; untrusted input
-Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]  # name without the number of its layer, shapes of its parts
-LARGEST_DESCRIPTION = 2**12  # bytes of a part that describes others
 
 
 def settings(config: Mapping[str, Any]) -> Settings:

@@ -15,6 +15,10 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 
 NUMBERS = frozenset({"I8", "F8_E4M3", "F8_E5M2"})
 MATRIX, SCALE, ZERO = "._weight_qdata", "._weight_scale", "._weight_zero_point"
+DATA, QUANTO_SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
+INPUTS = (".input_scale", ".output_scale")  # used only where inputs are quantized, which transformers refuses
+BESIDE = (QUANTO_SCALE, ".weight._shift", *INPUTS)
+DIVIDES = {"bitlinear": True, "autobitlinear": False}  # `linear_class` -> whether the scale divides the matrix
 
 
 def torchao_matrix(module: Module, _: Settings) -> TensorInfo:
@@ -47,8 +51,6 @@ def _of_bytes(library: str, module: Module, grid: Grid, ends: Sequence[str]) -> 
 
 TORCHAO = Format("torchao", frozenset({"torchao"}), (MATRIX,), (SCALE, ZERO), torchao_matrix)
 
-DATA, QUANTO_SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
-
 
 def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare where it has fewer than eight bits to a number."""
@@ -62,11 +64,7 @@ def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
     return _of_bytes("quanto", module, grid, (DATA, QUANTO_SCALE))
 
 
-INPUTS = (".input_scale", ".output_scale")  # used only where inputs are quantized, which transformers refuses
-BESIDE = (QUANTO_SCALE, ".weight._shift", *INPUTS)
 QUANTO = Format("quanto", frozenset(), (BITS, DATA), BESIDE, quanto_matrix, inert=INPUTS, alone=True)
-
-DIVIDES = {"bitlinear": True, "autobitlinear": False}  # `linear_class` -> whether the scale divides the matrix
 
 
 def bitnet_matrix(module: Module, stated: Settings) -> TensorInfo:

@@ -26,6 +26,8 @@ DEFAULT_THETA = 10000.0  # where the metadata do not say it (llama.cpp, `rope_fr
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
 INSIDE = re.compile(r"(?:.+\.)?(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
+HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
+BEGINS = "\u2581"  # before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp
 
 
 class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"name": "class"}):
@@ -135,10 +137,6 @@ class _Translation:
     def _count(self, prefix: str) -> int:
         candidates = {name for names in self._candidates.values() for name in names}
         return sum(f"{prefix}.{name}" in candidates for name in self._known)
-
-
-HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
-BEGINS = "\u2581"  # before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp
 
 
 def gguf_form(repo: RepoRef) -> ForeignForm | None:

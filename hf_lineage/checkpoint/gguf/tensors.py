@@ -23,6 +23,27 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, installation, p
 from hf_lineage.files.safetensors import Stamp
 from hf_lineage.hub.repo import RepoRef
 
+PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # types that need no decoding, in safetensors' spelling
+FACTORS = ("scale", "input_scale")  # factors beside a matrix; the second multiplies what the matrix is given
+TOTAL = "split.tensors.count"
+Array = NDArray[Any]
+VECTORS = (
+    "{} chooses among tabled vectors of several numbers by a weighted error, so that no bound holds for each number"
+)
+"""Why no bound holds for each number of IQ1, IQ2 and IQ3: a code stands for a whole vector."""
+NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+LEAST = b"\x01\x00"  # the smallest number of float16: the step of a scale that is small
+TOGETHER = 256  # numbers of a block whose scales share one of their own
+Pattern = tuple[int, bytes]  # a position in a block, and bytes that stand there
+PLAIN_RULES = {"early": True, "more_slack": 0.65}  # what an importance matrix leaves where it fits a scale afterwards
+SEARCHED = {"reach": 2.0, "searched": True}  # a block may fall 2 steps short of a grid whose scale was searched for
+WITH_MINIMA = SEARCHED | {"both": True, "zero": True}
+SIX, SIX_MINIMA = (4, bytes([1] * 4 + [0] * 4 + [1] * 4)), (4, bytes([0] * 4 + [1] * 4 + [0x10] * 4))
+"""Eight scales of six bits that are 1 each with minima that are 0, and the other way round."""
+Q2_SCALES, Q2_MINIMA = (0, b"\x01" * 16), (0, b"\x10" * 16)
+Q3_SCALES, Q6_SCALES, NV_SCALES = (96, b"\x11" * 8 + b"\xaa" * 4), (192, b"\x01" * 16), (0, b"\x01" * 4)
+IQ4_SCALES = (2, b"\xaa\xaa\x11\x11\x11\x11")
+
 
 def gguf() -> Any:
     """Return the package; raise NothingToCompare where it is not installed."""
@@ -32,12 +53,6 @@ def gguf() -> Any:
         needs = "hf-lineage needs the package gguf to read a GGUF file"
         raise NothingToCompare(f"{needs}; run `{installation('gguf')}`") from None
     return package
-
-
-PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # types that need no decoding, in safetensors' spelling
-FACTORS = ("scale", "input_scale")  # factors beside a matrix; the second multiplies what the matrix is given
-TOTAL = "split.tensors.count"
-Array = NDArray[Any]
 
 
 def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
@@ -177,16 +192,6 @@ def _scale_matrix(info: TensorInfo, scale: TensorInfo, expert: int | None) -> Te
     return replace(info, parts=parts, decode=multiply, itemsize=4, refusal=info.refusal or scale.refusal)
 
 
-VECTORS = (
-    "{} chooses among tabled vectors of several numbers by a weighted error, so that no bound holds for each number"
-)
-"""Why no bound holds for each number of IQ1, IQ2 and IQ3: a code stands for a whole vector."""
-NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-LEAST = b"\x01\x00"  # the smallest number of float16: the step of a scale that is small
-TOGETHER = 256  # numbers of a block whose scales share one of their own
-Pattern = tuple[int, bytes]  # a position in a block, and bytes that stand there
-
-
 @dataclass(frozen=True)
 class Kind:
     """One type: the places of its codes and scales in a block, and the grid of its codes."""
@@ -203,14 +208,6 @@ class Kind:
     rules: Mapping[str, Any] = field(default_factory=dict)  # errors that its quantizers leave, by the fields of `Codes`
 
 
-PLAIN_RULES = {"early": True, "more_slack": 0.65}  # what an importance matrix leaves where it fits a scale afterwards
-SEARCHED = {"reach": 2.0, "searched": True}  # a block may fall 2 steps short of a grid whose scale was searched for
-WITH_MINIMA = SEARCHED | {"both": True, "zero": True}
-SIX, SIX_MINIMA = (4, bytes([1] * 4 + [0] * 4 + [1] * 4)), (4, bytes([0] * 4 + [1] * 4 + [0x10] * 4))
-"""Eight scales of six bits that are 1 each with minima that are 0, and the other way round."""
-Q2_SCALES, Q2_MINIMA = (0, b"\x01" * 16), (0, b"\x10" * 16)
-Q3_SCALES, Q6_SCALES, NV_SCALES = (96, b"\x11" * 8 + b"\xaa" * 4), (192, b"\x01" * 16), (0, b"\x01" * 4)
-IQ4_SCALES = (2, b"\xaa\xaa\x11\x11\x11\x11")
 KINDS: Mapping[str, Kind] = {
     "Q4_0": Kind(18, (2, 18), uniform(16), 32, scale=0, rules=PLAIN_RULES),
     "Q4_1": Kind(20, (4, 20), uniform(16), 32, scale=0, rules=PLAIN_RULES | {"both": True}),

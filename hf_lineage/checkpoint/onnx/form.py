@@ -36,6 +36,23 @@ from hf_lineage.hub.repo import RepoRef
 
 BESIDE = re.compile(r"(?!\.)[\w.+-]{1,200}(/(?!\.)[\w.+-]{1,200}){0,3}")  # beside the model or below it
 NUMBERED = re.compile(r"\.\d+\.")  # in the name of what belongs to a layer
+KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
+JOINED = "qkv_proj"  # the name that ONNX Runtime's exporter gives queries, keys and values in one matrix
+SHORTENED = {"attn.": "self_attn."}  # a name that this exporter shortens -> the name in transformers
+MOST_WRAPPERS = 8
+SUFFIX = ".onnx"
+LABEL = re.compile(
+    r"[-_.](?P<label>fp32|fp16|bf16|float16|q?u?int8|quantized|q8|q4f16|q4|int4|uint4|bnb4|o[1-4])(?=[-_.]|$)\w*",
+    re.IGNORECASE,
+)
+BITS = {"fp32": 32, "fp16": 16, "float16": 16, "bf16": 15, "q4f16": 3, "q4": 4, "int4": 4, "uint4": 4, "bnb4": 2}
+BITS |= {"o1": 31, "o2": 30, "o3": 29, "o4": 14}
+"""A label in the name of a file -> the larger, the closer to what was exported; any other label means eight bits."""
+STEMS = ("model", "decoder_model_merged", "decoder_model")  # read where there are several models; the first counts
+ENCODER = "encoder_model"  # the name of the file beside a decoder, where a model has an encoder too
+MOST_PRECISE = "the most precise ONNX file by its name that can be read"
+REMARK = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
+HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")  # names of the number of heads in classes
 
 
 class Graph(NamedTuple):
@@ -116,12 +133,6 @@ def _place(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
     return path
 
 
-KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
-JOINED = "qkv_proj"  # the name that ONNX Runtime's exporter gives queries, keys and values in one matrix
-SHORTENED = {"attn.": "self_attn."}  # a name that this exporter shortens -> the name in transformers
-MOST_WRAPPERS = 8
-
-
 def name_tensors(
     factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
 ) -> Iterator[Piece]:
@@ -169,21 +180,6 @@ def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int
         text = printable(f"{heads} and {groups}", 50)
         raise NothingToCompare(f"config.json counts the heads of attention as {text}, so they cannot be separated")
     return heads, groups
-
-
-SUFFIX = ".onnx"
-LABEL = re.compile(
-    r"[-_.](?P<label>fp32|fp16|bf16|float16|q?u?int8|quantized|q8|q4f16|q4|int4|uint4|bnb4|o[1-4])(?=[-_.]|$)\w*",
-    re.IGNORECASE,
-)
-BITS = {"fp32": 32, "fp16": 16, "float16": 16, "bf16": 15, "q4f16": 3, "q4": 4, "int4": 4, "uint4": 4, "bnb4": 2}
-BITS |= {"o1": 31, "o2": 30, "o3": 29, "o4": 14}
-"""A label in the name of a file -> the larger, the closer to what was exported; any other label means eight bits."""
-STEMS = ("model", "decoder_model_merged", "decoder_model")  # read where there are several models; the first counts
-ENCODER = "encoder_model"  # the name of the file beside a decoder, where a model has an encoder too
-MOST_PRECISE = "the most precise ONNX file by its name that can be read"
-REMARK = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
-HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")  # names of the number of heads in classes
 
 
 def _choose(repo: RepoRef) -> tuple[tuple[str, ...], bool]:

@@ -19,6 +19,19 @@ from hf_lineage.checkpoint.tensor import DTYPES
 
 MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26  # bytes of one text, and of all
 VARINT, BYTES, FIXED = 0, 2, {1: 8, 5: 4}  # on the wire: a varint, bytes, and fixed numbers of bytes
+MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
+MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; whole numbers of a list that are kept
+SCOPES = b"pkg.torch.onnx.name_scopes"  # where PyTorch lists the modules around a node, the outermost first
+RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
+"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
+LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}  # field -> form of the numbers in it
+KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
+KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
+"""The number of a data type that NumPy has too -> its name in safetensors' spelling."""
+BITS = {kind: 8 * DTYPES[name].itemsize for kind, name in KINDS.items()}
+BITS |= {18: 8, 20: 8, 21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
+"""The number of a data type -> the bits of a number; texts and complex numbers are left out."""
+INT64 = 7
 
 
 class Span(NamedTuple):
@@ -123,21 +136,6 @@ def _place(value: Value) -> Span:
     if not isinstance(value, Span):
         raise HeaderError("is damaged: it has a number in place of a text or a message; have it saved again")
     return value
-
-
-MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
-MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; whole numbers of a list that are kept
-SCOPES = b"pkg.torch.onnx.name_scopes"  # where PyTorch lists the modules around a node, the outermost first
-RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
-"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
-LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}  # field -> form of the numbers in it
-KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
-KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
-"""The number of a data type that NumPy has too -> its name in safetensors' spelling."""
-BITS = {kind: 8 * DTYPES[name].itemsize for kind, name in KINDS.items()}
-BITS |= {18: 8, 20: 8, 21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
-"""The number of a data type -> the bits of a number; texts and complex numbers are left out."""
-INT64 = 7
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from hf_lineage.files.safetensors import Stamp
 
 Array = NDArray[Any]
 HALVES = {21: False, 22: True}  # the number of a data type of four bits -> whether it has a sign
+DEEPEST, MOST_INPUTS = 16, 8  # operations on the way from a constant to a weight, and inputs of each, at most
+OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})  # before a weight
 
 
 def locate_constant(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> StoredTensor:
@@ -72,9 +74,6 @@ def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
         bits = content[(ends - lengths + 1 + place)[longer]].astype(np.uint64) & np.uint64(127)
         numbers[longer] |= bits << np.uint64(7 * place)
     return numbers.view(np.int64)
-
-
-DEEPEST, MOST_INPUTS = 16, 8  # operations on the way from a constant to a weight, and inputs of each, at most
 
 
 class Values:
@@ -191,9 +190,6 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
         return matrix.reshape(rows, -1)[:, :columns]
 
     return combine([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
-
-
-OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})  # before a weight
 
 
 def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:

@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_STEPS = 2**23  # instructions: those of a model of three hundred thousand tensors
+MARK = object()  # on the stack below the items of a tuple, a list or a mapping
+MAPPING = "collections.OrderedDict"
+NEW: dict[str, Callable[[], Any]] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict, "MARK": lambda: MARK}
+NEW |= {"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
+PLAIN = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE")
 
 
 class UnknownError(ValueError):
@@ -42,10 +47,6 @@ class Call:
 
     name: str
     arguments: tuple[Any, ...]
-
-
-MARK = object()  # on the stack below the items of a tuple, a list or a mapping
-MAPPING = "collections.OrderedDict"
 
 
 @dataclass
@@ -115,9 +116,6 @@ def _push(make: Callable[[], Any]) -> Step:
     return lambda machine, _: machine.stack.append(make())
 
 
-NEW: dict[str, Callable[[], Any]] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict, "MARK": lambda: MARK}
-NEW |= {"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
-PLAIN = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE")
 STEPS: Mapping[str, Step] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda _machine, _: None),
     **{name: _push(make) for name, make in NEW.items()},
