@@ -22,7 +22,6 @@ NO_WEIGHTS = re.compile(
 """Files beside a model that are not models."""
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")  # of any library
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
-VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")  # left by torch.compile, data-parallel training and peft
 DEEPEST, LISTED = 3, 6  # wrappers inside each other, and names of files in a message, at most
 ENDS = (".gguf", ".onnx")  # the ends of the names of files in foreign forms
@@ -66,7 +65,7 @@ def unusual(repo: RepoRef) -> Layout | None:
     note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
     if len(files) > 1:
         note = f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
-    elif variant := VARIANT.fullmatch(files[0]):
+    elif variant := re.fullmatch(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors", files[0]):
         note = f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
     return Layout(tuple(files), note)
 

@@ -34,7 +34,6 @@ Ids = list[int]
 MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
 """Function -> where it takes what it multiplies, and the matrix."""
 ROWS = 4096  # rows of a matrix in memory as float32 at once, so that it takes little more than as stored
-SEQUENCES = 3  # dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)
 At = tuple[str, int | None]  # the name of a matrix in memory, and which expert of a stack it is
 NATS, CHANGE = "nats", "change"  # nats a token or, without a head that predicts tokens, a share of the last state
 
@@ -196,7 +195,7 @@ class Running:
 
     def _record_or_hold(self, at: At, tensor: torch.Tensor) -> torch.Tensor:
         if self._held is None:
-            rows = tensor[:, -self._counted :] if tensor.ndim == SEQUENCES else tensor
+            rows = tensor[:, -self._counted :] if tensor.ndim == 3 else tensor  # (batch, tokens, inputs)
             if rows.numel():
                 self.medians[at] = rows.reshape(-1, rows.shape[-1]).float().median(dim=0).values.cpu()
             return tensor

@@ -27,7 +27,6 @@ HEADS = [getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in T
 """Tables from a model type to the class that predicts tokens; the first table with the type counts."""
 UNUSED = re.compile(r"(^|\.)pooler\.|bias$")  # a missing bias is 0, and nothing here reads the output of a pooler
 STACK = 3  # dimensions of a stack of experts
-OFFLOADED = "offloaded"  # the folder of layers that do not fit into memory, in that of the process
 OTHERS = "of_another_part."  # begins the names of all other tensors, where the model is one part of those stored
 ROWS = 2  # number of first rows in which a matrix in memory has to equal the one on disk
 
@@ -147,7 +146,7 @@ def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
     if written > spec.disk:
         sizes = f"{written >> 20} MiB of the disk, and {spec.disk >> 20} MiB are free for them"
         raise CannotRunError(f"layers that do not fit into memory may take {sizes}")
-    return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / OFFLOADED)}
+    return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / "offloaded")}
 
 
 def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:

@@ -25,7 +25,6 @@ COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker im
 """It finds what this process finds, and obeys nothing of the working directory beside that."""
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")  # passed on; no token
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
-PATIENCE = 5  # seconds until a process that closes its answers has to be gone
 LONGEST_ANSWER = 2**24  # bytes of an answer: the names of tensors at most
 Values = Mapping[str, Any]
 
@@ -117,7 +116,7 @@ class Process:
         if not line.endswith(b"\n"):
             why = "what the process that ran it answered is too long"
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = self._process.wait(timeout=PATIENCE)
+                code = self._process.wait(timeout=5)
                 how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
                 why = f"the process that ran it ended ({how}), perhaps for want of memory"
             raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else why)

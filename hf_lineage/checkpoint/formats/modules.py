@@ -28,7 +28,6 @@ LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
 LONGEST, QUANTIFIERS = 100, 3  # of a pattern: with more, a hostile one could take for ever
 Settings = Mapping[str, Any]  # the settings under `quantization_config` in `config.json`; untrusted input
 Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]  # name without the number of its layer, shapes of its parts
-LARGEST_DESCRIPTION = 2**12  # bytes of a part that describes others
 
 
 def not_decoded(how: str) -> NothingToCompare:
@@ -200,7 +199,7 @@ class Format:
                     f"{printable(name, 200)} {what}: loaders disagree on how to read it; make the two agree"
                 )
             describing, kind = [end for end in self.describing_ends if end in module.parts], self._kind(module)
-            if large := [end for end in describing if module.parts[end].size > LARGEST_DESCRIPTION]:
+            if large := [end for end in describing if module.parts[end].size > 2**12]:
                 what = f"{module.name(large[0])} takes {module.parts[large[0]].size} bytes"
                 raise CheckpointError(f"{what}, too many for a description; have it saved again")
             if kind not in first:

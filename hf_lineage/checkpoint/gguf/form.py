@@ -22,7 +22,6 @@ from hf_lineage.hub.repo import RepoRef
 
 EMBEDDING = "token_embd.weight"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
-DEFAULT_THETA = 10000.0  # where the metadata do not say it (llama.cpp, `rope_freq_base_train`)
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
 INSIDE = re.compile(r"(?:.+\.)?(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
@@ -56,7 +55,7 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     architecture, entry = _architecture(metadata)
     values = {key: metadata.get(f"{architecture}.{source}") for key, source in _table().settings.items()}
     config = {key: value for key, value in values.items() if isinstance(value, int | float)}
-    config.setdefault("rope_theta", DEFAULT_THETA)
+    config.setdefault("rope_theta", 10000.0)  # as in llama.cpp
     if config.get("num_experts") and entry.with_experts:
         return {"architectures": [entry.with_experts], **config, **entry.constants}
     if predicting := config.get("num_nextn_predict_layers"):

@@ -25,7 +25,6 @@ from hf_lineage.hub.repo import RepoRef
 
 PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # types that need no decoding, in safetensors' spelling
 FACTORS = ("scale", "input_scale")  # factors beside a matrix; the second multiplies what the matrix is given
-TOTAL = "split.tensors.count"
 Array = NDArray[Any]
 VECTORS = (
     "{} chooses among tabled vectors of several numbers by a weighted error, so that no bound holds for each number"
@@ -33,7 +32,6 @@ VECTORS = (
 """Why no bound holds for each number of IQ1, IQ2 and IQ3: a code stands for a whole vector."""
 NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 LEAST = b"\x01\x00"  # the smallest number of float16: the step of a scale that is small
-TOGETHER = 256  # numbers of a block whose scales share one of their own
 Pattern = tuple[int, bytes]  # a position in a block, and bytes that stand there
 PLAIN_RULES = {"early": True, "more_slack": 0.65}  # what an importance matrix leaves where it fits a scale afterwards
 SEARCHED = {"reach": 2.0, "searched": True}  # a block may fall 2 steps short of a grid whose scale was searched for
@@ -82,7 +80,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
             parts = _parts(tensor, places[file], head.stamp)
             stored |= parts
             tensors |= _tensors(tensor, tuple(parts))
-    total = next(iter(heads.values())).header.metadata.get(TOTAL)
+    total = next(iter(heads.values())).header.metadata.get("split.tensors.count")
     count = sum(len(head.header.tensors) for head in heads.values())
     if isinstance(total, int) and total != count:
         raise CheckpointError(f"{repo}: its parts hold {count} tensors of {total}; have them saved again")
@@ -247,5 +245,5 @@ def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:
         place, minima = kind.minima
         pairs.append((kind.most, (kind.minima,), ((place, bytes(len(minima))),)))
     fill = partial(within_blocks, kind.size)
-    steps = tuple(ScaleStep((fill(*one), fill(*other)), most, TOGETHER) for most, one, other in pairs)
+    steps = tuple(ScaleStep((fill(*one), fill(*other)), most, 256) for most, one, other in pairs)  # numbers of a block
     return Codes(name, fill(low), fill(high), decode, kind.levels, (1, kind.share), steps=steps, **kind.rules)

@@ -35,11 +35,9 @@ from hf_lineage.files.safetensors import Stamp
 from hf_lineage.hub.repo import RepoRef
 
 BESIDE = re.compile(r"(?!\.)[\w.+-]{1,200}(/(?!\.)[\w.+-]{1,200}){0,3}")  # beside the model or below it
-NUMBERED = re.compile(r"\.\d+\.")  # in the name of what belongs to a layer
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
 JOINED = "qkv_proj"  # the name that ONNX Runtime's exporter gives queries, keys and values in one matrix
 SHORTENED = {"attn.": "self_attn."}  # a name that this exporter shortens -> the name in transformers
-MOST_WRAPPERS = 8
 SUFFIX = ".onnx"
 LABEL = re.compile(
     r"[-_.](?P<label>fp32|fp16|bf16|float16|q?u?int8|quantized|q8|q4f16|q4|int4|uint4|bnb4|o[1-4])(?=[-_.]|$)\w*",
@@ -52,7 +50,6 @@ STEMS = ("model", "decoder_model_merged", "decoder_model")  # read where there a
 ENCODER = "encoder_model"  # the name of the file beside a decoder, where a model has an encoder too
 MOST_PRECISE = "the most precise ONNX file by its name that can be read"
 REMARK = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
-HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")  # names of the number of heads in classes
 
 
 class Graph(NamedTuple):
@@ -97,7 +94,7 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
     constants: dict[str, tuple[str, OnnxTensor]] = {}
     for before, (file, graph, weights, _) in graphs.items():
         others = weights.others.items()
-        plain = {name: info for name, info in others if len(info.shape) < 2 or not NUMBERED.search(name)}
+        plain = {name: info for name, info in others if len(info.shape) < 2 or not re.search(r"\.\d+\.", name)}
         for name, info in (plain | weights.matrices).items():
             parts = {part: f"{file}: {part}" for part in info.parts}
             tensors[before + name] = replace(info, parts=tuple(parts.values()))
@@ -162,7 +159,7 @@ def name_tensors(
 def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
     """Return the shortest common prefix of all names behind which a layer is recognised; empty where none helps."""
     prefix = ""
-    for _ in range(MOST_WRAPPERS):
+    for _ in range(8):  # wrappers
         if any(layers.match(name, len(prefix)) for name in names):
             return prefix
         prefix += next(iter(names), "")[len(prefix) :].partition(".")[0] + "."
@@ -222,7 +219,7 @@ def onnx_form(repo: RepoRef) -> ForeignForm | None:
         if is_pair or repo.has("config.json"):  # a graph does not name its counterpart
             return repo.config()
         heads = read_graph(repo, files).weights.heads
-        return {} if heads is None else dict.fromkeys(HEAD_COUNTS, heads)
+        return {} if heads is None else dict.fromkeys(("num_attention_heads", "n_head", "n_heads"), heads)
 
     def list_read() -> list[str]:
         names: list[str] = []

@@ -28,7 +28,6 @@ ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
 )
 """Suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested."""
-MOST_ADDED = 3
 FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
     | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
@@ -38,7 +37,6 @@ BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "S
 """Operations that add a bias, each with the inputs that may be it."""
 NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")  # their second and third inputs are a gain and a bias
 AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")  # may stand between a product and its bias
-LONGEST_CHAIN = 4
 MOST_BIAS_USERS, MOST_SCALE_USERS = 64, 8  # users of a product that are searched for its bias or scale
 
 
@@ -174,7 +172,7 @@ class _Search:
         """Return the name of the bias of a product of so many rows, and the number of heads that it is split into."""
         bias = next((own for name in node.inputs[2:] if (own := self._bias(name, rows))), None)
         heads, value = None, node.outputs[0] if node.outputs else ""
-        for _ in range(LONGEST_CHAIN):
+        for _ in range(4):  # operations up to the bias
             following = None
             for user in self._users[value][:MOST_BIAS_USERS]:
                 names = (user.inputs[place] for place in BIASES.get(user.kind, ()) if place < len(user.inputs))
@@ -210,7 +208,7 @@ class _Search:
 
 def _own(name: str) -> str | None:
     bare = name.replace(".MatMul.", ".")
-    for _ in range(MOST_ADDED):
+    for _ in range(3):  # suffixes
         bare = ADDED.sub("", bare)
     return bare if OWN.fullmatch(bare) and not bare.startswith("onnx.") else None
 

@@ -13,7 +13,6 @@ from typing import Any
 
 MOST_STEPS = 2**23  # instructions: those of a model of three hundred thousand tensors
 MARK = object()  # on the stack below the items of a tuple, a list or a mapping
-MAPPING = "collections.OrderedDict"
 NEW: dict[str, Callable[[], Any]] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict, "MARK": lambda: MARK}
 NEW |= {"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
 PLAIN = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE")
@@ -94,7 +93,7 @@ class _Machine:
         called, arguments = self.last(2)
         if not isinstance(called, Name) or not isinstance(arguments, tuple):
             raise DamagedError("its pickle cannot be read")
-        if called.text == MAPPING and not arguments:
+        if called.text == "collections.OrderedDict" and not arguments:
             self.stack.append({})
         elif called.text in self.calls:
             self.stack.append(Call(called.text, arguments))
