@@ -68,8 +68,6 @@ def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
 
 
 class _Builder:
-    """The documents of a text, built from its events."""
-
     def __init__(self, text: str, loader: Any) -> None:
         self._events = events(text, loader)
         self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and its size, None while it is being built

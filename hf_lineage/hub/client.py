@@ -132,8 +132,7 @@ def current_name(name: str, commit: str) -> str:
 def find_new_name(name: str, commit: str) -> str | None:
     """Return the current name of a repository if it is another one; None as well if the Hub does not say."""
     with contextlib.suppress(RepositoryError, NetworkError):
-        current = current_name(name, commit)
-        if current != name:
+        if (current := current_name(name, commit)) != name:
             logging.getLogger(__name__).warning("%s is now called %s", printable(name, 200), printable(current, 200))
             return current
     return None

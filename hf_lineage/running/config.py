@@ -13,6 +13,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 SIZES = re.compile("size|length|position|window|theta|base|token|pixels|seed|vocab|_id$|_val$|scaling")
 """Parts of the names of settings with large numbers of which no class makes a list."""
 MOST = 2**16  # the most items that a class is asked to make a list of, such as the kinds of its layers
+ENDLESS = ({"__float__": "Infinity"}, {"__float__": "-Infinity"})  # as transformers writes numbers
 CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()})  # which a class renames or lacks
 
 
@@ -20,7 +21,9 @@ def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return every setting that transformers gives a hostile configuration; None where it knows no such one."""
     if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
         return None
-    values = json.loads(json.dumps(config), object_hook=_endless)
+    values = json.loads(
+        json.dumps(config), object_hook=lambda value: float(value["__float__"]) if value in ENDLESS else value
+    )
     level = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # it speaks of settings that are odd
     try:
@@ -30,10 +33,6 @@ def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     finally:
         transformers.logging.set_verbosity(level)
     return _with_unknown(settings, config)
-
-
-def _endless(value: dict[str, Any]) -> Any:
-    return float(value["__float__"]) if value in ({"__float__": "Infinity"}, {"__float__": "-Infinity"}) else value
 
 
 def _counts(key: str, value: Any) -> Iterator[int]:

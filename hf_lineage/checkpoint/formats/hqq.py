@@ -30,8 +30,6 @@ MLX_BITS = (2, 3, 4, 5, 6, 8)
 
 
 class _StoredForm(NamedTuple):
-    """The shape, group size, axis and bits of one stored matrix."""
-
     shape: tuple[int, int]
     group: int
     axis: int

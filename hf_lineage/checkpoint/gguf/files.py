@@ -228,8 +228,6 @@ def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
 
 
 class _Reader(BoundedReader):
-    """Reads the parts of a GGUF header one after the other."""
-
     def beginning(self) -> tuple[int, int]:
         """Return the number of tensors and the number of keys."""
         if self.take(4) != MAGIC:

@@ -30,8 +30,6 @@ BEGINS = "\u2581"  # before a token that begins a word, in the vocabularies of s
 
 
 class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"name": "class"}):
-    """One value of `general.architecture`."""
-
     name: str  # the class in transformers whose layers are alike
     with_experts: str | None = None  # the class where the metadata count experts
     undo: dict[str, Undo] = {}  # name of a tensor in GGUF -> the change that the converter made to it

@@ -26,10 +26,6 @@ from hf_lineage.hub.repo import RepoRef
 PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # types that need no decoding, in safetensors' spelling
 FACTORS = ("scale", "input_scale")  # factors beside a matrix; the second multiplies what the matrix is given
 Array = NDArray[Any]
-VECTORS = (
-    "{} chooses among tabled vectors of several numbers by a weighted error, so that no bound holds for each number"
-)
-"""Why no bound holds for each number of IQ1, IQ2 and IQ3: a code stands for a whole vector."""
 NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 LEAST = b"\x01\x00"  # the smallest number of float16: the step of a scale that is small
 Pattern = tuple[int, bytes]  # a position in a block, and bytes that stand there
@@ -232,8 +228,9 @@ KINDS: Mapping[str, Kind] = {
 def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:
     """Return the grid of a type, or why no bound holds for its numbers; empty where nothing is known of it."""
     kind = KINDS.get(name)
-    if kind is None:
-        return VECTORS.format(name) if name.startswith("IQ") else ""
+    if kind is None:  # a code of IQ1, IQ2 and IQ3 stands for a whole vector
+        chooses = f"{name} chooses among tabled vectors of several numbers by a weighted error"
+        return f"{chooses}, so that no bound holds for each number" if name.startswith("IQ") else ""
     start, stop = kind.codes
     low, high = ((start, bytes([byte]) * (stop - start)) for byte in kind.ends)
     pairs: list[tuple[float, tuple[Pattern, ...], tuple[Pattern, ...]]] = []

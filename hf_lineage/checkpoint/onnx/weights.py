@@ -64,8 +64,6 @@ def collect_weights(graph: OnnxGraph) -> Weights:
 
 
 class _Search:
-    """Goes over the operations of a graph that lead to its outputs."""
-
     def __init__(self, graph: OnnxGraph) -> None:
         self._graph, self.values, self.weights = graph, Values(graph), Weights()
         self._users: dict[str, list[OnnxNode]] = defaultdict(list)

@@ -41,8 +41,6 @@ Places = dict[str, tuple[int, int]]  # key of a storage -> the position of its f
 
 @dataclass(frozen=True)
 class _View:
-    """One tensor as a pickle describes it."""
-
     dtype: str
     key: str  # the key of its storage
     storage_size: int  # bytes of the storage

@@ -50,8 +50,6 @@ class Call:
 
 @dataclass
 class _Machine:
-    """The stack and the memory of an unpickler."""
-
     calls: frozenset[str]
     stack: list[Any] = field(default_factory=list)
     memory: dict[int, Any] = field(default_factory=dict)
