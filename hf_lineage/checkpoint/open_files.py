@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_lineage.architecture.class_tensors import older
 from hf_lineage.checkpoint.foreign import PICKLES, read_header, wrapping
-from hf_lineage.checkpoint.formats.modules import must_be_plain, plain_tensors
+from hf_lineage.checkpoint.formats.modules import ENDS, FLOATS, SETTINGS, plain_tensors
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
@@ -82,8 +82,9 @@ def _tensors(
             if name in stored:
                 raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
             stored[name], holder[name] = tensor, file
+    plain = all(tensor.dtype in FLOATS and name.endswith(ENDS) for name, tensor in stored.items())
     try:
-        if must_be_plain(stored, config):
+        if plain and not any(map(config.get, SETTINGS)):
             tensors = plain_tensors(stored)
         else:
             from hf_lineage.checkpoint.formats.table import tensors_of
@@ -93,7 +94,7 @@ def _tensors(
         raise type(error)(f"{repo}: {error}") from None
     dtype = config.get("dtype")  # the model is loaded so, whatever its files hold
     if (config.get("torch_dtype") if dtype is None else dtype) == "float16":
-        plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
-        wider = {name for name in plain if DTYPES.get(stored[name].dtype) in WIDER}
+        parts = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
+        wider = {name for name in parts if DTYPES.get(stored[name].dtype) in WIDER}
         stored |= {name: replace(stored[name], halved=True) for name in wider}
     return stored, tensors

@@ -41,12 +41,6 @@ def is_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> b
     return not (packed and config.get("quantization_config"))
 
 
-def must_be_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-    """Return whether no format can have stored these tensors, by their names and `config.json`."""
-    plain = all(tensor.dtype in FLOATS and name.endswith(ENDS) for name, tensor in stored.items())
-    return plain and not any(map(config.get, SETTINGS))
-
-
 def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
     """Return every stored tensor as itself; those of other formats, such as counters, cannot be read."""
     why = dict.fromkeys(FLOATS | CAST, "")

@@ -11,16 +11,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign_form import (
-    PREFERRED,
-    BoundedReader,
-    HeaderError,
-    decode_text,
-    list_files,
-    named_errors,
-    opened_file,
-    require_file,
-)
+from hf_lineage.checkpoint import foreign_form
+from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError, decode_text
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import OPEN_FILES, Stamp
@@ -77,13 +69,13 @@ class Head(NamedTuple):
 
 def choose_files(repo: RepoRef) -> tuple[str, ...]:
     """Return the GGUF files of a model, its parts in order; none if there are none; raise for several models."""
-    if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
+    if repo.file is None and any(map(foreign_form.PREFERRED.fullmatch, repo.files())):
         return ()
-    files = list_files(repo, SUFFIX)
+    files = foreign_form.list_files(repo, SUFFIX)
     if repo.file not in (None, EVERY):
         if not repo.file.endswith(SUFFIX):
             return ()
-        file = require_file(repo, repo.file, files, "GGUF ")
+        file = foreign_form.require_file(repo, repo.file, files, "GGUF ")
     else:
         if not (models := list_models(repo) or ([] if "config.json" in repo.files() else files)):
             return ()
@@ -105,9 +97,9 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
 
 def list_models(repo: RepoRef) -> list[str]:
     """Return the GGUF files of all models of a repository, of several parts the first; OptionError if there is none."""
-    files = [file for file in list_files(repo, SUFFIX) if not BESIDE.search(file)]
+    files = [file for file in foreign_form.list_files(repo, SUFFIX) if not BESIDE.search(file)]
     if repo.file == EVERY and not files:
-        require_file(repo, EVERY, files, "GGUF ")
+        foreign_form.require_file(repo, EVERY, files, "GGUF ")
     return sorted({PART.sub(r"\g<stem>", file): file for file in reversed(files)}.values())
 
 
@@ -131,10 +123,10 @@ def read_tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple[BinaryIO, int, Stamp | None]]:
     """Yield a file as a stream, its size and, if it is here, its state; a file on the Hub is fetched as far as read."""
-    with named_errors(repo, file):
+    with foreign_form.named_errors(repo, file):
         remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
         if remote_file is None or repo.has_cached(remote_file.content):
-            with opened_file(repo, file) as (stream, stamp):
+            with foreign_form.opened_file(repo, file) as (stream, stamp):
                 yield stream, stamp.size, stamp
         else:
             with open_regular(remote_file.path).detach() as local:

@@ -11,18 +11,8 @@ from typing import Any, NamedTuple
 from hf_lineage.architecture.layers import Shape, named_tensors
 from hf_lineage.architecture.registry import setting
 from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks, prefixes
-from hf_lineage.checkpoint.foreign_form import (
-    PREFERRED,
-    ForeignForm,
-    Piece,
-    by_pieces,
-    list_files,
-    name_in_out,
-    named_errors,
-    opened_file,
-    require_file,
-    split_rows,
-)
+from hf_lineage.checkpoint import foreign_form
+from hf_lineage.checkpoint.foreign_form import ForeignForm, Piece, by_pieces, list_files, named_errors
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import locate_constant
@@ -68,7 +58,7 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
         return Graph(*known)
     reasons = []
     for file in files:
-        with named_errors(repo, file), opened_file(repo, file) as (stream, stamp):
+        with named_errors(repo, file), foreign_form.opened_file(repo, file) as (stream, stamp):
             graph = parse(stream, stamp.size)
         try:
             weights = collect_weights(graph)
@@ -138,7 +128,7 @@ def name_tensors(
     layers = re.compile("|".join(rf"(?:{pattern}\.)" for pattern in numbered))
     wrapping = _wrapping(shapes, layers)
     known = {name for name in named_tensors(factorization) if "{" not in name}
-    turned = name_in_out(factorization)
+    turned = foreign_form.name_in_out(factorization)
     (*_, attention) = (None, *as_sets(factorization.branches.attention))
     matrices = (attention.query, attention.key, attention.value) if attention else ()
     roles = [matrix for matrix in matrices if matrix] if all(matrices) else []
@@ -150,7 +140,7 @@ def name_tensors(
         bare = next((bare.replace(a, b) for a, b in SHORTENED.items() if bare.replace(a, b) in known), bare)
         if match and roles and bare.endswith(JOINED) and bare not in known:
             heads = _heads(factorization, config)
-            for role, rows in zip(roles, split_rows(shapes[stored][0], *heads), strict=True):
+            for role, rows in zip(roles, foreign_form.split_rows(shapes[stored][0], *heads), strict=True):
                 yield Piece(f"{before}{role}.{kind}", stored, rows)
         else:
             yield Piece(f"{before}{bare}{dot}{kind}", stored, turned=bare in turned and len(shapes[stored]) == 2)
@@ -183,9 +173,9 @@ def _choose(repo: RepoRef) -> tuple[tuple[str, ...], bool]:
     """Return the ONNX files of the model, the most precise by its name first; or an encoder, its decoder and True."""
     if repo.file is not None:
         is_named = repo.file.endswith(SUFFIX)
-        return (require_file(repo, repo.file, list_files(repo, SUFFIX)),) if is_named else (), False
+        return (foreign_form.require_file(repo, repo.file, list_files(repo, SUFFIX)),) if is_named else (), False
     by_stem: dict[str, list[str]] = {}  # the name without the label of its precision -> files, the most precise first
-    if not any(map(PREFERRED.fullmatch, repo.files())):
+    if not any(map(foreign_form.PREFERRED.fullmatch, repo.files())):
         for file in sorted(list_files(repo, SUFFIX), key=_precision):
             by_stem.setdefault(LABEL.sub("", file.rpartition("/")[2].removesuffix(SUFFIX)), []).append(file)
     chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
