@@ -227,7 +227,6 @@ def _rows(values: Array, codes: Codes) -> Array:
 
 
 def _extremes(function: Any, values: Array, codes: Codes) -> Array:
-    """Return the largest or the least number of each block; blocks at the edges may be smaller."""
     (height, width), whole = codes.block, _rows(values, codes)
     rows, columns = whole.shape[-2:]
     if columns % width == 0:

@@ -172,7 +172,6 @@ def by_pieces(
 
 
 def _change(info: TensorInfo, change: Callable[[Any], Any], shape: Shape | None = None) -> TensorInfo:
-    """Return a tensor that is changed after it is decoded."""
     decode, size = (lambda parts: change(info.decode(parts))), info.itemsize or 4
     return replace(info, shape=info.shape if shape is None else shape, decode=decode, itemsize=size)
 

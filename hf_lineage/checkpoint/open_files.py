@@ -18,6 +18,8 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.safetensors import LARGEST_HEADER
 from hf_lineage.hub.repo import RepoRef
 
+Fetch = Callable[[Iterable[str], dict[str, StoredTensor]], None]
+
 
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
     """Return the checkpoint in these files, every header checked; `config` tells how its tensors are stored."""
@@ -69,10 +71,7 @@ def _open_ranged(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any])
 
 
 def _tensors(
-    files: Mapping[str, tuple[Path, str]],
-    repo: RepoRef,
-    config: Mapping[str, Any],
-    fetch: Callable[[Iterable[str], dict[str, StoredTensor]], None] = lambda _names, _stored: None,
+    files: Mapping[str, tuple[Path, str]], repo: RepoRef, config: Mapping[str, Any], fetch: Fetch = lambda *_: None
 ) -> tuple[dict[str, StoredTensor], dict[str, TensorInfo]]:
     """Return the tensors as stored and as the model loads them; `fetch` gets those that describe others."""
     stored: dict[str, StoredTensor] = {}

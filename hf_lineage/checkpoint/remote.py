@@ -22,6 +22,7 @@ from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
 from hf_lineage.hub.repo import RepoRef
 
 AT_ONCE = 8  # requests at a time; with more, the Hub's limits are reached before the bandwidth is used up
+Head = Callable[[RangedFile], None]  # fetches the header of a file
 GAP = 2**18  # bytes between two wanted tensors up to which both are fetched with one request
 
 
@@ -42,9 +43,7 @@ class RangedFiles:
         return RemoteCheckpoint(stored, tensors, self) if self.files else Checkpoint(stored, tensors)
 
 
-def open_ranged(
-    repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None
-) -> RangedFiles:
+def open_ranged(repo: RepoRef, files: Iterable[str], head: Head = lambda _file: None) -> RangedFiles:
     """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each."""
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
@@ -173,7 +172,6 @@ class RemoteCheckpoint(Checkpoint):
                         known.add(begin, end, self._pool.submit(fetch, begin, end))
 
     def _await_arrival(self, tensors: Iterable[StoredTensor]) -> None:
-        """Wait until stored tensors, or rows of some, have been downloaded."""
         with self._lock:
             ranges = [
                 one

@@ -52,7 +52,6 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
 
 
 def _read(repo: RepoRef) -> Tokens:
-    """Return the number of every token of a repository by its text."""
     for file, read in READERS.items():
         if repo.offers(file):
             repo.fetch(file)

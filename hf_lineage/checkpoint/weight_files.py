@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hf_lineage.architecture.config_checks import of_diffusers
 from hf_lineage.architecture.registry import find_known
@@ -106,7 +107,6 @@ def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
 
 
 def _in_config(repo: RepoRef, value: object, usual: tuple[str, str]) -> WeightFiles:
-    """Return the files that config.json names; raise for one that is not loaded."""
     text = printable(str(value), 200)
     if not isinstance(value, str) or not SHARD.fullmatch(value.removesuffix(".index.json")):
         what = f"{text} (`{NAMED}`), which is not a safetensors file of this folder; leave the key out"
@@ -123,17 +123,14 @@ def _in_config(repo: RepoRef, value: object, usual: tuple[str, str]) -> WeightFi
     return WeightFiles(repo, (value,)) if index is None else _shards(repo, index)
 
 
-def _read_index(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
+def _read_index(repo: RepoRef, index: Mapping[str, Any], file: str = INDEX) -> dict[str, str]:
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
         raise CheckpointError(f"{repo}: {file} has no `weight_map` from tensor names to file names; save it again")
     return weight_map
 
 
-def _shards(
-    repo: RepoRef, index: Mapping[str, object], file: str = INDEX, names: re.Pattern[str] = SHARD
-) -> WeightFiles:
-    """Return the shards of an index, all of which exist."""
+def _shards(repo: RepoRef, index: Mapping[str, Any], file: str = INDEX, names: re.Pattern[str] = SHARD) -> WeightFiles:
     weight_map = _read_index(repo, index, file)
     shards = sorted(set(weight_map.values()))
     if (invalid := next((shard for shard in shards if not names.fullmatch(shard)), None)) is not None:

@@ -149,6 +149,5 @@ def _place(variable: str) -> Path | None:
 
 
 def _refuse(variable: str, where: str) -> NoReturn:
-    raise OptionError(
-        f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to one outside"
-    )
+    why = "whose authors could then decide what is trusted; set it to one outside"
+    raise OptionError(f"{variable} names a place in {where}, {why}")

@@ -95,7 +95,6 @@ def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
 
 
 def _make_arguments(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
-    """Return the arguments with which a model reads these tokens; an encoder-decoder model writes them as well."""
     accepted = inspect.signature(model.forward).parameters
     arguments: dict[str, Any] = {"input_ids": ids}
     if "use_cache" in accepted:

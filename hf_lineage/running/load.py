@@ -72,16 +72,14 @@ def load(spec: Load, folder: Path) -> LoadedModel:
 
 
 def _classes(spec: Load) -> list[Any]:
-    """Return the classes to be tried: that which predicts tokens, that without a head, and the declared one at last."""
     declared = getattr(transformers, spec.architecture, None)
     usual = getattr(getattr(declared, "config_class", None), "model_type", "")
     kind = json.loads(Path(spec.folder, "config.json").read_text("utf-8")).get("model_type") or usual
     base = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     names = [next((each[kind] for each in HEADS if kind in each), ""), base[0] if isinstance(base, tuple) else base]
     classes = [getattr(transformers, name, None) for name in names if name] + [declared]
-    models: list[Any] = [
-        each for each in classes if isinstance(each, type) and issubclass(each, transformers.PreTrainedModel)
-    ]
+    known = transformers.PreTrainedModel
+    models: list[Any] = [each for each in classes if isinstance(each, type) and issubclass(each, known)]
     if not models:
         raise CannotRunError(f"transformers {transformers.__version__} has no class {spec.architecture}")
     for each in models:
@@ -91,7 +89,6 @@ def _classes(spec: Load) -> list[Any]:
 
 
 def _fill(build: Any, spec: Load, folder: Path) -> LoadedModel:
-    """Return the model that a class makes of the files."""
     model, info = build.from_pretrained(
         spec.folder,
         local_files_only=True,
@@ -154,11 +151,8 @@ def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:
     transforms = get_model_conversion_mapping(model, _mapping(spec))
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
-    meta = model.state_dict()
-    renamed = {
-        disk: rename_source_key(disk, renamings, converters, model.base_model_prefix, meta)
-        for disk, _ in _count_stored(spec)
-    }
+    meta, prefix = model.state_dict(), model.base_model_prefix
+    renamed = {disk: rename_source_key(disk, renamings, converters, prefix, meta) for disk, _ in _count_stored(spec)}
     return {disk: (name, pattern is not None) for disk, (name, pattern) in renamed.items()}
 
 

@@ -67,7 +67,6 @@ class Server:
         return {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}
 
     def _run(self, seed: int) -> dict[str, Any]:
-        """Run the model on each kind of input, and return their shapes."""
         from hf_lineage.running.hooks import Running, draw
         from hf_lineage.running.load import CannotRunError
 

@@ -62,7 +62,6 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
 
 
 def _words(module: Module, stated: Settings) -> TensorInfo:
-    """Return a matrix of integers packed in words."""
     rows, width = module.matrix(PACKED, WORDS)
     module.shape(SHAPE, INDICES, (2,))
     shape = _shape(module.start, module.first_parts[SHAPE])

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import ONE, Codes, Decode, Parts, filled_ends, slack, table
+from hf_lineage.checkpoint.codes import ONE, Codes, Decode, Pair, Parts, filled_ends, slack, table
 from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, Matrix, finite, finite_numbers, write_pairs
 from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, SINGLE, Format, Module, Settings, not_decoded, pair
 from hf_lineage.checkpoint.tensor import TensorInfo, single
@@ -116,7 +116,6 @@ def _decode_pairs(grid: Grid, name: str, parts: Parts, divides: bool = False) ->
 
 
 def _stack(module: Module, stated: Settings) -> TensorInfo:
-    """Return a stack of experts of one shape, each with its own scales."""
     end = next(end for end in STACK_ENDS if end in module.parts)
     shape, scales = module.shape("", EIGHT), module.shape(end, SCALES_OR_POWERS)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
@@ -131,10 +130,7 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
     return module.tensor(shape, ("", end), decode, codes)
 
 
-def _block(
-    module: Module, end: str, shape: tuple[int, int], scales: tuple[int, ...], stated: Settings
-) -> tuple[int, int]:
-    """Return the size of the blocks to which the scales belong."""
+def _block(module: Module, end: str, shape: Pair, scales: tuple[int, ...], stated: Settings) -> Pair:
     rows, columns = shape
     if math.prod(scales) == 1:
         return rows, columns

@@ -45,9 +45,7 @@ def with_file_beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[
 
 
 def tensors_of(
-    stored: Mapping[str, StoredTensor],
-    config: Mapping[str, Any],
-    fetch: Callable[[list[str]], None] = lambda _names: None,
+    stored: Mapping[str, StoredTensor], config: Mapping[str, Any], fetch: Callable[[list[str]], None] = lambda _: None
 ) -> dict[str, TensorInfo]:
     """Return the tensors of a model, once `fetch` has got those that describe others; raise where no format fits."""
     storage = next((entry for entry in FORMATS if entry.recognises(stored, config)), None)

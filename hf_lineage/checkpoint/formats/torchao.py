@@ -38,7 +38,6 @@ def torchao_matrix(module: Module, _: Settings) -> TensorInfo:
 
 
 def _of_bytes(library: str, module: Module, grid: Grid, ends: Sequence[str]) -> TensorInfo:
-    """Return the tensor of a matrix of one byte to a number, with scales and perhaps zero points."""
     decode = functools.partial(grid.decode_bytes, f"{module.start}{ends[1]}")
     dtype, scales = (module.parts[end].dtype for end in ends[:2])
     if dtype == "I8":

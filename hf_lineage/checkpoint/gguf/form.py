@@ -163,8 +163,6 @@ def gguf_form(repo: RepoRef) -> ForeignForm | None:
 
 
 def _rename(metadata: Mapping[str, Any], factorization: Factorization, plain: Checkpoint) -> Checkpoint:
-    """Return the checkpoint by the names on the Hub's disk, with the learned numbers that the metadata say."""
-
     def heads(name: str) -> Heads:
         number = re.search(r"\d+", name)
         layer = int(number[0]) if number else 0

@@ -190,8 +190,6 @@ def parse(stream: BinaryIO, size: int) -> OnnxGraph:
 
 
 class _Reader(Walker):
-    """Keeps the nodes and the tensors of a graph and of all graphs in it."""
-
     def __init__(self, stream: BinaryIO, size: int) -> None:
         super().__init__(stream, size)
         self.graph = OnnxGraph()

@@ -107,7 +107,6 @@ class _Search:
                 self._keep_other(node, number, name)
 
     def _matrix(self, node: OnnxNode, place: int) -> TensorInfo | None:
-        """Return the matrix (out, in) of an operation, None if it has none; raise ValueError if it does not fit."""
         known = self.values.find(node.inputs[place])
         if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
             return None

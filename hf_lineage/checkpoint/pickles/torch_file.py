@@ -26,9 +26,7 @@ from hf_lineage.files.safetensors import Stamp
 LARGEST = 2**24  # bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors
 ZIP, ENTRY = b"PK\3\4", 30  # the beginning of an archive, and the number of bytes before the name of an entry
 MAGIC = 0x1950A86A20F9469CFC6C  # the first of the pickles that stand one behind the other
-TENSOR, WITH_TYPE, PARAMETER = (
-    f"torch._utils.{name}" for name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter")
-)
+TENSOR, WITH_TYPE, PARAMETER = (f"torch._utils._rebuild_{name}" for name in ("tensor_v2", "tensor_v3", "parameter"))
 TYPES = registry_table("loading/torch.yaml", dict[str, str])
 """Name in torch of a storage or of the type of a tensor -> its number format, in safetensors' spelling."""
 MOST_DIMENSIONS, LARGEST_DIMENSION = 8, 2**48
@@ -169,7 +167,6 @@ def _views(content: Any) -> dict[str, _View]:
 
 
 def _view(value: Call) -> _View:
-    """Return a tensor from the arguments with which torch would make it, checked."""
     if value.name == PARAMETER:
         inner = value.arguments[0] if value.arguments else None
         if not isinstance(inner, Call) or inner.name == PARAMETER:
