@@ -75,14 +75,11 @@ def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
             yield token.get("content"), token.get("id")
 
 
-def _of_lines(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
-    lines = (repo.read_text(file) or "").split("\n")
-    yield from ((line.removesuffix("\r"), number) for number, line in enumerate(lines) if line)
-
-
 READERS: Mapping[str, Callable[[RepoRef, str], Iterator[tuple[Any, Any]]]] = {
     "tokenizer.json": _of_tokenizer,
     "vocab.json": lambda repo, file: iter((repo.read_json(file) or {}).items()),
-    "vocab.txt": _of_lines,
+    "vocab.txt": lambda repo, file: (
+        (line.removesuffix("\r"), at) for at, line in enumerate((repo.read_text(file) or "").split("\n")) if line
+    ),
 }
 """File in which tokens are written out -> the function that reads it."""

@@ -25,7 +25,6 @@ STALE = 3600  # seconds after which such a file counts as left behind by a proce
 BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd  # of an open folder
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 DEVICES = ("/dev", "/dev/fd")  # in which /dev/stdout and what a shell makes of >(command) are links
-_LEFT = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def _replace(folder: Folder, name: str, content: bytes, permissions: int | None 
     """Put new content, whole and on the disk, in the place of whatever has a name, by a name that cannot be guessed."""
     listed = folder.path if folder.descriptor is None else folder.descriptor
     with contextlib.suppress(OSError), os.scandir(listed) as entries:
-        for left in (entry.name for entry in entries if _LEFT.fullmatch(entry.name)):
+        for left in (entry.name for entry in entries if re.fullmatch(r"\.hf-lineage-[0-9a-f]{16}", entry.name)):
             with contextlib.suppress(OSError):  # no process, on any machine, writes for an hour
                 status = folder.status(left)
                 if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > STALE:

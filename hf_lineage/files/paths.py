@@ -22,7 +22,6 @@ from hf_lineage.errors import OptionError, printable
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a pipe does not wait then; nothing else changes
 BINARY = getattr(os, "O_BINARY", 0)
 _DIGESTS: dict[tuple[int, ...], str] = {}
-_COMMON_BLOB = re.compile(r"[0-9a-f]{64}")  # a file in the store that all repositories of the Hub's cache share
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
 TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
@@ -116,7 +115,9 @@ def inside(path: Path, folder: Path) -> Path | None:
     for snapshot in (root, *root.parents):  # models--ORG--NAME/snapshots/COMMIT, and what is in it
         repository = snapshot.parent.parent
         if snapshot.parent.name == "snapshots" and repository.name.startswith("models--"):
-            is_common = target.parent.parent == repository.parent / "blobs" and _COMMON_BLOB.fullmatch(target.name)
+            is_common = target.parent.parent == repository.parent / "blobs" and re.fullmatch(
+                r"[0-9a-f]{64}", target.name
+            )
             return target if is_common or target.parent == repository / "blobs" else None
     return None
 

@@ -15,11 +15,8 @@ import yaml
 LARGEST = 2**20  # characters of one file at most
 DEEPEST = 100  # levels of lists and mappings inside each other; the time of the parsers is quadratic in them
 MOST_NODES = 10**6  # values, each counted as often as aliases repeat it; a file without aliases cannot hold as many
-
 SHORT = 2**16  # characters that PyYAML's own parser takes at most two seconds for
-
 FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml's loader where PyYAML has it
-_UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)  # for invalid characters, too long numbers
 
 
 def load(text: str) -> Any:
@@ -48,7 +45,7 @@ def events(text: str, loader: Any = FAST) -> Iterator[Any]:
             if depth > DEEPEST:
                 raise _problem(f"more than {DEEPEST} lists and mappings inside each other", event)
             yield event
-    except _UNREADABLE as error:
+    except (UnicodeEncodeError, ValueError, OverflowError) as error:
         raise yaml.YAMLError(f"it holds characters or numbers that YAML does not allow ({error})") from None
 
 

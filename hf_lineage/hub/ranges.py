@@ -24,7 +24,6 @@ from hf_lineage.hub.repo import RepoRef
 HEAD = 2**15  # bytes that are read first: the header of most files
 LARGEST_RANGE = 2**26  # bytes of one request: of a large tensor a broken connection loses little
 EXPIRED = frozenset({401, 403, 410})  # statuses with which a signed address answers once it has expired
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 
 
 @dataclass
@@ -99,14 +98,13 @@ class RangedFile:
         from huggingface_hub.utils import get_session, httpx  # type: ignore[attr-defined]
 
         address = self._metadata.location
-        request = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+        only = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+        request: Any = {"headers": client.headers(address) | only, "timeout": constants.HF_HUB_DOWNLOAD_TIMEOUT}
         if self._downloads.stopped.is_set():
             raise CancelledError
         self._downloads.count(requests=1)
         try:
-            with get_session().stream(
-                "GET", address, headers=client.headers(address) | request, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT
-            ) as response:
+            with get_session().stream("GET", address, **request) as response:
                 self._check(response, address, start, stop)
                 for chunk in response.iter_raw():
                     self._downloads.count(downloaded=len(chunk))
@@ -132,7 +130,7 @@ class RangedFile:
         if status == 200:
             instead = f"`hf download {self.repo.remote}` downloads the whole model"
             raise client.UnfinishedError(f"{self.file}: the server sent the whole file instead of a part; {instead}")
-        part = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+        part = re.fullmatch(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", headers.get("Content-Range", ""), re.ASCII)
         if status != 206 or part is None or headers.get("Content-Encoding", "identity") != "identity":
             raise client.UnfinishedError(f"{self.file}: {status} instead of the part that was requested")
         with self._lock:

@@ -83,8 +83,7 @@ class RepoRef:
     each: bool = False
     part: str = ""  # the part of the model that is meant, such as its vision; empty for the model itself
     allow_pickle: bool = False  # whether the user allows that the tensors of a pickle are read
-    cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
-    """Cache of the folder's files; every RepoRef that `replace` makes of this one shares it."""
+    cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)  # `replace` hands it on
 
     def __str__(self) -> str:
         return self.name

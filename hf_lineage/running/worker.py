@@ -17,8 +17,6 @@ from typing import Any, NoReturn
 
 from hf_lineage.running.process import TOKENIZER, Load, Writer
 
-NEW_NETWORK = 0x10000000 | 0x40000000  # CLONE_NEWUSER and CLONE_NEWNET: a name space with no network in it
-
 
 def without_network() -> None:
     """Leave this process without a network: by the kernel where it lets, and in Python in any case."""
@@ -27,7 +25,7 @@ def without_network() -> None:
         raise OSError("a process that runs a model has no network")
 
     with contextlib.suppress(Exception):
-        ctypes.CDLL(None).unshare(NEW_NETWORK)
+        ctypes.CDLL(None).unshare(0x10000000 | 0x40000000)  # CLONE_NEWUSER, CLONE_NEWNET: no network in it
     socket.socket.connect = refuse  # type: ignore[method-assign]
     socket.socket.connect_ex = refuse  # type: ignore[method-assign]
     socket.create_connection = socket.getaddrinfo = refuse

@@ -26,7 +26,6 @@ LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)"
 INSIDE = re.compile(r"(?:.+\.)?(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
 HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
-BEGINS = "\u2581"  # before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp
 
 
 class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"name": "class"}):
@@ -144,11 +143,11 @@ def gguf_form(repo: RepoRef) -> ForeignForm | None:
     def metadata() -> Mapping[str, Any]:
         return read_head(repo, files[0]).header.metadata
 
-    def tokens() -> dict[str, int]:  # llama.cpp's marks of the first piece of a word become WordPiece's
+    def tokens() -> dict[str, int]:  # llama.cpp marks the first piece of a word, WordPiece all others
         texts: Iterable[str] = read_tokens(repo, files[0])
         if metadata().get("tokenizer.ggml.model") == "bert":
             marked = (text if text.startswith("[") and text.endswith("]") else f"##{text}" for text in texts)
-            texts = (text.removeprefix(f"##{BEGINS}") for text in marked)
+            texts = (text.removeprefix("##\u2581") for text in marked)
         return {text: number for number, text in enumerate(texts)}
 
     return ForeignForm(

@@ -31,7 +31,7 @@ LEAST = b"\x01\x00"  # the smallest number of float16: the step of a scale that 
 Pattern = tuple[int, bytes]  # a position in a block, and bytes that stand there
 PLAIN_RULES = {"early": True, "more_slack": 0.65}  # what an importance matrix leaves where it fits a scale afterwards
 SEARCHED = {"reach": 2.0, "searched": True}  # a block may fall 2 steps short of a grid whose scale was searched for
-WITH_MINIMA = SEARCHED | {"both": True, "zero": True}
+WITH_MINIMA, EARLY = SEARCHED | {"both": True, "zero": True}, SEARCHED | {"early": True}
 SIX, SIX_MINIMA = (4, bytes([1] * 4 + [0] * 4 + [1] * 4)), (4, bytes([0] * 4 + [1] * 4 + [0x10] * 4))
 """Eight scales of six bits that are 1 each with minima that are 0, and the other way round."""
 Q2_SCALES, Q2_MINIMA = (0, b"\x01" * 16), (0, b"\x10" * 16)
@@ -214,9 +214,7 @@ KINDS: Mapping[str, Kind] = {
     "Q5_K": Kind(176, (16, 176), uniform(32), 32, (0, 255), 0, SIX, SIX_MINIMA, 0.02, WITH_MINIMA),
     "Q6_K": Kind(210, (0, 192), uniform(64), 16, scale=208, one=Q6_SCALES, most=0.0085, rules=SEARCHED),
     "IQ4_NL": Kind(18, (2, 18), table(NONLINEAR), 32, scale=0, rules=PLAIN_RULES),
-    "IQ4_XS": Kind(
-        136, (8, 136), table(NONLINEAR), 32, scale=0, one=IQ4_SCALES, most=0.035, rules=SEARCHED | {"early": True}
-    ),
+    "IQ4_XS": Kind(136, (8, 136), table(NONLINEAR), 32, scale=0, one=IQ4_SCALES, most=0.035, rules=EARLY),
     "MXFP4": Kind(17, (1, 17), table(E2M1), 32, (0xFF, 0x77), rules={"clip": 1.1, "reach": 1.6}),
     "NVFP4": Kind(36, (4, 36), table(E2M1), 16, (0xFF, 0x77), one=NV_SCALES, rules={"reach": 1.6}),
     "TQ2_0": Kind(66, (0, 64), uniform(3), 256, (0x00, 0xAA)),

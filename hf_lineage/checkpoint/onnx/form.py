@@ -100,8 +100,9 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
     stored = {}
     for own, (file, tensor) in constants.items():
         path, stamp = places[file]
-        if tensor.span.stop > stamp.size:
-            where = f"{printable(tensor.name, 200)} ends at byte {tensor.span.stop} of {stamp.size}"
+        end = tensor.span.start + tensor.span.length
+        if end > stamp.size:
+            where = f"{printable(tensor.name, 200)} ends at byte {end} of {stamp.size}"
             raise CheckpointError(f"{repo}: {printable(tensor.file, 200)} is truncated: {where}; download it again")
         stored[own] = locate_constant(tensor, path, stamp)
     return opened.checkpoint(stored, tensors)

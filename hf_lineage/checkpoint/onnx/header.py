@@ -21,7 +21,6 @@ MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26  # bytes of one te
 VARINT, BYTES, FIXED = 0, 2, {1: 8, 5: 4}  # on the wire: a varint, bytes, and fixed numbers of bytes
 MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
 MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; whole numbers of a list that are kept
-SCOPES = b"pkg.torch.onnx.name_scopes"  # where PyTorch lists the modules around a node, the outermost first
 RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
 """The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
 LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}  # field -> form of the numbers in it
@@ -40,11 +39,6 @@ class Span(NamedTuple):
     start: int
     length: int
 
-    @property
-    def stop(self) -> int:
-        """The position behind them."""
-        return self.start + self.length
-
 
 Value = int | Span  # a whole number, or the place of bytes: a float, a text, a list of numbers or a message of its own
 NOWHERE = Span(0, 0)
@@ -60,7 +54,8 @@ class Walker:
 
     def fields(self, message: Value) -> Iterator[tuple[int, Value]]:
         """Yield the number and the value of every field of a message."""
-        position, stop = _place(message).start, _place(message).stop
+        position, length = _place(message)
+        stop = position + length
         while position < stop:
             self._fields += 1
             if self._fields > MOST_FIELDS:
@@ -95,7 +90,7 @@ class Walker:
             if not isinstance(value, Span):
                 numbers += [value][: most - len(numbers)]
                 continue
-            position, stop = value.start, value.stop
+            position, stop = value.start, value.start + value.length
             while position < stop and len(numbers) < most:
                 number, position = self._varint(position, stop)
                 numbers.append(number)
@@ -220,7 +215,7 @@ class _Reader(Walker):
         attributes = dict(self._attribute(value, depth, inner) for value in has[5])
         scope = ""
         for key, place in map(self._entry, has[9]):
-            text = self.text(place) if key == SCOPES and place.length <= LONGEST_TEXT else ""
+            text = self.text(place) if key == b"pkg.torch.onnx.name_scopes" and place.length <= LONGEST_TEXT else ""
             modules = re.findall(r"'([\w.]*)'", text)  # the last is the node itself, the last but one its module
             scope = next(iter(modules[-2:-1]), "") or scope
         constant = attributes.pop("value", None)

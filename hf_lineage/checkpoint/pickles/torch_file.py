@@ -25,7 +25,6 @@ from hf_lineage.files.safetensors import Stamp
 
 LARGEST = 2**24  # bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors
 ZIP, ENTRY = b"PK\3\4", 30  # the beginning of an archive, and the number of bytes before the name of an entry
-MAGIC = 0x1950A86A20F9469CFC6C  # the first of the pickles that stand one behind the other
 TENSOR, WITH_TYPE, PARAMETER = (f"torch._utils._rebuild_{name}" for name in ("tensor_v2", "tensor_v3", "parameter"))
 TYPES = registry_table("loading/torch.yaml", dict[str, str])
 """Name in torch of a storage or of the type of a tensor -> its number format, in safetensors' spelling."""
@@ -137,7 +136,7 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     """Return the content of the pickles of an old file, and the places of the storages behind them."""
     beginning = io.BytesIO(stream.read(min(LARGEST, size)))
     magic, _, system, content, keys = (read_pickle(beginning, CALLS) for _ in range(5))
-    if magic != MAGIC:
+    if magic != 0x1950A86A20F9469CFC6C:
         raise UnknownError("is a pickle that torch.save did not write")
     if not isinstance(system, dict) or system.get("little_endian") is not True or not isinstance(keys, list):
         raise DamagedError("its numbers are not stored with the lowest byte first")
