@@ -82,4 +82,3 @@ READERS: Mapping[str, Callable[[RepoRef, str], Iterator[tuple[Any, Any]]]] = {
         (line.removesuffix("\r"), at) for at, line in enumerate((repo.read_text(file) or "").split("\n")) if line
     ),
 }
-"""File in which tokens are written out -> the function that reads it."""

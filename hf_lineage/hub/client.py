@@ -122,6 +122,17 @@ def listing(name: str, commit: str | None) -> list[str]:
         return ask(name, lambda: HfApi().list_repo_files(name, revision=commit))
 
 
+def digests(name: str, commit: str | None) -> dict[str, str]:
+    """Return the SHA-256 of each file of a Hub repository that Git LFS stores; raise as `ask`."""
+    from huggingface_hub import HfApi, RepoFile
+
+    def stored() -> dict[str, str]:
+        entries = HfApi().list_repo_tree(name, revision=commit, recursive=True)
+        return {file.path: text(file.lfs.sha256) for file in entries if isinstance(file, RepoFile) and file.lfs}
+
+    return ask(name, stored)
+
+
 def current_name(name: str, commit: str) -> str:
     """Return the current name of a repository; a renamed one can still be found under its old name."""
     from huggingface_hub import HfApi

@@ -11,24 +11,22 @@ from huggingface_hub import constants, errors, get_token
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
 from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, RepositoryError
-from hf_lineage.hub.client import Request
 
 MALFORMED = (
     *(AssertionError, AttributeError, LookupError, OverflowError, TypeError, ValueError, RecursionError),
     errors.FileMetadataError,
 )
 """Errors that the client raises for an answer that is no JSON, lacks a key or header, or has values of another type."""
-OFFLINE: dict[Request, str] = {
+OFFLINE = {
     "reading": " is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
     "the model",
     "listing": " cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
     "writing": ": nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
 }
-"""Sentence about a repository where no request is allowed, without its name at the beginning."""
 
 
 @contextlib.contextmanager
-def translate_errors(name: str, request: Request) -> Iterator[None]:
+def translate_errors(name: str, request: str) -> Iterator[None]:
     """Raise, in place of an error of the client in a request about a repository, the error that stands for it."""
     try:
         yield

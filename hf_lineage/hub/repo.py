@@ -24,8 +24,7 @@ HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24  # bytes: an index of 100,000 tensors takes ten million
 ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
 MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
-SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
-"""The files that are fetched from the Hub first; the weights follow when they are needed."""
+SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")  # fetched first
 
 
 def hub_name(model: str) -> str | None:
@@ -144,6 +143,12 @@ class RepoRef:
         """The headers of its GGUF files that were read, by the name of the file."""
         return {}
 
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        from hf_lineage.hub.client import digests
+
+        return {} if self.remote is None else digests(self.remote, self.commit)
+
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
         before = self.within("")
@@ -181,12 +186,8 @@ class RepoRef:
 
     def sha256(self, file: str) -> str:
         """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here."""
-        if self.remote and self.commit and not self.has(file):
-            from hf_lineage.hub import client, commits
-
-            entry = commits.tree(self.remote, self.commit).get(self.within(file))
-            if entry and client.SHA256.fullmatch(entry.content):
-                return entry.content
+        if not self.has(file) and self.within(file) in self._digests:
+            return self._digests[self.within(file)]
         self.fetch(file)
         with self._open(file) as stream:
             return sha256(stream)

@@ -23,8 +23,7 @@ from transformers.models.auto import modeling_auto
 from hf_lineage.running.process import Load, Writer
 
 TASKS = ("SEQ_TO_SEQ_CAUSAL_LM", "MASKED_LM", "CAUSAL_LM")
-HEADS = [getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in TASKS]
-"""Tables from a model type to the class that predicts tokens; the first table with the type counts."""
+HEADS = [getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in TASKS]  # the first with a type counts
 UNUSED = re.compile(r"(^|\.)pooler\.|bias$")  # a missing bias is 0, and nothing here reads the output of a pooler
 STACK = 3  # dimensions of a stack of experts
 OTHERS = "of_another_part."  # begins the names of all other tensors, where the model is one part of those stored

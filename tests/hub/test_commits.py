@@ -240,6 +240,7 @@ PATHS = {
     "whose model it is": (MODELS, lambda head: client.snapshot(MODEL, None, [CONFIG]), ODD | NO_TEXT),
     "files of a snapshot": (TREE, lambda head: client.snapshot(MODEL, None, [CONFIG]), ODD | NO_NAMES),
     "names of files": (TREE, lambda head: client.listing(MODEL, head), ODD | NO_NAMES),
+    "digests": (TREE, lambda head: client.digests(MODEL, head), ODD | NO_NAMES),
     "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
     "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
     "branch": (MODELS, lambda head: commits.head(MODEL), ODD | NO_TEXT),

@@ -18,7 +18,6 @@ FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 CAST = frozenset({"F8_E4M3", "F8_E5M2"})  # without scales, unless `config.json` names a quantization with them
 SCALES = frozenset({"F32", "F16", "BF16"})
 WORDS, BYTES, SINGLE, INDICES = (frozenset(names.split()) for names in ("I32", "U8", "F32", "I32 I64"))
-"""Number formats that formats ask of the parts of a matrix."""
 ENDS = (".weight", ".bias")  # ends of the names of tensors that no format packs with others
 SETTINGS = ("quantization_config", "compression_config", "quantization")  # keys of `config.json` about it
 INSTEAD = "check the release in F16, BF16 or F32 instead"  # the remedy where weights are not decoded
@@ -112,8 +111,7 @@ class Module:
 
     start: str  # the common beginning of their names
     parts: Mapping[str, StoredTensor]
-    first_parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
+    first_parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # read from the first matrix alike
 
     def name(self, end: str) -> str:
         """Return the name of a part as messages show it."""

@@ -24,7 +24,6 @@ BY_END = TABLE["ends"]  # end of a name that only one format has -> its name; so
 FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")
 """Places of a transform that is in the stored numbers already, or that rotates queries and keys alike."""
 FORMATS = (FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX)
-"""The first that recognises a checkpoint reads it."""
 
 
 def with_file_beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:

@@ -21,7 +21,6 @@ from hf_lineage.hub.repo import EVERY, RepoRef
 
 SUFFIX = ".gguf"
 BESIDE = re.compile(r"(?:^|[-_./])(?:mmproj|imatrix|vocab|lora|adapter|mtp|draft)(?=[-_.]|$)", re.IGNORECASE)
-"""Names of files beside a model: a reader of pictures, the counts of a quantizer, a vocabulary."""
 PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 LABEL = re.compile(
     r"[-._]?(?:ud[-_])?(?P<label>bf16|f16|fp16|f32|fp32|i?q\d(?:_[a-z0-9]+)*|tq\d_\d|mxfp4(?:_moe)?|nvfp4)(?=[-._]|$)",

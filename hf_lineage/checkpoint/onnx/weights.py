@@ -32,7 +32,6 @@ FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
     | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
 )
-"""Operations of ONNX Runtime whose fused weights cannot be separated."""
 BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "SkipLayerNormalization": (4,)}
 """Operations that add a bias, each with the inputs that may be it."""
 NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")  # their second and third inputs are a gain and a bias

@@ -26,8 +26,7 @@ from hf_lineage.files.safetensors import Stamp
 LARGEST = 2**24  # bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors
 ZIP, ENTRY = b"PK\3\4", 30  # the beginning of an archive, and the number of bytes before the name of an entry
 TENSOR, WITH_TYPE, PARAMETER = (f"torch._utils._rebuild_{name}" for name in ("tensor_v2", "tensor_v3", "parameter"))
-TYPES = registry_table("loading/torch.yaml", dict[str, str])
-"""Name in torch of a storage or of the type of a tensor -> its number format, in safetensors' spelling."""
+TYPES = registry_table("loading/torch.yaml", dict[str, str])  # name in torch -> that of safetensors
 MOST_DIMENSIONS, LARGEST_DIMENSION = 8, 2**48
 CALLS = frozenset({TENSOR, WITH_TYPE, PARAMETER})
 LENGTH = 8  # bytes before a storage of an old file, which say how long it is

@@ -134,7 +134,6 @@ STEPS: Mapping[str, Step] = {
     "REDUCE": lambda machine, _: machine.call(),
     "BUILD": lambda machine, _: machine.build(),
 }
-"""Name of an instruction in `pickletools` -> the function that carries it out."""
 
 
 def read_pickle(stream: io.BytesIO, calls: frozenset[str]) -> Any:
