@@ -24,7 +24,8 @@ BINARY = getattr(os, "O_BINARY", 0)
 _DIGESTS: dict[tuple[int, ...], str] = {}
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
-TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")  # of what is trusted
+TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+"""Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
 
 
 def open_regular(file: Path) -> BufferedReader:

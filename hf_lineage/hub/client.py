@@ -23,7 +23,6 @@ UNSAID = re.compile(
     "No files matched|unauthenticated requests|'hf_xet' package is not installed|thrown while requesting|"
     "Retrying in |Trying to resume download|Max retries exceeded"
 )
-LONGEST = 300
 _lock = threading.Lock()
 _running = 0  # requests of ours that are on their way, in any thread
 Answer = TypeVar("Answer")
@@ -37,7 +36,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")  # the name of the content of a large file
 
 def _translate(record: logging.LogRecord) -> bool:
     message = record.getMessage()
-    record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", LONGEST), ()
+    record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", 300), ()
     return not UNSAID.search(message)
 
 

@@ -30,7 +30,6 @@ WINDOWS, WIDTH = 32, 16  # windows of the text, and tokens in each
 KEPT, LAST = "logits_to_keep", 2 * WIDTH  # the number of last tokens whose next one is predicted, behind other text
 SPARE = 2  # positions that a model may keep for padding
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
-Ids = list[int]
 MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
 """Function -> where it takes what it multiplies, and the matrix."""
 ROWS = 4096  # rows of a matrix in memory as float32 at once, so that it takes little more than as stored
@@ -75,7 +74,7 @@ def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
     return inputs
 
 
-def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
+def _encode(file: Path, size: int) -> tuple[list[int], list[int], list[int]]:
     """Return the tokens of the text, and those that the tokenizer writes before and after every text."""
     text = TEXT.read_text("utf-8")
     if not file.exists():

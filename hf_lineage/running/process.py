@@ -21,7 +21,8 @@ from hf_lineage.errors import NothingToCompare, OptionError, installation, print
 
 SHORT, LONG = "short", "long"  # kinds of input: windows of a text, each by itself, and the same behind other text
 TOKENIZER = "tokenizer.json"  # says what the tokens of a model are; without it, it reads bytes
-COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"  # as this process is
+COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
+"""It finds what this process finds, and obeys nothing of the working directory beside that."""
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")  # passed on; no token
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
 LONGEST_ANSWER = 2**24  # bytes of an answer: the names of tensors at most
