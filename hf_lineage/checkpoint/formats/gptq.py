@@ -19,7 +19,7 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
 BITS = (2, 3, 4, 8)
-BY_CALIBRATION = "GPTQ minimises an error over calibration data, and rounds many numbers away from the nearest value"
+BY_CALIBRATION = "GPTQ minimises the error over calibration data, and rounds many numbers away from the nearest value"
 BY_FACTORS = "AWQ multiplies the inputs of a matrix by factors, so that no matrix holds the base's numbers"
 LEARNED = "AutoRound learns which way each number is rounded"  # why no bound holds for each number
 ADDED = {"": 1, "gptq": 1, "gptq_v2": 0}  # value of `checkpoint_format` -> what is added to the stored zero points
