@@ -125,11 +125,11 @@ def digests(name: str, commit: str | None) -> dict[str, str]:
     """Return the SHA-256 of each file of a Hub repository that Git LFS stores; raise as `ask`."""
     from huggingface_hub import HfApi, RepoFile
 
-    def stored() -> dict[str, str]:
+    def list_digests() -> dict[str, str]:
         entries = HfApi().list_repo_tree(name, revision=commit, recursive=True)
         return {file.path: text(file.lfs.sha256) for file in entries if isinstance(file, RepoFile) and file.lfs}
 
-    return ask(name, stored)
+    return ask(name, list_digests)
 
 
 def current_name(name: str, commit: str) -> str:
