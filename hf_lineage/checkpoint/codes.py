@@ -1,12 +1,9 @@
 """Codes: the grid that a stored tensor's numbers are chosen from, and how far a number is from what its format stores.
 
-A quantizer stores for each number the code of the nearest value that the grid of its block offers. To check that, no
-format needs an encoder. A tensor is decoded with the least code everywhere, and with the largest: that gives both ends
-of the grid of each number, even if it was packed, joined, permuted or transposed.
-
-A number is right if the value of its code is the nearest that the grid of its block offers. That alone would let a grid
-be so small that every number lies beyond it, or so coarse that all codes are 0. So numbers beyond a grid may be no
-further from it than quantizers leave them. And the numbers of a block have to reach the end of its grid.
+No format needs an encoder: a tensor is decoded with the least code everywhere, and with the largest. That gives both
+ends of the grid of each number, even if it was packed, joined, permuted or transposed. A number is right if the value
+of its code is the nearest that its grid offers. A grid may be too small or too coarse: numbers beyond it may be no
+further from it than quantizers leave them, and the numbers of a block have to reach its end.
 """
 
 from __future__ import annotations
@@ -20,68 +17,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 Parts = Sequence[NDArray[Any]]
-Fill = Callable[[Parts], Parts]
-"""From the stored parts of a tensor to the same with other codes, or other scales."""
-Levels = NDArray[np.float32]
-"""(n,): the values of a grid between its least (0) and its largest (1), ascending."""
+Decode = Callable[[Parts], NDArray[Any]]  # from the stored parts of a tensor to the tensor
+Pair = tuple[int, int]
+Fill = Callable[[Parts], Parts]  # from the stored parts of a tensor to the same with other codes, or other scales
+Levels = NDArray[np.float32]  # (n,): the values of a grid between its least (0) and its largest (1), ascending
 
-HALF = 2.0**-25
-"""Half the smallest number of float16: models pass through that format before they are quantized."""
-ROUNDED = 0.05
-"""Steps, beyond half a step, by which a number may be off its value, because scales are rounded after codes."""
-DIGITS = {"F32": 24, "F16": 11, "BF16": 8}
-"""Binary digits of the formats of scales."""
-ONE = 1.05
-"""Steps by which a quantizer may clip, and by which the largest number of a block may fall short of its grid's end."""
+HALF = 2.0**-25  # half the smallest number of float16: models pass through that format before they are quantized
+ROUNDED = 0.05  # steps beyond half a step by which a number may be off, as scales are rounded after codes
+DIGITS = {"F32": 24, "F16": 11, "BF16": 8}  # binary digits of the formats of scales
+ONE = 1.05  # steps by which a quantizer may clip, and a block's largest number fall short of its grid's end
+Array = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
+CUT, LOOSE = 2.0, 0.65
+"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
+scales; and how far a block may stay from its ends, over that width; half as far where one end is enough."""
+MOST_CUT, MOST_LOOSE = 0.005, 0.01  # the share of numbers, and of blocks, that may be so far
+EVEN, NARROW = 1e-6, 1e-6  # largest difference between the steps of a uniform grid; width of that of a block of zeros
 
 
 @dataclass(frozen=True)
 class ScaleStep:
     """One step of the scales of a tensor, where they are rounded to a grid of their own."""
 
-    fills: tuple[Fill, Fill]
-    """Two fills; a tensor decoded with the first differs from one decoded with the second by one step a number."""
-    most: float = math.inf
-    """The largest step, as a share of the widest grid among numbers whose scales share a scale of their own."""
-    group_size: int = 1
-    """The number of consecutive numbers whose scales share a scale of their own."""
+    fills: tuple[Fill, Fill]  # decoded with the first, a tensor differs by one step a number from the second
+    most: float = math.inf  # the largest, as a share of the widest grid among `group_size` numbers
+    group_size: int = 1  # the number of consecutive numbers whose scales share a scale of their own
 
 
 @dataclass(frozen=True)
 class Codes:
     """The grid of one stored tensor, and the largest errors that a quantizer of its format leaves."""
 
-    name: str
-    """The name of the format, in words."""
+    name: str  # the name of the format, in words
     low: Fill
     high: Fill
-    decode: Callable[[Parts], NDArray[Any]]
-    """The tensor (rows, columns), or several of them, before anything that a converter did is undone."""
+    decode: Decode  # to matrices (rows, columns), before what a converter did is undone
     levels: Levels
-    block: tuple[int, int]
-    """Rows and columns that share a scale."""
-    both: bool = False
-    """Whether the grid of a block reaches from its least number to its largest, and not from the largest size alone."""
-    slack: float = ROUNDED
-    """Largest distance of a number from its value, in steps beyond half a step."""
-    least: float = HALF
-    """Distance from its value that a number may have however fine its grid is, in units of the weights."""
-    clip: float = ONE
-    """Largest distance from its grid of a number beyond the end of the grid, in steps beyond half a step."""
-    reach: float = ONE
-    """Largest distance of the outermost number of a block from the end of its grid, in steps at that end."""
-    steps: tuple[ScaleStep, ...] = ()
-    """Steps of the scales; empty where scales are not rounded, or where `slack` covers their rounding."""
-    early: bool = False
-    """Whether codes are chosen before scales are rounded, so that these steps count for all numbers."""
-    searched: bool = False
-    """Whether scales are found by a search for a small error, which may cut some numbers off."""
-    more_slack: float = 0.0
-    """Further steps by which some numbers may be off, where scales are fitted to others once codes are chosen."""
-    zero: bool = False
-    """Whether every grid reaches to 0, on whichever side of it its numbers lie."""
-    flat: bool = False
-    """Whether blocks are of numbers one after another, whatever the rows."""
+    block: Pair  # rows and columns that share a scale
+    both: bool = False  # whether a grid reaches from the least number to the largest, not by the largest size alone
+    slack: float = ROUNDED  # largest distance of a number from its value, in steps beyond half a step
+    least: float = HALF  # distance from its value that a number may always have, in units of the weights
+    clip: float = ONE  # largest distance of a number beyond its grid from its end, in steps beyond half a step
+    reach: float = ONE  # largest distance of a block's outermost number from its grid's end, in steps there
+    steps: tuple[ScaleStep, ...] = ()  # steps of the scales; empty where none are rounded, or `slack` covers it
+    early: bool = False  # whether codes are chosen before scales are rounded, so that these steps count for all numbers
+    searched: bool = False  # whether scales are found by a search for a small error, which may cut some numbers off
+    more_slack: float = 0.0  # further steps by which some may be off, where scales are fitted to others afterwards
+    zero: bool = False  # whether every grid reaches to 0, on whichever side of it its numbers lie
+    flat: bool = False  # whether blocks are of numbers one after another, whatever the rows
 
 
 def uniform(count: int) -> Levels:
@@ -90,18 +74,13 @@ def uniform(count: int) -> Levels:
 
 
 def table(values: Iterable[float]) -> Levels:
-    """Return the grid of these values, each once.
-
-    >>> table([1.0, -1.0, 0.0, 0.0])
-    array([0. , 0.5, 1. ], dtype=float32)
-    """
+    """Return the grid of these values, each once."""
     ascending = np.unique(np.array([*values], np.float64))
     whole = (ascending - ascending[0]) / (ascending[-1] - ascending[0])
     return np.asarray(whole, np.float32)
 
 
 def _change_part(place: int, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Fill:
-    """Return a function that changes one part."""
     return lambda parts: [*parts[:place], change(parts[place]), *parts[place + 1 :]]
 
 
@@ -139,51 +118,23 @@ def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
 
 def least(levels: Levels, dtype: str) -> float:
     """Return the distance from its value that a number may have however fine its grid is, by its scale's format."""
-    # The smallest scales of float16 are its smallest numbers, whatever multiplies them.
-    return HALF * (2 * len(levels) if dtype == "F16" else 1)
+    return HALF * (2 * len(levels) if dtype == "F16" else 1)  # its smallest scales are the smallest numbers of float16
 
 
 def slack(levels: Levels, dtype: str) -> float:
-    """Return the steps beyond half a step by which a number may be off, given the format of its scale.
-
-    A rounded scale, or zero point, moves a number by at most the format's rounding times the steps between it and zero.
-    """
-    digits = DIGITS.get(dtype)
-    return ROUNDED if digits is None else float(ROUNDED + 2 * len(levels) * 2.0 ** -(digits + 1))
+    """Return the steps beyond half a step by which a number may be off, given the format of its scale."""
+    # A rounded scale moves a number by at most the format's rounding times the steps between it and zero.
+    return float(ROUNDED + 2 * len(levels) * 2.0 ** -(DIGITS.get(dtype, math.inf) + 1))
 
 
 def integers(
-    name: str,
-    decode: Callable[[Parts], NDArray[Any]],
-    bits: int,
-    block: tuple[int, int],
-    scales: str,
-    ends: tuple[int, int] = (0x00, 0xFF),
-    **rules: Any,
+    name: str, decode: Decode, bits: int, block: Pair, scales: str, ends: Pair = (0x00, 0xFF), **rules: Any
 ) -> Codes:
-    """Return the grid of integers in the first part, given the format of their scales and the bytes of its ends.
-
-    Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
-    """
+    """Return the grid of integers in the first part, given the format of their scales and the bytes of its ends."""
     levels = uniform(2**bits)
-    low, high = filled_ends(0, *ends)
-    own, few = slack(levels, scales), least(levels, scales)
-    return Codes(name, low, high, decode, levels, block, slack=own, least=few, reach=1.55, **rules)
-
-
-Array = NDArray[np.float32]
-SHARE = 0.525
-"""Largest error of a scale, in steps of the scales, with its own rounding."""
-CUT, MOST_CUT = 2.0, 0.005
-"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
-scales; and the share of a tensor's numbers that may lie beyond it by more than other quantizers leave."""
-LOOSE, MOST_LOOSE = 0.65, 0.01
-"""Likewise how far the numbers of a block may stay from the ends, over the width of the grid; half as far where one end
-is enough. Then the share of blocks that may stay so far."""
-EVEN = 1e-6
-"""Largest difference between the steps of a uniform grid, for want of digits."""
-NARROW = 1e-6
-"""A grid as narrow as this is that of a block of zeros."""
+    # Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
+    rules |= {"slack": slack(levels, scales), "least": least(levels, scales), "reach": 1.55}
+    return Codes(name, *filled_ends(0, *ends), decode, levels, block, **rules)
 
 
 def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes) -> bool:
@@ -199,20 +150,22 @@ def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Code
 
 def excess(
     base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0, first: float = 0.0
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Mask]:
     """Return for each number how much further from the base's it is than its format leaves, in steps of its grid.
 
-    Beside it which of these a quantizer leaves that fits its scales to other numbers: some of a tensor, `MOST_CUT`.
-    `ends` are the least and the largest value of the grid of each number. `free` is the size of one step of the scales.
-    It counts for all numbers where codes are chosen before scales are rounded, else for those beyond their grid.
-    `first` is the largest change, beside its size, of a number that was rounded before. What is not finite is
-    infinitely far.
+    Beside it which of these a quantizer leaves that fits its scales to other numbers. `ends` are those of each number's
+    grid, `free` is one step of the scales. `first` is the largest change, beside its size, of a number rounded before.
     """
     low, high = ends
     with np.errstate(all="ignore"):
         width = high - low
         at, own = (base - low) / width, (numbers - low) / width
-        gap = _gaps(at, own, codes.levels)
+        rises = np.diff(codes.levels)
+        gap: Array | np.float32 = rises[0]  # between the value of a number and the next one towards the base's
+        if np.ptp(rises) > EVEN:
+            place = np.searchsorted((codes.levels[1:] + codes.levels[:-1]) / 2, own)
+            place -= at <= own
+            gap = rises[np.clip(place, 0, len(rises) - 1)]
         beyond = ((at > 1) & (own > 1 - gap / 2)) | ((at < 0) & (own < gap / 2)) | (width == 0)
         del at, own
         width = np.abs(width, out=width)
@@ -230,24 +183,10 @@ def excess(
     return steps, cut
 
 
-def _gaps(at: Array, own: Array, levels: Array) -> Array | np.float32:
-    """Return the distance between the value of each number and the next one on the side where the base's lies."""
-    rises = np.diff(levels)
-    if np.ptp(rises) <= EVEN:
-        return np.float32(rises[0])
-    middles = (levels[1:] + levels[:-1]) / 2
-    place = np.searchsorted(middles, own)
-    place -= at <= own
-    return rises[np.clip(place, 0, len(rises) - 1)]
+def miss_ends(numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0) -> tuple[Mask, Mask]:
+    """Return for each block whether it falls short of the ends of its grid, and whether by more than searches leave.
 
-
-def miss_ends(
-    numbers: Array, ends: tuple[Array, Array], codes: Codes, free: Array | float = 0.0
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return for each block whether its numbers do not reach the ends of its grid, which is then too coarse for them.
-
-    Beside it whether they are further from it than a search for scales ever leaves them. Everything is as the tensor is
-    stored, (..., r, c); the result is (..., r / rows, c / columns) of a block. `free` is one step of the scales.
+    Everything is as the tensor is stored, (..., r, c); the result is (..., r / rows, c / columns) of a block.
     """
     spread = np.broadcast_to(np.asarray(free, np.float32), numbers.shape)
     low, high, spare = (_rows(one, codes)[..., :: codes.block[0], :: codes.block[1]] for one in (*ends, spread))
@@ -277,19 +216,17 @@ def count_big(step: Array, width: Array, most: float, together: int) -> int:
     return int(np.sum((largest > most * widest) & (widest > NARROW)))
 
 
-def idle(numbers: Array, base: Array, codes: Codes) -> NDArray[np.bool_]:
+def idle(numbers: Array, base: Array, codes: Codes) -> Mask:
     """Return for each block, as `miss_ends` has them, whether all its numbers are 0, and the base's as well."""
-    none: NDArray[np.bool_] = _extremes(np.maximum, np.maximum(np.abs(numbers), np.abs(base)), codes) == 0
+    none: Mask = _extremes(np.maximum, np.maximum(np.abs(numbers), np.abs(base)), codes) == 0
     return none
 
 
 def _rows(values: Array, codes: Codes) -> Array:
-    """Return numbers as matrices in whose rows blocks lie."""
     return values.reshape(*values.shape[:-2], 1, -1) if codes.flat or values.ndim == 1 else values
 
 
 def _extremes(function: Any, values: Array, codes: Codes) -> Array:
-    """Return the largest or the least number of each block; blocks at the edges may be smaller."""
     (height, width), whole = codes.block, _rows(values, codes)
     rows, columns = whole.shape[-2:]
     if columns % width == 0:

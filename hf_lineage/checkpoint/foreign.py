@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign_form import PREFERRED, ForeignForm, list_files
-from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 
-PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-"""The files that transformers loads if there is no safetensors file of the usual name."""
-PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-"""The ends of the names of files that torch.save wrote."""
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")  # loaded where no safetensors file has a usual name
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")  # the ends of the names of files that torch.save wrote
 NO_WEIGHTS = re.compile(
     r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
 )
 """Files beside a model that are not models."""
-WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
-"""Ends of the names of files with weights, whichever library loads them."""
+WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")  # of any library
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
-VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
-WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
-"""Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
-DEEPEST = 3
-"""Wrappers inside each other."""
-LISTED = 6
-"""Names of files in a message."""
+WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")  # left by torch.compile, data-parallel training and peft
+DEEPEST, LISTED = 3, 6  # wrappers inside each other, and names of files in a message, at most
+ENDS = (".gguf", ".onnx")  # the ends of the names of files in foreign forms
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """The files of a model that transformers does not find by itself, and a sentence about them."""
 
     files: tuple[str, ...]
@@ -50,15 +40,12 @@ def unusual(repo: RepoRef) -> Layout | None:
     files = [name for name in names if name.endswith(".safetensors")]
     if not files and repo.allow_pickle:
         files = [name for name in names if name.endswith(PICKLES)]
-    pickled = next((name for name in PICKLED if name in names), None)
     if not files or ADAPTER_CONFIG in repo.files():
         return None
-    if pickled:
-        raise NothingToCompare(
-            f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
-            f"{_join(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
-            "model.safetensors if it is the same model"
-        )
+    if pickled := next((name for name in PICKLED if name in names), None):
+        what = f"loads the pickle {pickled}, which hf-lineage never loads, and none of {_join(files)}"
+        instead = "let --allow-pickle read its tensors, or rename the file to model.safetensors if it is the same model"
+        raise NothingToCompare(f"{repo}: transformers {what}; {instead}")
     groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)  # by the model that they may be parts of
     for file in files:
         shard = SHARD.fullmatch(file)
@@ -67,22 +54,19 @@ def unusual(repo: RepoRef) -> Layout | None:
     # Where transformers loads no file at all, people load the one of another library.
     others = [name for name in names if name.endswith(WEIGHT_FILES) and name not in files]
     if len(groups) > 1 or others:
-        raise Ambiguous(
-            f"{repo}: it is not clear which file is the model: {_join([*files, *others])}; transformers loads none "
-            f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
-        )
+        what = f"{_join([*files, *others])}; transformers loads none of them"
+        instead = f"Rename the right one to model.safetensors, or name one {ONE_FILE}"
+        raise Ambiguous(f"{repo}: it is not clear which file is the model: {what}. {instead}")
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):
-        raise CheckpointError(
-            f"{repo} has {len(group)} of {count} shards, {_join(group.values())}; download the others"
-        )
+        what = f"{len(group)} of {count} shards, {_join(group.values())}"
+        raise CheckpointError(f"{repo} has {what}; download the others")
     files, shown = list(group.values()), printable(next(iter(group.values())), 200)
+    note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
     if len(files) > 1:
         note = f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
-    elif variant := VARIANT.fullmatch(files[0]):
+    elif variant := re.fullmatch(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors", files[0]):
         note = f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
-    else:
-        note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
     return Layout(tuple(files), note)
 
 
@@ -91,24 +75,8 @@ def _join(files: Collection[str]) -> str:
     return names + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")
 
 
-def without_wrapper(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint without a prefix that a tool left before the name of every tensor."""
-    prefix = wrapping(checkpoint.tensors)
-    if prefix:
-        checkpoint.tensors = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
-        note = f"the name of every tensor begins with {prefix}; it was removed, but transformers does not"
-        checkpoint.notes += (note,)
-    return checkpoint
-
-
 def wrapping(names: Collection[str]) -> str:
-    """Return the prefix that tools left before all of these names; empty if there is none.
-
-    >>> wrapping(["module._orig_mod.lm_head.weight", "module._orig_mod.model.norm.weight"])
-    'module._orig_mod.'
-    >>> wrapping(["module.lm_head.weight", "model.norm.weight"])
-    ''
-    """
+    """Return the prefix that tools left before all of these names; empty if there is none."""
     prefix = ""
     for _ in range(DEEPEST):
         longer = (prefix + wrapper for wrapper in WRAPPERS)
@@ -116,54 +84,22 @@ def wrapping(names: Collection[str]) -> str:
     return prefix
 
 
-ENDS = (".gguf", ".onnx")
-"""The ends of the names of files in foreign forms."""
-
-
-def _forms_of(end: str) -> tuple[type[ForeignForm], ...]:
-    """Return the forms of files with such names, imported only for a repository that has some; the first counts."""
-    if end == ".gguf":
-        from hf_lineage.checkpoint.gguf.form import Gguf
-
-        return (Gguf,)
-    from hf_lineage.checkpoint.onnx.form import Onnx, OnnxPair
-
-    return OnnxPair, Onnx
-
-
-def foreign_notes(model: ForeignForm) -> tuple[str, ...]:
-    """Return sentences about the file that was read, and the others that the repository has."""
-    repo, read = model.repo, model.list_read()
-    name = printable(read[0], 200)
-    remarks = (model.remark.format(name),) if model.remark else ()
-    others = {*list_files(repo, model.end), *(file for file in repo.files() if file.endswith(WEIGHT_FILES))}
-    unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
-    if not unread or repo.each:
-        return remarks
-    how = "as it was named" if repo.file else f"{model.how}; name another {ONE_FILE}"
-    were = "was" if len(unread) == 1 else "were"
-    left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
-    return (*remarks, f"{name} was read, {how}; {left}")
-
-
 def foreign_model(repo: RepoRef) -> ForeignForm | None:
-    """Return a repository in the foreign form that it is read in; None where it is as transformers saves it.
-
-    Raise NothingToCompare where there are several models. Raise CheckpointError where a part is missing or the only
-    model is of a form that is not read; OptionError where the file that the user names is.
-    """
+    """Return a repository in the foreign form that it is read in; None where it is as transformers saves it."""
     if repo.file is not None and not nameable(repo.file):
-        raise OptionError(
-            f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {' and '.join(ENDS)}"
-        )
+        name = printable(repo.file, 200)
+        raise OptionError(f"{repo}: {name} is not a file for --file; it reads {' and '.join(ENDS)}")
     names = repo.files()
     preferred = any(map(PREFERRED.fullmatch, names))
-    models = []
+    models: list[ForeignForm] = []
     for end in ENDS:
         possible = [repo.file] if repo.file is not None else names if preferred else list_files(repo, end)
-        if any(name.endswith(end) for name in possible):
-            chosen = ((form, files) for form in _forms_of(end) if (files := form.choose(repo)))
-            models += [form(repo, files) for form, files in itertools.islice(chosen, 1)]
+        if any(name.endswith(end) for name in possible):  # each is imported only where there are such files
+            if end == ".gguf":
+                from hf_lineage.checkpoint.gguf.form import gguf_form as form
+            else:
+                from hf_lineage.checkpoint.onnx.form import onnx_form as form
+            models += filter(None, [form(repo)])
     if len(models) > 1:
         listed = ", ".join(printable(model.files[0], 100) for model in models)
         raise Ambiguous(f"{repo} holds models for several libraries ({listed}); name one {ONE_FILE}")

@@ -1,21 +1,20 @@
 """ForeignForm: a repository with model files that programs other than transformers write or load.
 
-A new form is a subclass, and a line of `_forms_of` in `foreign`. The parts of its header are read one after the other
-within bounds, for the file is untrusted. What a converter did to its tensors is undone piece by piece.
+Its header is read part by part within bounds, for the file is untrusted. What a converter did is undone by pieces.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, ClassVar, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.registry import slots
@@ -30,8 +29,9 @@ from hf_lineage.hub.repo import RepoRef
 
 PREFERRED = re.compile(r"(?!adapter_model).*\.safetensors(?:\.index\.json)?|pytorch_model.*\.bin(?:\.index\.json)?")
 """Files that are read in place of those of other programs where a repository has both."""
-Files = Sequence[str]
-T = TypeVar("T")
+Undo = Literal["rotated", "plus_one", "transposed", "by_role"]  # what a converter does to a tensor
+KEYS = re.compile(r"\.(attn_k|wk)\.")  # in the name of a matrix that makes keys
+MOST_HEADS = 2**16
 
 
 class HeaderError(ValueError):
@@ -43,43 +43,17 @@ class ForeignForm:
     """A repository read in one form; each function may raise CheckpointError for damage, NothingToCompare otherwise."""
 
     repo: RepoRef
-    files: tuple[str, ...]
-    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
-    end: ClassVar[str]
-    """The end of the names of its files."""
-    how: ClassVar[str]
-    """Why the file was chosen that is read."""
-    remark: ClassVar[str] = ""
-    """A sentence about each such file, with `{}` for its name."""
-    doubt: ClassVar[str] = ""
-    """Why weights that do not fit their class may still be intact; empty if they are damaged."""
-    choose: ClassVar[staticmethod[[RepoRef], tuple[str, ...]]]
-    """The function that finds the files which hold the model; none in a repository that is not of the form."""
-
-    def config(self) -> dict[str, Any]:
-        """Return the configuration, as `config.json` of transformers would say it."""
-        return self.repo.config()
-
-    def open(self) -> Checkpoint:
-        """Return the checkpoint by the names in the files, which are not those of transformers."""
-        raise NotImplementedError
-
-    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
-        """Return the checkpoint by the names on the Hub's disk, given factorization and configuration of its class."""
-        raise NotImplementedError
-
-    def aliases(self, name: str) -> Iterable[str]:
-        """Return the names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
-        del name
-        return ()
-
-    def list_read(self) -> list[str]:
-        """Return the names of the files that are read: of several ONNX files one, and what it names."""
-        return list(self.files)
-
-    def tokens(self) -> Mapping[str, int] | None:
-        """Return the number of every token by its text; None where other files hold the tokenizer."""
-        return None
+    files: tuple[str, ...]  # all parts of GGUF; all ONNX files, the most precise first; an encoder and its decoder
+    end: str  # the end of the names of its files
+    how: str  # why the file was chosen that is read
+    config: Callable[[], dict[str, Any]]  # returns the configuration, as `config.json` of transformers would say it
+    open: Callable[[], Checkpoint]  # returns the checkpoint by the names in the files, not those of transformers
+    rename: Callable[[Factorization, Mapping[str, Any], Checkpoint], Checkpoint]  # by the names on the Hub's disk
+    list_read: Callable[[], list[str]]  # returns the files that are read: of several ONNX files one, and what it names
+    aliases: Callable[[str], Iterable[str]] = lambda _name: ()  # returns names that it may have on the Hub's disk
+    tokens: Callable[[], Mapping[str, int] | None] = lambda: None  # tokens by text; None where other files hold them
+    remark: str = ""  # a sentence about each such file, with `{}` for its name
+    doubt: str = ""  # why weights that do not fit their class may still be intact; empty if they are damaged
 
 
 def list_files(repo: RepoRef, end: str) -> list[str]:
@@ -90,7 +64,7 @@ def list_files(repo: RepoRef, end: str) -> list[str]:
     return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(end))
 
 
-def require_file(repo: RepoRef, file: str, files: Files, kind: str = "") -> str:
+def require_file(repo: RepoRef, file: str, files: Sequence[str], kind: str = "") -> str:
     """Return the name of a file that the user names; raise OptionError where it is not among these of its kind."""
     if file not in files:
         listed = ", ".join(files[:10]) or "none"
@@ -98,34 +72,27 @@ def require_file(repo: RepoRef, file: str, files: Files, kind: str = "") -> str:
     return file
 
 
-def refuse_pointer(stream: BinaryIO) -> None:
-    """Raise HeaderError where a file is the pointer that git leaves without git-lfs; else go back to its beginning."""
-    if stream.read(len(LFS_POINTER)) == LFS_POINTER:
-        raise HeaderError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
-    stream.seek(0)
+@contextlib.contextmanager
+def named_errors(repo: RepoRef, file: str) -> Iterator[None]:
+    """Raise CheckpointError in place of an error about a file whose header is damaged, or that cannot be read."""
+    try:
+        yield
+    except HeaderError as error:
+        raise CheckpointError(f"{repo}: {printable(file, 200)} {error}") from None
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}; check its permissions"
+        raise CheckpointError(f"{repo}: {printable(file, 200)} {why}") from None
 
 
-def unreadable_file(repo: RepoRef, file: str, error: HeaderError | OSError) -> CheckpointError:
-    """Return the error about a file whose header is damaged, or that cannot be read."""
-    if isinstance(error, HeaderError):
-        return CheckpointError(f"{repo}: {printable(file, 200)} {error}")
-    why = error.strerror or error
-    return CheckpointError(f"{repo}: {printable(file, 200)} cannot be read: {why}; check its permissions")
-
-
-def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) -> tuple[T, Stamp]:
-    """Return the header of a file, read once, and the state of the file; raise CheckpointError if it is damaged."""
-    if file not in repo.heads:
-        repo.fetch(file)  # whole: what such a header consists of stands between the weights
-        try:
-            with open_regular(repo.locate(file)) as stream:
-                refuse_pointer(stream)
-                stamp = Stamp.take(stream)
-                repo.heads[file] = parse(stream, stamp.size), stamp
-        except (HeaderError, OSError) as error:
-            raise unreadable_file(repo, file, error) from None
-    known: tuple[T, Stamp] = repo.heads[file]
-    return known
+@contextlib.contextmanager
+def opened_file(repo: RepoRef, file: str) -> Iterator[tuple[BinaryIO, Stamp]]:
+    """Yield a whole file and its state; HeaderError in place of the pointer that git leaves without git-lfs."""
+    repo.fetch(file)
+    with open_regular(repo.locate(file)) as stream:
+        if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise HeaderError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
+        stream.seek(0)
+        yield stream, Stamp.take(stream)
 
 
 def decode_text(content: bytes) -> str:
@@ -147,63 +114,45 @@ class BoundedReader:
 
     def take(self, count: int) -> bytes:
         """Return the next bytes; raise HeaderError where the header ends before them."""
-        self._refuse_beyond(count)
+        self._advance(count)
         content = self._stream.read(count)
         if len(content) != count:
             raise HeaderError("changed while it was read; run again")
-        self.position += count
         return content
 
     def skip(self, count: int) -> None:
         """Step over the next bytes; raise HeaderError where the header ends before them."""
-        self._refuse_beyond(count)
+        self._advance(count)
         self._stream.seek(count, 1)
+
+    def _advance(self, count: int) -> None:
         self.position += count
-
-    def _refuse_beyond(self, count: int) -> None:
-        if count <= self._bound - self.position:
-            return
-        if self._bound < self._size:
+        if self.position > self._bound < self._size:
             raise HeaderError(f"has a header of more than {self._bound >> 20} MiB; do not trust it")
-        raise HeaderError(f"is truncated: {self._ending}; download it again")
+        if self.position > self._bound:
+            raise HeaderError(f"is truncated: {self._ending}; download it again")
 
 
-Undo = Literal["rotated", "plus_one", "transposed", "by_role"]
-"""The changes that a converter makes to a tensor on the way from the Hub's disk into a file."""
-KEYS = re.compile(r"\.(attn_k|wk)\.")
-"""In the name of a matrix that makes keys."""
-MOST_HEADS = 2**16
-
-
-@dataclass(frozen=True)
-class Heads:
+class Heads(NamedTuple):
     """The numbers of query heads, and of key/value heads, of a layer."""
 
     query: int
     key_value: int
 
 
-ONE_HEAD = Heads(1, 1)
-
-
 @dataclass(frozen=True)
 class Piece:
     """A tensor of the model, or one of several that a converter joined."""
 
-    name: str
-    """Its name on the Hub's disk."""
-    stored: str
-    """The name of the tensor in the file that holds it."""
-    rows: tuple[int, int] | None = None
-    """Its first row in the stored tensor, and the row behind its last; None for all rows."""
-    turned: bool = False
-    """Whether transformers stores it transposed, as (in, out)."""
-    undo: Undo | None = None
-    """The other changes that the converter made to it."""
+    name: str  # its name on the Hub's disk
+    stored: str  # the name of the tensor in the file that holds it
+    rows: tuple[int, int] | None = None  # its first row in the stored tensor, and the one behind its last; None for all
+    turned: bool = False  # whether transformers stores it transposed, as (in, out)
+    undo: Undo | None = None  # the other changes that the converter made to it
 
 
 def by_pieces(
-    plain: Checkpoint, pieces: Iterable[Piece], heads: Callable[[str], Heads] = lambda _stored: ONE_HEAD
+    plain: Checkpoint, pieces: Iterable[Piece], heads: Callable[[str], Heads] = lambda _stored: Heads(1, 1)
 ) -> Checkpoint:
     """Return a checkpoint by the names on the Hub's disk, given a function from a stored name to its layer's heads."""
     tensors: dict[str, TensorInfo] = {}
@@ -222,16 +171,9 @@ def by_pieces(
     return plain.with_tensors(tensors)
 
 
-def _change(
-    info: TensorInfo, change: Callable[[NDArray[Any]], NDArray[Any]], shape: tuple[int, ...] | None = None
-) -> TensorInfo:
-    """Return a tensor that is changed after it is decoded."""
-    return replace(
-        info,
-        shape=info.shape if shape is None else shape,
-        decode=lambda parts: change(info.decode(parts)),
-        itemsize=info.itemsize or 4,
-    )
+def _change(info: TensorInfo, change: Callable[[Any], Any], shape: Shape | None = None) -> TensorInfo:
+    decode, size = (lambda parts: change(info.decode(parts))), info.itemsize or 4
+    return replace(info, shape=info.shape if shape is None else shape, decode=decode, itemsize=size)
 
 
 def name_in_out(factorization: Factorization) -> frozenset[str]:
@@ -242,11 +184,7 @@ def name_in_out(factorization: Factorization) -> frozenset[str]:
 
 
 def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows of queries, keys and values in a matrix; raise NothingToCompare where the heads do not fit.
-
-    >>> list(split_rows(24, 4, 1))
-    [(0, 16), (16, 20), (20, 24)]
-    """
+    """Yield the rows of queries, keys and values in a matrix; raise NothingToCompare where the heads do not fit."""
     total = heads + 2 * groups
     if not 0 < groups <= heads <= MOST_HEADS or rows % total:
         raise NothingToCompare(f"queries, keys and values: {rows} rows do not make {heads} heads and 2 times {groups}")
@@ -268,33 +206,26 @@ def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
 
 def revert(undo: Undo, name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     """Return a tensor without a change that a converter made, given its name in the file and its layer's heads."""
+    rows = info.shape[0]
     match undo:
-        case "rotated":
-            return _change(info, operator.itemgetter(_rotary_order(name, info.shape[0], heads)))
-        case "by_role":
-            return _change(info, operator.itemgetter(_order_by_head(name, info.shape[0], heads)))
+        case "rotated":  # rotary pairs are neighbours, as in llama.cpp; transformers has them as halves of each head
+            count = heads.key_value if KEYS.search(name) else heads.query
+            if rows % (2 * count):
+                text = printable(name, 200)
+                raise CheckpointError(f"{text} has {rows} rows, which do not make {count} heads; do not trust it")
+            order = np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
+            return _change(info, operator.itemgetter(order))
+        case "by_role":  # all queries, then all keys, all values; transformers has them by key/value head
+            groups, share = heads.key_value, heads.query // heads.key_value
+            size = rows // (groups * (share + 2))
+            if heads.query % groups or size * groups * (share + 2) != rows:
+                text = printable(name, 200)
+                raise CheckpointError(f"{text} has {rows} rows, which do not fit {heads}; do not trust it")
+            parts = np.split(np.arange(rows), [heads.query * size, (heads.query + groups) * size])
+            order = np.concatenate([part.reshape(groups, -1) for part in parts], axis=1).reshape(-1)
+            return _change(info, operator.itemgetter(order))
         case "plus_one" if name.endswith(".weight"):  # the file stores a gain in full, transformers less one
             return _change(info, lambda tensor: single(tensor) - 1)
         case "transposed" if name.endswith(".weight") and len(info.shape) == 2:
             return _change(info, np.transpose, info.shape[::-1])
     return info
-
-
-def _rotary_order(name: str, rows: int, heads: Heads) -> NDArray[np.intp]:
-    """Return the rows of a matrix whose rotary pairs are neighbours, as in llama.cpp, as halves of each head."""
-    count = heads.key_value if KEYS.search(name) else heads.query
-    if rows % (2 * count):
-        raise CheckpointError(
-            f"{printable(name, 200)} has {rows} rows, which do not make {count} heads; do not trust the file"
-        )
-    return np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
-
-
-def _order_by_head(name: str, rows: int, heads: Heads) -> NDArray[np.intp]:
-    """Return rows by key/value head, as transformers has them; the file has all queries, then all keys, all values."""
-    groups, share = heads.key_value, heads.query // heads.key_value
-    size = rows // (groups * (share + 2))
-    if heads.query % groups or size * groups * (share + 2) != rows:
-        raise CheckpointError(f"{printable(name, 200)} has {rows} rows, which do not fit {heads}; do not trust it")
-    parts = np.split(np.arange(rows), [heads.query * size, (heads.query + groups) * size])
-    return np.concatenate([part.reshape(groups, -1) for part in parts], axis=1).reshape(-1)

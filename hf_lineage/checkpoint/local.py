@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.architecture.layers import STACKED
 from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
-if TYPE_CHECKING:
-    from hf_lineage.architecture.class_tensors import Place
-    from hf_lineage.hub.ranges import Downloads
-
 
 class Checkpoint:
     """The tensors of one model; only headers are read before `read` is called."""
 
-    remote = False
-    """Whether reading downloads."""
-    _downloads: Downloads | None = None
+    remote = False  # whether reading downloads
+    _downloads: Any = None
 
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> None:
-        self.stored = stored
-        """Name -> tensor as a file holds it."""
-        self.tensors = tensors
-        """Name -> tensor as the model loads it, which may be decoded from several stored ones."""
-        self.notes: tuple[str, ...] = ()
-        """Sentences about the names of the tensors, where these are not the names in transformers."""
+        self.stored = stored  # name -> tensor as a file holds it
+        self.tensors = tensors  # name -> tensor as the model loads it, which may be decoded from several stored ones
+        self.notes: tuple[str, ...] = ()  # sentences about names that are not those in transformers
 
     def content(self, file: Path) -> str:
         """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""
@@ -85,9 +77,8 @@ class Checkpoint:
         """Cancel the downloads that are still running."""
 
     def prefetch(self, *names: str) -> None:
-        """Ask the system to read these tensors in the background, where it can, while something else is computed."""
-        for part in self.parts(names).values():
-            part.prefetch()
+        """Get these tensors in the background, each once, while something else is computed."""
+        self.prefetch_pieces(self.parts(names).values())
 
     def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
         """Ask the system to read rows of stored matrices in the background, where it can; a gap costs nothing here."""
@@ -140,7 +131,6 @@ class Checkpoint:
         return tensor.decode(self._read(name, self.parts([name]).values(), memory))
 
     def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
-        """Return stored parts; raise CheckpointError if a file has changed since it was opened."""
         try:
             return [part.read(memory or Memory()) for part in parts]
         except OSError as error:
@@ -151,9 +141,14 @@ def _view(infos: Sequence[TensorInfo], place: Place, stored: dict[str, StoredTen
     """Return tensors joined, some rows of one, or all of one; of experts that are stored apart only one is read."""
     info, rows, expert = infos[0], place.rows, place.expert
     if len(infos) > 1:
+
+        def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+            left = iter(parts)
+            return np.concatenate([info.decode([next(left) for _ in info.parts]) for info in infos])
+
         height, refusals = sum(one.shape[0] for one in infos), filter(None, (one.refusal for one in infos))
         parts = tuple(part for one in infos for part in one.parts)
-        return TensorInfo((height, *info.shape[1:]), parts, functools.partial(_join, infos), 4, next(refusals, ""))
+        return TensorInfo((height, *info.shape[1:]), parts, join, 4, next(refusals, ""))
     if rows is None:
         return info
     shape, pieces = info.shape[expert is not None :], {part: stored[part] for part in info.parts}
@@ -167,8 +162,3 @@ def _view(infos: Sequence[TensorInfo], place: Place, stored: dict[str, StoredTen
     at = rows if expert is None else (expert, rows)
     decode = as_stored if plain else lambda given: info.decode(given)[at]
     return replace(info, shape=(rows.stop - rows.start, *shape[1:]), parts=(*pieces,), decode=decode, codes="")
-
-
-def _join(infos: Sequence[TensorInfo], parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    left = iter(parts)
-    return np.concatenate([info.decode([next(left) for _ in info.parts]) for info in infos])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hf_lineage.architecture.class_tensors import older
-from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
-from hf_lineage.checkpoint.formats.modules import must_be_plain, plain_tensors
+from hf_lineage.checkpoint.foreign import PICKLES, read_header, wrapping
+from hf_lineage.checkpoint.formats.modules import ENDS, FLOATS, SETTINGS, plain_tensors
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
@@ -18,8 +18,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.safetensors import LARGEST_HEADER
 from hf_lineage.hub.repo import RepoRef
 
-if TYPE_CHECKING:
-    from hf_lineage.checkpoint.remote import RangedFiles
+Fetch = Callable[[Iterable[str], dict[str, StoredTensor]], None]
 
 
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
@@ -34,12 +33,13 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
         from hf_lineage.checkpoint.formats.table import with_file_beside
 
         config, note = with_file_beside(repo, config)
-    checkpoint = without_wrapper(_open_ranged(repo, weights.files, config))
-    known = checkpoint.tensors
-    renamed = {name if (new := older(name)) in known else new: known[name] for name in known}
-    checkpoint = checkpoint.with_tensors(renamed)
-    lost = sorted(set(weights.index) - set(checkpoint.stored))
-    if lost:
+    checkpoint = _open_ranged(repo, weights.files, config)
+    if prefix := wrapping(checkpoint.tensors):
+        what = "it was removed, but transformers does not"
+        checkpoint.notes += (f"the name of every tensor begins with {prefix}; {what}",)
+    known = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
+    checkpoint.tensors = {name if (new := older(name)) in known else new: known[name] for name in known}
+    if lost := sorted(set(weights.index) - set(checkpoint.stored)):
         text = f"{printable(lost[0], 200)}{f' and {len(lost) - 1} more' * (len(lost) > 1)}"
         checkpoint.notes += (f"the index names {text}, which no shard holds; transformers loads the others",)
     checkpoint.notes += (note,) if note and checkpoint.decoded_names else ()
@@ -60,14 +60,18 @@ def _open_ranged(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any])
     opened = open_ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
     paths = opened.paths(repo, files)
     places = {file: (path, str(opened.files.get(path, repo.path(file)))) for file, path in paths.items()}
-    return opened.checkpoint(*_tensors(places, repo, config, lambda names, known: _fetch(names, known, opened)))
+
+    def fetch(names: Iterable[str], stored: dict[str, StoredTensor]) -> None:
+        remote = {name: tensor for name in names if (tensor := stored[name]).file in opened.files}
+        stored |= {name: replace(tensor, stamp=None) for name, tensor in remote.items()}  # they are written to from now
+        ranges = [(opened.files[tensor.file], tensor.start, tensor.start + tensor.size) for tensor in remote.values()]
+        list(opened.pool.map(lambda one: one[0].fetch(max(one[1], one[0].head), max(one[2], one[0].head)), ranges))
+
+    return opened.checkpoint(*_tensors(places, repo, config, fetch))
 
 
 def _tensors(
-    files: Mapping[str, tuple[Path, str]],
-    repo: RepoRef,
-    config: Mapping[str, Any],
-    fetch: Callable[[Iterable[str], dict[str, StoredTensor]], None] | None = None,
+    files: Mapping[str, tuple[Path, str]], repo: RepoRef, config: Mapping[str, Any], fetch: Fetch = lambda *_: None
 ) -> tuple[dict[str, StoredTensor], dict[str, TensorInfo]]:
     """Return the tensors as stored and as the model loads them; `fetch` gets those that describe others."""
     stored: dict[str, StoredTensor] = {}
@@ -77,33 +81,19 @@ def _tensors(
             if name in stored:
                 raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
             stored[name], holder[name] = tensor, file
+    plain = all(tensor.dtype in FLOATS and name.endswith(ENDS) for name, tensor in stored.items())
     try:
-        if must_be_plain(stored, config):
+        if plain and not any(map(config.get, SETTINGS)):
             tensors = plain_tensors(stored)
         else:
-            from hf_lineage.checkpoint.formats.table import first_read, tensors_of
+            from hf_lineage.checkpoint.formats.table import tensors_of
 
-            if fetch is not None:
-                fetch(first_read(stored, config), stored)
-            tensors = tensors_of(stored, config)
+            tensors = tensors_of(stored, config, lambda names: fetch(names, stored))
     except (CheckpointError, NothingToCompare) as error:
         raise type(error)(f"{repo}: {error}") from None
     dtype = config.get("dtype")  # the model is loaded so, whatever its files hold
     if (config.get("torch_dtype") if dtype is None else dtype) == "float16":
-        plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
-        stored |= {
-            name: replace(stored[name], halved=True) for name in plain if DTYPES.get(stored[name].dtype) in WIDER
-        }
+        parts = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
+        wider = {name for name in parts if DTYPES.get(stored[name].dtype) in WIDER}
+        stored |= {name: replace(stored[name], halved=True) for name in wider}
     return stored, tensors
-
-
-def _fetch(names: Iterable[str], stored: dict[str, StoredTensor], opened: RangedFiles) -> None:
-    """Download some small tensors of files on the Hub, which are written to from here on."""
-    remote = {name: tensor for name in names if (tensor := stored[name]).file in opened.files}
-    stored |= {name: replace(tensor, stamp=None) for name, tensor in remote.items()}
-
-    def fetch_range(tensor: StoredTensor) -> None:
-        file, stop = opened.files[tensor.file], tensor.start + tensor.size
-        file.fetch(max(tensor.start, file.head), max(stop, file.head))
-
-    list(opened.pool.map(fetch_range, remote.values()))

@@ -10,25 +10,20 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.stored import Memory, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.files.safetensors import OPEN_FILES
 from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
 from hf_lineage.hub.repo import RepoRef
 
-if TYPE_CHECKING:
-    from hf_lineage.checkpoint.stored import Memory
-
-
-AT_ONCE = 8
-"""Requests at a time; with more, the Hub's limits are reached before the bandwidth is used up."""
-GAP = 2**18
-"""Bytes between two wanted tensors up to which both are fetched with one request."""
+AT_ONCE = 8  # requests at a time; with more, the Hub's limits are reached before the bandwidth is used up
+Head = Callable[[RangedFile], None]  # fetches the header of a file
+GAP = 2**18  # bytes between two wanted tensors up to which both are fetched with one request
 
 
 @dataclass(frozen=True)
@@ -48,13 +43,8 @@ class RangedFiles:
         return RemoteCheckpoint(stored, tensors, self) if self.files else Checkpoint(stored, tensors)
 
 
-def open_ranged(
-    repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None
-) -> RangedFiles:
-    """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each.
-
-    All others are on this disk afterwards. A system on which files must have a name fetches every file whole.
-    """
+def open_ranged(repo: RepoRef, files: Iterable[str], head: Head = lambda _file: None) -> RangedFiles:
+    """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each."""
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
         repo.fetch(*absent)
@@ -82,8 +72,7 @@ class Range(NamedTuple):
 
     start: int
     stop: int
-    coming: Future[None]
-    """Done when they are on this disk."""
+    coming: Future[None]  # done when they are on this disk
 
 
 class RangeList(list[Range]):
@@ -109,22 +98,16 @@ class RangeList(list[Range]):
 
 
 class RemoteCheckpoint(Checkpoint):
-    """The tensors of one model, some of whose files are on the Hub.
-
-    Each tensor is downloaded once and stays on the disk as long as the checkpoint. Several threads may read at once.
-    """
+    """The tensors of one model on the Hub, each downloaded once and kept; several threads may read at once."""
 
     remote = True
-    _downloads: Downloads
 
     def __init__(
         self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo], ranged: RangedFiles
     ) -> None:
         # Ranges are written into these files while other tensors of them are read, so their stamps are not compared.
-        super().__init__(
-            {name: replace(one, stamp=None) if one.file in ranged.files else one for name, one in stored.items()},
-            tensors,
-        )
+        unstamped = {name: replace(one, stamp=None) for name, one in stored.items() if one.file in ranged.files}
+        super().__init__({**stored, **unstamped}, tensors)
         self._files, self._pool, self._downloads = ranged.files, ranged.pool, ranged.downloads
         self._lock = threading.RLock()
         self._held = {path: RangeList() for path in ranged.files}
@@ -133,21 +116,12 @@ class RemoteCheckpoint(Checkpoint):
         """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""
         return self._files[file].content if file in self._files else super().content(file)
 
-    def prefetch(self, *names: str) -> None:
-        """Fetch these tensors in the background, each once, neighbours with one request."""
-        self._fetch(self.parts(names).values(), GAP)
-
     def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
         """Return the stored parts of one tensor once all of it has been downloaded; raise as `wait` does."""
         self.wait(name)
         return super().read_parts(name, rows)
 
-    def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
-        """Fetch rows of stored matrices in the background; one request covers rows with a gap of few bytes (GAP)."""
-        self._fetch(pieces, GAP if gap is None else gap)
-
     def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
-        """Return stored parts, or rows of some, once they have been downloaded; raise as `wait` does."""
         wanted = list(parts)
         self.prefetch_pieces(wanted)
         self._await_arrival(wanted)
@@ -170,30 +144,34 @@ class RemoteCheckpoint(Checkpoint):
             self._downloads.stopped.set()
 
     def _missing(self, tensor: StoredTensor) -> list[tuple[int, int]]:
-        """Return begin and end of each range of a stored tensor's bytes that was not asked for."""
         if (file := self._files.get(tensor.file)) is None:
             return []
         start = max(tensor.start, file.head)
         return list(self._held[tensor.file].missing(start, tensor.start + tensor.size))
 
-    def _fetch(self, tensors: Iterable[StoredTensor], gap: int) -> None:
-        """Ask for the missing bytes of stored tensors, or of rows of some, and for small gaps between them."""
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
+        """Fetch rows of stored matrices in the background; one request covers rows with a gap of few bytes (GAP)."""
+        gap = GAP if gap is None else gap
         with self._lock:
             missing: dict[Path, list[tuple[int, int]]] = defaultdict(list)
-            for tensor in tensors:
+            for tensor in pieces:
                 if tensor.file in self._files:
                     missing[tensor.file] += self._missing(tensor)
                 else:
                     tensor.prefetch()
             for path, ranges in missing.items():
-                fetch, held = self._files[path].fetch, self._held[path]
-                for start, stop in _close(sorted(ranges), held, gap):
+                fetch, known, runs = self._files[path].fetch, self._held[path], list[tuple[int, int]]()
+                for start, stop in sorted(ranges):  # with a small gap between them, all of it missing, two become one
+                    if runs and start - runs[-1][1] <= gap and not known.among(runs[-1][1], start):
+                        runs[-1] = runs[-1][0], max(runs[-1][1], stop)
+                    else:
+                        runs.append((start, stop))
+                for start, stop in runs:
                     for begin in range(start, stop, LARGEST_RANGE):
                         end = min(begin + LARGEST_RANGE, stop)
-                        held.add(begin, end, self._pool.submit(fetch, begin, end))
+                        known.add(begin, end, self._pool.submit(fetch, begin, end))
 
     def _await_arrival(self, tensors: Iterable[StoredTensor]) -> None:
-        """Wait until stored tensors, or rows of some, have been downloaded."""
         with self._lock:
             ranges = [
                 one
@@ -203,14 +181,3 @@ class RemoteCheckpoint(Checkpoint):
             ]
         for one in ranges:
             one.coming.result()
-
-
-def _close(ranges: Iterable[tuple[int, int]], held: RangeList, gap: int) -> list[tuple[int, int]]:
-    """Return ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
-    runs: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if runs and start - runs[-1][1] <= gap and not held.among(runs[-1][1], start):
-            runs[-1] = runs[-1][0], max(runs[-1][1], stop)
-        else:
-            runs.append((start, stop))
-    return runs

@@ -1,15 +1,14 @@
 """Rounding: whether the numbers of a matrix lie on the grid of a quantization, and how far rounding moves them.
 
-A quantized matrix that was stored as floating-point numbers again still shows its grid: within each group of numbers
-that share a scale, all are levels of one table times that scale. A trained matrix shows none. The levels are whole
-numbers, or those of a short floating-point format.
+A quantized matrix that was stored as floating-point numbers again still shows its grid: all numbers that share a scale
+are levels of one table times that scale, whole numbers or those of a short format. A trained matrix shows none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,42 +16,26 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.formats.grid import CODES, E2M1, finite_numbers
 from hf_lineage.checkpoint.tensor import DTYPES, single
 
-if TYPE_CHECKING:
-    from hf_lineage.signature.recipe import Vector
-
-
 Matrix = NDArray[np.float32]
 
-DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}
-"""Binary digits of a number of each format, the leading one included."""
-STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
-"""The formats that are shorter than float32, by their digits."""
-LEAST = {DIGITS["F16"]: -24}
-"""Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
-BLOCKS, SQUARE = (128, 64, 32, 16), 128
-"""Numbers of a row or a column that share a scale, if not all of it or the matrix; and the side of such squares."""
-LOOKED_AT = 2**13
-"""Numbers of a matrix that are tested, spread over its groups."""
-FEWEST = 256
-"""The fewest numbers that must be tested: by chance, three of ten lie close to a multiple."""
-CLOSE, SHARE = 0.15, 0.99
-"""Largest distance of a number from a level, in steps, and the least share of the numbers that are so close."""
-FAR = 0.8
-"""Least share of a few numbers, tested first: a smaller one ends the test."""
-DRIFT = 0.05
-"""The most steps by which the storing format may have moved a number that is tested."""
+DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}  # binary digits of a number, the leading one included
+STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}  # formats shorter than float32, by their digits
+LEAST = {DIGITS["F16"]: -24}  # digits -> the power of two between numbers next to 0, if not far below all weights
+BLOCKS, SQUARE = (128, 64, 32, 16), 128  # that share a scale, if not a row, a column or all; the side of squares
+LOOKED_AT = 2**13  # numbers of a matrix that are tested, spread over its groups
+FEWEST = 256  # the fewest numbers that must be tested: by chance, three of ten lie close to a multiple
+CLOSE, SHARE = 0.15, 0.99  # distance of a number from a level, in steps, and the least share so close
+FAR = 0.8  # least share of a few numbers, tested first: a smaller one ends the test
+DRIFT = 0.05  # the most steps by which the storing format may have moved a number that is tested
 
 
 class Levels(NamedTuple):
     """The table of a quantization: whole numbers of some bits, or those of a floating-point format."""
 
     bits: int
-    table: Vector | None = None
-    """(n,): ascending, from -1 to 1; None for whole numbers."""
-    name: str = ""
-    """Name of the floating-point format; empty for whole numbers."""
-    top: float = 1.0
-    """Largest number of the format, where scales may be powers of two, or missing; else 1."""
+    table: NDArray[Any] | None = None  # (n,): ascending, from -1 to 1; None for whole numbers
+    name: str = ""  # name of the floating-point format; empty for whole numbers
+    top: float = 1.0  # largest number of the format, where scales may be powers of two, or missing; else 1
 
     def fits(self, groups: _Groups) -> tuple[Matrix, Matrix]:
         """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways."""
@@ -81,8 +64,7 @@ class Grid:
     levels: Levels
     scale: Matrix
     zero: Matrix
-    step: Matrix
-    """Distance of neighbouring values around each number, the mean of both sides."""
+    step: Matrix  # distance of neighbouring values around each number, the mean of both sides
 
     def rounds(self, base: Matrix, matrix: Matrix) -> bool:
         """Return whether nearly all numbers of a matrix are the nearest on the grid to those of a base."""
@@ -93,14 +75,10 @@ class Grid:
 class _Groups(NamedTuple):
     """The numbers of a matrix by the scale that they would share, with the extremes of each group."""
 
-    numbers: Matrix
-    """(g, n)."""
-    least: Matrix
-    """(g, 1)."""
-    most: Matrix
-    """(g, 1)."""
-    largest: Matrix
-    """(g, 1): the largest magnitude."""
+    numbers: Matrix  # (g, n)
+    least: Matrix  # (g, 1)
+    most: Matrix  # (g, 1)
+    largest: Matrix  # (g, 1): the largest magnitude
 
     @classmethod
     def every(cls, numbers: Matrix) -> _Groups:
@@ -121,10 +99,18 @@ class _Groups(NamedTuple):
 
 def find_grid(matrix: Matrix, digits: int) -> Grid | None:
     """Return the grid on which a matrix (r, c) lies, stored with so many binary digits; None if there is none."""
-    divided = [(cells, _Groups.some(cells)) for cells in _divisions(matrix)]
-    likely = [(row, at, *rest) for at, (_, some) in enumerate(divided) for row, *rest in _likely(some, digits)]
-    for row, at, place, fit in sorted(likely):
-        (cells, some), levels = divided[at], TABLES[row][place]
+    rows, columns = matrix.shape
+    blocks = [(high, wide) for size in BLOCKS for high, wide in ((1, size), (size, 1))]
+    sizes = ((rows, columns), (1, columns), (rows, 1), *blocks, (SQUARE, SQUARE))  # of groups that share a scale
+    divided = [
+        matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)  # (r, c, h, w)
+        for high, wide in sizes
+        if rows % high == 0 and columns % wide == 0
+    ]
+    chosen = [_Groups.some(cells) for cells in divided]
+    likely = [(row, at, *rest) for at, some in enumerate(chosen) for row, *rest in _likely(some, digits)]
+    for _, at, place, fit in sorted(likely):
+        cells, some, (_, levels) = divided[at], chosen[at], LEVELS[place]
         counted, share = _shares(some.numbers, [_on(levels, some.numbers, levels.fits(some), fit)], digits)
         if counted[0] >= FEWEST and share[0] >= SHARE:
             groups = _Groups.every(cells.reshape(-1, cells.shape[2] * cells.shape[3]))
@@ -158,35 +144,24 @@ def round_digits(matrix: Matrix, digits: int) -> Matrix:
         return single(matrix.astype(STORED[digits]))
 
 
-def _divisions(matrix: Matrix) -> Iterator[Matrix]:
-    """Yield a matrix in groups (r, c, h, w) that share a scale: all of it, rows, columns, blocks of these, squares."""
-    rows, columns = matrix.shape
-    blocks = [(high, wide) for size in BLOCKS for high, wide in ((1, size), (size, 1))]
-    for high, wide in ((rows, columns), (1, columns), (rows, 1), *blocks, (SQUARE, SQUARE)):
-        if rows % high == 0 and columns % wide == 0:
-            yield matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)
-
-
 def _levels(bits: int, values: Iterable[float], name: str = "", scaled: bool = False) -> Levels:
     table = np.unique(np.array([*values], np.float64))
     return Levels(bits, table / table[-1], name, float(table[-1]) if scaled else 1.0)
 
 
-TABLES = (
-    (_levels(1, (-1, 1)), _levels(2, (-1, 0, 1)), *map(Levels, range(2, 6))),
-    (_levels(4, E2M1, "E2M1", scaled=True), *(_levels(4, values, name.upper()) for name, values in CODES.items())),
-    (
-        *(_levels(8, finite_numbers(f"F8_{name}"), name, scaled=True) for name in ("E5M2", "E4M3")),
-        *map(Levels, range(6, 9)),
-    ),
-)
-"""Tables of levels, in the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
-PLACES = [(row, place, levels) for row, tables in enumerate(TABLES) for place, levels in enumerate(tables)]
-WHOLE = [(row, place, levels.bits) for row, place, levels in PLACES if levels.table is None]
-SHORT = [(row, place, levels) for row, place, levels in PLACES if levels.table is not None]
+LEVELS = [
+    *((0, levels) for levels in (_levels(1, (-1, 1)), _levels(2, (-1, 0, 1)), *map(Levels, range(2, 6)))),
+    (1, _levels(4, E2M1, "E2M1", scaled=True)),
+    *((1, _levels(4, values, name.upper())) for name, values in CODES.items()),
+    *((2, _levels(8, finite_numbers(f"F8_{name}"), name, scaled=True)) for name in ("E5M2", "E4M3")),
+    *((2, levels) for levels in map(Levels, range(6, 9))),
+]
+"""Levels, and the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
+WHOLE = [(row, place, levels.bits) for place, (row, levels) in enumerate(LEVELS) if levels.table is None]
+SHORT = [(row, place, levels) for place, (row, levels) in enumerate(LEVELS) if levels.table is not None]
 OWNERS = [(row, place, fit) for fit in range(4) for row, place, _ in WHOLE]
 OWNERS += [(row, place, fit) for row, place, levels in SHORT for fit in range(3 if levels.top > 1 else 1)]
-"""Row and place in TABLES, and number of a fit, in the order in which `_likely` tries them."""
+"""Order and place in LEVELS, and number of a fit, as `_likely` tries them."""
 
 
 def _whole_fits(groups: _Groups, bits: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
@@ -200,7 +175,7 @@ def _whole_fits(groups: _Groups, bits: NDArray[np.int64]) -> tuple[Matrix, Matri
 
 
 def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
-    """Yield each row and place in TABLES, and the number of a fit, by which a few numbers may lie on a grid."""
+    """Yield each order and place in LEVELS, and the number of a fit, by which a few numbers may lie on a grid."""
     few = _Groups(*(each[:: -(-len(some.numbers) // 16)] for each in some))
     numbers = few.numbers[:, ::64]
     placed = [_on(Levels(0), numbers, _whole_fits(few, np.array([bits for *_, bits in WHOLE])))]
@@ -210,13 +185,12 @@ def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _on(levels: Levels, numbers: Matrix, fits: tuple[Matrix, Matrix], fit: int | None = None) -> list[Matrix]:
-    """Return what `_shares` needs of numbers on some levels, by all fits or by one."""
     scale, zero = fits if fit is None else (every[fit : fit + 1] for every in fits)
     at, nearest, below, above = levels.place(numbers, scale, zero)
     return [scale, zero, at, nearest, np.where(at < nearest, below, above)]
 
 
-def _shares(numbers: Matrix, placed: Sequence[Sequence[Matrix]], digits: int) -> tuple[Vector, Vector]:
+def _shares(numbers: Matrix, placed: Sequence[Sequence[Matrix]], digits: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return for each fit how many numbers count, no zeros nor those moved far, and the share close to a level."""
     scale, zero, at, nearest, gap = map(np.concatenate, zip(*placed, strict=True))
     counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import threading
@@ -20,10 +19,8 @@ from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files.safetensors import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into
 
-LFS_POINTER = b"version "
-"""The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
-ALIGNMENT = 64
-"""Bytes: a cache line, and a multiple of the size of every number format."""
+LFS_POINTER = b"version "  # git leaves a text that begins so where git-lfs is missing
+ALIGNMENT = 64  # bytes: a cache line, and a multiple of the size of every number format
 
 
 def align_size(size: int) -> int:
@@ -61,15 +58,11 @@ class StoredTensor:
     """One tensor as the header of its file describes it."""
 
     file: Path
-    dtype: str
-    """In safetensors' spelling: F32, BF16, I8 ..."""
+    dtype: str  # in safetensors' spelling: F32, BF16, I8 ..
     shape: tuple[int, ...]
-    start: int
-    """The position of its first byte in the file."""
-    stamp: Stamp | None = None
-    """The state of the file when its header was read; None of one that only this process can change."""
-    halved: bool = False
-    """Whether the model is loaded in float16, in which the smallest numbers of other formats are 0."""
+    start: int  # the position of its first byte in the file
+    stamp: Stamp | None = None  # state of the file when its header was read; None if only this process changes it
+    halved: bool = False  # whether the model is loaded in float16, in which the smallest numbers of other formats are 0
 
     @property
     def numbers(self) -> int:
@@ -139,10 +132,7 @@ class StoredRows:
 
 
 def header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `text`.
-
-    safetensors itself refuses offsets that overlap, leave a gap or leave the file.
-    """
+    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `text`."""
     try:
         with opened_header(file) as (opened, begin, stamp):
             for name in opened.offset_keys():
@@ -151,29 +141,16 @@ def header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
                 begin += tensor.size
                 yield name, tensor
     except HeaderLengthError as error:
-        if error.start == LFS_POINTER:
-            raise CheckpointError(
-                f"{text} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
-            ) from None
-        if error.length <= LARGEST_HEADER:
-            raise CheckpointError(f"{text}: {error}; it is cut off, download it again") from None
         what = find_known("contents", [error.start.decode(errors="replace")]) or f"of no known form: {error}"
-        raise CheckpointError(f"{text} is no safetensors file but {what}; put the weights there") from None
+        why = f" is no safetensors file but {what}; put the weights there"
+        if error.start == LFS_POINTER:
+            why = " is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
+        elif error.length <= LARGEST_HEADER:
+            why = f": {error}; it is cut off, download it again"
     except OSError as error:
-        raise CheckpointError(
-            f"{text} cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
-        ) from None
+        why = f" cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
-        what = "it is cut off, download it again" if _is_cut(file) else "have it saved again"
-        raise CheckpointError(f"{text} is damaged: {error}; {what}") from None
-
-
-def _is_cut(file: Path) -> bool:
-    """Return whether a file ends before a tensor that its header names."""
-    with contextlib.suppress(OSError, ValueError):
-        read_into(file, 0, memoryview(length := bytearray(8)), None)
-        header = bytearray(min(int.from_bytes(length, "little"), LARGEST_HEADER))
-        read_into(file, 8, memoryview(header), None)
-        ends = re.findall(rb'"data_offsets":\s*\[\d+,\s*(\d+)\]', header)
-        return 8 + len(header) + max(map(int, ends)) > Stamp.take(file).size
-    return False
+        why = f" is damaged: {error}; have it saved again, or download it again"
+    else:
+        return
+    raise CheckpointError(f"{text}{why}")

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from hf_lineage.checkpoint.codes import Codes
-
+from hf_lineage.checkpoint.codes import Codes, Decode, Parts
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype(np.float64),
-    "F32": np.dtype(np.float32),
-    "F16": np.dtype(np.float16),
+    "BOOL": np.dtype(np.bool_),
     "BF16": np.dtype(ml_dtypes.bfloat16),
     "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
     "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
     "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "I64": np.dtype(np.int64),
-    "I32": np.dtype(np.int32),
-    "I16": np.dtype(np.int16),
-    "I8": np.dtype(np.int8),
-    "U64": np.dtype(np.uint64),
-    "U32": np.dtype(np.uint32),
-    "U16": np.dtype(np.uint16),
-    "U8": np.dtype(np.uint8),
-    "BOOL": np.dtype(np.bool_),
 }
+DTYPES |= {f"F{8 * size}": np.dtype(f"f{size}") for size in (8, 4, 2)}
+DTYPES |= {f"{kind.upper()}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (8, 4, 2, 1)}
 """The number formats of safetensors -> those of NumPy."""
-LOST = 2.0**-25
-"""Numbers of at most this size are 0 in float16."""
-WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {
-    DTYPES["F64"]: np.uint64,
-    DTYPES["F32"]: np.uint32,
-    DTYPES["BF16"]: np.uint16,
-}
-"""Formats that hold such numbers -> unsigned integers of their size, which order bit patterns by magnitude."""
+WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]]
+WIDER = {DTYPES["F64"]: np.uint64, DTYPES["F32"]: np.uint32, DTYPES["BF16"]: np.uint16}
+"""Formats with numbers that float16 lacks -> integers of their size, which order bit patterns by magnitude."""
 
 
 def without_smallest(numbers: NDArray[Any]) -> None:
@@ -51,25 +34,19 @@ def without_smallest(numbers: NDArray[Any]) -> None:
         return
     sizes = numbers.view(integers)
     sign = integers(1) << integers(8 * numbers.itemsize - 1)
-    lost = (sizes & ~sign) <= np.array(LOST, numbers.dtype).view(integers)
+    lost = (sizes & ~sign) <= np.array(2.0**-25, numbers.dtype).view(integers)  # numbers up to this size are 0 there
     if lost.any():
         sizes[lost] = 0
 
 
-@dataclass(frozen=True)
-class _Small:
+class _Small(NamedTuple):
     """A number format with a sign, fewer bits of exponent and fewer of the fraction than float32, otherwise alike."""
 
-    signed: type[np.signedinteger[Any]]
-    """Integers of its size."""
-    shift: int
-    """Between the places of its bits and those of the same bits in a float32."""
-    mask: np.int32
-    """The sign of a float32, and the places where the other bits lie after the shift."""
-    scale: np.float32
-    """A power of two, because the exponents of the two formats have different offsets."""
-    ends: np.float32
-    """The least value of the shifted bits if the exponent stands for an infinity or for NaN."""
+    signed: type[np.signedinteger[Any]]  # integers of its size
+    shift: int  # between the places of its bits and those of the same bits in a float32
+    mask: np.int32  # the sign of a float32, and the places where the other bits lie after the shift
+    scale: np.float32  # a power of two, because the exponents of the two formats have different offsets
+    ends: np.float32  # the least value of the shifted bits if the exponent stands for an infinity or for NaN
 
 
 SMALL: dict[np.dtype[Any], _Small] = {
@@ -107,11 +84,7 @@ def single(stored: NDArray[Any]) -> NDArray[np.float32]:
     return target
 
 
-Decode = Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
-"""A function from the stored parts of a tensor, in their order, to the tensor."""
-
-
-def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def as_stored(parts: Parts) -> NDArray[Any]:
     """Return the only part as it is."""
     (whole,) = parts
     return whole
@@ -123,7 +96,7 @@ class ByRows:
 
     decode: Decode
 
-    def __call__(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def __call__(self, parts: Parts) -> NDArray[Any]:
         """Return as many rows as the parts have, decoded."""
         return self.decode(parts)
 
@@ -138,17 +111,12 @@ class TensorInfo:
     """One tensor of a model as it is loaded."""
 
     shape: tuple[int, ...]
-    parts: tuple[str, ...]
-    """The names of the stored tensors from which it is decoded."""
+    parts: tuple[str, ...]  # the names of the stored tensors from which it is decoded
     decode: Decode = as_stored
-    itemsize: int = 0
-    """Bytes of each decoded number; 0 where it is the stored part itself."""
-    refusal: str = ""
-    """Why it cannot be decoded, as a phrase that follows its name; empty if it can."""
-    linear: bool = False
-    """Whether it is (out, in) because of how it is stored, also where the class has (in, out)."""
-    codes: Codes | str = field(default="", compare=False)
-    """The grid of its numbers, or a sentence why no bound holds for each number; empty where neither is known."""
+    itemsize: int = 0  # bytes of each decoded number; 0 where it is the stored part itself
+    refusal: str = ""  # why it cannot be decoded, as a phrase that follows its name; empty if it can
+    linear: bool = False  # whether it is (out, in) because of how it is stored, also where the class has (in, out)
+    codes: Codes | str = field(default="", compare=False)  # the grid of its numbers, or why no bound holds for each
 
     def transpose(self) -> TensorInfo:
         """Return the transposed matrix."""

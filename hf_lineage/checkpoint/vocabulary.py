@@ -1,7 +1,4 @@
-"""Vocabulary: the tokens that two models share, by the tokenizer files of their repositories.
-
-A wrong file can only hide what two models have in common: rows of unlike tokens are like those of independent models.
-"""
+"""Vocabulary: the tokens that two models share, by the tokenizer files of their repositories."""
 
 from __future__ import annotations
 
@@ -16,10 +13,8 @@ from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 
-NUMBER, TEXT = "number", "text"
-"""The criteria by which tokens count as the same: their number in equal files, or their text."""
-PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-"""Files that are compared by their digests alone."""
+NUMBER, TEXT = "number", "text"  # tokens are the same by number in equal files, or by text
+PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")  # compared by their digests alone
 
 Tokens = Mapping[str, int]
 
@@ -28,12 +23,9 @@ Tokens = Mapping[str, int]
 class SharedTokens:
     """The tokens that two models share, each with its row in both embeddings."""
 
-    base: NDArray[np.int64]
-    """(K,): the rows in the base's embedding, ascending."""
-    candidate: NDArray[np.int64]
-    """(K,): the rows of the same tokens in the candidate's embedding."""
-    by: str
-    """The criterion, NUMBER or TEXT."""
+    base: NDArray[np.int64]  # (K,): the rows in the base's embedding, ascending
+    candidate: NDArray[np.int64]  # (K,): the rows of the same tokens in the candidate's embedding
+    by: str  # the criterion, NUMBER or TEXT
 
 
 def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:
@@ -41,10 +33,8 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
     repos = base, candidate
     models = [foreign_model(repo) for repo in repos]
     listed = [model.tokens() if model else None for model in models]
-    files = [
-        {file for file in (*READERS, *PIECES) if own is None and repo.offers(file)}
-        for repo, own in zip(repos, listed, strict=True)
-    ]
+    both = zip(repos, listed, strict=True)
+    files = [{file for file in (*READERS, *PIECES) if own is None and repo.offers(file)} for repo, own in both]
     equal = any(base.sha256(file) == candidate.sha256(file) for file in sorted(files[0] & files[1]))
     silent = [repo for repo, own, tokens in zip(repos, files, listed, strict=True) if not own and not tokens]
     if equal or (silent and rows[0] == rows[1]):
@@ -53,27 +43,20 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
     if silent:
         raise NothingToCompare(f"{silent[0]} has no tokenizer, and the vocabularies have different sizes")
     first, second = (tokens or _read(repo) for repo, tokens in zip(repos, listed, strict=True))
-    return _by_text(first, second, rows)
-
-
-def _by_text(base: Tokens, candidate: Tokens, rows: tuple[int, int]) -> SharedTokens:
-    """Return the tokens of equal text; of several with one row only one counts, and a token without a row does not."""
-    pairs = [(number, candidate[text]) for text, number in base.items() if text in candidate]
+    # Of several tokens with one row only one counts, and a token without a row does not.
+    pairs = [(number, second[text]) for text, number in first.items() if text in second]
     inside = [pair for pair in pairs if all(number < count for number, count in zip(pair, rows, strict=True))]
     unique = {other: mine for mine, other in dict(inside).items()}
-    numbers = np.array(sorted((mine, other) for other, mine in unique.items()), dtype=np.int64).reshape(-1, 2)
-    return SharedTokens(numbers[:, 0], numbers[:, 1], TEXT)
+    shared = np.array(sorted((mine, other) for other, mine in unique.items()), dtype=np.int64).reshape(-1, 2)
+    return SharedTokens(shared[:, 0], shared[:, 1], TEXT)
 
 
 def _read(repo: RepoRef) -> Tokens:
-    """Return the number of every token of a repository by its text."""
     for file, read in READERS.items():
         if repo.offers(file):
             repo.fetch(file)
-            tokens = {
-                text: at for text, at in read(repo, file) if isinstance(text, str) and type(at) is int and at >= 0
-            }
-            if tokens:
+            listed = ((text, at) for text, at in read(repo, file) if isinstance(text, str) and type(at) is int)
+            if tokens := {text: at for text, at in listed if at >= 0}:
                 return tokens
     raise NothingToCompare(f"{repo} has no tokenizer that lists its tokens in {', '.join(READERS)}")
 
@@ -92,14 +75,10 @@ def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
             yield token.get("content"), token.get("id")
 
 
-def _of_lines(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
-    lines = (repo.read_text(file) or "").split("\n")
-    yield from ((line.removesuffix("\r"), number) for number, line in enumerate(lines) if line)
-
-
 READERS: Mapping[str, Callable[[RepoRef, str], Iterator[tuple[Any, Any]]]] = {
     "tokenizer.json": _of_tokenizer,
     "vocab.json": lambda repo, file: iter((repo.read_json(file) or {}).items()),
-    "vocab.txt": _of_lines,
+    "vocab.txt": lambda repo, file: (
+        (line.removesuffix("\r"), at) for at, line in enumerate((repo.read_text(file) or "").split("\n")) if line
+    ),
 }
-"""File in which tokens are written out -> the function that reads it."""

@@ -5,33 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hf_lineage.architecture.config_checks import of_diffusers
 from hf_lineage.architecture.registry import find_known
-from hf_lineage.checkpoint.foreign import (
-    NO_WEIGHTS,
-    PICKLED,
-    PICKLES,
-    WEIGHT_FILES,
-    Layout,
-    foreign_model,
-    foreign_notes,
-    unusual,
-)
+from hf_lineage.checkpoint.foreign import NO_WEIGHTS, PICKLED, PICKLES, WEIGHT_FILES, Layout, foreign_model, unusual
 from hf_lineage.checkpoint.foreign_form import ForeignForm, list_files
-from hf_lineage.errors import Ambiguous, CheckpointError, NoModelError, NothingToCompare, NoWeights, printable
+from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NoModelError, NothingToCompare, NoWeights, printable
 from hf_lineage.hub.repo import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-DIFFUSERS = "diffusion_pytorch_"
-"""The prefix of these names in a folder that diffusers wrote."""
+DIFFUSERS = "diffusion_pytorch_"  # the prefix of these names in a folder that diffusers wrote
 INDICES = (INDEX, DIFFUSERS + INDEX)
-SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
-"""Files of the folder itself on every platform."""
-NAMED = "transformers_weights"
-"""The key of `config.json` with which transformers loads another file than these two."""
-RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
-"""Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
+SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")  # in the folder itself
+NAMED = "transformers_weights"  # the key of `config.json` with which transformers loads another file than these two
+RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")  # transformers prefers such parts
 PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
 """Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
 
@@ -41,14 +29,10 @@ class WeightFiles:
     """The files of a repository that hold its weights, found once."""
 
     repo: RepoRef
-    files: tuple[str, ...]
-    """The files that transformers reads; none where the model is read in a foreign form."""
-    index: Mapping[str, str] = field(default_factory=dict)
-    """Tensor -> file, by the index; empty if there is none."""
-    foreign: ForeignForm | None = None
-    """The foreign form that the model is read in; None where the files are as transformers saves them."""
-    layout: Layout | None = None
-    """The files that are read although transformers does not load them; None where there are others."""
+    files: tuple[str, ...]  # the files that transformers reads; none where the model is read in a foreign form
+    index: Mapping[str, str] = field(default_factory=dict)  # tensor -> file, by the index; empty if there is none
+    foreign: ForeignForm | None = None  # None where the files are as transformers saves them
+    layout: Layout | None = None  # files that are read although transformers loads none; None where there are others
 
     @property
     def doubt(self) -> str:
@@ -61,15 +45,20 @@ class WeightFiles:
 
     def notes(self) -> tuple[str, ...]:
         """Return sentences about other files with weights that another loader may read."""
-        if self.foreign:
-            return foreign_notes(self.foreign)
+        repo, foreign, read = self.repo, self.foreign, self.list_read()
         notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
+        if foreign and foreign.remark:
+            notes += (foreign.remark.format(printable(read[0], 200)),)
         if pickled := next((printable(name, 200) for name in sorted(self.files) if name.endswith(PICKLES)), None):
             notes += (f"{pickled} is a pickle; its tensors were read and nothing was run (--allow-pickle)",)
-        others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
-        unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
-        if not unread:
+        listed = {*repo.files(), *(list_files(repo, foreign.end) if foreign else ())} - {*read}
+        unread = sorted(name for name in listed if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name))
+        if not unread or repo.each:
             return notes
+        if foreign:
+            how = "as it was named" if repo.file else f"{foreign.how}; name another {ONE_FILE}"
+            left = f"{printable(', '.join(unread), 1000)} may hold weights too and {'were' if unread[1:] else 'was'}"
+            return (*notes, f"{printable(read[0], 200)} was read, {how}; {left} not read")
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         loads = "" if self.layout else f": transformers loads {min(self.files)}, other loaders may choose otherwise"
         return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
@@ -89,95 +78,67 @@ def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
     """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any."""
     if foreign:
         return WeightFiles(repo, (), foreign=foreign)
-    index, files, layout = _locate_files(repo)
-    return WeightFiles(repo, tuple(files), index, layout=layout)
-
-
-def _locate_files(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
-    """Return the map of the index, the files that are read, and the layout if it is not one that transformers loads."""
-    ranks = next(filter(RANKS.fullmatch, repo.files()), None)
-    if ranks:
-        raise NothingToCompare(
-            f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
-            f"to {SINGLE}; save the model in one piece"
-        )
-    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
+    if ranks := next(filter(RANKS.fullmatch, repo.files()), None):
+        why = f"which hf-lineage cannot read and transformers prefers to {SINGLE}; save the model in one piece"
+        raise NothingToCompare(f"{repo} holds a distributed checkpoint ({ranks}), {why}")
+    config = repo.read_json("config.json") or {}
+    before = DIFFUSERS if of_diffusers(config) else ""
     single, index_file = before + SINGLE, before + INDEX
-    if (named := (repo.read_json("config.json") or {}).get(NAMED)) is not None:
-        return *_files_of_index(repo, named, (single, index_file)), None
+    if (named := config.get(NAMED)) is not None:
+        return _in_config(repo, named, (single, index_file))
     index = repo.read_json(index_file) if repo.offers(index_file) else None
-    if not repo.offers(single):
-        if index is not None:
-            return *_shards(repo, index, index_file), None
-        return _without_safetensors(repo, f"{single} or {index_file}")
-    if index is not None and set(_read_index(repo, index, index_file).values()) != {single}:
-        raise Ambiguous(
-            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
-            "loaders follow the index; keep one of them"
-        )
-    return {}, [single], None
-
-
-def _without_safetensors(repo: RepoRef, usual: str) -> tuple[dict[str, str], list[str], Layout | None]:
-    """Return the same where no file has a usual name: pickles, where the user allows them, or an unusual layout."""
-    single, index = PICKLED
-    if repo.allow_pickle and repo.offers(single):
-        return {}, [single], None
-    if repo.allow_pickle and repo.offers(index):
-        repo.fetch(index)
-        return *_shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD), None
+    if repo.offers(single):
+        if index is not None and {*_read_index(repo, index, index_file).values()} != {single}:
+            what = f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file"
+            raise Ambiguous(f"{what}, other loaders follow the index; keep one of them")
+        return WeightFiles(repo, (single,))
+    if index is not None:
+        return _shards(repo, index, index_file)
+    if repo.allow_pickle and repo.offers(PICKLED[0]):
+        return WeightFiles(repo, PICKLED[:1])
+    if repo.allow_pickle and repo.offers(PICKLED[1]):
+        repo.fetch(PICKLED[1])
+        return _shards(repo, repo.read_json(PICKLED[1]) or {}, PICKLED[1], PICKLED_SHARD)
     if layout := unusual(repo):
-        return {}, list(layout.files), layout
+        return WeightFiles(repo, layout.files, layout=layout)
     if other := other_format(repo):
         raise NothingToCompare(other)
-    raise NoWeights(f"{repo} holds no weights ({usual})")
+    raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")
 
 
-def _files_of_index(repo: RepoRef, value: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the map of the index, and the files, where config.json names one; raise for one that is not loaded."""
+def _in_config(repo: RepoRef, value: object, usual: tuple[str, str]) -> WeightFiles:
     text = printable(str(value), 200)
     if not isinstance(value, str) or not SHARD.fullmatch(value.removesuffix(".index.json")):
-        raise NothingToCompare(
-            f"{repo}: config.json names the weights {text} (`{NAMED}`), which is not a safetensors file of this "
-            "folder; leave the key out"
-        )
+        what = f"{text} (`{NAMED}`), which is not a safetensors file of this folder; leave the key out"
+        raise NothingToCompare(f"{repo}: config.json names the weights {what}")
     if other := next((name for name in usual if name != value and repo.offers(name)), None):
-        raise Ambiguous(
-            f"{repo}: transformers loads {text}, which config.json names (`{NAMED}`), and other loaders load {other}; "
-            "keep one of them"
-        )
+        what = f"which config.json names (`{NAMED}`), and other loaders load {other}; keep one of them"
+        raise Ambiguous(f"{repo}: transformers loads {text}, {what}")
     if not repo.offers(value):
         raise CheckpointError(f"{repo}: config.json names the weights {text}, which are missing")
     if not value.endswith(".json"):
-        return {}, [value]
+        return WeightFiles(repo, (value,))
     repo.fetch(value)
     index = repo.read_json(value)
-    return ({}, [value]) if index is None else _shards(repo, index)
+    return WeightFiles(repo, (value,)) if index is None else _shards(repo, index)
 
 
-def _read_index(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
+def _read_index(repo: RepoRef, index: Mapping[str, Any], file: str = INDEX) -> dict[str, str]:
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
         raise CheckpointError(f"{repo}: {file} has no `weight_map` from tensor names to file names; save it again")
     return weight_map
 
 
-def _shards(
-    repo: RepoRef, index: Mapping[str, object], file: str = INDEX, names: re.Pattern[str] = SHARD
-) -> tuple[dict[str, str], list[str]]:
-    """Return the map of the index, tensor -> shard, and the shards, all of which exist."""
+def _shards(repo: RepoRef, index: Mapping[str, Any], file: str = INDEX, names: re.Pattern[str] = SHARD) -> WeightFiles:
     weight_map = _read_index(repo, index, file)
     shards = sorted(set(weight_map.values()))
-    invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
-    if invalid is not None:
-        raise CheckpointError(
-            f"{repo}: {file} names a shard that is not a {names.pattern.rpartition('.')[2]} file of this folder: "
-            f"{printable(invalid, 200)}; do not trust this model"
-        )
-    missing = next((shard for shard in shards if not repo.offers(shard)), None)
-    if missing is not None:
+    if (invalid := next((shard for shard in shards if not names.fullmatch(shard)), None)) is not None:
+        what = f"is not a {names.pattern.rpartition('.')[2]} file of this folder: {printable(invalid, 200)}"
+        raise CheckpointError(f"{repo}: {file} names a shard that {what}; do not trust this model")
+    if missing := next((shard for shard in shards if not repo.offers(shard)), None):
         raise CheckpointError(f"{repo}: {file} names the shard {missing}, which is missing; fetch it, or a newer index")
-    return weight_map, shards
+    return WeightFiles(repo, tuple(shards), weight_map)
 
 
 def other_format(repo: RepoRef) -> str | None:
@@ -191,26 +152,19 @@ def other_format(repo: RepoRef) -> str | None:
         raise NoModelError(f"{repo}: {place}")
     if known := find_known("files", [*list_files(repo, ""), *repo.folders()]):
         return f"{repo}: {known}"
-    pickled = [name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)]
-    others = {name: what for name in pickled if (what := _no_pickle(repo, name))}
-    if name := next((name for name in pickled if name not in others), None):
-        return (
-            f"{repo} holds its weights as a pickle ({name}), which is never loaded; convert it with "
-            "`AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file, or let --allow-pickle "
-            "read its tensors without running it"
-        )
-    first = next(iter(others.items()), None)
-    return first and f"{repo} holds no weights: {first[0]} is {first[1]}, and no pickle as its name says"
+    first = ""
+    for name in (name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)):
+        begins = repo.read_head(name, BEGINNING)
+        if begins is None or name.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
+            convert = (
+                "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
+            )
+            instead = f"{convert}, or let --allow-pickle read its tensors without running it"
+            return f"{repo} holds its weights as a pickle ({name}), which is never loaded; {instead}"
+        first = first or f"{name} is {content_of(repo, name) or 'of no form that is known here'}"
+    return f"{repo} holds no weights: {first}, and no pickle as its name says" if first else None
 
 
 def content_of(repo: RepoRef, file: str) -> str:
     """Return the kind of a file by its beginning; empty where it is not known, or the file is not here."""
     return find_known("contents", [repo.read_head(file, BEGINNING) or ""])
-
-
-def _no_pickle(repo: RepoRef, file: str) -> str:
-    """Return the kind of a file named as a pickle that does not begin as one; empty for one that transformers loads."""
-    begins = repo.read_head(file, BEGINNING)
-    if begins is None or file.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
-        return ""
-    return content_of(repo, file) or "of no form that is known here"

@@ -1,7 +1,7 @@
 """Atomic writing: a file is replaced in one step, so that no reader sees half of it and no crash leaves half of it.
 
-What is written is a new file, which takes the name of the old one: a link or a pipe of that name, which may come from a
-checkout, is replaced and never written through. The folder is opened first, so that all happens in this one folder.
+A link or a pipe of its name, which may come from a checkout, is replaced and never written through. The folder is
+opened first, so that all happens in this one folder.
 """
 
 from __future__ import annotations
@@ -20,16 +20,11 @@ from pathlib import Path
 from hf_lineage.errors import SignatureError, remedy
 from hf_lineage.files.paths import BINARY, link_on_the_way
 
-TEMPORARY = ".hf-lineage-"
-"""The prefix of the names of files that are still being written."""
-STALE = 3600
-"""Seconds after which such a file counts as left behind by a process that was killed."""
-BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
-"""Whether the system can name a file by an open folder."""
+TEMPORARY = ".hf-lineage-"  # the prefix of the names of files that are still being written
+STALE = 3600  # seconds after which such a file counts as left behind by a process that was killed
+BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd  # of an open folder
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-DEVICES = ("/dev", "/dev/fd")
-"""Folders of the system, in which /dev/stdout and what a shell makes of >(command) are links."""
-_LEFT = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}")
+DEVICES = ("/dev", "/dev/fd")  # in which /dev/stdout and what a shell makes of >(command) are links
 
 
 @dataclass(frozen=True)
@@ -60,11 +55,7 @@ class Folder:
 
 
 def write_atomically(file: Path, content: bytes, permissions: int | None = None) -> None:
-    """Replace a file by new content in one step.
-
-    Whatever has the name of the file is replaced, unless it is a folder. An existing file keeps its permissions unless
-    others are given. Raise SignatureError if it cannot be written.
-    """
+    """Replace a file by new content in one step, with its permissions unless others are given."""
     with _failing(file), opened_folder(file.parent) as folder:
         _replace(folder, file.name, content, permissions)
 
@@ -77,10 +68,7 @@ def remove_file(file: Path) -> None:
 
 
 def write_output(file: Path, content: bytes) -> None:
-    """Write a result where the user wants it: into a device or a pipe that they name, else as `write_atomically`.
-
-    Raise SignatureError if it cannot be written, and where a link of a checkout leads to its folder.
-    """
+    """Write a result where the user wants it: into a device or a pipe that they name, else as `write_atomically`."""
     with _failing(file):
         mode = file.lstat().st_mode if os.path.lexists(file) else 0
         is_of_system = os.path.realpath(file.parent) in {os.path.realpath(name) for name in DEVICES}
@@ -114,11 +102,14 @@ def opened_folder(path: Path) -> Iterator[Folder]:
 
 
 def _replace(folder: Folder, name: str, content: bytes, permissions: int | None = None) -> None:
-    """Put new content, whole and on the disk, in the place of whatever has a name; it has a name of its own till then.
-
-    That name cannot be guessed.
-    """
-    _tidy(folder)
+    """Put new content, whole and on the disk, in the place of whatever has a name, by a name that cannot be guessed."""
+    listed = folder.path if folder.descriptor is None else folder.descriptor
+    with contextlib.suppress(OSError), os.scandir(listed) as entries:
+        for left in (entry.name for entry in entries if re.fullmatch(r"\.hf-lineage-[0-9a-f]{16}", entry.name)):
+            with contextlib.suppress(OSError):  # no process, on any machine, writes for an hour
+                status = folder.status(left)
+                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > STALE:
+                    folder.remove(left)
     temporary, at = f"{TEMPORARY}{secrets.token_hex(8)}", folder.descriptor
     if permissions is None:
         with contextlib.suppress(FileNotFoundError):
@@ -144,17 +135,5 @@ def _failing(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SignatureError(
-            f"{file} cannot be written: {error.strerror or error}; {remedy(error, 'name another file')}"
-        ) from None
-
-
-def _tidy(folder: Folder) -> None:
-    """Remove half-written files of processes that were killed: no process, on any machine, writes for an hour."""
-    listed = folder.path if folder.descriptor is None else folder.descriptor
-    with contextlib.suppress(OSError), os.scandir(listed) as entries:
-        for name in (entry.name for entry in entries if _LEFT.fullmatch(entry.name)):
-            with contextlib.suppress(OSError):
-                status = folder.status(name)
-                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > STALE:
-                    folder.remove(name)
+        advice = remedy(error, "name another file")
+        raise SignatureError(f"{file} cannot be written: {error.strerror or error}; {advice}") from None

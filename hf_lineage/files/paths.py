@@ -1,8 +1,7 @@
 """Paths of this machine: what each names, whose it is, and regular files opened without waiting.
 
 Caches and indexes that the environment names may not lie in what is checked: git writes the files of a checkout
-as the user who runs it, so nothing about a file there tells who wrote it. What a user types, such as --index, counts
-wherever it is: whoever types it has chosen it.
+as the user who runs it. What a user types, such as --index, counts wherever it is.
 """
 
 from __future__ import annotations
@@ -20,10 +19,13 @@ from typing import NoReturn
 
 from hf_lineage.errors import OptionError, printable
 
-AT_ONCE = getattr(os, "O_NONBLOCK", 0)
-"""Flag that keeps the opening of a pipe from waiting for its other end; it changes nothing for a regular file."""
+AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a pipe does not wait then; nothing else changes
 BINARY = getattr(os, "O_BINARY", 0)
 _DIGESTS: dict[tuple[int, ...], str] = {}
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
+TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+"""Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
 
 
 def open_regular(file: Path) -> BufferedReader:
@@ -52,11 +54,6 @@ def sha256(stream: BufferedReader) -> str:
     return _DIGESTS[state]
 
 
-_COMMON_BLOB = re.compile(r"[0-9a-f]{64}")
-"""The name of a file in the store that all repositories of the Hub's cache have in common."""
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
 def is_file(path: str) -> bool:
     """Return whether this text names a file; False as well for a text that cannot be a path."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names too long or with a null
@@ -78,11 +75,7 @@ def spell_path(path: str | os.PathLike[str]) -> str:
 
 
 def of_this_user_alone(file: Path) -> bool:
-    """Return whether a plain file belongs to this user and nobody else can write to it; False if there is none.
-
-    That does not tell who wrote what is in it: git, an archive and a cache that was restored leave files of this user,
-    too, whoever made them. So what is trusted lies in no checkout.
-    """
+    """Return whether a plain file belongs to this user and nobody else can write to it, whoever wrote what is in it."""
     try:
         status = file.lstat()
     except OSError:
@@ -99,17 +92,13 @@ def checkout_of(path: Path) -> Path | None:
 
 
 def link_on_the_way(path: Path) -> Path | None:
-    """Return the first link among the folders of a path in a git checkout, or below the working directory.
-
-    Whoever wrote a checkout chose where its links lead. Other links are those of the machine, such as /tmp on macOS.
-    """
+    """Return the first link among the folders of a path in a git checkout, whose author chose it, or below here."""
     whole = Path.cwd() / path
     steps = itertools.dropwhile(lambda step: not _may_be_checkout(step), (*reversed(whole.parents), whole))
     return next((step for step in itertools.islice(steps, 1, None) if os.path.islink(step)), None)  # noqa: PTH114 - Path.is_symlink raises
 
 
 def _may_be_checkout(folder: Path) -> bool:
-    """Return whether a folder holds a git checkout, or is the working directory, unless that is the whole machine."""
     with contextlib.suppress(OSError):
         return os.path.lexists(folder / ".git") or (folder != folder.parent and folder.samefile("."))
     return False
@@ -118,8 +107,7 @@ def _may_be_checkout(folder: Path) -> bool:
 def inside(path: Path, folder: Path) -> Path | None:
     """Return the real path of a file or folder; None if a link leads out of `folder`, which may itself be a link.
 
-    In the Hub's cache a snapshot consists of links to the blobs of its repository. Those may be links to the blobs
-    common to the whole cache. Only these two kinds of links may lead out of a folder.
+    In the Hub's cache, links to the blobs of a repository, and from these to those of the whole cache, may do so.
     """
     target, root = (Path(os.path.realpath(name)) for name in (path, folder))
     if target.is_relative_to(root):
@@ -127,14 +115,11 @@ def inside(path: Path, folder: Path) -> Path | None:
     for snapshot in (root, *root.parents):  # models--ORG--NAME/snapshots/COMMIT, and what is in it
         repository = snapshot.parent.parent
         if snapshot.parent.name == "snapshots" and repository.name.startswith("models--"):
-            is_common = target.parent.parent == repository.parent / "blobs" and _COMMON_BLOB.fullmatch(target.name)
+            is_common = target.parent.parent == repository.parent / "blobs" and re.fullmatch(
+                r"[0-9a-f]{64}", target.name
+            )
             return target if is_common or target.parent == repository / "blobs" else None
     return None
-
-
-CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
-TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
-"""Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
 
 
 def outside_checkouts(variable: str) -> Path | None:
@@ -165,6 +150,5 @@ def _place(variable: str) -> Path | None:
 
 
 def _refuse(variable: str, where: str) -> NoReturn:
-    raise OptionError(
-        f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to one outside"
-    )
+    why = "whose authors could then decide what is trusted; set it to one outside"
+    raise OptionError(f"{variable} names a place in {where}, {why}")

@@ -1,9 +1,8 @@
 """YAML read as mappings, lists and plain text only, within bounds, because the files are untrusted input.
 
-The result is that of `yaml.load(text, Loader=yaml.BaseLoader)`. Tags create no objects, the depth is bounded, and so is
-the number of values once every alias is replaced by what it names. libyaml parses the text where PyYAML has it, ten
-times as fast; a short text that libyaml refuses is parsed again by PyYAML's own parser, which knows more escapes and
-whose errors are clearer.
+The result is that of `yaml.load(text, Loader=yaml.BaseLoader)`: tags create no objects. libyaml parses the text where
+PyYAML has it, ten times as fast; a short text that it refuses is parsed again by PyYAML's own parser, which knows more
+escapes and whose errors are clearer.
 """
 
 from __future__ import annotations
@@ -13,20 +12,11 @@ from typing import Any
 
 import yaml
 
-LARGEST = 2**20
-"""Characters of one file at most."""
-DEEPEST = 100
-"""Levels of lists and mappings inside each other; the time of the parsers is quadratic in them."""
-MOST_NODES = 10**6
-"""Values, each counted as often as aliases repeat it; a file without aliases cannot hold as many."""
-
-SHORT = 2**16
-"""Characters that PyYAML's own parser takes at most two seconds for."""
-
-FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-"""libyaml's loader where PyYAML has it."""
-_UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)
-"""Errors that the parsers raise for invalid characters and for numbers that are too long."""
+LARGEST = 2**20  # characters of one file at most
+DEEPEST = 100  # levels of lists and mappings inside each other; the time of the parsers is quadratic in them
+MOST_NODES = 10**6  # values, each counted as often as aliases repeat it; a file without aliases cannot hold as many
+SHORT = 2**16  # characters that PyYAML's own parser takes at most two seconds for
+FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml's loader where PyYAML has it
 
 
 def load(text: str) -> Any:
@@ -55,7 +45,7 @@ def events(text: str, loader: Any = FAST) -> Iterator[Any]:
             if depth > DEEPEST:
                 raise _problem(f"more than {DEEPEST} lists and mappings inside each other", event)
             yield event
-    except _UNREADABLE as error:
+    except (UnicodeEncodeError, ValueError, OverflowError) as error:
         raise yaml.YAMLError(f"it holds characters or numbers that YAML does not allow ({error})") from None
 
 
@@ -75,12 +65,9 @@ def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
 
 
 class _Builder:
-    """The documents of a text, built from its events."""
-
     def __init__(self, text: str, loader: Any) -> None:
         self._events = events(text, loader)
-        self._anchors: dict[str, tuple[Any, int] | None] = {}
-        """Anchor -> the value that it names and how many values that holds; None while it is still being built."""
+        self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and its size, None while it is being built
 
     def build(self, most: int) -> list[Any]:
         """Return the documents; none for an empty text."""

@@ -1,8 +1,7 @@
 """Reading of safetensors files that may change at any time: no file is mapped into memory.
 
-A mapped file that shrinks kills the process with a signal that Python cannot handle. A file that is replaced between
-the reading of its header and of its tensors gives wrong numbers. So headers are copied, tensors are read, and each time
-the state of the file is compared with its state when it was opened.
+A mapped file that shrinks kills the process with a signal that Python cannot handle, and one that is replaced gives
+wrong numbers. So headers are copied, tensors are read, and each time the state of the file is compared.
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ import safetensors
 
 from hf_lineage.files.paths import descriptor, open_regular
 
-LARGEST_HEADER = 25_000_000
-"""Bytes, the bound that huggingface_hub sets as well."""
-OPEN_FILES = Path("/dev/fd")
-"""The folder where the system shows the open files of this process, also those without a name."""
-MOST_OPEN = 64
-"""Files that are kept open, of the 256 that some systems allow a process."""
+LARGEST_HEADER = 25_000_000  # bytes, the bound that huggingface_hub sets as well
+OPEN_FILES = Path("/dev/fd")  # where the system shows the open files of this process, also those without a name
+MOST_OPEN = 64  # files that are kept open, of the 256 that some systems allow a process
+_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()  # a stamp goes with its last tensor
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,7 @@ class Stamp:
     device: int
     inode: int
     size: int
-    modified: int
-    """Nanoseconds."""
+    modified: int  # nanoseconds
 
     @classmethod
     def take(cls, place: IO[bytes] | Path | int) -> Stamp:
@@ -62,11 +59,7 @@ class FileChangedError(OSError):
 
 @contextlib.contextmanager
 def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[Any, int, Stamp]]:
-    """Yield a file's header as safetensors opens it, the position where its tensors begin, and the stamp of the file.
-
-    safetensors itself refuses offsets that overlap, leave a gap or leave the file. Raise HeaderLengthError, OSError or
-    SafetensorError.
-    """
+    """Yield a file's header as safetensors opens it, the position where its tensors begin, and the file's stamp."""
     with open_regular(file) as stream:
         stamp = Stamp.take(stream)
         start = stream.read(8)
@@ -82,14 +75,11 @@ def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[A
 
 @contextlib.contextmanager
 def _copy_header(header: bytes, size: int, file: Path) -> Iterator[Path]:
-    """Yield the path of a copy of the header, of the file's full size, which takes no space and nobody else can change.
-
-    On a system without such files it is the path of the file itself, which is mapped while its header is parsed.
-    """
+    """Yield the path of a copy of the header, as long as the file, which takes no space and nobody else can change."""
     try:
         descriptor = os.memfd_create("header")
     except (AttributeError, OSError):
-        yield file
+        yield file  # it is mapped while its header is parsed
         return
     try:
         os.truncate(descriptor, size)
@@ -106,11 +96,6 @@ class _OpenFile:
     def __init__(self, file: Path) -> None:
         self.descriptor = descriptor(file)
         weakref.finalize(self, os.close, self.descriptor)
-
-
-_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()
-"""The files of the models in use: a stamp goes with the last tensor that was described by it."""
-_LOCK = threading.Lock()
 
 
 def _open_once(file: Path, stamp: Stamp | None) -> _OpenFile:
@@ -139,25 +124,17 @@ def prefetch(file: Path, start: int, size: int, expected: Stamp | None) -> None:
 
 
 def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None) -> None:
-    """Fill `buffer` with the bytes of a file from `start` on.
-
-    Raise Changed if the file is too short, or if its stamp before or after reading is not the expected one. Raise
-    OSError if it cannot be read.
-    """
+    """Fill `buffer` with the bytes of a file from `start` on; raise OSError if it cannot be read, or has changed."""
     opened = _open_once(file, expected)
-    while buffer:
-        count = _read_at(opened, start, buffer)
+    while buffer:  # several threads may read one file at once
+        if hasattr(os, "preadv"):
+            count = os.preadv(opened.descriptor, [buffer], start)
+        else:
+            with _LOCK, open(opened.descriptor, "rb", buffering=0, closefd=False) as stream:
+                stream.seek(start)
+                count = stream.readinto(buffer) or 0
         if not count:
             raise FileChangedError
         start, buffer = start + count, buffer[count:]
     if expected is not None and Stamp.take(opened.descriptor) != expected:
         raise FileChangedError
-
-
-def _read_at(opened: _OpenFile, start: int, buffer: memoryview) -> int:
-    """Read bytes of a file into a buffer and return how many were read; several threads may read one file at once."""
-    if hasattr(os, "preadv"):
-        return os.preadv(opened.descriptor, [buffer], start)
-    with _LOCK, open(opened.descriptor, "rb", buffering=0, closefd=False) as stream:
-        stream.seek(start)
-        return stream.readinto(buffer) or 0

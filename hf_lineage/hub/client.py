@@ -1,9 +1,7 @@
 """Requests to the Hugging Face Hub, all through its own client, and what that client logs.
 
-Its advice about tokens and packages, and each of its repetitions, are not about the model; a request that fails for
-good is an error of ours anyway.
-
-`HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT` and `HF_HUB_OFFLINE` work as they do for `hf`.
+Its advice about tokens and packages, and its repetitions, are not about the model. `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT`
+and `HF_HUB_OFFLINE` work as they do for `hf`.
 """
 
 from __future__ import annotations
@@ -20,31 +18,26 @@ from urllib.parse import urlsplit
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
 
-SOURCES = ("_snapshot_download", "file_download", "hf_api", "utils._http")
-"""The modules of the client that we call, each with a logger of its name."""
-UNSAID = (
-    "No files matched",
-    "unauthenticated requests",
-    "'hf_xet' package is not installed",
-    "thrown while requesting",
-    "Retrying in ",
-    "Trying to resume download",
-    "Max retries exceeded",
+SOURCES = ("_snapshot_download", "file_download", "hf_api", "utils._http")  # each has a logger of its name
+UNSAID = re.compile(
+    "No files matched|unauthenticated requests|'hf_xet' package is not installed|thrown while requesting|"
+    "Retrying in |Trying to resume download|Max retries exceeded"
 )
-"""Parts of the messages that are not shown."""
-LONGEST = 300
-
-
 _lock = threading.Lock()
-_running = 0
-"""Requests of ours that are on their way, in any thread."""
+_running = 0  # requests of ours that are on their way, in any thread
+Answer = TypeVar("Answer")
+Request = Literal["reading", "listing", "writing"]
+WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each repetition of a request, unless the server says when to repeat it
+LONG_WAIT, LONGEST_WAIT = 10, 330  # seconds: longer waits are logged, or refused; the Hub's limits hold five minutes
+TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})  # they say nothing about the repository
+COMMIT = re.compile(r"[0-9a-f]{40}")  # the full name of a commit
+SHA256 = re.compile(r"[0-9a-f]{64}")  # the name of the content of a large file
 
 
 def _translate(record: logging.LogRecord) -> bool:
-    """Drop what is not shown, and keep anything else to one line, whatever a server wrote into it."""
     message = record.getMessage()
-    record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", LONGEST), ()
-    return not any(part in message for part in UNSAID)
+    record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", 300), ()
+    return not UNSAID.search(message)
 
 
 @contextlib.contextmanager
@@ -65,26 +58,12 @@ def translated_messages() -> Iterator[None]:
                 logger.removeFilter(_translate)
 
 
-Answer = TypeVar("Answer")
-WAITS = (1.0, 2.0, 4.0, 8.0)
-"""Seconds before each repetition of a request, unless the server says when to repeat it."""
-LONG_WAIT, LONGEST_WAIT = 10, 330
-"""Seconds: a longer wait is logged, and the longest one that is accepted; the Hub's limits hold for five minutes."""
-TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
-"""HTTP statuses of temporary failures, which say nothing about the repository."""
-COMMIT = re.compile(r"[0-9a-f]{40}")
-"""The full name of a commit."""
-SHA256 = re.compile(r"[0-9a-f]{64}")
-"""The name of the content of a large file."""
-
-
 class UnfinishedError(OSError):
     """An answer that was postponed or broke off, so that the request may be repeated."""
 
     def __init__(self, why: str, pause: float | None = None) -> None:
         super().__init__(why)
-        self.pause = pause
-        """Seconds to wait before, if the server says so."""
+        self.pause = pause  # seconds to wait before, if the server says so
 
 
 def offline() -> bool:
@@ -95,11 +74,7 @@ def offline() -> bool:
 
 
 def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Path, str]:
-    """Fetch chosen files from the root of a Hub repository and return the cache's folder of them and its commit.
-
-    Raise RepositoryError if there is no such repository or revision or it is gated. Raise NetworkError if the Hub gives
-    no answer, or one that is not of the Hub's form.
-    """
+    """Fetch files of a Hub repository; return the cache's folder of them and its commit; raise as `ask`."""
     from huggingface_hub import snapshot_download
 
     patterns = [file.translate({ord(c): f"[{c}]" for c in "*?["}) for file in files]
@@ -136,10 +111,7 @@ def without_bars(silent: bool = True) -> Iterator[None]:
 
 
 def listing(name: str, commit: str | None) -> list[str]:
-    """Return the names of all files of a Hub repository; raise as `snapshot` does.
-
-    If a snapshot has left the list in the cache, no request is made.
-    """
+    """Return the names of all files of a Hub repository, from the cache if a snapshot left them; raise as `ask`."""
     from huggingface_hub import HfApi, get_cached_repo_tree
     from huggingface_hub.errors import CachedRepoTreeNotFoundError
 
@@ -150,17 +122,14 @@ def listing(name: str, commit: str | None) -> list[str]:
 
 
 def digests(name: str, commit: str | None) -> dict[str, str]:
-    """Return the SHA-256, in hexadecimal, of each file at the root of a Hub repository that Git LFS stores.
-
-    Raise as `snapshot` does.
-    """
+    """Return the SHA-256 of each file of a Hub repository that Git LFS stores; raise as `ask`."""
     from huggingface_hub import HfApi, RepoFile
 
-    def tree() -> dict[str, str]:
-        entries = HfApi().list_repo_tree(name, revision=commit)
+    def list_digests() -> dict[str, str]:
+        entries = HfApi().list_repo_tree(name, revision=commit, recursive=True)
         return {file.path: text(file.lfs.sha256) for file in entries if isinstance(file, RepoFile) and file.lfs}
 
-    return ask(name, tree)
+    return ask(name, list_digests)
 
 
 def current_name(name: str, commit: str) -> str:
@@ -173,8 +142,7 @@ def current_name(name: str, commit: str) -> str:
 def find_new_name(name: str, commit: str) -> str | None:
     """Return the current name of a repository if it is another one; None as well if the Hub does not say."""
     with contextlib.suppress(RepositoryError, NetworkError):
-        current = current_name(name, commit)
-        if current != name:
+        if (current := current_name(name, commit)) != name:
             logging.getLogger(__name__).warning("%s is now called %s", printable(name, 200), printable(current, 200))
             return current
     return None
@@ -190,17 +158,12 @@ def headers(address: str) -> dict[str, str]:
 
 
 def ask(
-    name: str,
-    question: Callable[[], Answer],
-    stopped: threading.Event | None = None,
-    request: Literal["reading", "listing", "writing"] = "reading",
+    name: str, question: Callable[[], Answer], stopped: threading.Event | None = None, request: Request = "reading"
 ) -> Answer:
     """Return the answer to a request about a repository or an account, repeated after temporary failures.
 
+    Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached, or its answer is of another form.
     Setting `stopped` ends a wait between two requests. One that writes is never repeated; a commit may have arrived.
-
-    Raise RepositoryError if the Hub refuses this repository, NetworkError if it fails, cannot be reached, or gives an
-    answer of another form than the Hub's.
     """
     from hf_lineage.hub.errors import translate_errors
 

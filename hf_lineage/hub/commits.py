@@ -1,29 +1,24 @@
-"""Files of a repository at a commit, the models of an account, commits and pull requests.
-
-A repository is one of a model, unless another kind is named.
-"""
+"""Files of a repository (of a model, unless another kind is named) at a commit, models of an account, pull requests."""
 
 from __future__ import annotations
 
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from hf_lineage.errors import RepositoryError, printable
 from hf_lineage.hub import client
 from hf_lineage.hub.repo import hub_name
 
-if TYPE_CHECKING:
-    from huggingface_hub import ModelInfo
-
-
-DATASET = "dataset"
-"""The kind of a repository of data."""
+DATASET = "dataset"  # the kind of a repository of data
+MOST_LISTED = 50_000  # models of one author: fifty pages of the Hub
+SAME = "Already up to date; nothing was written."
+CARD = "README.md"
 
 
 @dataclass(frozen=True)
@@ -36,10 +31,7 @@ class Entry:
 
 @functools.lru_cache(maxsize=32)
 def tree(name: str, commit: str, folder: str | None = None, kind: str | None = None) -> Mapping[str, Entry]:
-    """Return every file of a repository at a commit, of one folder if one is named; raise as `client.snapshot` does.
-
-    A commit never changes, so each is requested once.
-    """
+    """Return every file of a repository, or of its folder, at a commit, requested once; raise as `client.ask` does."""
     from huggingface_hub import HfApi, RepoFile
 
     def list_entries() -> dict[str, Entry]:
@@ -61,10 +53,7 @@ def head(name: str, branch: str = "main", kind: str | None = None) -> str:
 
 
 def fetch_file(name: str, commit: str, file: str, kind: str | None = None, largest: int | None = None) -> Path:
-    """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet.
-
-    Raise RepositoryError for one of more than `largest` bytes, before it is downloaded.
-    """
+    """Return a file in the Hub's cache, downloaded if need be; RepositoryError for more than `largest` bytes."""
     from huggingface_hub import HfApi, RepoFile, hf_hub_download, try_to_load_from_cache
 
     where: dict[str, Any] = {"revision": commit, "repo_type": kind}
@@ -82,34 +71,8 @@ def fetch_file(name: str, commit: str, file: str, kind: str | None = None, large
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 
-MOST_LISTED = 50_000
-"""Models of one author: fifty pages of the Hub."""
-
-
 def list_models(author: str) -> list[str]:
-    """Return the models of an author, each as org/name@commit, the latest change first.
-
-    What is listed and cannot be a model is left out. Raise RepositoryError if the author has no models or too many, and
-    otherwise as `client.snapshot` does.
-    """
-    from hf_lineage.hub.errors import access
-
-    if hub_name(author) != author or "/" in author:
-        raise RepositoryError(f"{printable(author, 200)} is not the name of an account on the Hub; check it")
-    models, seen = [], 0
-    for seen, info in enumerate(_latest(author), 1):
-        if seen > MOST_LISTED:
-            raise RepositoryError(f"{author} has more than {MOST_LISTED} models; name those to read")
-        is_name = isinstance(info.id, str) and info.id.isascii() and "/" in info.id and hub_name(info.id) == info.id
-        if is_name and isinstance(info.sha, str) and client.COMMIT.fullmatch(info.sha):
-            models.append(f"{info.id}@{info.sha}")
-    if not seen:
-        raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
-    return models
-
-
-def _latest(author: str) -> Iterator[ModelInfo]:
-    """Yield the models of an author, the latest first, page by page.
+    """Return the models of an author, each as org/name@commit, the latest change first; raise as `client.ask` does.
 
     The client's own `list_models` is silent for 25 seconds where there is no network. A page without models is the
     last, whatever it names as the next, so that the number of models bounds the requests.
@@ -117,31 +80,38 @@ def _latest(author: str) -> Iterator[ModelInfo]:
     from huggingface_hub import ModelInfo, constants
     from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
 
-    query = urlencode({"author": author, "sort": "lastModified", "expand": "sha"})
-    address = f"{constants.ENDPOINT}/api/models?{query}"
+    from hf_lineage.hub.errors import access
+
+    if hub_name(author) != author or "/" in author:
+        raise RepositoryError(f"{printable(author, 200)} is not the name of an account on the Hub; check it")
 
     def page() -> tuple[list[ModelInfo], str]:
         answer = get_session().get(address, headers=client.headers(address))
         hf_raise_for_status(answer)
-        models = [ModelInfo(**model) for model in answer.json()]  # type: ignore[no-untyped-call]
-        return models, answer.links.get("next", {}).get("url", "")
+        infos = [ModelInfo(**model) for model in answer.json()]  # type: ignore[no-untyped-call]
+        return infos, answer.links.get("next", {}).get("url", "")
 
+    query = urlencode({"author": author, "sort": "lastModified", "expand": "sha"})
+    address, models, count = f"{constants.ENDPOINT}/api/models?{query}", list[str](), 0
     while address:
-        models, following = client.ask(author, page, request="listing")
-        yield from models
-        address = following if models else ""
-
-
-SAME = "Already up to date; nothing was written."
-CARD = "README.md"
+        infos, following = client.ask(author, page, request="listing")
+        for info in infos:  # what cannot be a model is left out
+            count += 1
+            if count > MOST_LISTED:
+                raise RepositoryError(f"{author} has more than {MOST_LISTED} models; name those to read")
+            is_name = isinstance(info.id, str) and info.id.isascii() and "/" in info.id and hub_name(info.id) == info.id
+            if is_name and isinstance(info.sha, str) and client.COMMIT.fullmatch(info.sha):
+                models.append(f"{info.id}@{info.sha}")
+        address = following if infos else ""
+    if not count:
+        raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
+    return models
 
 
 def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **where: Any) -> str:
     """Commit files to a Hub repository whose branch stands at `parent`; return the address of commit or pull request.
 
-    `where` is that of `create_commit`: the `revision` to commit to, `create_pr` to propose it instead. Raise
-    BranchMovedError if the branch has moved, RepositoryError if the account may not write there or the Hub refuses,
-    NetworkError if it cannot be reached.
+    `where` is that of `create_commit`. Raise BranchMovedError if the branch has moved, else as `client.ask` does.
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 
@@ -161,13 +131,8 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
 
 
 def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
-    """Open a pull request with the changes against `parent`, or update the one that is open already.
-
-    Return a sentence on what was done; `changes` returns the files that differ from those at a commit. Raise as
-    `commit` does.
-    """
-    files = changes(parent)
-    if not files:
+    """Open or update a pull request with the `changes` against a commit; return a sentence on it; raise as `commit`."""
+    if not (files := changes(parent)):
         return SAME
     number = open_proposal(name, title)
     if number is None:
@@ -175,8 +140,7 @@ def propose(name: str, title: str, description: str, parent: str, changes: Calla
         return f"Opened a pull request: {printable(url)}"
     ref = f"refs/pr/{number}"
     tip = head(name, ref)
-    files = changes(tip)
-    if not files:
+    if not (files := changes(tip)):
         return f"Pull request {number} is already up to date; nothing was written."
     url = commit(name, files, tip, title, commit_description=description, revision=ref)
     return f"Updated pull request {number}: {printable(url)}"

@@ -1,14 +1,10 @@
-"""Translation: which error of this package stands for an error of the Hub's client, by the kind of request.
-
-It imports the client, so it is imported only where a request is made.
-"""
+"""Translation of errors of the Hub's client by the kind of request; imported, as the client is, for a request."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import Literal
 from urllib.request import getproxies
 
 from huggingface_hub import constants, errors, get_token
@@ -16,23 +12,21 @@ from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own
 
 from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, RepositoryError
 
-Request = Literal["reading", "listing", "writing"]
 MALFORMED = (
     *(AssertionError, AttributeError, LookupError, OverflowError, TypeError, ValueError, RecursionError),
     errors.FileMetadataError,
 )
 """Errors that the client raises for an answer that is no JSON, lacks a key or header, or has values of another type."""
-OFFLINE: dict[Request, str] = {
+OFFLINE = {
     "reading": " is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
     "the model",
     "listing": " cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
     "writing": ": nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
 }
-"""Sentence about a repository where no request is allowed, without its name at the beginning."""
 
 
 @contextlib.contextmanager
-def translate_errors(name: str, request: Request) -> Iterator[None]:
+def translate_errors(name: str, request: str) -> Iterator[None]:
     """Raise, in place of an error of the client in a request about a repository, the error that stands for it."""
     try:
         yield
@@ -80,10 +74,9 @@ def _of_writing(name: str, error: Exception) -> LineageError | None:
         case 412:
             return BranchMovedError(f"{name}: the branch changed during the check; run again")
         case 401 | 403 | 404 as status:
-            return RepositoryError(
-                f"{name}: the Hub refuses the change ({status}): the branch does not exist, pull requests are "
-                "disabled, or the account may not write there; check the permissions of HF_TOKEN"
-            )
+            why = "the branch does not exist, pull requests are disabled, or the account may not write there"
+            remedy = "check the permissions of HF_TOKEN"
+            return RepositoryError(f"{name}: the Hub refuses the change ({status}): {why}; {remedy}")
         case int(status):
             return NetworkError(f"{name}: the Hub answers {status}{route()} ({reason}); run again later")
     if isinstance(error, ValueError) and isinstance(error.__cause__, errors.BadRequestError):
@@ -118,7 +111,6 @@ def _of_either(name: str, error: Exception) -> LineageError | None:
 
 
 def _status(error: Exception) -> int | None:
-    """Return the status of the Hub's answer; None for an error without one."""
     return error.response.status_code if isinstance(error, errors.HfHubHTTPError | httpx.HTTPStatusError) else None
 
 

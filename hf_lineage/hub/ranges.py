@@ -1,8 +1,7 @@
 """RangedFile: one large file of the Hub at one commit, of which only some ranges are downloaded.
 
-They are written at their positions into a temporary file of the same size on the disk of the cache. It has no name and
-disappears with the process. Code that reads safetensors reads it like any other file, and the ranges that were not
-downloaded take no disk space.
+They are written at their positions into a temporary file of the same size, on the disk of the cache and without a name.
+It is read like any other file, and what was not downloaded takes no space.
 """
 
 from __future__ import annotations
@@ -15,24 +14,16 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hf_lineage.errors import CheckpointError, NetworkError, remedy
 from hf_lineage.files.safetensors import OPEN_FILES
 from hf_lineage.hub import client
 from hf_lineage.hub.repo import RepoRef
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfFileMetadata
-
-
-HEAD = 2**15
-"""Bytes that are read first: the header of most files."""
-LARGEST_RANGE = 2**26
-"""Bytes of one request: a large tensor is fetched in several, and a broken connection loses little."""
-EXPIRED = frozenset({401, 403, 410})
-"""Statuses with which a signed address answers once it has expired."""
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
+HEAD = 2**15  # bytes that are read first: the header of most files
+LARGEST_RANGE = 2**26  # bytes of one request: of a large tensor a broken connection loses little
+EXPIRED = frozenset({401, 403, 410})  # statuses with which a signed address answers once it has expired
 
 
 @dataclass
@@ -40,8 +31,7 @@ class Downloads:
     """Counts of the downloads for one checkpoint, and whether these downloads have been cancelled."""
 
     requests: int = 0
-    downloaded: int = 0
-    """Bytes."""
+    downloaded: int = 0  # bytes
     stopped: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -53,10 +43,7 @@ class Downloads:
 
 
 class RangedFile:
-    """A file of a Hub repository; `path` can be opened and holds the ranges that were downloaded.
-
-    Its address is resolved once, and again when it expires. Raise CheckpointError if the file has changed.
-    """
+    """A file of a Hub repository; `path` can be opened and holds the ranges that were downloaded."""
 
     def __init__(self, repo: RepoRef, file: str, downloads: Downloads) -> None:
         self.repo, self.file = repo, file
@@ -72,8 +59,7 @@ class RangedFile:
         except OSError as error:
             raise self._disk_error(error) from None
         self.path = OPEN_FILES / str(self._descriptor)
-        self.head = 0
-        """Bytes at its beginning that were read when it was opened."""
+        self.head = 0  # bytes at its beginning that were read when it was opened
 
     def __str__(self) -> str:
         return f"{self.repo}: {self.file}"
@@ -112,14 +98,13 @@ class RangedFile:
         from huggingface_hub.utils import get_session, httpx  # type: ignore[attr-defined]
 
         address = self._metadata.location
-        request = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+        only = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+        request: Any = {"headers": client.headers(address) | only, "timeout": constants.HF_HUB_DOWNLOAD_TIMEOUT}
         if self._downloads.stopped.is_set():
             raise CancelledError
         self._downloads.count(requests=1)
         try:
-            with get_session().stream(
-                "GET", address, headers=client.headers(address) | request, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT
-            ) as response:
+            with get_session().stream("GET", address, **request) as response:
                 self._check(response, address, start, stop)
                 for chunk in response.iter_raw():
                     self._downloads.count(downloaded=len(chunk))
@@ -143,11 +128,9 @@ class RangedFile:
         if status in client.TEMPORARY:
             raise client.UnfinishedError(f"{self.file}: {status} {response.reason_phrase}", client.retry_after(headers))
         if status == 200:
-            raise client.UnfinishedError(
-                f"{self.file}: the server sent the whole file instead of a part; `hf download {self.repo.remote}` "
-                "downloads the whole model"
-            )
-        part = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+            instead = f"`hf download {self.repo.remote}` downloads the whole model"
+            raise client.UnfinishedError(f"{self.file}: the server sent the whole file instead of a part; {instead}")
+        part = re.fullmatch(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", headers.get("Content-Range", ""), re.ASCII)
         if status != 206 or part is None or headers.get("Content-Encoding", "identity") != "identity":
             raise client.UnfinishedError(f"{self.file}: {status} instead of the part that was requested")
         with self._lock:
@@ -157,7 +140,7 @@ class RangedFile:
         if (int(part[1]), int(part[2])) != (start, stop - 1):
             raise client.UnfinishedError(f"{self.file}: the server sent another part than the one requested")
 
-    def _locate(self) -> HfFileMetadata:
+    def _locate(self) -> Any:  # HfFileMetadata
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
         self._downloads.count(requests=1)
@@ -182,7 +165,5 @@ class RangedFile:
         return CheckpointError(f"{self} changed after it was opened, because the branch moved; run again")
 
     def _disk_error(self, error: OSError) -> NetworkError:
-        return NetworkError(
-            f"{self}: {error.strerror or error}, on the disk with the cache; "
-            f"{remedy(error, 'make room, or set HF_HOME to another disk')}"
-        )
+        advice = remedy(error, "make room, or set HF_HOME to another disk")
+        return NetworkError(f"{self}: {error.strerror or error}, on the disk with the cache; {advice}")

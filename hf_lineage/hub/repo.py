@@ -1,7 +1,4 @@
-"""Repositories: `org/model`, `org/model@revision` or a folder, pinned to one folder on disk; and names on the Hub.
-
-A local hub is a folder of `org/name` folders, in which case does not count, as it does not on the Hub.
-"""
+"""Repositories: `org/model`, `org/model@revision` or a folder, pinned to one folder on disk; and names on the Hub."""
 
 from __future__ import annotations
 
@@ -24,6 +21,10 @@ from hf_lineage.files.paths import inside, is_file, is_folder, open_regular, ref
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
 """The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
+LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24  # bytes: an index of 100,000 tensors takes ten million
+ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
+MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
+SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")  # fetched first
 
 
 def hub_name(model: str) -> str | None:
@@ -33,12 +34,10 @@ def hub_name(model: str) -> str | None:
 
 
 def files_at(name: str | None, commit: str | None) -> str | None:
-    """Return the address of the files of a repository at a commit; None where it is not certain that there is one.
-
-    Another Hub than the public one (HF_ENDPOINT) is never linked: its address may be private, and hold a password.
-    """
+    """Return the address of the files of a repository at a commit; None where it is not certain that there is one."""
     from huggingface_hub import constants
 
+    # The address of another Hub (HF_ENDPOINT) may be private, and hold a password.
     public = urlsplit(constants.ENDPOINT)[:2] == urlsplit(HUB)[:2]
     plain = hub_name(name or "")
     if not (public and plain and plain == name and re.fullmatch(r"[0-9a-f]{40}", commit or "")):
@@ -60,24 +59,13 @@ def spell_name(local_hub: Path, name: str) -> str | None:
     return candidates[0] if len(candidates) == 1 else None
 
 
-LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
-"""Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
-ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
-MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
-SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
-"""The files that are fetched from the Hub first; the weights follow when they are needed."""
-
-
 @dataclass(eq=False)
 class FolderCache:
     """Listings of folders and contents of small files, by path, for one check: a file may change before the next."""
 
-    entries: dict[Path, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
-    """Path -> the names of the files and of the folders in a folder."""
-    heads: dict[Path, tuple[int, bytes]] = field(default_factory=dict)
-    """Path -> number of bytes that were asked for, and the bytes that the file had of them."""
-    objects: dict[Path, tuple[int, dict[str, Any]]] = field(default_factory=dict)
-    """Path -> size of a JSON file in bytes, and the object in it."""
+    entries: dict[Path, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)  # files and folders
+    heads: dict[Path, tuple[int, bytes]] = field(default_factory=dict)  # path -> bytes asked for, and those there were
+    objects: dict[Path, tuple[int, dict[str, Any]]] = field(default_factory=dict)  # path -> its size, its object
 
 
 @dataclass(frozen=True)
@@ -87,21 +75,14 @@ class RepoRef:
     name: str
     folder: Path
     commit: str | None = None
-    remote: str | None = None
-    """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
-    new_name: str | None = None
-    """Its current name on the Hub, where that is another one."""
-    subfolder: str = ""
-    """The folder of the repository that is meant; empty for the repository itself."""
-    file: str | None = None
-    """The GGUF file that the user names, EVERY for all, or one of these where `each` is true."""
+    remote: str | None = None  # the Hub name whose snapshot `folder` is; None for a folder of the user's own
+    new_name: str | None = None  # its current name on the Hub, where that is another one
+    subfolder: str = ""  # the folder of the repository that is meant; empty for the repository itself
+    file: str | None = None  # the GGUF file that the user names, EVERY for all, or one of these where `each` is true
     each: bool = False
-    part: str = ""
-    """The part of the model that is meant, such as its vision; empty for the model itself."""
-    allow_pickle: bool = False
-    """Whether the user allows that the tensors of a pickle are read."""
-    cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
-    """Cache of the folder's files; every RepoRef that `replace` makes of this one shares it."""
+    part: str = ""  # the part of the model that is meant, such as its vision; empty for the model itself
+    allow_pickle: bool = False  # whether the user allows that the tensors of a pickle are read
+    cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)  # `replace` hands it on
 
     def __str__(self) -> str:
         return self.name
@@ -132,22 +113,17 @@ class RepoRef:
 
     def locate(self, file: str) -> Path:
         """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own."""
-        path = self.path(file)
-        # Links of a snapshot are followed wherever they lead: the client of the Hub made them.
+        path = self.path(file)  # links of a snapshot are followed anywhere: the client of the Hub made them
         target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
         if target is None:
-            raise CheckpointError(
-                f"{self}: {file} is a link out of the model's folder and is not followed; put the file itself there"
-            )
+            what = "is a link out of the model's folder and is not followed; put the file itself there"
+            raise CheckpointError(f"{self}: {file} {what}")
         return target
 
     def has(self, file: str) -> bool:
-        """Return whether the repository has this file; raise CheckpointError for a link that leaves the folder.
-
-        Raise it, too, if something else has its name, since opening a pipe or a device could wait for ever.
-        """
+        """Return whether the repository has this file; raise CheckpointError for a link that leaves the folder."""
         path = str(self.path(file))
-        if os.path.lexists(path) and not is_file(path):
+        if os.path.lexists(path) and not is_file(path):  # opening a pipe or a device could wait for ever
             what = "not a readable file but a folder, a pipe or a broken link"
             raise CheckpointError(f"{self}: {file} is {what}; put a file there")
         return is_file(path) and self.locate(file) is not None
@@ -185,7 +161,6 @@ class RepoRef:
         return sorted(self._list(self.folder)[1] | published)
 
     def _list(self, folder: Path) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the names of the files and of the folders in a folder, listed once; none where there is no folder."""
         if folder not in self.cache.entries:
             paths = list(folder.iterdir()) if is_folder(str(folder)) else []
             files = frozenset(path.name for path in paths if is_file(str(path)))
@@ -201,10 +176,7 @@ class RepoRef:
         return self.remote is not None and is_file(str(self.folder.parents[1] / "blobs" / content))
 
     def fetch(self, *files: str) -> None:
-        """Download those of these files that the Hub has and the cache does not have; a folder needs nothing.
-
-        Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached.
-        """
+        """Download those of these files that the Hub has and the cache lacks; raise as `client.ask` does."""
         if self.remote is not None:
             from hf_lineage.hub.client import snapshot
 
@@ -213,10 +185,7 @@ class RepoRef:
             self.cache.entries.clear()
 
     def sha256(self, file: str) -> str:
-        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
-
-        Raise CheckpointError if it cannot be read, or as `fetch` does.
-        """
+        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here."""
         if not self.has(file) and self.within(file) in self._digests:
             return self._digests[self.within(file)]
         self.fetch(file)
@@ -278,11 +247,10 @@ class RepoRef:
             return None
         try:
             content = json.loads(text)
+            why = "" if isinstance(content, dict) else f"holds a {type(content).__name__}, not an object"
         except (RecursionError, ValueError) as error:
             why = f"is not JSON: {error}" if isinstance(error, ValueError) else "is nested too deeply"
-            raise CheckpointError(f"{self}: {file} {why}; have it saved again") from None
-        if not isinstance(content, dict):
-            why = f"holds a {type(content).__name__}, not an object"
+        if why:
             raise CheckpointError(f"{self}: {file} {why}; have it saved again")
         if len(text) <= LARGEST_CONFIG:
             self.cache.objects[self.path(file)] = len(text.encode()), content
@@ -299,8 +267,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     """Return the repository that `org/name`, `org/name@revision` or a folder means.
 
     `local_hub` is a folder of `org/name` folders that is searched first; without `folders` no other folder is
-    accepted, as for every name that the user did not type.
-    Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
+    accepted, as for every name that the user did not type. Raise RepositoryError if there is no such repository.
     """
     name, revision = named.group("name", "revision") if (named := HUB_NAME.fullmatch(model)) else (None, None)
     if local_hub is not None:

@@ -12,21 +12,18 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 SIZES = re.compile("size|length|position|window|theta|base|token|pixels|seed|vocab|_id$|_val$|scaling")
 """Parts of the names of settings with large numbers of which no class makes a list."""
-MOST = 2**16
-"""The most items that a class is asked to make a list of, such as the kinds of its layers."""
-CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()})
-"""Settings that a class keeps under another name, or says nothing about."""
+MOST = 2**16  # the most items that a class is asked to make a list of, such as the kinds of its layers
+ENDLESS = ({"__float__": "Infinity"}, {"__float__": "-Infinity"})  # as transformers writes numbers
+CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()})  # which a class renames or lacks
 
 
 def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return every setting that transformers gives a model of a type; None where it knows no such configuration.
-
-    Forms of older versions are those of this one, such as `rope_theta` beside `rope_scaling`; what the class does not
-    know is as it was. A configuration is hostile: it may name more layers than memory holds, or make its class fail.
-    """
+    """Return every setting that transformers gives a hostile configuration; None where it knows no such one."""
     if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
         return None
-    values = json.loads(json.dumps(config), object_hook=_endless)
+    values = json.loads(
+        json.dumps(config), object_hook=lambda value: float(value["__float__"]) if value in ENDLESS else value
+    )
     level = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # it speaks of settings that are odd
     try:
@@ -36,11 +33,6 @@ def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     finally:
         transformers.logging.set_verbosity(level)
     return _with_unknown(settings, config)
-
-
-def _endless(value: dict[str, Any]) -> Any:
-    """Return an infinity as transformers writes it, as a number."""
-    return float(value["__float__"]) if value in ({"__float__": "Infinity"}, {"__float__": "-Infinity"}) else value
 
 
 def _counts(key: str, value: Any) -> Iterator[int]:

@@ -1,15 +1,10 @@
 """Hooks: the text that a model is run on, what each writing matrix is given, and runs with parts held at their median.
 
-The text is the verifier's, in windows at the first positions of a model and behind other text. Neither the model nor
-its configuration chooses what is read. Prose and code of the text were written for this program; the other languages
-have article 1 of the Universal Declaration of Human Rights, which is free for all to use.
-
-Only the tokens that count do so here too: what acts on the others alone is held at what it does on these. Experts that
-are stacked read their tokens in an order of their own, so that all of theirs count.
-
-A module that multiplies with one matrix is seen by a hook on it. A stack of experts is multiplied one by one inside
-their module, so that the functions of torch are watched there: the matrix tells by its place in memory which it is.
-The same watch lets a processor without instructions for 16-bit numbers multiply them as float32, several times as fast.
+The text is the verifier's, in windows at the first positions of a model and behind other text; the model does not
+choose what is read. Prose and code were written for this program; the rest is article 1 of the Universal Declaration of
+Human Rights. Only the tokens that count do so here too, but for stacked experts, whose tokens have an order of their
+own. These are multiplied one by one inside their module, so that the functions of torch are watched there. The same
+watch lets a processor without instructions for 16-bit numbers multiply them as float32, several times as fast.
 """
 
 from __future__ import annotations
@@ -17,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,14 +26,15 @@ from hf_lineage.running.load import STACK, CannotRunError, LoadedModel, Place
 from hf_lineage.running.process import LONG, SHORT
 
 TEXT = Path(__file__).with_name("text.txt")
-WINDOWS, WIDTH = 32, 16
-"""Windows of the text, and tokens in each."""
-KEPT, LAST = "logits_to_keep", 2 * WIDTH
-"""The argument with the number of last tokens whose next one is predicted, and that number behind other text."""
-SPARE = 2
-"""Positions that a model may keep for padding."""
+WINDOWS, WIDTH = 32, 16  # windows of the text, and tokens in each
+KEPT, LAST = "logits_to_keep", 2 * WIDTH  # the number of last tokens whose next one is predicted, behind other text
+SPARE = 2  # positions that a model may keep for padding
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
-Ids = list[int]
+MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
+"""Function -> where it takes what it multiplies, and the matrix."""
+ROWS = 4096  # rows of a matrix in memory as float32 at once, so that it takes little more than as stored
+At = tuple[str, int | None]  # the name of a matrix in memory, and which expert of a stack it is
+NATS, CHANGE = "nats", "change"  # nats a token or, without a head that predicts tokens, a share of the last state
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,7 @@ class Input:
 
     kind: str
     arguments: dict[str, Any]
-    counted_tokens: int
-    """Tokens at the end of each sequence that count."""
+    counted_tokens: int  # tokens at the end of each sequence that count
 
 
 def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
@@ -58,7 +53,11 @@ def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
     pieces = torch.tensor(ids[: len(ids) // WIDTH * WIDTH], dtype=torch.long).view(-1, WIDTH)
     if len(pieces) < 2 * WINDOWS:
         raise CannotRunError(f"its tokenizer makes only {len(ids)} tokens of the text that is read")
-    room = _longest(model, config) - SPARE - len(before) - len(after)
+    most = 4 * WINDOWS * WIDTH
+    stated = [value for key in POSITIONS if isinstance(value := getattr(config, key, None), int) and value > 1]
+    if stated and not any(name.endswith("rotary_emb") for name, _ in model.named_modules()):
+        most = stated[0]  # positions that are rotated have no end, so that nobody can keep a run short
+    room = most - SPARE - len(before) - len(after)
     if room < SPARE:
         raise CannotRunError("it reads too few tokens at once")
     order = torch.randperm(len(pieces), generator=torch.Generator().manual_seed(seed % 2**63))
@@ -75,7 +74,7 @@ def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
     return inputs
 
 
-def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
+def _encode(file: Path, size: int) -> tuple[list[int], list[int], list[int]]:
     """Return the tokens of the text, and those that the tokenizer writes before and after every text."""
     text = TEXT.read_text("utf-8")
     if not file.exists():
@@ -95,7 +94,6 @@ def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
 
 
 def _make_arguments(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
-    """Return the arguments with which a model reads these tokens; an encoder-decoder model writes them as well."""
     accepted = inspect.signature(model.forward).parameters
     arguments: dict[str, Any] = {"input_ids": ids}
     if "use_cache" in accepted:
@@ -108,28 +106,6 @@ def _make_arguments(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
     elif KEPT in accepted and kind == LONG:
         arguments[KEPT] = LAST  # rows of all tokens may take more memory than all else
     return arguments
-
-
-def _longest(model: Any, config: Any) -> int:
-    """Return the number of tokens that a model takes, by the first key of its configuration that states it.
-
-    Positions that are rotated have no end, whatever is stated, so that nobody can keep a run short.
-    """
-    most = 4 * WINDOWS * WIDTH
-    if any(name.endswith("rotary_emb") for name, _ in model.named_modules()):
-        return most
-    stated = (getattr(config, key, None) for key in POSITIONS)
-    return next((value for value in stated if isinstance(value, int) and value > 1), most)
-
-
-MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
-"""Function -> where it takes what it multiplies, and the matrix."""
-ROWS = 4096
-"""Rows of a matrix that are in memory as float32 at once, so that no matrix takes much more than it does as stored."""
-SEQUENCES = 3
-"""Dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)."""
-At = tuple[str, int | None]
-"""The name of a matrix in memory, and which expert of a stack it is."""
 
 
 class _Products(TorchFunctionMode):
@@ -158,11 +134,8 @@ def is_slow(dtype: torch.dtype) -> bool:
 
 
 def in_float32(function: Any, name: str, args: tuple[Any, ...]) -> torch.Tensor:
-    """Return what a function makes of matrices of 16 bits, multiplied as float32 and rounded to 16 bits again.
-
-    Rows of a weight, and matrices of a batch, are converted some at a time.
-    """
-    pieces, dim = [args], 0
+    """Return what a function makes of matrices of 16 bits, multiplied as float32 and rounded to 16 bits again."""
+    pieces, dim = [args], 0  # rows of a weight, and matrices of a batch, are converted some at a time
     if name == "linear":
         rows = zip(*(each.split(ROWS) for each in args[1:] if each is not None), strict=True)
         pieces, dim = [(args[0], *each) for each in rows], -1
@@ -189,18 +162,16 @@ class Running:
         device = next(devices, torch.device("cpu"))
         there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in arguments.items()}
         with ExitStack() as stack:
-            for hook in self._hooks():
-                stack.callback(hook.remove)
+            for module, place in self._places.items():
+                enter = self._enter_stack if is_stack(place) else self._change_first
+                stack.callback(module.register_forward_pre_hook(enter).remove)
+                if is_stack(place):
+                    stack.callback(module.register_forward_hook(self._leave_stack).remove)
             stack.enter_context(_Products(self))
             return self._model(**there)
 
-    def _hooks(self) -> Iterator[Any]:
-        for module, place in self._places.items():
-            if is_stack(place):
-                yield module.register_forward_pre_hook(lambda module, _: self.inside.append(module))
-                yield module.register_forward_hook(self._leave_stack)
-            else:
-                yield module.register_forward_pre_hook(self._change_first)
+    def _enter_stack(self, module: Any, _: Any) -> None:
+        self.inside.append(module)
 
     def _leave_stack(self, *_: Any) -> None:
         self.inside.pop()
@@ -222,7 +193,7 @@ class Running:
 
     def _record_or_hold(self, at: At, tensor: torch.Tensor) -> torch.Tensor:
         if self._held is None:
-            rows = tensor[:, -self._counted :] if tensor.ndim == SEQUENCES else tensor
+            rows = tensor[:, -self._counted :] if tensor.ndim == 3 else tensor  # (batch, tokens, inputs)
             if rows.numel():
                 self.medians[at] = rows.reshape(-1, rows.shape[-1]).float().median(dim=0).values.cpu()
             return tensor
@@ -236,10 +207,6 @@ class Running:
 def is_stack(place: Place) -> bool:
     """Return whether a place is in a stack of experts."""
     return bool(getattr(place.module, place.parameter).ndim == STACK)
-
-
-NATS, CHANGE = "nats", "change"
-"""Units of a divergence: nats a token or, without a head that predicts tokens, a share of the last state."""
 
 
 def held_inputs(loaded: LoadedModel, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:
@@ -261,26 +228,19 @@ def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tenso
     The last is how far what it says to a token is, in the mean, from what it says to all of them together. So many
     tokens at the end of each sequence count.
     """
-    if hasattr(before, "logits") and before.logits.ndim == STACK:
-        return NATS, *_nats(before.logits[:, -counted:], after.logits[:, -counted:])
-    old, new = (_rows(each[0], counted) for each in (before, after))
-    sizes = old.norm(dim=-1).clamp(min=1e-30)
-    says = ((old - old.mean(dim=(0, 1))).norm(dim=-1) / sizes).mean()
-    return CHANGE, ((old - new).norm(dim=-1) / sizes).mean(dim=1), float(says)
-
-
-def _rows(tensor: torch.Tensor, counted: int) -> torch.Tensor:
-    """Return (sequences, tokens, width): what a model gives out for each token that counts, or for all together."""
-    return (tensor[:, -counted:] if tensor.ndim == STACK else tensor[:, None]).cpu().double()
-
-
-def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Return the divergence a token by sequence, and the information in what is said, a sequence at a time."""
-    moved, unsure, together = [], 0.0, torch.zeros(before.shape[-1], dtype=torch.float64)
-    for first, second in zip(before, after, strict=True):
+    if not (hasattr(before, "logits") and before.logits.ndim == STACK):
+        both = (each[0][:, -counted:] if each[0].ndim == STACK else each[0][:, None] for each in (before, after))
+        old, new = (each.cpu().double() for each in both)  # (sequences, tokens, width)
+        sizes = old.norm(dim=-1).clamp(min=1e-30)
+        says = ((old - old.mean(dim=(0, 1))).norm(dim=-1) / sizes).mean()
+        return CHANGE, ((old - new).norm(dim=-1) / sizes).mean(dim=1), float(says)
+    logits = before.logits[:, -counted:], after.logits[:, -counted:]
+    moved, unsure, together = [], 0.0, torch.zeros(logits[0].shape[-1], dtype=torch.float64)
+    for first, second in zip(*logits, strict=True):  # a sequence at a time
         old, new = (each.cpu().double().log_softmax(dim=-1) for each in (first, second))
         moved.append((old.exp() * (old - new)).sum() / len(old))
         unsure += float(torch.special.entr(old.exp()).sum())
         together += old.exp().sum(dim=0)
-    count = before.shape[:2].numel()
-    return torch.stack(moved), float(torch.special.entr(together / count).sum()) - unsure / count
+    count = logits[0].shape[:2].numel()
+    says = torch.special.entr(together / count).sum() - unsure / count
+    return NATS, torch.stack(moved), float(says)

@@ -22,24 +22,12 @@ from transformers.models.auto import modeling_auto
 
 from hf_lineage.running.process import Load, Writer
 
-HEADS = (
-    modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-    modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-)
-"""Tables from a model type to the class that predicts tokens; the first table with the type counts."""
-UNUSED = re.compile(r"(^|\.)pooler\.|bias$")
-"""Names of tensors that may be missing: a missing bias is 0, and nothing here reads the output of a pooler."""
-STACK = 3
-"""Dimensions of a stack of experts."""
-OFFLOADED = "offloaded"
-"""The folder of layers that do not fit into memory, in that of the process."""
-IN_LAYER = re.compile(r"\.\d+\.")
-"""The number of a layer in the name of a tensor."""
-OTHERS = "of_another_part."
-"""Beginning of the names of all other tensors, where the model is one part of the stored model."""
-ROWS = 2
-"""Number of first rows in which a matrix in memory has to equal the one on disk."""
+TASKS = ("SEQ_TO_SEQ_CAUSAL_LM", "MASKED_LM", "CAUSAL_LM")
+HEADS = [getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in TASKS]  # the first with a type counts
+UNUSED = re.compile(r"(^|\.)pooler\.|bias$")  # a missing bias is 0, and nothing here reads the output of a pooler
+STACK = 3  # dimensions of a stack of experts
+OTHERS = "of_another_part."  # begins the names of all other tensors, where the model is one part of those stored
+ROWS = 2  # number of first rows in which a matrix in memory has to equal the one on disk
 
 
 class CannotRunError(Exception):
@@ -52,17 +40,9 @@ class Place:
 
     writer: Writer
     module: torch.nn.Module
-    owner: str
-    """The name of the module."""
-    parameter: str
-    """The name of the matrix in the module."""
-    expert: int | None = None
-    """Number of the expert in a stack; None where the parameter is a matrix by itself, or a whole stack."""
-
-    @property
-    def name(self) -> str:
-        """The name of the parameter in memory."""
-        return f"{self.owner}.{self.parameter}"
+    owner: str  # the name of the module
+    parameter: str  # the name of the matrix in the module
+    expert: int | None = None  # in a stack; None where the parameter is a matrix by itself, or a whole stack
 
 
 @dataclass(frozen=True)
@@ -71,8 +51,7 @@ class LoadedModel:
 
     model: Any
     places: tuple[Place, ...]
-    unexpected: tuple[str, ...]
-    """Stored tensors that the class does not build."""
+    unexpected: tuple[str, ...]  # stored tensors that the class does not build
 
     @property
     def on_disk(self) -> int:
@@ -81,11 +60,7 @@ class LoadedModel:
 
 
 def load(spec: Load, folder: Path) -> LoadedModel:
-    """Return a model that a class of its type has filled; raise CannotRunError where it is not the judged model.
-
-    The class that predicts tokens is tried first and, where the file does not fill it, the class without a head. The
-    class that `config.json` names is tried where neither is filled: nothing else can load such a file.
-    """
+    """Return a model that a class of its type has filled; raise CannotRunError where it is not the judged model."""
     problems = []
     for build in _classes(spec):
         try:
@@ -96,26 +71,23 @@ def load(spec: Load, folder: Path) -> LoadedModel:
 
 
 def _classes(spec: Load) -> list[Any]:
-    """Return the classes to be tried, in their order, all of which read text alone."""
     declared = getattr(transformers, spec.architecture, None)
     usual = getattr(getattr(declared, "config_class", None), "model_type", "")
     kind = json.loads(Path(spec.folder, "config.json").read_text("utf-8")).get("model_type") or usual
     base = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     names = [next((each[kind] for each in HEADS if kind in each), ""), base[0] if isinstance(base, tuple) else base]
     classes = [getattr(transformers, name, None) for name in names if name] + [declared]
-    found: list[Any] = [
-        each for each in classes if isinstance(each, type) and issubclass(each, transformers.PreTrainedModel)
-    ]
-    if not found:
+    known = transformers.PreTrainedModel
+    models: list[Any] = [each for each in classes if isinstance(each, type) and issubclass(each, known)]
+    if not models:
         raise CannotRunError(f"transformers {transformers.__version__} has no class {spec.architecture}")
-    for each in found:
+    for each in models:
         if "input_ids" not in inspect.signature(each.forward).parameters or hasattr(each, "get_text_features"):
             raise CannotRunError(f"it is run on text alone, and {each.__name__} reads something else")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(models))
 
 
 def _fill(build: Any, spec: Load, folder: Path) -> LoadedModel:
-    """Return the model that a class makes of the files."""
     model, info = build.from_pretrained(
         spec.folder,
         local_files_only=True,
@@ -132,31 +104,31 @@ def _fill(build: Any, spec: Load, folder: Path) -> LoadedModel:
     unlike = [name for name, *_shapes in info["mismatched_keys"]]
     for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", unlike)):
         if missing := sorted(name for name in keys if not UNUSED.search(name)):
-            in_layers = [name for name in missing if IN_LAYER.search(name)]
-            raise CannotRunError(
-                f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
-                "them, so that the loader makes them up at random"
-            )
+            in_layers = [name for name in missing if re.search(r"\.\d+\.", name)]
+            what = f"{len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among them"
+            raise CannotRunError(f"the file {problem} {what}, so that the loader makes them up at random")
     names = {disk: name for disk, (name, _) in _map_names(model, spec).items()}
-    state = dict(model.named_parameters())
-    places = tuple(_place(model, state, names, writer) for writer in spec.writers)
+    places, state = [], dict(model.named_parameters())
+    for writer in spec.writers:
+        name = names.get(writer.tensor, "")
+        if name not in state:
+            raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
+        owner, _, parameter = name.rpartition(".")
+        alone = state[name].ndim == STACK and writer.experts == 1
+        places.append(Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None))
     _same_values(model, spec, places)
     left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
     own = sorted(disk.removeprefix(spec.prefix) for disk in left_out if disk.startswith(spec.prefix))
-    return LoadedModel(model.eval(), places, tuple(own))
+    return LoadedModel(model.eval(), tuple(places), tuple(own))
 
 
 def _mapping(spec: Load) -> dict[str, str] | None:
-    """Return the renaming by which the loader reads a part as a whole model and ignores all other tensors."""
     prefix = re.escape(spec.prefix)
     return {f"^(?!{prefix})": OTHERS, f"^{prefix}": ""} if prefix else None
 
 
 def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
-    """Return the loader's arguments on where layers go; raise CannotRunError where they would take too much disk.
-
-    Weights stay in their files, but weights that the class holds in another shape are written anew.
-    """
+    """Return the loader's arguments on where layers go; raise CannotRunError where they would take too much disk."""
     memory = {int(device) if device.isdigit() else device: size for device, size in spec.memory.items()}
     if torch.backends.mps.is_available():
         memory = {"mps": sum(memory.values())}
@@ -166,13 +138,11 @@ def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
         empty = build(build.config_class.from_pretrained(spec.folder))
     numbers = dict(_count_stored(spec))
     converted = sum(numbers[disk] for disk, (_, is_converted) in _map_names(empty, spec).items() if is_converted)
-    written = converted * getattr(torch, spec.dtype).itemsize
+    written = converted * getattr(torch, spec.dtype).itemsize  # only what the class holds in another shape is
     if written > spec.disk:
-        raise CannotRunError(
-            f"layers that do not fit into memory may take {written >> 20} MiB of the disk, and {spec.disk >> 20} MiB "
-            "are free for them"
-        )
-    return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / OFFLOADED)}
+        sizes = f"{written >> 20} MiB of the disk, and {spec.disk >> 20} MiB are free for them"
+        raise CannotRunError(f"layers that do not fit into memory may take {sizes}")
+    return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / "offloaded")}
 
 
 def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:
@@ -180,40 +150,33 @@ def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:
     transforms = get_model_conversion_mapping(model, _mapping(spec))
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
-    meta = model.state_dict()
-    renamed = {
-        disk: rename_source_key(disk, renamings, converters, model.base_model_prefix, meta)
-        for disk, _ in _count_stored(spec)
-    }
+    meta, prefix = model.state_dict(), model.base_model_prefix
+    renamed = {disk: rename_source_key(disk, renamings, converters, prefix, meta) for disk, _ in _count_stored(spec)}
     return {disk: (name, pattern is not None) for disk, (name, pattern) in renamed.items()}
 
 
 def _count_stored(spec: Load) -> Iterator[tuple[str, int]]:
-    """Yield every stored tensor, and how many numbers it holds."""
     for file in spec.files:
         with safe_open(Path(spec.folder, file), "pt") as stored:
             for name in stored.keys():  # noqa: SIM118 - it is no mapping
                 yield name, math.prod(stored.get_slice(name).get_shape())
 
 
-def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Writer) -> Place:
-    name = names.get(writer.tensor, "")
-    if name not in state:
-        raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
-    owner, _, parameter = name.rpartition(".")
-    alone = state[name].ndim == STACK and writer.experts == 1
-    return Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None)
-
-
-def _same_values(model: Any, spec: Load, places: tuple[Place, ...]) -> None:
+def _same_values(model: Any, spec: Load, places: list[Place]) -> None:
     """Raise CannotRunError unless the first rows of every matrix in memory are those on disk."""
     wanted = {place.writer.tensor: place for place in places}
-    read = functools.lru_cache(1)(functools.partial(_weight, model))  # once for all experts of a stack
+
+    @functools.lru_cache(1)  # once for all experts of a stack
+    def read(owner: str, parameter: str) -> torch.Tensor:
+        weight: torch.Tensor = model.get_parameter(f"{owner}.{parameter}").detach()
+        return load_offloaded_parameter(model, f"{owner}.{parameter}") if weight.is_meta else weight
+
     for file in spec.files:
         with safe_open(Path(spec.folder, file), "pt") as stored:
-            for tensor in sorted(wanted.keys() & set(stored.keys()), key=lambda name: wanted[name].name):
+            here = wanted.keys() & set(stored.keys())
+            for tensor in sorted(here, key=lambda name: (wanted[name].owner, wanted[name].parameter)):
                 place = wanted[tensor]
-                memory = read(place.name)
+                memory = read(place.owner, place.parameter)
                 memory = memory if place.expert is None else memory[place.expert]
                 whole = stored.get_slice(tensor)
                 rows = whole[:ROWS].to(memory)
@@ -221,9 +184,3 @@ def _same_values(model: Any, spec: Load, places: tuple[Place, ...]) -> None:
                 both = (memory, memory.mT, turned)
                 if not any(each.shape[1:] == rows.shape[1:] and torch.equal(each[:ROWS], rows) for each in both):
                     raise CannotRunError(f"what the class holds of {tensor} is not what is stored")
-
-
-def _weight(model: Any, name: str) -> torch.Tensor:
-    """Return a matrix of a model; one that lies on disk is read."""
-    weight: torch.Tensor = model.get_parameter(name).detach()
-    return load_offloaded_parameter(model, name) if weight.is_meta else weight

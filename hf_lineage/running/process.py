@@ -19,66 +19,42 @@ from tqdm import tqdm
 
 from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
 
-SHORT, LONG = "short", "long"
-"""The kinds of input: windows of a text, each by itself, and the same windows behind other text."""
-TOKENIZER = "tokenizer.json"
-"""The file beside the weights that says what the tokens of a model are; without it, it reads bytes."""
+SHORT, LONG = "short", "long"  # kinds of input: windows of a text, each by itself, and the same behind other text
+TOKENIZER = "tokenizer.json"  # says what the tokens of a model are; without it, it reads bytes
+COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
+"""It finds what this process finds, and obeys nothing of the working directory beside that."""
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")  # passed on; no token
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
+LONGEST_ANSWER = 2**24  # bytes of an answer: the names of tensors at most
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Writer:
     """One stored matrix that writes into the residual stream, and the parts that its columns belong to."""
 
-    key: str
-    """The path, the number of the layer and the number of the set in the layer; its parts are held under this name."""
-    tensor: str
-    """The name of the matrix on disk."""
-    part: int
-    """Number of inputs in one part: 1 in an MLP, the size of a head in attention."""
-    parts: int
-    """Number of parts, over all experts that are stacked in the tensor."""
-    experts: int = 1
-    """Number of experts that are stacked in the tensor."""
-    expert: int = 0
-    """The number of its expert, where each is stored by itself."""
+    key: str  # path, number of the layer and of the set in it; its parts are held under this name
+    tensor: str  # the name of the matrix on disk
+    part: int  # number of inputs in one part: 1 in an MLP, the size of a head in attention
+    parts: int  # number of parts, over all experts that are stacked in the tensor
+    experts: int = 1  # number of experts that are stacked in the tensor
+    expert: int = 0  # the number of its expert, where each is stored by itself
 
 
 @dataclass(frozen=True)
 class Load:
     """The model that a process loads, and the bounds on memory and disk within which it does."""
 
-    folder: str
-    """The folder that holds the judged files and no others."""
-    architecture: str
-    """The class that `config.json` names, which is tried last."""
-    files: Sequence[str]
-    """The files with weights."""
+    folder: str  # the folder that holds the judged files and no others
+    architecture: str  # the class that `config.json` names, which is tried last
+    files: Sequence[str]  # the files with weights
     writers: Sequence[Writer]
-    limit: int
-    """Bytes of memory that the process may take."""
-    dtype: str = "float32"
-    """The dtype in which the model is held and run."""
-    memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})
-    """Bytes of weights that each device may hold, by its name for accelerate."""
-    offload: bool = False
-    """Whether `memory` is not enough, so that some layers are read from disk whenever the model runs."""
-    disk: int = 0
-    """Bytes that such layers may take in the folder of the process."""
-    prefix: str = ""
-    """Beginning of the names of its tensors, where it is a part of the model in the files."""
-
-
-EXTRA = "run"
-COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
-"""It finds what this process finds, and obeys nothing of the working directory beside that."""
-ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
-"""Environment variables that are passed on to such a process; no token is among them."""
-OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
-PATIENCE = 5
-"""Seconds until a process that closes its answers has to be gone."""
-LONGEST_ANSWER = 2**24
-"""Bytes of an answer: the names of tensors at most."""
-Values = Mapping[str, Any]
+    limit: int  # bytes of memory that the process may take
+    dtype: str = "float32"  # the dtype in which the model is held and run
+    memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})  # bytes a device may hold
+    offload: bool = False  # whether `memory` is not enough, so that some layers are read from disk in each run
+    disk: int = 0  # bytes that such layers may take in the folder of the process
+    prefix: str = ""  # beginning of the names of its tensors, where it is a part of the model in the files
 
 
 def refuse_without_extra() -> None:
@@ -87,7 +63,7 @@ def refuse_without_extra() -> None:
 
     missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
     if missing:
-        raise OptionError(f"--run loads models with transformers; {installation(EXTRA)} (no {missing[0]} here)")
+        raise OptionError(f"--run loads models with transformers; {installation('run')} (no {missing[0]} here)")
 
 
 class Process:
@@ -119,10 +95,7 @@ class Process:
         self._place.cleanup()
 
     def ask(self, action: str, doing: str = "", **given: Any) -> Values:
-        """Return values; raise NothingToCompare, which says why, where there are none.
-
-        What is done for it is shown on standard error if that is a terminal.
-        """
+        """Return values, and show on a terminal what is done for them; raise NothingToCompare where there are none."""
         late = threading.Event()
 
         def stop() -> None:
@@ -141,18 +114,13 @@ class Process:
                 stream.flush()
             line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
         if not line.endswith(b"\n"):
-            raise NothingToCompare(
-                f"it took more than {self._seconds:.0f} s" if late.is_set() else self._describe_end()
-            )
+            why = "what the process that ran it answered is too long"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(timeout=5)
+                how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+                why = f"the process that ran it ended ({how}), perhaps for want of memory"
+            raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else why)
         answer = json.loads(line)
         if "problem" in answer:
             raise NothingToCompare(printable(str(answer["problem"]), 500))
         return cast(Values, answer["values"])
-
-    def _describe_end(self) -> str:
-        """Return a sentence on how the process ended, or that its answer is too long where it still runs."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(timeout=PATIENCE)
-            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            return f"the process that ran it ended ({how}), perhaps for want of memory"
-        return "what the process that ran it answered is too long"

@@ -1,7 +1,6 @@
-"""Worker: the process that loads a model, runs it, and hands back plain numbers.
+"""Worker: the process that loads a model, runs it, and hands back plain numbers, without a network.
 
-It reads one request a line from its standard input, and answers each with a line: plain values, or why it could not. It
-has no network, and bounds on its memory.
+It reads one request a line from its standard input, and answers each with a line: values, or why there are none.
 """
 
 from __future__ import annotations
@@ -18,9 +17,6 @@ from typing import Any, NoReturn
 
 from hf_lineage.running.process import TOKENIZER, Load, Writer
 
-NEW_NETWORK = 0x10000000 | 0x40000000
-"""CLONE_NEWUSER and CLONE_NEWNET: a name space with no network in it."""
-
 
 def without_network() -> None:
     """Leave this process without a network: by the kernel where it lets, and in Python in any case."""
@@ -29,7 +25,7 @@ def without_network() -> None:
         raise OSError("a process that runs a model has no network")
 
     with contextlib.suppress(Exception):
-        ctypes.CDLL(None).unshare(NEW_NETWORK)
+        ctypes.CDLL(None).unshare(0x10000000 | 0x40000000)  # CLONE_NEWUSER, CLONE_NEWNET: no network in it
     socket.socket.connect = refuse  # type: ignore[method-assign]
     socket.socket.connect_ex = refuse  # type: ignore[method-assign]
     socket.create_connection = socket.getaddrinfo = refuse
@@ -51,8 +47,7 @@ class Server:
         self._folder = folder
         self._loaded: Any = None
         self._tokenizer = Path()
-        self._ran: list[Any] = []
-        """Per kind: the input, how the model runs on it, and what it gave out."""
+        self._ran: list[Any] = []  # per kind: the input, how the model runs on it, and what it gave out
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values that answer one request; an exception says why there are none."""
@@ -70,7 +65,6 @@ class Server:
         return {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}
 
     def _run(self, seed: int) -> dict[str, Any]:
-        """Run the model on each kind of input, and return their shapes."""
         from hf_lineage.running.hooks import Running, draw
         from hf_lineage.running.load import CannotRunError
 

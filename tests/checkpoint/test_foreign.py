@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import check, compare
 from hf_lineage.checkpoint.foreign import DEEPEST, WRAPPERS, foreign_model, wrapping
-from hf_lineage.checkpoint.onnx.form import Onnx
+from hf_lineage.checkpoint.onnx.form import REMARK
 from hf_lineage.checkpoint.weight_files import find_weights, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from tests.checkpoint import conftest
@@ -194,7 +194,7 @@ def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(f
 def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
-    told = Onnx.remark.format("model.onnx")
+    told = REMARK.format("model.onnx")
     which = "the most precise ONNX file by its name that can be read; name another by its path, or with --file for the "
     which += "model that is judged; model_q4.onnx may hold weights too and was not read"
     assert find_weights(repository(tmp_path)).notes() == (told, f"model.onnx was read, {which}")

@@ -8,46 +8,33 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, ScaleStep, filled_ends, step_part, table, uniform
-from hf_lineage.checkpoint.formats.grid import CODES, NF4, Grid, finite, pairs, write_pairs
+from hf_lineage.checkpoint.codes import Codes, Parts, ScaleStep, filled_ends, step_part, table, uniform
+from hf_lineage.checkpoint.formats.grid import CODES, NF4, Grid, Matrix, finite, pairs, write_pairs
 from hf_lineage.checkpoint.formats.modules import BYTES, SINGLE, Format, Module, Settings
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
-PACKED = BYTES | {"BF16", "F16", "F32"}
-"""Types that `bnb_4bit_quant_storage` gives packed bytes, so that FSDP has one type; their bits are the same."""
-ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}
-"""Bytes that hold the least number twice, and the largest."""
+PACKED = BYTES | {"BF16", "F16", "F32"}  # `bnb_4bit_quant_storage` gives packed bytes such types; bits are the same
+ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}  # bytes that hold the least number twice, and the largest
 STATES = {f".weight.quant_state.bitsandbytes__{kind}": kind for kind in CODES}
 NESTED = (".weight.nested_absmax", ".weight.nested_quant_map")
-NESTED_STEP = 0.06
-"""The most that two steps of a nested scale are, beside the widest grid of its blocks."""
-CLOSE = 1e-6
-"""Largest difference, by rounding, of a stored code from the documented one."""
-LEVELS = 127
-"""The largest integer of eight bits stands for the largest number of a row."""
-HALVES = 0.3
-"""Steps beyond half a step: the library rounds a matrix to float16, and scales it in that, before it rounds it."""
+METHODS = frozenset({"bitsandbytes"})
+PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
+TYPE = ".weight_format"
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The shape, the block sizes and the offset in the JSON beside a matrix of four bits."""
 
     shape: tuple[int, int]
-    block: int
-    """Numbers that share a scale."""
-    nested_block: int
-    """Scales that share a scale in turn; 0 where they do not."""
-    offset: float
-    """The number that is added to scales which are quantized in turn."""
+    block: int  # numbers that share a scale
+    nested_block: int  # scales that share a scale in turn; 0 where they do not
+    offset: float  # the number that is added to scales which are quantized in turn
 
 
 def four_bits(module: Module, _: Settings) -> TensorInfo:
@@ -62,48 +49,38 @@ def four_bits(module: Module, _: Settings) -> TensorInfo:
     ends = [end, ".weight", ".weight.absmax", ".weight.quant_map"]
     module.shape(".weight.absmax", BYTES if state.nested_block else SINGLE, (blocks,))
     module.shape(".weight.quant_map", SINGLE, (len(NF4),))
+    steps: tuple[ScaleStep, ...] = ()
     if state.nested_block:
         module.shape(NESTED[0], SINGLE, (-(-blocks // state.nested_block),))
         module.shape(NESTED[1], SINGLE, (256,))
         ends += NESTED
-    kind, nested = STATES[end], bool(state.nested_block)
+        # Two steps of a nested scale are at most so much beside the widest grid of its blocks.
+        steps = (ScaleStep((step_part(2, -1), step_part(2, 1)), 0.06, state.block * state.nested_block),)
+    kind = STATES[end]
     decode = functools.partial(_decode_four_bits, module.start, kind, state)
-    codes = Codes(
-        f"{kind.upper()} of bitsandbytes",
-        *filled_ends(1, *ENDS[kind]),
-        decode,
-        table(CODES[kind]),
-        (1, state.block),
-        steps=(ScaleStep((step_part(2, -1), step_part(2, 1)), NESTED_STEP, state.block * state.nested_block),) * nested,
-        early=True,
-        flat=True,
-    )
+    name, low_high, levels = f"{kind.upper()} of bitsandbytes", filled_ends(1, *ENDS[kind]), table(CODES[kind])
+    codes = Codes(name, *low_high, decode, levels, (1, state.block), steps=steps, early=True, flat=True)
     return module.tensor(state.shape, ends, decode, codes)
 
 
-def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+def _decode_four_bits(name: str, kind: str, state: State, parts: Parts) -> Matrix:
     stored, packed, scales, code, *nested = parts
     own = _state(name, stored)
-    if replace(own, offset=state.offset) != state:
+    if own[:3] != state[:3]:
         raise CheckpointError(f"{name} has another shape or other blocks than matrices of this name in other layers")
-    if not np.allclose(code, CODES[kind], rtol=0, atol=CLOSE):
+    if not np.allclose(code, CODES[kind], rtol=0, atol=1e-6):  # but for rounding
         raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; have the weights saved again")
     if nested:
         each, levels = (finite(f"{name}{end}", part) for end, part in zip(NESTED, nested, strict=True))
         with np.errstate(over="ignore"):
             by_block = np.repeat(each, own.nested_block)[: len(scales)]
             scales = levels[scales] * by_block + np.float32(own.offset)
-    numbers = math.prod(state.shape)
-    grid = Grid((len(scales), state.block), (1, state.block))
     table, half = pairs(False, *CODES[kind]), state.block // 2
     whole = np.zeros((len(scales), half), np.uint8)
     whole.reshape(-1)[: packed.nbytes] = packed.reshape(-1).view(np.uint8)
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        write_pairs(table, whole[rows], target)
-
-    values = finite(f"{name}.weight.absmax", scales)[:, None]
-    return grid.decode(unpack, values).reshape(-1)[:numbers].reshape(state.shape)
+    grid, factors = Grid((len(scales), state.block), (1, state.block)), finite(f"{name}.weight.absmax", scales)
+    decoded = grid.decode(lambda rows, target: write_pairs(table, whole[rows], target), factors[:, None])
+    return decoded.reshape(-1)[: math.prod(state.shape)].reshape(state.shape)
 
 
 def _state(name: str, stored: NDArray[Any]) -> State:
@@ -116,34 +93,26 @@ def _state(name: str, stored: NDArray[Any]) -> State:
         rows, columns, block, nested, offset = (0,) * 5
     sizes = (rows, columns, block, nested or 1)
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes) or block % 2 or not math.isfinite(offset):
-        raise CheckpointError(
-            f"{name}.weight.quant_state does not give the shape and the blocks of a matrix; have it saved again"
-        )
+        what = "does not give the shape and the blocks of a matrix; have it saved again"
+        raise CheckpointError(f"{name}.weight.quant_state {what}")
     return State((rows, columns), block, nested, offset)
 
 
 def eight_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of eight bits; raise CheckpointError where its scales do not fit it."""
-    shape = module.matrix(".weight", frozenset({"I8"}))
+    shape, name = module.matrix(".weight", frozenset({"I8"})), f"{module.start}.SCB"
     module.shape(".SCB", SINGLE, (shape[0],))
-    decode = functools.partial(_decode_eight_bits, f"{module.start}.SCB")
+
+    def decode(parts: Parts) -> Matrix:
+        stored, scales = parts
+        values = finite(name, scales) * np.float32(1 / 127)  # 127 stands for the largest number of a row
+        return Grid(shape, (1, shape[1])).decode_bytes(name, (stored, values))
+
+    # The library rounds a matrix to float16, and scales it in that, before it rounds it: a slack of 0.3 steps.
     ends = filled_ends(0, 0x80, 0x7F)
-    codes = Codes("INT8 of bitsandbytes", *ends, decode, uniform(256), (1, shape[1]), slack=HALVES)
+    codes = Codes("INT8 of bitsandbytes", *ends, decode, uniform(256), (1, shape[1]), slack=0.3)
     return module.tensor(shape, (".weight", ".SCB"), decode, codes)
 
 
-def _decode_eight_bits(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    stored, scales = parts
-    values = finite(name, scales) * np.float32(1 / LEVELS)
-    return Grid(stored.shape, (1, stored.shape[1])).decode_bytes(name, (stored, values))
-
-
-METHODS = frozenset({"bitsandbytes"})
-PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
-FOUR_BITS = Format(
-    "bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, describing_ends=tuple(STATES), linear=True
-)
-FORMAT = ".weight_format"
-EIGHT_BITS = Format(
-    "bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", FORMAT), eight_bits, inert=(FORMAT,), linear=True
-)
+FOUR_BITS = Format("bitsandbytes, 4 bits", METHODS, (*STATES,), PARTS, four_bits, (*STATES,), linear=True)
+EIGHT_BITS = Format("bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", TYPE), eight_bits, (), (TYPE,), linear=True)

@@ -1,21 +1,20 @@
 """compressed-tensors: integers packed in words or one to a byte, and floating-point numbers of eight and four bits.
 
-How a matrix is stored shows in its parts; config.json says in groups how many bits there are and how many numbers share
-a scale, and one of the groups has to fit.
+How a matrix is stored shows in its parts; one of the groups of config.json has to fit it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, integers
+from hf_lineage.checkpoint.codes import Codes, Parts, integers
 from hf_lineage.checkpoint.formats.fp8 import EIGHT, SCALES_OR_POWERS, float_codes, four_bits
-from hf_lineage.checkpoint.formats.grid import Grid, across, down, finite, words
+from hf_lineage.checkpoint.formats.grid import Grid, Matrix, across, down, finite, words
 from hf_lineage.checkpoint.formats.modules import INDICES, WORDS, Format, Module, Settings, pair
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
@@ -24,6 +23,8 @@ SIGNED = frozenset({"I8"})
 INT = "INT{} of compressed-tensors"
 PACKED, SCALE, ZERO = ".weight_packed", ".weight_scale", ".weight_zero_point"
 ORDER, SHAPE, WHOLE = ".weight_g_idx", ".weight_shape", ".weight_global_scale"
+PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, WHOLE)
+METHODS = frozenset({"compressed-tensors"})
 
 
 def _block(weights: Mapping[str, Any], shape: tuple[int, int]) -> tuple[int, int] | None:
@@ -41,15 +42,10 @@ def _block(weights: Mapping[str, Any], shape: tuple[int, int]) -> tuple[int, int
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts fit no group of config.json."""
-    if PACKED not in module.parts:
-        return _plain(module, stated)
-    if module.parts[PACKED].dtype in WORDS:
-        return _words(module, stated)
-    return four_bits(module, PACKED, SCALE, *([WHOLE] if WHOLE in module.parts else []), divides=True)
-
-
-def _plain(module: Module, stated: Settings) -> TensorInfo:
-    """Return a matrix of one byte to a number."""
+    if PACKED in module.parts:
+        if module.parts[PACKED].dtype in WORDS:
+            return _words(module, stated)
+        return four_bits(module, PACKED, SCALE, *([WHOLE] if WHOLE in module.parts else []), divides=True)
     shape = module.matrix(".weight", EIGHT | SIGNED)
     shifted, grid = _fitting(module, shape, 8, stated)
     ends = [".weight", SCALE]
@@ -58,14 +54,14 @@ def _plain(module: Module, stated: Settings) -> TensorInfo:
         ends.append(ZERO)
     decode = functools.partial(grid.decode_bytes, f"{module.start}{SCALE}")
     dtype, scales = module.parts[".weight"].dtype, module.parts[SCALE].dtype
-    codes = float_codes("FP8", decode, dtype, grid.block, scales)
     if dtype in SIGNED:
         codes = integers(INT.format(8), decode, 8, grid.block, scales, (0x80, 0x7F), both=shifted, zero=shifted)
+    else:
+        codes = float_codes("FP8", decode, dtype, grid.block, scales)
     return module.tensor(shape, ends, decode, codes)
 
 
 def _words(module: Module, stated: Settings) -> TensorInfo:
-    """Return a matrix of integers packed in words."""
     rows, width = module.matrix(PACKED, WORDS)
     module.shape(SHAPE, INDICES, (2,))
     shape = _shape(module.start, module.first_parts[SHAPE])
@@ -73,7 +69,7 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
     if not bits:
         raise module.make_error(f"is packed in ({rows}, {width}) words, which do not fit a matrix of {shape}")
     shifted, grid = _fitting(module, shape, bits, stated)
-    ends = [PACKED, SHAPE, SCALE]
+    ends, scales = [PACKED, SHAPE, SCALE], module.parts[SCALE].dtype
     if ORDER in module.parts:
         module.shape(ORDER, INDICES, (shape[1],))
         ends.append(ORDER)
@@ -82,38 +78,29 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
         module.shape(ZERO, SIGNED if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
         ends.append(ZERO)
     decode = functools.partial(_decode_words, module.start, grid, bits, ORDER in ends)
-    scales = module.parts[SCALE].dtype
     codes: Codes | str = integers(INT.format(bits), decode, bits, grid.block, scales, both=shifted, zero=shifted)
     if ORDER in ends:
         codes = "a quantizer that orders columns by calibration data rounds many numbers away from the nearest value"
     return module.tensor(shape, ends, decode, codes)
 
 
-def _decode_words(
-    name: str, grid: Grid, bits: int, ordered: bool, parts: Sequence[NDArray[Any]]
-) -> NDArray[np.float32]:
+def _decode_words(name: str, grid: Grid, bits: int, ordered: bool, parts: Parts) -> Matrix:
     packed, shape, scales, *others = parts
     if _shape(name, shape) != grid.shape:
         raise CheckpointError(f"{name}{SHAPE} says another shape than the tensors with this name in other layers")
-    if ordered:
-        grid = _reorder_groups(name, grid, others.pop(0))
-    middle = 2 ** (bits - 1)
-    zeros = np.full(grid.cells, middle, np.float32)
+    groups = others.pop(0) if ordered else None
+    if groups is not None and not (groups == -1).any():  # -1 stands for columns that lie side by side
+        count = grid.cells[1]
+        if groups.min() < 0 or groups.max() >= count:
+            raise CheckpointError(f"{name}{ORDER} names a group that is not among its {count}; have it saved again")
+        grid = Grid(grid.shape, grid.block, columns=groups.astype(np.intp))
+    zeros = np.full(grid.cells, 2 ** (bits - 1), np.float32)
     for zero_points in others:
         if zero_points.dtype == np.int8:
             zeros += zero_points.astype(np.float32)
         else:
             down(zero_points, bits)(slice(0, len(zeros)), zeros)
     return grid.decode(across(packed, bits), finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
-
-
-def _reorder_groups(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
-    """Return the grid with the group of each column; -1 stands for columns that lie side by side."""
-    if (groups == -1).any():
-        return grid
-    if groups.min() < 0 or groups.max() >= grid.cells[1]:
-        raise CheckpointError(f"{name}{ORDER} names a group that is not among its {grid.cells[1]}; have it saved again")
-    return Grid(grid.shape, grid.block, columns=groups.astype(np.intp))
 
 
 def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[bool, Grid]:
@@ -129,10 +116,8 @@ def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings
             column, whole = grid.cells[:1] if grid.cells[1] == 1 else None, () if block == shape else None
             if scales in (grid.cells, column, whole):
                 return weights.get("symmetric", True) is False, grid
-    raise CheckpointError(
-        f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}, which no group of "
-        "`config_groups` in config.json describes; have both saved again"
-    )
+    what = f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}"
+    raise CheckpointError(f"{what}, which no group of `config_groups` in config.json describes; have both saved again")
 
 
 def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
@@ -142,7 +127,4 @@ def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
     return rows, columns
 
 
-PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, WHOLE)
-COMPRESSED = Format(
-    "compressed-tensors", frozenset({"compressed-tensors"}), (PACKED, SCALE), PARTS, matrix, describing_ends=(SHAPE,)
-)
+COMPRESSED = Format("compressed-tensors", METHODS, (PACKED, SCALE), PARTS, matrix, describing_ends=(SHAPE,))

@@ -1,54 +1,47 @@
 """FP8 and FP4: floating-point matrices with a scale for the whole, for each row, or for each block.
 
-FP8 is in DeepSeek's models, in those of fbgemm and modelopt, and in MXFP8, whose scales are powers of two for 32
-numbers each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4. MXFP4 has
-a power of two for 32 numbers each, NVFP4 an eight-bit number for 16 each, and one more for the whole matrix.
+FP8 is in models of DeepSeek, fbgemm and modelopt, and in MXFP8. FP4 has two numbers to a byte, as in DeepSeek's
+experts. MXFP4 has a power of two for 32 numbers each; NVFP4 eight bits for 16 each, and one number for the matrix.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import ONE, Codes, filled_ends, slack, table
-from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, finite, finite_numbers, write_pairs
+from hf_lineage.checkpoint.codes import ONE, Codes, Decode, Pair, Parts, filled_ends, slack, table
+from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, Matrix, finite, finite_numbers, write_pairs
 from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, SINGLE, Format, Module, Settings, not_decoded, pair
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 
 EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
 POWERS = frozenset({"F8_E8M0", "U8"})
 SCALES_OR_POWERS = SCALES | POWERS
-MX, BLOCK = 32, (128, 128)
-"""Numbers of one row that share a power of two, and the blocks where config.json does not say their size."""
-NV = 16
-"""Numbers of one row that share a scale in NVFP4."""
-FOUR_BITS = table(E2M1)
-ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}
-"""Bytes that hold the least finite number of each format, and the largest."""
+MX, NV, BLOCK = 32, 16, (128, 128)  # of a row that share a scale; blocks where config.json does not say their size
+ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}  # bytes of the least finite number, and of the largest
+LEVELS = {"": table(E2M1)} | {dtype: table(finite_numbers(dtype)) for dtype in ENDS}
+SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
+STACK_ENDS = ("_scale_inv", "_scale")  # the ends of the names of scales beside a stack of experts
+METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
 
 
 def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], scales: str) -> Codes:
     """Return the grid of numbers of eight or four bits; a scale that is a power of two may be half of what would do."""
-    levels = FOUR_BITS if dtype not in ENDS else table(finite_numbers(dtype))
-    low, high = ENDS.get(dtype, (0xFF, 0x77))
+    levels = LEVELS[dtype]
     last = float(levels[-1] - levels[-2])
     clip, reach = (0.17 / last, 0.26 / last) if scales in POWERS else (ONE, ONE)
-    ends = filled_ends(0, low, high)
+    ends = filled_ends(0, *ENDS.get(dtype, (0xFF, 0x77)))
     return Codes(name, *ends, decode, levels, block, slack=slack(levels[-2:], scales), clip=clip, reach=reach)
 
 
 def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
-    """Return the tensor of a matrix in MXFP4, given the ends of its parts; in NVFP4 where there is a third one.
-
-    That is a scale of the whole matrix, which multiplies the others or `divides` them.
-    """
+    """Return the tensor of a matrix in MXFP4 or, with a third part, a scale that multiplies or `divides`, in NVFP4."""
     size, name, dtype = (NV, "NVFP4", "F8_E4M3") if len(ends) > 2 else (MX, "MXFP4", "U8")
     for whole in ends[2:]:
         module.shape(whole, SINGLE)
@@ -70,28 +63,22 @@ def experts(module: Module, _: Settings) -> TensorInfo:
         raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")
     number, out, blocks = shape[:3]
     module.shape("_scales", POWERS, (number, out, blocks))
-    decode = functools.partial(_decode_experts, f"{module.start}_scales")
+    grid, name = Grid((out, blocks * MX), (1, MX)), f"{module.start}_scales"
+
+    def decode(parts: Parts) -> NDArray[Any]:
+        # bfloat16 holds every product of a number of four bits and a power of two
+        packed, powers = parts
+        stack = np.empty((number, *grid.shape), ml_dtypes.bfloat16)
+        for expert in range(number):
+            exact = _decode_pairs(grid, name, (packed[expert].reshape(out, -1), powers[expert])).view(np.uint32)
+            stack[expert] = (exact >> np.uint32(16)).astype(np.uint16).view(ml_dtypes.bfloat16)
+        return stack.swapaxes(1, 2)
+
     codes = float_codes("MXFP4", decode, "", (MX, 1), "U8")
     return module.tensor((number, blocks * MX, out), ("_blocks", "_scales"), decode, codes, itemsize=2)
 
 
-def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return the stack in bfloat16, which holds every product of a number of four bits and a power of two."""
-    packed, powers = parts
-    number, out, blocks, half = packed.shape
-    stack = np.empty((number, out, blocks * MX), ml_dtypes.bfloat16)
-    grid = Grid((out, blocks * MX), (1, MX))
-    for expert in range(number):
-        one = packed[expert].reshape(out, blocks * half), powers[expert]
-        exact = _decode_pairs(grid, name, one).view(np.uint32)
-        stack[expert] = (exact >> np.uint32(16)).astype(np.uint16).view(ml_dtypes.bfloat16)
-    return stack.swapaxes(1, 2)
-
-
 GPT_OSS = Format("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
-SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
-STACK_ENDS = ("_scale_inv", "_scale")
-"""The ends of the names of scales beside a stack of experts."""
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -118,7 +105,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     return module.tensor(shape, (".weight", end), decode, codes)
 
 
-def _decode_pairs(grid: Grid, name: str, parts: Sequence[NDArray[Any]], divides: bool = False) -> NDArray[np.float32]:
+def _decode_pairs(grid: Grid, name: str, parts: Parts, divides: bool = False) -> Matrix:
     """Return numbers x scales, where `name` is that of the scales; one for the whole may multiply or divide these."""
     stored, scales, *factors = parts
     for whole in factors:
@@ -129,25 +116,21 @@ def _decode_pairs(grid: Grid, name: str, parts: Sequence[NDArray[Any]], divides:
 
 
 def _stack(module: Module, stated: Settings) -> TensorInfo:
-    """Return a stack of experts of one shape, each with its own scales."""
     end = next(end for end in STACK_ENDS if end in module.parts)
     shape, scales = module.shape("", EIGHT), module.shape(end, SCALES_OR_POWERS)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
         raise module.make_error(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
-    decode = functools.partial(_decode_stack, grid, f"{module.start}{end}")
+    name = f"{module.start}{end}"
+
+    def decode(parts: Parts) -> Matrix:
+        return np.stack([grid.decode_bytes(name, one) for one in zip(*parts, strict=True)])
+
     codes = float_codes("FP8", decode, module.parts[""].dtype, grid.block, module.parts[end].dtype)
     return module.tensor(shape, ("", end), decode, codes)
 
 
-def _decode_stack(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    return np.stack([grid.decode_bytes(name, one) for one in zip(*parts, strict=True)])
-
-
-def _block(
-    module: Module, end: str, shape: tuple[int, int], scales: tuple[int, ...], stated: Settings
-) -> tuple[int, int]:
-    """Return the size of the blocks to which the scales belong."""
+def _block(module: Module, end: str, shape: Pair, scales: tuple[int, ...], stated: Settings) -> Pair:
     rows, columns = shape
     if math.prod(scales) == 1:
         return rows, columns
@@ -159,12 +142,9 @@ def _block(
     sizes = ((1, MX) if module.parts[end].dtype in POWERS else None, pair(size_stated), BLOCK)
     block = next((size for size in sizes if size and Grid(shape, size).cells == scales), None)
     if block is None:
-        raise CheckpointError(
-            f"{module.start}{end} has shape {scales}, which does not fit the blocks of a matrix of {shape} that "
-            f"config.json (`weight_block_size`: {str(size_stated)[:50]}) or the format names"
-        )
+        what = f"the blocks of a matrix of {shape} that config.json (`weight_block_size`: {str(size_stated)[:50]})"
+        raise CheckpointError(f"{module.start}{end} has shape {scales}, which does not fit {what} or the format names")
     return block
 
 
-METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
 FP8 = Format("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2"), matrix, stacked=STACK_ENDS)

@@ -1,54 +1,35 @@
 """HQQ, `scale x (integer - zero)`, and MLX, `scale x integer + bias`: integers with two numbers for each group.
 
-HQQ: a matrix is read as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word
-where they have 3 bits. Small tensors beside a matrix describe its storage. Source: hqq/core/{quantize,bitpack}.py.
-
-MLX: older files say `quantization` in config.json, newer ones `quantization_config` without a method.
+HQQ reads a matrix as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word where
+they have 3 bits; small tensors beside a matrix describe its storage. Source: hqq/core/{quantize,bitpack}.py.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import integers
-from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite, planes
-from hf_lineage.checkpoint.formats.modules import (
-    BYTES,
-    SCALES,
-    WORDS,
-    Format,
-    Module,
-    Settings,
-    count,
-    not_decoded,
-    settings,
-)
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.codes import Parts, integers
+from hf_lineage.checkpoint.formats.grid import WORD, Grid, Matrix, across, finite, planes
+from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, WORDS, Format, Module, Settings, count, not_decoded
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
-UNBOUND = "HQQ moves its zero points in search of a smaller error"
-"""Why no bound holds for each number."""
-BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
-"""The bits of an integer, by the name of its packing."""
+BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}  # packing -> bits of an integer
 DESCRIBED = (".shape", ".group_size", ".axis", ".packing", ".view_as_float")
 BESIDE = (
     *(".nbits", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),
     *(".encoded_state_dict", ".stores_quant_config", ".channel_wise", ".optimize", ".round_zero"),
 )
 """Parts that are not needed to decode the matrix."""
+ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
+MLX_BITS = (2, 3, 4, 5, 6, 8)
 
 
 class _StoredForm(NamedTuple):
-    """The shape, group size, axis and bits of one stored matrix."""
-
     shape: tuple[int, int]
     group: int
     axis: int
@@ -68,24 +49,21 @@ def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
     module.shape(".W_q", BYTES | WORDS)
     stored = _check_stored(module.start, [module.first_parts.get(end) for end in DESCRIBED])
     rows, columns = stored.grid.shape
-    if stored.bits == 3:
-        module.shape(".W_q", WORDS, (-(-rows // 10), columns))
-    else:
-        module.shape(".W_q", BYTES, (-(-rows * stored.bits // 8), columns))
+    dtypes, height = (WORDS, -(-rows // 10)) if stored.bits == 3 else (BYTES, -(-rows * stored.bits // 8))
+    module.shape(".W_q", dtypes, (height, columns))
     for end in (".scale", ".zero"):
         module.shape(end, SCALES, stored.grid.cells)
-    ends, decode = (".W_q", ".scale", ".zero", *DESCRIBED), functools.partial(_decode_hqq, module.start, stored)
-    return module.tensor(stored.shape, ends, decode, UNBOUND)
+    name = module.start
 
+    def decode(parts: Parts) -> Matrix:
+        packed, scales, zeros, *described = parts
+        if _check_stored(name, described) != stored:
+            raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
+        values = finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros)
+        return stored.grid.decode(planes(packed, stored.bits, high_first=True), *values).reshape(stored.shape)
 
-def _decode_hqq(name: str, stored: _StoredForm, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    """Return the matrix (out, in)."""
-    packed, scales, zeros, *described = parts
-    if _check_stored(name, described) != stored:
-        raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
-    values = finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros)
-    whole = stored.grid.decode(planes(packed, stored.bits, high_first=True), *values)
-    return whole.reshape(stored.shape)
+    unbound = "HQQ moves its zero points in search of a smaller error"
+    return module.tensor(stored.shape, (".W_q", ".scale", ".zero", *DESCRIBED), decode, unbound)
 
 
 def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _StoredForm:
@@ -93,9 +71,8 @@ def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Store
     text = printable(name, 200)
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:
-        raise CheckpointError(
-            f"{text}{missing} is missing, and {text} cannot be decoded without it; have it saved again"
-        )
+        why = f"and {text} cannot be decoded without it; have it saved again"
+        raise CheckpointError(f"{text}{missing} is missing, {why}")
     shape, group, axis, packing, viewed = (part.ravel().tolist() for part in described if part is not None)
     packing_name = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)
     if packing_name not in BITS or viewed not in ([0], [False]):
@@ -108,11 +85,7 @@ def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Store
     return _StoredForm((shape[0], shape[1]), group[0], axis[0], BITS[packing_name])
 
 
-ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
 HQQ = Format("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, hqq_matrix, describing_ends=DESCRIBED, inert=BESIDE)
-
-SIZE = "group_size"
-MLX_BITS = (2, 3, 4, 5, 6, 8)
 
 
 def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -123,53 +96,27 @@ def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:
     if mode != "affine" or (".weight" in module.parts and len(module.parts[".weight"].shape) == 3):
         what = "experts in one stack" if mode == "affine" else f"the mode {printable(str(mode), 50)}"
         raise not_decoded(f"by MLX with {what}, which is not decoded")
-    bits, size = count(stated, "bits"), count(stated, SIZE)
+    bits, size = count(stated, "bits"), count(stated, "group_size")
     out, words = module.matrix(".weight", frozenset({"U32"}))
     groups = module.matrix(".scales", SCALES)[1]
     if bits not in MLX_BITS or size < 1 or words * WORD != groups * size * bits:
-        raise module.make_error(
-            f"is packed in {words} words per row, which do not make {groups} groups of {size} integers of {bits} bits"
-        )
+        what = f"{groups} groups of {size} integers of {bits} bits"
+        raise module.make_error(f"is packed in {words} words per row, which do not make {what}")
     for end in (".scales", ".biases"):
         module.shape(end, SCALES, (out, groups))
-    ends = (".weight", ".scales", ".biases")
-    decode = ByRows(
-        functools.partial(_decode_mlx, groups * size, size, bits, tuple(f"{module.start}{end}" for end in ends[1:]))
-    )
-    codes = integers(f"{bits} bits of MLX", decode, bits, (1, size), module.parts[".scales"].dtype, both=True)
-    return module.tensor((out, groups * size), ends, decode, codes)
+    names, columns = [f"{module.start}{end}" for end in (".scales", ".biases")], groups * size
+
+    def decode(parts: Parts) -> Matrix:
+        packed, scales, biases = parts
+        grid = Grid((len(packed), columns), (1, size))
+        whole = grid.decode(across(packed, bits), finite(names[0], scales))
+        grouped = whole.reshape(*grid.cells, size)
+        grouped += finite(names[1], biases)[..., None]
+        return whole
+
+    by_rows, dtype = ByRows(decode), module.parts[".scales"].dtype
+    codes = integers(f"{bits} bits of MLX", by_rows, bits, (1, size), dtype, both=True)
+    return module.tensor((out, columns), (".weight", ".scales", ".biases"), by_rows, codes)
 
 
-def _decode_mlx(
-    columns: int, size: int, bits: int, names: Sequence[str], parts: Sequence[NDArray[Any]]
-) -> NDArray[np.float32]:
-    """Return as many rows (out, in) as the parts have."""
-    packed, scales, biases = parts
-    grid = Grid((len(packed), columns), (1, size))
-    whole = grid.decode(across(packed, bits), finite(names[0], scales))
-    grouped = whole.reshape(*grid.cells, grid.block[1])
-    grouped += finite(names[1], biases)[..., None]
-    return whole
-
-
-@dataclass(frozen=True)
-class Mlx(Format):
-    """Matrices as MLX quantizes them."""
-
-    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether `config.json` says bits and groups without a method, and some matrix is stored so."""
-        return bool(_mlx_settings(config)) and any(True for _ in self._modules(stored))
-
-    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-        """Return every tensor of the model; raise as other formats do."""
-        return super().tensors(stored, {**config, "quantization_config": _mlx_settings(config)})
-
-
-def _mlx_settings(config: Mapping[str, Any]) -> Settings:
-    """Return the settings of the quantization that `config.json` states in the words of MLX; empty if it has none."""
-    older = config.get("quantization")
-    stated = older if isinstance(older, dict) else settings(config)
-    return {} if "quant_method" in stated or SIZE not in stated or "bits" not in stated else stated
-
-
-MLX = Mlx("MLX", frozenset(), (".biases", ".scales"), (".weight",), mlx_matrix)
+MLX = Format("MLX", frozenset({"mlx"}), (".biases", ".scales"), (".weight",), mlx_matrix)

@@ -5,29 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.codes import Codes, Decode
 from hf_lineage.checkpoint.stored import Memory, StoredTensor
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
-if TYPE_CHECKING:
-    from hf_lineage.checkpoint.codes import Codes
-
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
-CAST = frozenset({"F8_E4M3", "F8_E5M2"})
-"""Eight bits, without scales; where `config.json` names a quantization, its format reads them."""
+CAST = frozenset({"F8_E4M3", "F8_E5M2"})  # without scales, unless `config.json` names a quantization with them
 SCALES = frozenset({"F32", "F16", "BF16"})
 WORDS, BYTES, SINGLE, INDICES = (frozenset(names.split()) for names in ("I32", "U8", "F32", "I32 I64"))
-"""Number formats that formats ask of the parts of a matrix."""
-ENDS = (".weight", ".bias")
-"""Ends of the names of tensors that no format packs with others."""
-SETTINGS = ("quantization_config", "compression_config", "quantization")
-"""Keys of `config.json` that say how tensors are stored."""
-INSTEAD = "check the release in F16, BF16 or F32 instead"
-"""The end of a message about weights that are not decoded, with a remedy for the user."""
+ENDS = (".weight", ".bias")  # ends of the names of tensors that no format packs with others
+SETTINGS = ("quantization_config", "compression_config", "quantization")  # keys of `config.json` about it
+INSTEAD = "check the release in F16, BF16 or F32 instead"  # the remedy where weights are not decoded
+KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
+MOST = 2**12  # entries of a list; the longest ones have one for each matrix that is left out
+LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
+LONGEST, QUANTIFIERS = 100, 3  # of a pattern: with more, a hostile one could take for ever
+Settings = Mapping[str, Any]  # the settings under `quantization_config` in `config.json`; untrusted input
+Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]  # name without the number of its layer, shapes of its parts
 
 
 def not_decoded(how: str) -> NothingToCompare:
@@ -41,29 +40,12 @@ def is_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> b
     return not (packed and config.get("quantization_config"))
 
 
-def must_be_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-    """Return whether no format can have stored these tensors, by their names and `config.json`."""
-    plain = all(tensor.dtype in FLOATS and name.endswith(ENDS) for name, tensor in stored.items())
-    return plain and not any(map(config.get, SETTINGS))
-
-
 def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
     """Return every stored tensor as itself; those of other formats, such as counters, cannot be read."""
-    why = f"is stored as {{}}, and config.json does not say how to decode it; {INSTEAD}"
-    return {
-        name: TensorInfo(
-            tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS | CAST else why.format(tensor.dtype)
-        )
-        for name, tensor in stored.items()
-    }
-
-
-KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
-MOST = 2**12
-"""Entries of a list; the longest ones have one for each matrix that is left out."""
-LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
-LONGEST, QUANTIFIERS = 100, 3
-"""The most characters and quantifiers of a pattern: with more, a hostile one could take for ever."""
+    why = dict.fromkeys(FLOATS | CAST, "")
+    for dtype in {tensor.dtype for tensor in stored.values()} - why.keys():
+        why[dtype] = f"is stored as {dtype}, and config.json does not say how to decode it; {INSTEAD}"
+    return {name: TensorInfo(one.shape, (name,), refusal=why[one.dtype]) for name, one in stored.items()}
 
 
 def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
@@ -88,32 +70,23 @@ def _pattern(entry: str) -> re.Pattern[str]:
             return re.compile(rf"(?:{entry})(?:(?<=\.)|(?=\.|$))")
         except (re.error, RecursionError, OverflowError):
             pass
-    raise NothingToCompare(
-        "config.json leaves modules out of the quantization by a pattern that hf-lineage cannot read: "
-        f"{printable(entry, 200)}; write their names instead"
-    )
-
-
-Settings = Mapping[str, Any]
-"""The settings under `quantization_config` in `config.json`; untrusted input."""
-Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]
-"""The name of a matrix without the number of its layer, and the shapes of its parts."""
-LARGEST_DESCRIPTION = 2**12
-"""Bytes of a part that describes others."""
+    what = f"by a pattern that hf-lineage cannot read: {printable(entry, 200)}; write their names instead"
+    raise NothingToCompare(f"config.json leaves modules out of the quantization {what}")
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
     """Return the settings of the quantization in `config.json`; empty where it has none that are known."""
-    stated = config.get("quantization_config") or config.get("compression_config")
-    return stated if isinstance(stated, dict) else {}
+    stated, of_mlx = config.get("quantization_config") or config.get("compression_config"), config.get("quantization")
+    stated = stated if isinstance(stated, dict) else {}
+    return of_mlx if of_mlx and isinstance(of_mlx, dict) and not stated.get("quant_method") else stated
 
 
 def method(config: Mapping[str, Any]) -> str:
-    """Return the name of the quantization in `config.json`, empty if it names none."""
+    """Return the name of the quantization in `config.json`, `mlx` for one without a name, empty if there is none."""
     stated = settings(config)
     if stated.get("load_in_4bit") or stated.get("load_in_8bit"):
         return "bitsandbytes"
-    name = stated.get("quant_method")
+    name = stated.get("quant_method", "mlx" if {"bits", "group_size"} <= stated.keys() else "")
     return name.lower() if isinstance(name, str) else ""
 
 
@@ -121,9 +94,8 @@ def count(stated: Settings, key: str, default: int | None = None) -> int:
     """Return a positive number of the settings, or -1; raise CheckpointError for anything else."""
     value = stated.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not (value == -1 or 1 <= value < 2**31):
-        raise CheckpointError(
-            f"config.json: `{key}` of quantization_config must be a positive integer, not {printable(repr(value), 50)}"
-        )
+        what = f"must be a positive integer, not {printable(repr(value), 50)}"
+        raise CheckpointError(f"config.json: `{key}` of quantization_config {what}")
     return value
 
 
@@ -137,11 +109,9 @@ def pair(value: Any) -> tuple[int, int] | None:
 class Module:
     """The stored tensors of one quantized matrix, by the ends of their names."""
 
-    start: str
-    """The common beginning of their names."""
+    start: str  # the common beginning of their names
     parts: Mapping[str, StoredTensor]
-    first_parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
+    first_parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # read from the first matrix alike
 
     def name(self, end: str) -> str:
         """Return the name of a part as messages show it."""
@@ -154,9 +124,8 @@ class Module:
             other = self.name(next(iter(self.parts)))
             raise CheckpointError(f"{name} is missing, and {other} cannot be decoded without it; have it saved again")
         if part.dtype not in dtypes:
-            raise CheckpointError(
-                f"{name} is stored as {part.dtype}, but its format needs {' or '.join(sorted(dtypes))}"
-            )
+            needs = " or ".join(sorted(dtypes))
+            raise CheckpointError(f"{name} is stored as {part.dtype}, but its format needs {needs}")
         if shape is not None and part.shape != shape:
             raise CheckpointError(f"{name} has shape {part.shape}, but the rest of its matrix needs {shape}")
         return part.shape
@@ -168,19 +137,10 @@ class Module:
             raise CheckpointError(f"{self.name(end)} has shape {shape}, which is not the shape of a matrix")
         return shape[0], shape[1]
 
-    def descriptions(self, ends: Iterable[str]) -> list[str]:
-        """Return those of these ends that the matrix has; raise CheckpointError for a part too large to describe it."""
-        present = [end for end in ends if end in self.parts]
-        for end in present:
-            if (size := self.parts[end].size) > LARGEST_DESCRIPTION:
-                what = f"{self.name(end)} takes {size} bytes, too many for a description"
-                raise CheckpointError(f"{what}; have it saved again")
-        return present
-
     def read(self, ends: Iterable[str]) -> dict[str, NDArray[Any]]:
         """Return the small parts with these ends as they are stored; raise CheckpointError where one cannot be read."""
         content = {}
-        for end in self.descriptions(ends):
+        for end in ends:
             try:
                 content[end] = self.parts[end].read(Memory())
             except (OSError, KeyError) as error:
@@ -204,25 +164,16 @@ class Format:
     """A format in which every quantized matrix is stored as several tensors, whose names begin alike."""
 
     name: str
-    methods: frozenset[str]
-    """The names by which `quant_method` of config.json calls it."""
-    mark: tuple[str, ...]
-    """Ends of names; every quantized matrix has a tensor with one of them."""
-    ends: tuple[str, ...]
-    """The ends of the names of all tensors of a matrix, those that are not needed among them."""
+    methods: frozenset[str]  # the names by which `quant_method` of config.json calls it
+    mark: tuple[str, ...]  # ends of names; every quantized matrix has a tensor with one of them
+    ends: tuple[str, ...]  # the ends of the names of all tensors of a matrix, those that are not needed among them
     decoded: Callable[[Module, Settings], TensorInfo]
-    describing_ends: tuple[str, ...] = ()
-    """The ends of small parts that describe the others and have to be read before anything is known of these."""
-    inert: tuple[str, ...] = ()
-    """The ends of parts that say only what the other parts show by themselves."""
-    target: str = ".weight"
-    """The end of the name of the matrix itself."""
-    stacked: tuple[str, ...] = ()
-    """Ends of names beside a stack of matrices, which has no end of its own."""
-    linear: bool = False
-    """Whether matrices are stored as (out, in), also those that their class has as (in, out)."""
-    alone: bool = False
-    """Whether no other format has such names, so that `config.json` need not name it."""
+    describing_ends: tuple[str, ...] = ()  # ends of small parts that have to be read before anything is known of others
+    inert: tuple[str, ...] = ()  # the ends of parts that say only what the other parts show by themselves
+    target: str = ".weight"  # the end of the name of the matrix itself
+    stacked: tuple[str, ...] = ()  # ends of names beside a stack of matrices, which has no end of its own
+    linear: bool = False  # whether matrices are stored as (out, in), also those that their class has as (in, out)
+    alone: bool = False  # whether no other format has such names, so that `config.json` need not name it
 
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
         """Return whether `config.json` names this format, if it has to, and some matrix is stored in it."""
@@ -231,43 +182,40 @@ class Format:
     def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
         """Return every tensor of the model, the quantized ones first; raise where parts do not fit or come twice."""
         stated, used, tensors = settings(config), set[str](), dict[str, TensorInfo]()
-        skipped = left_out(stated)
-        descriptions = {kind: module.read(self.describing_ends) for kind, module in self._kinds(stored).items()}
+        skipped, first = left_out(stated), dict[Kind, Mapping[str, NDArray[Any]]]()
         for module in self._modules(stored):
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
+                what = f"is stored as {self.name}, but config.json leaves it out of the quantization"
                 raise Ambiguous(
-                    f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
-                    "quantization: loaders disagree on how to read it; make the two agree"
+                    f"{printable(name, 200)} {what}: loaders disagree on how to read it; make the two agree"
                 )
-            module.descriptions(self.describing_ends)
-            module = replace(module, first_parts=descriptions.get(self._kind(module), {}))
+            describing, kind = [end for end in self.describing_ends if end in module.parts], self._kind(module)
+            if large := [end for end in describing if module.parts[end].size > 2**12]:
+                what = f"{module.name(large[0])} takes {module.parts[large[0]].size} bytes"
+                raise CheckpointError(f"{what}, too many for a description; have it saved again")
+            if kind not in first:
+                first[kind] = module.read(describing)
+            module = replace(module, first_parts=first[kind])
             tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
             used |= {*tensors[name].parts, *(f"{module.start}{end}" for end in (*self.describing_ends, *self.inert))}
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
-                raise Ambiguous(
-                    f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one "
-                    "to use; remove one of them"
-                )
+                what = f"{printable(name, 200)} is stored in two ways, once as {self.name}"
+                raise Ambiguous(f"{what}: loaders disagree on which one to use; remove one of them")
             if tensor.dtype in CAST:
-                raise CheckpointError(
-                    f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; have it saved again"
-                )
+                what = f"{printable(name, 200)} is stored as {tensor.dtype} without its scales"
+                raise CheckpointError(f"{what}; have it saved again")
         return tensors | plain_tensors(rest)
 
     def first_read(self, stored: Mapping[str, StoredTensor]) -> list[str]:
         """Return the names of the stored tensors whose bytes `tensors` reads."""
-        kinds = self._kinds(stored).values()
-        return [f"{module.start}{end}" for module in kinds for end in self.describing_ends if end in module.parts]
-
-    def _kinds(self, stored: Mapping[str, StoredTensor]) -> dict[Kind, Module]:
-        """Return the first matrix of each kind: one of each layer's, where the layers are alike."""
-        kinds: dict[Kind, Module] = {}
+        kinds: dict[Kind, Module] = {}  # the first matrix of each: one of each layer's, where the layers are alike
         for module in self._modules(stored) if self.describing_ends else ():
             kinds.setdefault(self._kind(module), module)
-        return kinds
+        modules = kinds.values()
+        return [f"{module.start}{end}" for module in modules for end in self.describing_ends if end in module.parts]
 
     def _kind(self, module: Module) -> Kind:
         shapes = frozenset((end, part.shape) for end, part in module.parts.items() if end not in self.describing_ends)

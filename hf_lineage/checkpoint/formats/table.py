@@ -1,31 +1,17 @@
-"""Storage formats: the table of the formats that are decoded, and of those that are known and refused by name.
-
-A format answers whether a checkpoint is stored in it, from which stored tensors each tensor is decoded, and how.
-"""
+"""Storage formats: the table of the formats that are decoded, and of those that are known and refused by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hf_lineage.architecture.registry import registry_table
+from hf_lineage.checkpoint.formats import modules
 from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
 from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
 from hf_lineage.checkpoint.formats.gptq import AUTO_ROUND, AWQ, GPTQ
 from hf_lineage.checkpoint.formats.hqq import HQQ, MLX
-from hf_lineage.checkpoint.formats.modules import (
-    CAST,
-    FLOATS,
-    INSTEAD,
-    SETTINGS,
-    Format,
-    is_plain,
-    method,
-    not_decoded,
-    plain_tensors,
-    settings,
-)
 from hf_lineage.checkpoint.formats.torchao import BITNET, QUANTO, TORCHAO
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -33,33 +19,17 @@ from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, prin
 from hf_lineage.hub.repo import RepoRef
 
 TABLE = registry_table("loading/quantized.yaml", dict[str, dict[str, Any]])
-BY_METHOD = TABLE["methods"]
-"""Value of `quant_method` in config.json -> the name of the format."""
-BY_END = TABLE["ends"]
-"""The ends of names that only one format has -> its name; some repositories do not name the format otherwise."""
-
-
-def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> NothingToCompare:
-    """Return a sentence about quantized weights that no format recognises."""
-    formats = printable(", ".join(sorted({tensor.dtype for tensor in stored.values()} - FLOATS - CAST)) or "F8", 200)
-    scheme = printable(method(config), 50)
-    if not scheme:
-        return NothingToCompare(f"the weights are quantized ({formats}), and config.json does not say how; {INSTEAD}")
-    return NothingToCompare(
-        f"the weights are quantized ({formats}); config.json names `{scheme}`, but hf-lineage does not decode this "
-        f"form of it; {INSTEAD}"
-    )
-
-
+BY_METHOD = TABLE["methods"]  # value of `quant_method` in config.json -> the name of the format
+BY_END = TABLE["ends"]  # end of a name that only one format has -> its name; some repositories name it nowhere else
 FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")
 """Places of a transform that is in the stored numbers already, or that rotates queries and keys alike."""
 FORMATS = (FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX)
-"""The first that recognises a checkpoint reads it."""
 
 
 def with_file_beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """Return `config.json`, or with what the only file beside it says of the quantization and a sentence on that."""
-    files = [] if any(map(config.get, SETTINGS)) else [name for name in TABLE["side_files"] if repo.offers(name)]
+    stated_here = any(map(config.get, modules.SETTINGS))
+    files = [name for name in TABLE["side_files"] if not stated_here and repo.offers(name)]
     if len(files) > 1:
         raise Ambiguous(f"{repo}: {' and '.join(files)} say how the weights are quantized; keep one of them")
     if not files:
@@ -73,38 +43,35 @@ def with_file_beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[
     return {**config, "quantization_config": keys}, note
 
 
-def first_read(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
-    """Return the names of the stored tensors whose bytes `tensors_of` reads; of most formats there are none."""
-    storage = _recognise(stored, config)
-    return storage.first_read(stored) if storage else []
-
-
-def _recognise(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> Format | None:
-    return next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
-
-
-def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-    """Return the tensors of a model; raise where no format recognises how they are stored, or they are rotated."""
-    storage = _recognise(stored, config)
-    packed = [] if storage else [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
+def tensors_of(
+    stored: Mapping[str, StoredTensor], config: Mapping[str, Any], fetch: Callable[[list[str]], None] = lambda _: None
+) -> dict[str, TensorInfo]:
+    """Return the tensors of a model, once `fetch` has got those that describe others; raise where no format fits."""
+    storage = next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
+    if storage:
+        fetch(storage.first_read(stored))
+    packed = [] if storage else [name for name, tensor in stored.items() if tensor.dtype not in modules.FLOATS]
     ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
-    other = (BY_METHOD.get(method(config)) or next(ends, None)) if packed else None
-    if not (storage or other or is_plain(stored, config)):
-        raise unknown(stored, config)
+    other = (BY_METHOD.get(modules.method(config)) or next(ends, None)) if packed else None
+    if not (storage or other or modules.is_plain(stored, config)):
+        types = {tensor.dtype for tensor in stored.values()} - modules.FLOATS - modules.CAST
+        forms = printable(", ".join(sorted(types)) or "F8", 200)
+        why, scheme = ", and config.json does not say how", printable(modules.method(config), 50)
+        if scheme not in ("", "mlx"):  # MLX has no name in a configuration
+            why = f"; config.json names `{scheme}`, but hf-lineage does not decode this form of it"
+        raise NothingToCompare(f"the weights are quantized ({forms}){why}; {modules.INSTEAD}")
     if key := _rotation(config):
-        raise CheckpointError(
-            f"the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not read; "
-            "check the original of the same model"
-        )
+        what = f"stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not read"
+        raise CheckpointError(f"the weights are {what}; check the original of the same model")
     if other:
-        raise not_decoded(f"as {other}, which is not decoded")
-    return storage.tensors(stored, config) if storage else plain_tensors(stored)
+        raise modules.not_decoded(f"as {other}, which is not decoded")
+    return storage.tensors(stored, config) if storage else modules.plain_tensors(stored)
 
 
 def _rotation(config: Mapping[str, Any]) -> str | None:
     """Return the key of the quantization that says that stored numbers are not what the model computes with."""
-    stated = settings(config)
-    written = stated.get("transform_config") if method(config) == "compressed-tensors" else None
+    stated = modules.settings(config)
+    written = stated.get("transform_config") if modules.method(config) == "compressed-tensors" else None
     groups = written.get("config_groups") if isinstance(written, dict) else None
     for group in groups.values() if isinstance(groups, dict) else ():
         places = group.get("apply") if isinstance(group, dict) else None

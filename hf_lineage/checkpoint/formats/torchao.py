@@ -1,25 +1,24 @@
-"""torchao, optimum-quanto and BitNet: matrices of a byte or less to a number, with a scale for each row or for all.
-
-optimum-quanto writes nothing into config.json. With fewer than eight bits it does not store the shape of a matrix.
-"""
+"""torchao, optimum-quanto and BitNet: matrices of a byte or less to a number, with a scale for each row or for all."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import integers
+from hf_lineage.checkpoint.codes import Parts, integers
 from hf_lineage.checkpoint.formats.fp8 import float_codes
-from hf_lineage.checkpoint.formats.grid import Grid, finite, planes
+from hf_lineage.checkpoint.formats.grid import Grid, Matrix, finite, planes
 from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, Format, Module, Settings, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 
 NUMBERS = frozenset({"I8", "F8_E4M3", "F8_E5M2"})
 MATRIX, SCALE, ZERO = "._weight_qdata", "._weight_scale", "._weight_zero_point"
+DATA, QUANTO_SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
+INPUTS = (".input_scale", ".output_scale")  # used only where inputs are quantized, which transformers refuses
+BESIDE = (QUANTO_SCALE, ".weight._shift", *INPUTS)
+DIVIDES = {"bitlinear": True, "autobitlinear": False}  # `linear_class` -> whether the scale divides the matrix
 
 
 def torchao_matrix(module: Module, _: Settings) -> TensorInfo:
@@ -39,7 +38,6 @@ def torchao_matrix(module: Module, _: Settings) -> TensorInfo:
 
 
 def _of_bytes(library: str, module: Module, grid: Grid, ends: Sequence[str]) -> TensorInfo:
-    """Return the tensor of a matrix of one byte to a number, with scales and perhaps zero points."""
     decode = functools.partial(grid.decode_bytes, f"{module.start}{ends[1]}")
     dtype, scales = (module.parts[end].dtype for end in ends[:2])
     if dtype == "I8":
@@ -51,8 +49,6 @@ def _of_bytes(library: str, module: Module, grid: Grid, ends: Sequence[str]) -> 
 
 
 TORCHAO = Format("torchao", frozenset({"torchao"}), (MATRIX,), (SCALE, ZERO), torchao_matrix)
-
-DATA, QUANTO_SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
 
 
 def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
@@ -67,23 +63,7 @@ def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
     return _of_bytes("quanto", module, grid, (DATA, QUANTO_SCALE))
 
 
-INPUTS = (".input_scale", ".output_scale")
-"""Stored with matrices alone too, and used only where inputs are quantized, which transformers refuses."""
-QUANTO = Format(
-    "quanto",
-    frozenset(),
-    (BITS, DATA),
-    (QUANTO_SCALE, ".weight._shift", *INPUTS),
-    quanto_matrix,
-    inert=INPUTS,
-    alone=True,
-)
-
-TO_A_BYTE = 4
-UNBOUND = "models of BitNet are trained with their rounding"
-"""Why no bound holds for each number."""
-DIVIDES = {"bitlinear": True, "autobitlinear": False}
-"""Value of `linear_class` -> whether the stored scale divides the matrix; otherwise it multiplies the matrix."""
+QUANTO = Format("quanto", frozenset(), (BITS, DATA), BESIDE, quanto_matrix, inert=INPUTS, alone=True)
 
 
 def bitnet_matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -97,18 +77,17 @@ def bitnet_matrix(module: Module, stated: Settings) -> TensorInfo:
     module.shape(".weight_scale", SCALES)
     if module.parts[".weight_scale"].numbers != 1:
         raise module.make_error(f"has {module.parts['.weight_scale'].numbers} scales, not one")
-    decode = functools.partial(_decode_bitnet, f"{module.start}.weight_scale", DIVIDES[kind])
-    return module.tensor((TO_A_BYTE * height, columns), (".weight", ".weight_scale"), decode, UNBOUND)
+    name, divides, shape = f"{module.start}.weight_scale", DIVIDES[kind], (4 * height, columns)
 
+    def decode(parts: Parts) -> Matrix:
+        packed, stored = parts
+        scale = finite(name, stored).reshape(1, 1)
+        with np.errstate(divide="ignore"):
+            scale = finite(name, 1 / scale) if divides else scale
+        return Grid(shape, shape).decode(planes(packed, 2, high_first=False), scale, np.ones((1, 1), np.float32))
 
-def _decode_bitnet(name: str, divides: bool, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    """Return the matrix, where `name` is that of the scale."""
-    packed, stored = parts
-    scale = finite(name, stored).reshape(1, 1)
-    with np.errstate(divide="ignore"):
-        scale = finite(name, 1 / scale) if divides else scale
-    shape = TO_A_BYTE * len(packed), packed.shape[1]
-    return Grid(shape, shape).decode(planes(packed, 2, high_first=False), scale, np.ones((1, 1), np.float32))
+    unbound = "models of BitNet are trained with their rounding"
+    return module.tensor(shape, (".weight", ".weight_scale"), decode, unbound)
 
 
 BITNET = Format("BitNet", frozenset({"bitnet"}), (".weight_scale",), (".weight",), bitnet_matrix)

@@ -1,7 +1,4 @@
-"""The GGUF files of a repository: the choice of those that hold the model, and their headers, parsed with bounds.
-
-Only short values of the metadata are kept: a vocabulary of a hundred thousand words is stepped over.
-"""
+"""The GGUF files of a repository: the choice of those that hold the model, and their headers, parsed with bounds."""
 
 from __future__ import annotations
 
@@ -14,16 +11,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign_form import (
-    PREFERRED,
-    BoundedReader,
-    HeaderError,
-    decode_text,
-    list_files,
-    refuse_pointer,
-    require_file,
-    unreadable_file,
-)
+from hf_lineage.checkpoint import foreign_form
+from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError, decode_text
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import OPEN_FILES, Stamp
@@ -32,7 +21,6 @@ from hf_lineage.hub.repo import EVERY, RepoRef
 
 SUFFIX = ".gguf"
 BESIDE = re.compile(r"(?:^|[-_./])(?:mmproj|imatrix|vocab|lora|adapter|mtp|draft)(?=[-_.]|$)", re.IGNORECASE)
-"""Names of files beside a model: a reader of pictures, the counts of a quantizer, a vocabulary."""
 PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 LABEL = re.compile(
     r"[-._]?(?:ud[-_])?(?P<label>bf16|f16|fp16|f32|fp32|i?q\d(?:_[a-z0-9]+)*|tq\d_\d|mxfp4(?:_moe)?|nvfp4)(?=[-._]|$)",
@@ -41,12 +29,10 @@ LABEL = re.compile(
 SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
 """The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
 MAGIC, VERSIONS = b"GGUF", (2, 3)
-LARGEST_HEADER = 2**26
-"""Bytes: several times the longest vocabulary."""
+LARGEST_HEADER = 2**26  # bytes: several times the longest vocabulary
 MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
 """Texts are items that are kept: four times as many as the largest vocabulary has."""
-LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12
-"""The most bytes of a name, of a text that is kept, and the most numbers of a list that is kept."""
+LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12  # bytes of a name, of a kept text; numbers of a list
 MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
 ALIGNMENT = "general.alignment"
 SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
@@ -59,19 +45,15 @@ class GgufTensor(NamedTuple):
     """One tensor as the header describes it."""
 
     name: str
-    shape: tuple[int, ...]
-    """As NumPy has it: the numbers of the last dimension lie side by side."""
-    kind: int
-    """The number of its type."""
-    start: int
-    """The position of its first byte in the file."""
+    shape: tuple[int, ...]  # as NumPy has it: the numbers of the last dimension lie side by side
+    kind: int  # the number of its type
+    start: int  # the position of its first byte in the file
 
 
 class GgufHeader(NamedTuple):
     """The metadata and the descriptions of tensors that stand before the numbers of a file."""
 
-    metadata: Mapping[str, Any]
-    """Numbers, short texts and short lists of numbers; everything longer is left out."""
+    metadata: Mapping[str, Any]  # numbers, short texts and short lists of numbers; everything longer is left out
     tensors: tuple[GgufTensor, ...]
 
 
@@ -79,42 +61,44 @@ class Head(NamedTuple):
     """The header of one file, and the requests and bytes that reading it took."""
 
     header: GgufHeader
-    stamp: Stamp | None
-    """The state of the file; None for a file on the Hub."""
+    stamp: Stamp | None  # the state of the file; None for a file on the Hub
     requests: int = 0
-    downloaded: int = 0
-    """Bytes that were downloaded."""
+    downloaded: int = 0  # bytes that were downloaded
 
 
 def choose_files(repo: RepoRef) -> tuple[str, ...]:
-    """Return the GGUF files from which a repository is read, the parts of one model in order; none if it is not.
-
-    Raise NothingToCompare where they are several models, CheckpointError where a part is missing, OptionError where the
-    file that the user names is missing.
-    """
-    if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
+    """Return the GGUF files of a model, its parts in order; none if there are none; raise for several models."""
+    if repo.file is None and any(map(foreign_form.PREFERRED.fullmatch, repo.files())):
         return ()
-    files = list_files(repo, SUFFIX)
+    files = foreign_form.list_files(repo, SUFFIX)
     if repo.file not in (None, EVERY):
         if not repo.file.endswith(SUFFIX):
             return ()
-        return _parts(repo, require_file(repo, repo.file, files, "GGUF "), files)
-    if not (models := list_models(repo) or ([] if "config.json" in repo.files() else files)):
-        return ()
-    stems = sorted({LABEL.sub("", _bare(file)).casefold() for file in models})
-    if len(stems) > 1 and repo.file is None:
-        raise Ambiguous(
-            f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}; "
-            "--file all judges each"
-        )
-    return _parts(repo, max(models, key=_precision), files)
+        file = foreign_form.require_file(repo, repo.file, files, "GGUF ")
+    else:
+        if not (models := list_models(repo) or ([] if "config.json" in repo.files() else files)):
+            return ()
+        stems = {LABEL.sub("", _bare(file)).casefold() for file in models}
+        if len(stems) > 1 and repo.file is None:
+            listed = printable(", ".join(models[:10]), 500)
+            instead = f"name one {ONE_FILE}; --file all judges each"
+            raise Ambiguous(f"{repo} holds several models as GGUF ({listed}); {instead}")
+        file = max(models, key=_precision)
+    if (part := PART.fullmatch(file)) is None:
+        return (file,)
+    count = int(part["count"])
+    wanted = [f"{part['stem']}-{number:05}-of-{part['count']}{SUFFIX}" for number in range(1, count + 1)]
+    missing = next((name for name in wanted if name not in files), None)
+    if missing is not None or not count:
+        raise CheckpointError(f"{repo}: {printable(missing or file, 200)} is missing; download all parts of the model")
+    return tuple(wanted)
 
 
 def list_models(repo: RepoRef) -> list[str]:
     """Return the GGUF files of all models of a repository, of several parts the first; OptionError if there is none."""
-    files = [file for file in list_files(repo, SUFFIX) if not BESIDE.search(file)]
+    files = [file for file in foreign_form.list_files(repo, SUFFIX) if not BESIDE.search(file)]
     if repo.file == EVERY and not files:
-        require_file(repo, EVERY, files, "GGUF ")
+        foreign_form.require_file(repo, EVERY, files, "GGUF ")
     return sorted({PART.sub(r"\g<stem>", file): file for file in reversed(files)}.values())
 
 
@@ -138,19 +122,14 @@ def read_tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple[BinaryIO, int, Stamp | None]]:
     """Yield a file as a stream, its size and, if it is here, its state; a file on the Hub is fetched as far as read."""
-    try:
+    with foreign_form.named_errors(repo, file):
         remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
         if remote_file is None or repo.has_cached(remote_file.content):
-            repo.fetch(file)
-            with open_regular(repo.locate(file)) as stream:
-                refuse_pointer(stream)
-                stamp = Stamp.take(stream)
+            with foreign_form.opened_file(repo, file) as (stream, stamp):
                 yield stream, stamp.size, stamp
         else:
             with open_regular(remote_file.path).detach() as local:
                 yield io.BufferedReader(_FetchedFile(remote_file, local), HEAD), remote_file.size, None
-    except (HeaderError, OSError) as error:
-        raise unreadable_file(repo, file, error) from None
 
 
 class _FetchedFile(io.RawIOBase):
@@ -182,26 +161,12 @@ class _FetchedFile(io.RawIOBase):
         return count
 
 
-def _parts(repo: RepoRef, file: str, files: list[str]) -> tuple[str, ...]:
-    part = PART.fullmatch(file)
-    if part is None:
-        return (file,)
-    count = int(part["count"])
-    wanted = [f"{part['stem']}-{number:05}-of-{part['count']}{SUFFIX}" for number in range(1, count + 1)]
-    missing = next((name for name in wanted if name not in files), None)
-    if missing is not None or not count:
-        raise CheckpointError(f"{repo}: {printable(missing or file, 200)} is missing; download all parts of the model")
-    return tuple(wanted)
-
-
 def _bare(file: str) -> str:
-    """Return the name of a file without its folder, the number of its part and its suffix."""
     part = PART.fullmatch(file)
     return (part["stem"] if part else file.removesuffix(SUFFIX)).rpartition("/")[2]
 
 
 def _precision(file: str) -> tuple[int, int, str]:
-    """Return a key that is largest for the most precise file, and least for a name that does not say the precision."""
     labels = [match["label"].upper() for match in LABEL.finditer(_bare(file))]
     label = labels[-1] if labels else ""
     digits = re.search(r"\d+", label)
@@ -230,35 +195,33 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
     begin = -(-reader.position // alignment) * alignment
     misplaced = next((one for one in entries if one.start % alignment or one.start + begin >= max(size, 1)), None)
     if misplaced is not None:
-        raise HeaderError(
-            f"is truncated or damaged: its {misplaced.name} does not begin within the file; download it again"
-        )
+        what = f"its {misplaced.name} does not begin within the file"
+        raise HeaderError(f"is truncated or damaged: {what}; download it again")
     short = {key: value for key, value in metadata.items() if value is not None}
     return GgufHeader(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
 
 
 def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
-    """Return the texts of the list under a key, which `parse` leaves out; none where there is no list of texts.
-
-    Raise as `parse` does.
-    """
+    """Return the texts of the list under a key, which `parse` leaves out; none where there is no list of texts."""
     reader = _Reader(stream, size, SHORT, LARGEST_HEADER)
     _, keys = reader.beginning()
     for _ in range(keys):
         name, kind = reader.name(), reader.number("<I")
-        if name == key:
-            return reader.texts() if kind == LIST else ()
-        reader.value(kind)
+        if name != key:
+            reader.value(kind)
+        elif kind == LIST:
+            kind, count = reader.number("<I"), reader.count()
+            if count > MOST_TEXTS:
+                what = f"a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}"
+                raise HeaderError(f"has {what}; do not trust it")
+            return tuple(decode_text(reader.take(reader.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
     return ()
 
 
 class _Reader(BoundedReader):
-    """Reads the parts of a GGUF header one after the other."""
-
     def beginning(self) -> tuple[int, int]:
         """Return the number of tensors and the number of keys."""
-        start = self.take(4)
-        if start != MAGIC:
+        if self.take(4) != MAGIC:
             raise HeaderError("is not a GGUF file; have it saved again")
         version = self.number("<I")
         if version not in VERSIONS:
@@ -280,22 +243,21 @@ class _Reader(BoundedReader):
         """Return the value of a key; None for one that is too long to be kept."""
         if kind == TEXT:
             length = self.number("<Q")
-            if length > LONGEST_TEXT:
-                self.skip(length)
-                return None
-            return decode_text(self.take(length))
-        if kind == LIST:
-            return self._list(self.number("<I"), self._count())
-        if kind not in SCALARS:
+            return self.skip(length) if length > LONGEST_TEXT else decode_text(self.take(length))
+        if kind in SCALARS:
+            return self.number(SCALARS[kind])
+        if kind != LIST:
             raise HeaderError(f"has a value of the unknown type {kind}; do not trust it")
-        return self.number(SCALARS[kind])
-
-    def texts(self) -> tuple[str, ...]:
-        """Return all texts of a list, whatever their number; none if it is a list of something else."""
-        kind, count = self.number("<I"), self._count()
-        if count > MOST_TEXTS:
-            raise HeaderError(f"has a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}; do not trust it")
-        return tuple(decode_text(self.take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
+        kind, count = self.number("<I"), self.count()
+        if kind == TEXT:
+            for _ in range(count):
+                self.skip(self.number("<Q"))
+            return None
+        if kind not in SCALARS:
+            raise HeaderError(f"has a list of the unknown type {kind}; do not trust it")
+        form = f"<{count}{SCALARS[kind][1]}"
+        size = struct.calcsize(form)
+        return self.skip(size) if count > LONGEST_LIST else struct.unpack(form, self.take(size))
 
     def tensor(self) -> GgufTensor:
         """Return a tensor, its start counted from where the numbers begin."""
@@ -307,21 +269,9 @@ class _Reader(BoundedReader):
             raise HeaderError(f"says that its {name} has the shape {shape}; do not trust it")
         return GgufTensor(name, shape, self.number("<I"), self.number("<Q"))
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Return the number of items of a list."""
         count: int = self.number("<Q")
         if count > MOST_ITEMS:
             raise HeaderError(f"has a list of {count} items; do not trust it")
         return count
-
-    def _list(self, kind: int, count: int) -> tuple[Any, ...] | None:
-        if kind == TEXT:
-            for _ in range(count):
-                self.skip(self.number("<Q"))
-            return None
-        if kind not in SCALARS:
-            raise HeaderError(f"has a list of the unknown type {kind}; do not trust it")
-        form = SCALARS[kind]
-        if count > LONGEST_LIST:
-            self.skip(count * struct.calcsize(form))
-            return None
-        return struct.unpack(f"<{count}{form[1]}", self.take(count * struct.calcsize(form)))

@@ -1,8 +1,7 @@
 """The graph of an ONNX file and the places of the numbers of each tensor, parsed with bounds: the file is untrusted.
 
-The numbers of the fields are those of `onnx.proto` of the ONNX specification, the encoding is that of
-https://protobuf.dev/programming-guides/encoding. The weights are stepped over: a file of gigabytes takes no more memory
-than its graph. Nothing of it is executed.
+Fields have the numbers of `onnx.proto`, in the encoding of https://protobuf.dev/programming-guides/encoding. Weights
+are stepped over, so that a file of gigabytes takes no more memory than its graph. Nothing of it is executed.
 """
 
 from __future__ import annotations
@@ -10,17 +9,28 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, NamedTuple
 
 from hf_lineage.checkpoint.foreign_form import HeaderError, decode_text
+from hf_lineage.checkpoint.tensor import DTYPES
 
-MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26
-"""Fields at most, and bytes of one text and of all of them together."""
-VARINT, BYTES = 0, 2
-FIXED = {1: 8, 5: 4}
-"""The number of a wire type of fixed length -> its bytes."""
+MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26  # bytes of one text, and of all
+VARINT, BYTES, FIXED = 0, 2, {1: 8, 5: 4}  # on the wire: a varint, bytes, and fixed numbers of bytes
+MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
+MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; whole numbers of a list that are kept
+RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
+"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
+LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}  # field -> form of the numbers in it
+KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
+KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
+"""The number of a data type that NumPy has too -> its name in safetensors' spelling."""
+BITS = {kind: 8 * DTYPES[name].itemsize for kind, name in KINDS.items()}
+BITS |= {18: 8, 20: 8, 21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
+"""The number of a data type -> the bits of a number; texts and complex numbers are left out."""
+INT64 = 7
 
 
 class Span(NamedTuple):
@@ -29,14 +39,9 @@ class Span(NamedTuple):
     start: int
     length: int
 
-    @property
-    def stop(self) -> int:
-        """The position behind them."""
-        return self.start + self.length
 
-
-Value = int | Span
-"""A whole number, or the place of bytes: a float, a text, a list of numbers or a message of its own."""
+Value = int | Span  # a whole number, or the place of bytes: a float, a text, a list of numbers or a message of its own
+NOWHERE = Span(0, 0)
 
 
 class Walker:
@@ -45,12 +50,12 @@ class Walker:
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
         self._fields = self._text = 0
-        self.whole = Span(0, size)
-        """The outermost message."""
+        self.whole = Span(0, size)  # the outermost message
 
     def fields(self, message: Value) -> Iterator[tuple[int, Value]]:
         """Yield the number and the value of every field of a message."""
-        position, stop = _place(message).start, _place(message).stop
+        position, length = _place(message)
+        stop = position + length
         while position < stop:
             self._fields += 1
             if self._fields > MOST_FIELDS:
@@ -71,13 +76,24 @@ class Walker:
                 raise HeaderError("is truncated or damaged: a field is longer than its message; download it again")
             yield number, value
 
-    def numbers(self, value: Value, most: int) -> list[int]:
-        """Return the whole numbers of a field, which may be one or a packed list; of a long list the first."""
-        numbers = [] if isinstance(value, Span) else [value][:most]
-        position, stop = (value.start, value.stop) if isinstance(value, Span) else (0, 0)
-        while position < stop and len(numbers) < most:
-            number, position = self._varint(position, stop)
-            numbers.append(number)
+    def by_number(self, message: Value) -> Mapping[int, list[Value]]:
+        """Return the values of every field of a message by its number; none for a field that it does not have."""
+        values = defaultdict[int, list[Value]](list)
+        for number, value in self.fields(message):
+            values[number].append(value)
+        return values
+
+    def numbers(self, values: list[Value], most: int) -> list[int]:
+        """Return the whole numbers of some fields, each of which may be a packed list; of a long list the first."""
+        numbers: list[int] = []
+        for value in values:
+            if not isinstance(value, Span):
+                numbers += [value][: most - len(numbers)]
+                continue
+            position, stop = value.start, value.start + value.length
+            while position < stop and len(numbers) < most:
+                number, position = self._varint(position, stop)
+                numbers.append(number)
         return [number - 2**64 if number >= 2**63 else number for number in numbers]
 
     def single(self, value: Value) -> float:
@@ -117,38 +133,17 @@ def _place(value: Value) -> Span:
     return value
 
 
-MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8
-"""Nodes, tensors, and graphs within graphs at most."""
-MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64
-"""Dimensions and numbers of a tensor at most, and how many whole numbers of a list are kept."""
-SCOPES = b"pkg.torch.onnx.name_scopes"
-"""The key of a node's metadata under which PyTorch lists the modules around it, the outermost first."""
-RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
-"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
-LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}
-"""The field of a tensor -> the form in which it holds the numbers."""
-BITS = {1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 16: 16}
-BITS |= {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
-"""The number of a data type -> the bits of a number; texts and complex numbers are left out."""
-INT64 = 7
-NOWHERE = Span(0, 0)
-
-
 @dataclass(frozen=True)
 class OnnxTensor:
     """A constant tensor of the graph."""
 
     name: str
     shape: tuple[int, ...]
-    kind: int
-    """The number of its data type."""
+    kind: int  # the number of its data type
     form: str = RAW
-    span: Span = NOWHERE
-    """The place of its numbers, in this file or in `file`."""
-    file: str = ""
-    """The other file that holds them, as the model names it; empty if they are in this one."""
-    values: tuple[int, ...] = ()
-    """The numbers of a short tensor of whole numbers."""
+    span: Span = NOWHERE  # the place of its numbers, in this file or in `file`
+    file: str = ""  # the other file that holds them, as the model names it; empty if they are in this one
+    values: tuple[int, ...] = ()  # the numbers of a short tensor of whole numbers
 
     @property
     def size(self) -> int:
@@ -165,12 +160,9 @@ class OnnxNode:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    """Numbers and lists of whole numbers by name."""
-    scope: str
-    """The module of PyTorch it comes from; empty if it is not given."""
-    inner: tuple[str, ...]
-    """The names of the outputs of the graphs inside it."""
+    attributes: Mapping[str, Any]  # numbers and lists of whole numbers by name
+    scope: str  # the module of PyTorch it comes from; empty if it is not given
+    inner: tuple[str, ...]  # the names of the outputs of the graphs inside it
 
 
 @dataclass
@@ -185,7 +177,7 @@ class OnnxGraph:
 def parse(stream: BinaryIO, size: int) -> OnnxGraph:
     """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
     reader = _Reader(stream, size)
-    graphs = [value for number, value in reader.fields(reader.whole) if number == 7]
+    graphs = reader.by_number(reader.whole)[7]
     if len(graphs) != 1:
         raise HeaderError("is not an ONNX file with one graph; have it saved again")
     reader.graph.outputs = reader.read(graphs[0], 0)
@@ -193,8 +185,6 @@ def parse(stream: BinaryIO, size: int) -> OnnxGraph:
 
 
 class _Reader(Walker):
-    """Keeps the nodes and the tensors of a graph and of all graphs in it."""
-
     def __init__(self, stream: BinaryIO, size: int) -> None:
         super().__init__(stream, size)
         self.graph = OnnxGraph()
@@ -203,15 +193,12 @@ class _Reader(Walker):
         """Keep the nodes and tensors of a graph, and return the names of its outputs."""
         if depth > DEEPEST:
             raise HeaderError(f"has more than {DEEPEST} graphs inside each other; do not trust it")
-        outputs: list[str] = []
-        for number, value in self.fields(message):
-            if number == 1:
-                self._node(value, depth)
-            elif number == 5:
-                self._keep(self._tensor(value))
-            elif number == 12:
-                outputs += [self.text(name) for key, name in self.fields(value) if key == 1]
-        return tuple(outputs)
+        has = self.by_number(message)
+        for node in has[1]:
+            self._node(node, depth)
+        for tensor in has[5]:
+            self._keep(self._tensor(tensor))
+        return tuple(self.text(name) for output in has[12] for name in self.by_number(output)[1])
 
     def _keep(self, tensor: OnnxTensor) -> None:
         tensors = self.graph.tensors
@@ -221,100 +208,62 @@ class _Reader(Walker):
             raise HeaderError(f"has more than {MOST_TENSORS} tensors; do not trust it")
 
     def _node(self, message: Value, depth: int) -> None:
-        inputs: list[str] = []
-        outputs: list[str] = []
-        inner: tuple[str, ...] = ()
-        attributes: dict[str, Any] = {}
-        words = {3: "", 4: "", 7: ""}
+        has = self.by_number(message)
+        inputs, outputs = (tuple(map(self.text, has[number])) for number in (1, 2))
+        name, kind, domain = (self.text((has[number] or [NOWHERE])[-1]) for number in (3, 4, 7))
+        inner: list[str] = []
+        attributes = dict(self._attribute(value, depth, inner) for value in has[5])
         scope = ""
-        for number, value in self.fields(message):
-            if number in words:
-                words[number] = self.text(value)
-            elif number in (1, 2):
-                (inputs if number == 1 else outputs).append(self.text(value))
-            elif number == 5:
-                name, attribute, graphs = self._attribute(value, depth)
-                attributes[name], inner = attribute, (*inner, *graphs)
-            elif number == 9:
-                key, place = self._entry(value)
-                text = self.text(place) if key == SCOPES and place.length <= LONGEST_TEXT else ""
-                modules = re.findall(r"'([\w.]*)'", text)  # the last is the node itself, the last but one its module
-                scope = next(iter(modules[-2:-1]), "") or scope
-        kind, constant = words[4], attributes.pop("value", None)
+        for key, place in map(self._entry, has[9]):
+            text = self.text(place) if key == b"pkg.torch.onnx.name_scopes" and place.length <= LONGEST_TEXT else ""
+            modules = re.findall(r"'([\w.]*)'", text)  # the last is the node itself, the last but one its module
+            scope = next(iter(modules[-2:-1]), "") or scope
+        constant = attributes.pop("value", None)
         if kind == "Constant" and outputs and isinstance(constant, OnnxTensor):
             self._keep(replace(constant, name=outputs[0]))
-        node = OnnxNode(kind, words[7], words[3], tuple(inputs), tuple(outputs), attributes, scope, inner)
-        self.graph.nodes.append(node)
+        self.graph.nodes.append(OnnxNode(kind, domain, name, inputs, outputs, attributes, scope, tuple(inner)))
         if len(self.graph.nodes) > MOST_NODES:
             raise HeaderError(f"has more than {MOST_NODES} nodes; do not trust it")
 
     def _entry(self, message: Value) -> tuple[bytes, Span]:
-        """Return the key of an entry of metadata, and the place of its value."""
         entry = dict(self.fields(message))
         value = entry.get(2)
         return self.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE
 
-    def _attribute(self, message: Value, depth: int) -> tuple[str, Any, tuple[str, ...]]:
-        """Return the name of an attribute, its value (None if it is not kept), and the outputs of graphs in it."""
-        name = ""
-        value: OnnxTensor | float | None = None
-        inner: tuple[str, ...] = ()
-        numbers: list[int] = []
-        for number, content in self.fields(message):
-            if number == 1:
-                name = self.text(content)
-            elif number == 2:
-                value = self.single(content)
-            elif number == 3:
-                (value,) = self.numbers(content, 1) or (None,)
-            elif number == 5:
-                value = self._tensor(content)
-            elif number in (6, 11):
-                inner = (*inner, *self.read(content, depth + 1))
-            elif number == 8:
-                numbers += self.numbers(content, SHORT - len(numbers))
-        return name, tuple(numbers) if numbers else value, inner
+    def _attribute(self, message: Value, depth: int, inner: list[str]) -> tuple[str, Any]:
+        """Return the name of an attribute and its value, None if it is not kept; add outputs of graphs to `inner`."""
+        has = self.by_number(message)
+        for graph in (*has[6], *has[11]):
+            inner += self.read(graph, depth + 1)
+        whole = self.numbers(has[3], 1)
+        value: Any = tuple(self.numbers(has[8], SHORT)) or (whole[0] if whole else None)
+        for number, read in ((2, self.single), (5, self._tensor)):
+            value = read(has[number][-1]) if has[number] and not has[8] else value
+        return self.text((has[1] or [NOWHERE])[-1]), value
 
     def _tensor(self, message: Value) -> OnnxTensor:
-        shape: list[int] = []
-        content: dict[int, Value] = {}
-        outside: dict[bytes, Span] = {}
-        for number, value in self.fields(message):
-            if number == 1:
-                shape += self.numbers(value, MOST_DIMENSIONS + 1 - len(shape))
-            elif number == 13:
-                key, place = self._entry(value)
-                outside[key] = place
-            else:
-                content[number] = value
-        name, kind = self.text(content.get(8, NOWHERE)), content.get(2, 0)
-        tensor = OnnxTensor(name, tuple(shape), kind if isinstance(kind, int) else 0)
+        has = self.by_number(message)
+        name, kind = self.text((has[8] or [NOWHERE])[-1]), (has[2] or [0])[-1]
+        shape = tuple(self.numbers(has[1], MOST_DIMENSIONS + 1))
         if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 0 or math.prod(shape) > LARGEST_TENSOR:
-            raise HeaderError(f"says that its {name[:200]!r} has the shape {tuple(shape)}; do not trust it")
-        if content.get(14) == 1:
-            return self._outside(tensor, outside)
-        return self._inside(tensor, content)
-
-    def _inside(self, tensor: OnnxTensor, content: Mapping[int, Value]) -> OnnxTensor:
-        form, span = next(((form, content[key]) for key, form in LISTS.items() if key in content), (RAW, NOWHERE))
+            raise HeaderError(f"says that its {name[:200]!r} has the shape {shape}; do not trust it")
+        tensor = OnnxTensor(name, shape, kind if isinstance(kind, int) else 0)
+        if has[14][-1:] == [1]:
+            entries = dict(map(self._entry, has[13]))
+            file, offset, length = (self.text(entries.get(key, NOWHERE)) for key in (b"location", b"offset", b"length"))
+            plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
+            if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
+                raise HeaderError(f"does not say where {name[:200]!r} of {shape} is stored; do not trust it")
+            return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)
         if tensor.kind not in BITS:
             return tensor
+        form, span = next(((form, has[key][-1]) for key, form in LISTS.items() if has[key]), (RAW, NOWHERE))
         if not isinstance(span, Span) or (form != VARINTS and span.length != tensor.size):
-            length = span.length if isinstance(span, Span) else 0
-            raise HeaderError(
-                f"is truncated or damaged: {tensor.name[:200]!r} has {length} of {tensor.size} bytes; download it again"
-            )
+            what = f"{name[:200]!r} has {span.length if isinstance(span, Span) else 0} of {tensor.size} bytes"
+            raise HeaderError(f"is truncated or damaged: {what}; download it again")
         values: list[int] = []
         if tensor.kind == INT64 and span.length <= 8 * SHORT:
             raw = self.content(span) if form == RAW else b""
             values = [int.from_bytes(raw[at : at + 8], "little", signed=True) for at in range(0, len(raw), 8)]
-            values = values if form == RAW else self.numbers(span, SHORT)
+            values = values if form == RAW else self.numbers([span], SHORT)
         return replace(tensor, form=form, span=span, values=tuple(values))
-
-    def _outside(self, tensor: OnnxTensor, entries: Mapping[bytes, Span]) -> OnnxTensor:
-        file = self.text(entries.get(b"location", NOWHERE))
-        offset, length = (self.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
-        plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
-        if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
-            raise HeaderError(f"does not say where {tensor.name[:200]!r} of {tensor.shape} is stored; do not trust it")
-        return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)

@@ -1,8 +1,4 @@
-"""Numbers of ONNX tensors, and the values that a graph computes from its constants alone.
-
-The operations are those of the ONNX specification and, in the domain `com.microsoft`, of ONNX Runtime's
-`docs/ContribOperators.md`.
-"""
+"""Numbers of ONNX tensors, and the values that a graph computes from its constants alone, as its specification says."""
 
 from __future__ import annotations
 
@@ -15,18 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxGraph, OnnxNode, OnnxTensor
+from hf_lineage.architecture.layers import Shape
+from hf_lineage.checkpoint.onnx.header import KINDS, VARINTS, OnnxGraph, OnnxNode, OnnxTensor
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files.safetensors import Stamp
 
 Array = NDArray[Any]
-KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
-KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
-"""The number of a data type that NumPy has too -> its name in safetensors' spelling."""
-HALVES = {21: False, 22: True}
-"""The number of a data type of four bits -> whether it has a sign."""
+HALVES = {21: False, 22: True}  # the number of a data type of four bits -> whether it has a sign
+DEEPEST, MOST_INPUTS = 16, 8  # operations on the way from a constant to a weight, and inputs of each, at most
+OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})  # before a weight
 
 
 def locate_constant(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> StoredTensor:
@@ -39,13 +34,11 @@ def locate_constant(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> Stor
 def constant(tensor: OnnxTensor) -> TensorInfo:
     """Return a constant as a tensor of the model."""
     parts = (tensor.name,)
-    if tensor.kind in HALVES:
-        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=1)
-    if tensor.kind not in KINDS:
+    if tensor.kind not in KINDS and tensor.kind not in HALVES:
         why = f"is stored as data type {tensor.kind} of ONNX, which hf-lineage cannot read"
         return TensorInfo(tensor.shape, parts, refusal=why)
-    if tensor.form == VARINTS:
-        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=8)
+    if tensor.kind in HALVES or tensor.form == VARINTS:
+        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=1 if tensor.kind in HALVES else 8)
     return TensorInfo(tensor.shape, parts)
 
 
@@ -60,7 +53,7 @@ def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
     """Return the numbers of a list, or numbers of four bits, the first in the lower half of a byte."""
     numbers = _whole_numbers(tensor, parts[0]) if tensor.form == VARINTS else parts[0]
     if tensor.kind in HALVES:
-        numbers = unpack_bits(numbers.astype(np.uint8), 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
+        numbers = unpack_bits(numbers.astype(np.uint8), 4)[: math.prod(tensor.shape)].reshape(tensor.shape)
         return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
     dtype = DTYPES[KINDS[tensor.kind]]
     if dtype.kind not in "iub":  # floats of sixteen bits stand in a list as whole numbers of the same bits
@@ -71,21 +64,16 @@ def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
 def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
     """Return the numbers of a packed list, each of seven bits a byte, the lowest first; a byte below 128 ends one."""
     ends = np.flatnonzero(content < 128)
-    wanted = tensor.size if tensor.kind in HALVES else int(np.prod(tensor.shape))
-    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
-    lengths = ends + 1 - starts
+    wanted = tensor.size if tensor.kind in HALVES else math.prod(tensor.shape)
+    lengths = np.diff(ends, prepend=-1)
     if len(ends) != wanted or (wanted and (lengths.max() > 10 or ends[-1] != len(content) - 1)):
         raise CheckpointError(f"{tensor.name} holds {len(ends)} of {wanted} numbers; have the ONNX file saved again")
     numbers = np.zeros(wanted, np.uint64)
-    for place in range(int(lengths.max()) if wanted else 0):
+    for place in range(lengths.max(initial=0)):
         longer = lengths > place
-        bits = content[starts[longer] + place].astype(np.uint64) & np.uint64(127)
+        bits = content[(ends - lengths + 1 + place)[longer]].astype(np.uint64) & np.uint64(127)
         numbers[longer] |= bits << np.uint64(7 * place)
     return numbers.view(np.int64)
-
-
-DEEPEST, MOST_INPUTS = 16, 8
-"""Operations on the way from a constant to a weight, and inputs of each, at most."""
 
 
 class Values:
@@ -93,43 +81,36 @@ class Values:
 
     def __init__(self, graph: OnnxGraph) -> None:
         self._tensors = graph.tensors
-        self.makers: dict[str, OnnxNode] = {}
-        """The name of a value -> the node that computes it, the first of several in separate graphs."""
+        self.makers: dict[str, OnnxNode] = {}  # value -> the node that computes it, the first of several
         for node in graph.nodes:
             for output in node.outputs:
                 self.makers.setdefault(output, node)
-        self._known: dict[str, TensorInfo | None] = {}
+        self._known: dict[str, TensorInfo | None] = {name: constant(tensor) for name, tensor in graph.tensors.items()}
 
     def find(self, name: str, depth: int = 0) -> TensorInfo | None:
-        """Return a value that depends on constants alone, None for any other.
-
-        Raise CheckpointError where an operation on it cannot be as the specification says.
-        """
+        """Return a value that depends on constants alone, None for any other; CheckpointError for what cannot be."""
         if name not in self._known:
-            self._known[name] = self._compute(name, depth)
+            node = self.makers.get(name)
+            self._known[name] = self._compute(node, depth) if node else None
         return self._known[name]
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Return the numbers of a short constant of whole numbers; none for any other value."""
         return self._tensors[name].values if name in self._tensors else ()
 
-    def _compute(self, name: str, depth: int) -> TensorInfo | None:
-        if name in self._tensors:
-            return constant(self._tensors[name])
-        node = self.makers.get(name)
-        if node is None or node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
+    def _compute(self, node: OnnxNode, depth: int) -> TensorInfo | None:
+        if node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
             return None
         inputs = [self.find(value, depth + 1) for value in node.inputs if value]
         known = [info for info in inputs if info is not None]
         try:
             return _operate(node, known) if known and len(known) == len(inputs) else None
         except (ValueError, IndexError, TypeError, OverflowError) as error:
-            raise CheckpointError(
-                f"the ONNX graph computes {printable(name, 200)} in an invalid way ({error}); do not trust it"
-            ) from None
+            what = f"{printable(node.outputs[0], 200)} in an invalid way ({error}); do not trust it"
+            raise CheckpointError(f"the ONNX graph computes {what}") from None
 
 
-def combine(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Array]) -> TensorInfo:
+def combine(inputs: Sequence[TensorInfo], shape: Shape, compute: Callable[..., Array]) -> TensorInfo:
     """Return a tensor that is computed from others, each of whose parts is read once."""
     parts = tuple(dict.fromkeys(part for info in inputs for part in info.parts))
     places = [[parts.index(part) for part in info.parts] for info in inputs]
@@ -140,9 +121,8 @@ def combine(inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Calla
             with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
                 return compute(*decoded)
         except (ValueError, TypeError) as error:
-            raise CheckpointError(
-                f"tensors of the ONNX graph do not fit each other ({error}); do not trust it"
-            ) from None
+            what = f"do not fit each other ({error}); do not trust it"
+            raise CheckpointError(f"tensors of the ONNX graph {what}") from None
 
     refusal = next((info.refusal for info in inputs if info.refusal), "")
     return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)
@@ -156,32 +136,29 @@ def transpose(info: TensorInfo, order: Sequence[int] = (1, 0)) -> TensorInfo:
 
 
 def affine(
-    quantized: TensorInfo, scale: TensorInfo, zero: TensorInfo | None, axis: int = -1, block: int = 0
+    quantized: TensorInfo, scale: TensorInfo | None, zero: TensorInfo | None, axis: int = -1, block: int = 0
 ) -> TensorInfo:
     """Return (quantized - zero) scale, with one scale for all, for each index of an axis, or for blocks along it."""
     shape = quantized.shape
-    spread = [_broadcast_scales(shape, info.shape, axis, block) for info in (scale, zero) if info is not None]
+    steps = [(change, info) for change, info in ((np.subtract, zero), (np.multiply, scale)) if info is not None]
+    spread = [(change, _broadcast_scales(shape, info.shape, axis, block)) for change, info in steps]
 
-    def compute(numbers: Array, factors: Array, *zeros: Array) -> Array:
+    def compute(numbers: Array, *others: Array) -> Array:
         result = single(numbers).copy() if numbers.dtype == np.float32 else single(numbers)
-        for shift in zeros:
-            result -= spread[1](single(shift))
-        result *= spread[0](single(factors))
+        for (change, broadcast), other in zip(spread, others, strict=True):
+            change(result, broadcast(single(other)), out=result)
         return result
 
-    return combine([quantized, scale, *([zero] if zero else [])], shape, compute)
+    return combine([quantized, *(info for _, info in steps)], shape, compute)
 
 
-def _broadcast_scales(
-    shape: tuple[int, ...], from_shape: tuple[int, ...], axis: int, block: int
-) -> Callable[[Array], Array]:
+def _broadcast_scales(shape: Shape, from_shape: Shape, axis: int, block: int) -> Callable[[Array], Array]:
     """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
     if math.prod(from_shape) == 1:
         return lambda scales: scales.reshape(())
     axis = range(len(shape))[axis]
     if len(from_shape) == 1 and from_shape[0] == shape[axis]:
-        aligned = tuple(shape[axis] if place == axis else 1 for place in range(len(shape)))
-        return lambda scales: scales.reshape(aligned)
+        return lambda scales: scales.reshape(-1, *[1] * (len(shape) - axis - 1))
     blocks = tuple(-(-length // block) if block and place == axis else length for place, length in enumerate(shape))
     if block > 0 and from_shape == blocks:
         return lambda scales: scales.take(np.arange(shape[axis]) // block, axis)
@@ -193,10 +170,9 @@ def _broadcast_scales(
 def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
     """Return the matrix (out, in) of MatMulNBits: each row in blocks, each of which has a scale and a zero point."""
     rows, columns, bits, size = (node.attributes.get(key, 0) for key in ("N", "K", "bits", "block_size"))
-    quantized, scale, zero = inputs
-    across = (rows, columns, bits, size)
-    if not all(isinstance(number, int) and number > 0 for number in across) or bits not in (2, 4, 8) or size > 2**20:
-        raise ValueError(f"MatMulNBits with N, K, bits and block_size {across}")
+    (quantized, scale, zero), whole = inputs, (rows, columns, bits, size)
+    if not all(isinstance(number, int) and number > 0 for number in whole) or bits not in (2, 4, 8) or size > 2**20:
+        raise ValueError(f"MatMulNBits with N, K, bits and block_size {whole}")
     count = -(-columns // size)
     packed = -(-count * bits // 8)
     if quantized is None or scale is None or math.prod(quantized.shape) != rows * count * size * bits // 8:
@@ -216,10 +192,6 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
     return combine([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
 
 
-OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})
-"""The operations that stand between a constant and a weight."""
-
-
 def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
     """Return the result of one of these operations on constants; what Cast rounds is not rounded again."""
     first = inputs[0]
@@ -233,8 +205,7 @@ def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
             return affine(matrix, scale, None)
         case "Sub":
             matrix, zero_point = inputs
-            spread = _broadcast_scales(matrix.shape, zero_point.shape, -1, 0)
-            return combine(inputs, matrix.shape, lambda numbers, zeros: single(numbers) - spread(single(zeros)))
+            return affine(matrix, None, zero_point)
         case "Transpose":
             (matrix,) = inputs
             return transpose(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])

@@ -1,11 +1,8 @@
 """The weights of an ONNX graph by the names of their modules, and the matrices that it multiplies with.
 
-The layout of a matrix in the file does not show how it is used; the operation that multiplies with it decides. The
-operations are those of the ONNX specification and of ONNX Runtime's `docs/ContribOperators.md`.
-
-A matrix has its own name where the exporter left it one. Otherwise it is named after a module: that in the name of the
-operation, that in PyTorch's metadata, or that of the bias that is added to the product. Operations that lead to no
-output of the graph do not count.
+The operation that multiplies with a matrix tells its layout; see ONNX Runtime's `docs/ContribOperators.md`. It has its
+own name where the exporter left it one, or that of a module: in the name of the operation, in PyTorch's metadata, or in
+that of the bias that is added. Operations that lead to no output of the graph do not count.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxNode
@@ -22,74 +19,56 @@ from hf_lineage.checkpoint.onnx.values import OPERATIONS, Values, affine, blocks
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
-INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
-    "MatMulInteger": (1, None, 3),
-    "MatMulIntegerToFloat": (1, 3, 5),
-    "DynamicQuantizeMatMul": (1, 2, 3),
-    "QLinearMatMul": (3, 4, 5),
-}
+INTEGERS: dict[str, tuple[int, int | None, int]] = {"MatMulInteger": (1, None, 3), "MatMulIntegerToFloat": (1, 3, 5)}
+INTEGERS |= {"DynamicQuantizeMatMul": (1, 2, 3), "QLinearMatMul": (3, 4, 5)}
 """Operation -> numbers of the inputs that are the matrix, its scale (None where it comes later) and its zero point."""
-PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits", *INTEGERS})
-"""The operations that multiply with a matrix."""
-OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
-"""The name of a parameter in PyTorch."""
+PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits", *INTEGERS})  # multiply with a matrix
+OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")  # the name of a parameter in PyTorch
 ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
 )
 """Suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested."""
-MOST_ADDED = 3
 FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
     | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
 )
-"""Operations of ONNX Runtime whose fused weights cannot be separated."""
 BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "SkipLayerNormalization": (4,)}
 """Operations that add a bias, each with the inputs that may be it."""
-NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
-"""Operations whose second and third inputs are a gain and a bias."""
-AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
-"""Operations that may stand between a product and its bias."""
-LONGEST_CHAIN = 4
-MOST_BIAS_USERS, MOST_SCALE_USERS = 64, 8
-"""Operations that use a product and are searched for its bias, or for its scale, at most."""
+NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")  # their second and third inputs are a gain and a bias
+AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")  # may stand between a product and its bias
+MOST_BIAS_USERS, MOST_SCALE_USERS = 64, 8  # users of a product that are searched for its bias or scale
 
 
 @dataclass
 class Weights:
     """The weights of a graph by name."""
 
-    matrices: dict[str, TensorInfo] = field(default_factory=dict)
-    """Matrices that an operation multiplies with, each as (out, in)."""
-    others: dict[str, TensorInfo] = field(default_factory=dict)
-    """Gains, biases and embeddings, as they are stored."""
-    nameless: int = 0
-    """Matrices whose place in the model is unknown."""
-    heads: int | None = None
-    """The most heads into which a product is split; None if none is split."""
+    matrices: dict[str, TensorInfo] = field(default_factory=dict)  # those that are multiplied with, each as (out, in)
+    others: dict[str, TensorInfo] = field(default_factory=dict)  # gains, biases and embeddings, as they are stored
+    nameless: int = 0  # matrices whose place in the model is unknown
+    heads: int | None = None  # the most heads into which a product is split; None if none is split
 
 
 def collect_weights(graph: OnnxGraph) -> Weights:
-    """Return the weights of a graph.
-
-    Raise NothingToCompare where operations hold them in a form that is not read. Raise CheckpointError where tensors do
-    not fit each other, or two matrices have one name.
-    """
+    """Return the weights of a graph; NothingToCompare for a form that is not read, CheckpointError for damage."""
     search = _Search(graph)
     for node in search.living():
-        search.visit(node)
+        if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
+            what = f"the operation {node.kind}, whose fused weights hf-lineage cannot separate"
+            instead = "check a file without optimizations, or the safetensors release"
+            raise NothingToCompare(f"the ONNX graph has {what}; {instead}")
+        if not (node.kind in OPERATIONS and all(search.values.find(name) for name in node.inputs if name)):
+            search.keep(node)
     return search.weights
 
 
 class _Search:
-    """Goes over the operations of a graph that lead to its outputs."""
-
     def __init__(self, graph: OnnxGraph) -> None:
-        self._graph, self._values = graph, Values(graph)
+        self._graph, self.values, self.weights = graph, Values(graph), Weights()
         self._users: dict[str, list[OnnxNode]] = defaultdict(list)
         for node in graph.nodes:
             for name in node.inputs:
                 self._users[name].append(node)
-        self.weights = Weights()
 
     def living(self) -> Iterator[OnnxNode]:
         """Yield the nodes on which an output depends, in the order of the file."""
@@ -105,59 +84,53 @@ class _Search:
                     wanted += (*self._graph.nodes[number].inputs, *self._graph.nodes[number].inner)
         yield from itertools.compress(self._graph.nodes, living)
 
-    def visit(self, node: OnnxNode) -> None:
+    def keep(self, node: OnnxNode) -> None:
         """Keep the weights that one operation takes."""
-        if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
-            raise NothingToCompare(
-                f"the ONNX graph has the operation {node.kind}, whose fused weights hf-lineage cannot separate; check "
-                "a file without optimizations, or the safetensors release"
-            )
-        if node.kind in OPERATIONS and all(self._values.find(name) for name in node.inputs if name):
-            return
-        matrix = self._matrix(node)
+        place = INTEGERS[node.kind][0] if node.kind in INTEGERS else 1
+        try:
+            matrix = self._matrix(node, place) if node.kind in PRODUCTS and len(node.inputs) > place else None
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            what = f"{printable(node.inputs[place], 200)} in an invalid way ({error}); do not trust it"
+            raise CheckpointError(f"the ONNX graph multiplies with {what}") from None
         if matrix is not None:
-            self._keep_matrix(node, matrix)
-        for place, name in enumerate(node.inputs):
-            if matrix is None or place > _place_of(node):
-                self._keep_other(node, place, name)
+            bias, heads = self._after(node, matrix.shape[0])
+            module = _module(node) or (bias.removesuffix(".bias") if bias else None)
+            name = _own(node.inputs[place]) or (f"{module}.weight" if module else None)
+            self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
+            if name is None:
+                self.weights.nameless += 1
+            elif self.weights.matrices.setdefault(name, matrix).parts != matrix.parts:
+                raise CheckpointError(f"two matrices of the ONNX graph are {printable(name, 200)}; do not trust it")
+        for number, name in enumerate(node.inputs):
+            if matrix is None or number > place:
+                self._keep_other(node, number, name)
 
-    def _matrix(self, node: OnnxNode) -> TensorInfo | None:
-        """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
-
-        Raise CheckpointError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
-        """
-        place = _place_of(node)
-        if node.kind not in PRODUCTS or len(node.inputs) <= place:
-            return None
-        known = self._values.find(node.inputs[place])
+    def _matrix(self, node: OnnxNode, place: int) -> TensorInfo | None:
+        known = self.values.find(node.inputs[place])
         if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
             return None
-        try:
-            if node.kind == "MatMulNBits":
-                return self._blocks(node, known)
-            if node.kind in INTEGERS:
-                return self._find_quantized(node, known)
-            factor = float(node.attributes.get("alpha") or 1.0)
-            turned = known if node.attributes.get("transB") else transpose(known)
-            return turned if factor == 1 else combine([turned], turned.shape, lambda numbers: numbers * factor)
-        except (ValueError, IndexError, TypeError, OverflowError) as error:
-            raise CheckpointError(
-                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
-                "not trust it"
-            ) from None
+        if node.kind == "MatMulNBits":
+            if any(node.inputs[4:5]):
+                raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which is not read")
+            return blocks(node, [known, self._constant(node, 2), self._constant(node, 3)])
+        if node.kind in INTEGERS:
+            _, scale, zero = INTEGERS[node.kind]
+            factor = self._scale_after(node) if scale is None else self._constant(node, scale)
+            if factor is None:
+                raise ValueError("it has no scale")
+            return transpose(affine(known, factor, self._constant(node, zero)))
+        alpha = float(node.attributes.get("alpha") or 1.0)
+        turned = known if node.attributes.get("transB") else transpose(known)
+        return turned if alpha == 1 else combine([turned], turned.shape, lambda numbers: numbers * alpha)
 
-    def _blocks(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
-        if len(node.inputs) > 4 and node.inputs[4]:
-            raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
-        zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
-        return blocks(node, [matrix, self._need(node.inputs[2]), zero])
-
-    def _find_quantized(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
-        """Return the matrix of MatMulInteger, whose scale multiplies its result further on, and of its fused forms."""
-        _, scale, zero = INTEGERS[node.kind]
-        factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
-        shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
-        return transpose(affine(matrix, factor, shift))
+    def _constant(self, node: OnnxNode, place: int) -> TensorInfo | None:
+        """Return an input of an operation, None where it has no such one; raise ValueError if it is no constant."""
+        name = node.inputs[place] if place < len(node.inputs) else ""
+        if not name:
+            return None
+        if (info := self.values.find(name)) is None:
+            raise ValueError(f"{name[:200]!r} is not a constant")
+        return info
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
         """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
@@ -165,34 +138,24 @@ class _Search:
         users = {name: self._users[name][:MOST_SCALE_USERS] for name in results}
         results |= {output for some in users.values() for user in some for output in user.outputs}
         for user in (user for name in results for user in self._users[name][:MOST_SCALE_USERS] if user.kind == "Mul"):
-            makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
+            makers = [self.values.makers.get(name) for name in user.inputs if name not in results]
             names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
             for name in (*names, *user.inputs):
-                if (scale := self._values.find(name)) is not None:
+                if (scale := self.values.find(name)) is not None:
                     return scale
         raise ValueError("the result of MatMulInteger is not multiplied with a scale")
 
-    def _need(self, name: str) -> TensorInfo:
-        info = self._values.find(name)
-        if info is None:
-            raise ValueError(f"{name[:200]!r} is not a constant")
-        return info
-
-    def _keep_matrix(self, node: OnnxNode, matrix: TensorInfo) -> None:
-        bias, heads = self._after(node, matrix.shape[0])
-        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
-        name = _own(node.inputs[_place_of(node)]) or (f"{module}.weight" if module else None)
-        self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
-        if name is None:
-            self.weights.nameless += 1
-        elif self.weights.matrices.setdefault(name, matrix).parts != matrix.parts:
-            raise CheckpointError(f"two matrices of the ONNX graph are {printable(name, 200)}; do not trust it")
-
     def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
         """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
-        info = self._looked_up(node, self._values.find(name)) if name else None
+        info = self.values.find(name) if name else None
         if info is None or not info.shape:
             return
+        if node.kind == "Gather" and node.outputs:  # a table: one scale may multiply its rows after the lookup
+            users = self._users[node.outputs[0]][:MOST_BIAS_USERS]
+            scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
+            scale, zero = (self.values.find(factor) if factor else None for factor in (*scaled, "", "")[:2])
+            if scale and all(factor is None or math.prod(factor.shape) == 1 for factor in (scale, zero)):
+                info = affine(info, scale, zero)
         own, module = _own(name), _module(node)
         of_a_norm = {1: "weight", 2: "bias"}.get(place) if node.kind in NORMS else None
         kind = own.rpartition(".")[2] if own else of_a_norm
@@ -201,22 +164,11 @@ class _Search:
         if own:
             self.weights.others.setdefault(own, info)
 
-    def _looked_up(self, node: OnnxNode, info: TensorInfo | None) -> TensorInfo | None:
-        """Return a table, scaled by the single scale that multiplies its rows after the lookup, if there is one."""
-        if info is None or node.kind != "Gather" or not node.outputs:
-            return info
-        users = self._users[node.outputs[0]][:MOST_BIAS_USERS]
-        scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
-        scale, zero = (self._values.find(name) if name else None for name in (*scaled, "", "")[:2])
-        if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
-            return info
-        return affine(info, scale, zero)
-
     def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
         """Return the name of the bias of a product of so many rows, and the number of heads that it is split into."""
         bias = next((own for name in node.inputs[2:] if (own := self._bias(name, rows))), None)
         heads, value = None, node.outputs[0] if node.outputs else ""
-        for _ in range(LONGEST_CHAIN):
+        for _ in range(4):  # operations up to the bias
             following = None
             for user in self._users[value][:MOST_BIAS_USERS]:
                 names = (user.inputs[place] for place in BIASES.get(user.kind, ()) if place < len(user.inputs))
@@ -231,16 +183,16 @@ class _Search:
         return bias, heads
 
     def _bias(self, name: str, rows: int) -> str | None:
-        info = self._values.find(name) if name else None
+        info = self.values.find(name) if name else None
         own = _own(name)
         return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
 
     def _heads(self, node: OnnxNode, rows: int) -> int | None:
         """Return the number of heads that a product is reshaped into, by the last two lengths of its new shape."""
-        shape = self._values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
-        joined = self._values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
+        shape = self.values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
+        joined = self.values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
         if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:
-            shape = tuple(number for name in joined.inputs[-2:] for number in self._values.integers(name))
+            shape = tuple(number for name in joined.inputs[-2:] for number in self.values.integers(name))
             shape = (0, 0, *shape) if len(shape) == 2 else ()
         if len(shape) != 4:
             return None
@@ -251,25 +203,15 @@ class _Search:
 
 
 def _own(name: str) -> str | None:
-    """Return the name that a parameter has in PyTorch; None for one that the exporter made up."""
     bare = name.replace(".MatMul.", ".")
-    for _ in range(MOST_ADDED):
+    for _ in range(3):  # suffixes
         bare = ADDED.sub("", bare)
     return bare if OWN.fullmatch(bare) and not bare.startswith("onnx.") else None
 
 
 def _module(node: OnnxNode) -> str | None:
-    """Return the module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells.
-
-    The name is a path such as /encoder/layer.0/attention/self/query/MatMul; a list that is called itself stands in it
-    beside its entry, as in /model/model.0/auto_model.
-    """
+    # A path such as /encoder/layer.0/query/MatMul; a list stands beside its entry, as in /model/model.0/auto_model.
     path = node.name.strip("/").split("/")[:-1] if node.name.startswith("/") else []
     parts = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
     module = ".".join(parts) or node.scope
     return module if OWN.fullmatch(f"{module}.weight") else None
-
-
-def _place_of(node: OnnxNode) -> int:
-    """Return the number of the input of an operation that is the matrix, if it multiplies with one."""
-    return INTEGERS[node.kind][0] if node.kind in INTEGERS else 1

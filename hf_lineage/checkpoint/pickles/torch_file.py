@@ -1,8 +1,7 @@
 """Files of torch.save: the place of the numbers of each tensor, found without torch and without unpickling.
 
-Since 2020 such a file is a ZIP archive that is not compressed: `data.pkl` says which tensor is where in which storage,
-and each storage is an entry of the archive. Before, pickles and storages stood one behind the other.
-Source: torch/serialization.py, and torch/_utils.py for the arguments of a tensor.
+Since 2020 such a file is a ZIP archive that is not compressed, with `data.pkl` and an entry for each storage. Before,
+pickles and storages stood one behind the other. Source: torch/serialization.py and torch/_utils.py.
 """
 
 from __future__ import annotations
@@ -24,47 +23,30 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp
 
-LARGEST = 2**24
-"""Bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors."""
-ZIP, ENTRY = b"PK\3\4", 30
-"""The beginning of an archive, and the number of bytes before the name of an entry."""
-MAGIC = 0x1950A86A20F9469CFC6C
-"""The first of the pickles that stand one behind the other."""
-TENSOR, WITH_TYPE, PARAMETER = (
-    f"torch._utils.{name}" for name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter")
-)
-TYPES = registry_table("loading/torch.yaml", dict[str, str])
-"""Name in torch of a storage or of the type of a tensor -> its number format, in safetensors' spelling."""
+LARGEST = 2**24  # bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors
+ZIP, ENTRY = b"PK\3\4", 30  # the beginning of an archive, and the number of bytes before the name of an entry
+TENSOR, WITH_TYPE, PARAMETER = (f"torch._utils._rebuild_{name}" for name in ("tensor_v2", "tensor_v3", "parameter"))
+TYPES = registry_table("loading/torch.yaml", dict[str, str])  # name in torch -> that of safetensors
 MOST_DIMENSIONS, LARGEST_DIMENSION = 8, 2**48
 CALLS = frozenset({TENSOR, WITH_TYPE, PARAMETER})
-LENGTH = 8
-"""Bytes before a storage of an old file, which say how long it is."""
+LENGTH = 8  # bytes before a storage of an old file, which say how long it is
 NO_TENSOR = "holds a tensor with an invalid shape or place"
 INSTEAD = "save the `state_dict()` of the model as safetensors where you trust the file"
-Places = dict[str, tuple[int, int]]
-"""Key of a storage -> the position of its first byte, and the number of its bytes."""
+Places = dict[str, tuple[int, int]]  # key of a storage -> the position of its first byte, and the number of its bytes
 
 
 @dataclass(frozen=True)
 class _View:
-    """One tensor as a pickle describes it."""
-
     dtype: str
-    key: str
-    """The key of its storage."""
-    storage_size: int
-    """Bytes of the storage."""
-    offset: int
-    """Numbers of the storage before its first one."""
+    key: str  # the key of its storage
+    storage_size: int  # bytes of the storage
+    offset: int  # numbers of the storage before its first one
     shape: tuple[int, ...]
     stride: tuple[int, ...]
 
 
 def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield the tensors of a file of torch.save; errors call it `text`.
-
-    Raise CheckpointError if it is damaged, NothingToCompare if it holds more than tensors by their names.
-    """
+    """Yield the tensors of a file of torch.save; errors call it `text`; NothingToCompare if it holds anything else."""
     try:
         with open_regular(file) as stream:
             stamp = Stamp.take(stream)
@@ -76,9 +58,8 @@ def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
             for name, view in _views(content).items():
                 yield name, _locate_tensor(name, view, places, file, stamp)
     except UnknownError as error:
-        raise NothingToCompare(
-            f"{text} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle; {INSTEAD}"
-        ) from None
+        what = f"{text} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle"
+        raise NothingToCompare(f"{what}; {INSTEAD}") from None
     except (ValueError, OverflowError, struct.error, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise CheckpointError(f"{text} is damaged: {printable(error, 300)}; download it again") from None
     except OSError as error:
@@ -154,7 +135,7 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     """Return the content of the pickles of an old file, and the places of the storages behind them."""
     beginning = io.BytesIO(stream.read(min(LARGEST, size)))
     magic, _, system, content, keys = (read_pickle(beginning, CALLS) for _ in range(5))
-    if magic != MAGIC:
+    if magic != 0x1950A86A20F9469CFC6C:
         raise UnknownError("is a pickle that torch.save did not write")
     if not isinstance(system, dict) or system.get("little_endian") is not True or not isinstance(keys, list):
         raise DamagedError("its numbers are not stored with the lowest byte first")
@@ -184,7 +165,6 @@ def _views(content: Any) -> dict[str, _View]:
 
 
 def _view(value: Call) -> _View:
-    """Return a tensor from the arguments with which torch would make it, checked."""
     if value.name == PARAMETER:
         inner = value.arguments[0] if value.arguments else None
         if not isinstance(inner, Call) or inner.name == PARAMETER:

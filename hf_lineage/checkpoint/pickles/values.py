@@ -1,7 +1,6 @@
 """Pickles of plain values and tensors, read step by step; nothing that a pickle names is imported or called.
 
-Python's own unpickler is not used: it runs what the file says. Only the instructions that `torch.save` writes for a
-mapping of tensors are followed here; any other one is refused. What a pickle names stays a name.
+Only the instructions that `torch.save` writes for a mapping of tensors are followed; what a pickle names stays a name.
 """
 
 from __future__ import annotations
@@ -12,8 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_STEPS = 2**23
-"""Instructions: those of a model of three hundred thousand tensors."""
+MOST_STEPS = 2**23  # instructions: those of a model of three hundred thousand tensors
+MARK = object()  # on the stack below the items of a tuple, a list or a mapping
+NEW: dict[str, Callable[[], Any]] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict, "MARK": lambda: MARK}
+NEW |= {"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
+PLAIN = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE")
 
 
 class UnknownError(ValueError):
@@ -46,15 +48,8 @@ class Call:
     arguments: tuple[Any, ...]
 
 
-MARK = object()
-"""On the stack below the items of a tuple, a list or a mapping."""
-MAPPING = "collections.OrderedDict"
-
-
 @dataclass
 class _Machine:
-    """The stack and the memory of an unpickler."""
-
     calls: frozenset[str]
     stack: list[Any] = field(default_factory=list)
     memory: dict[int, Any] = field(default_factory=dict)
@@ -96,7 +91,7 @@ class _Machine:
         called, arguments = self.last(2)
         if not isinstance(called, Name) or not isinstance(arguments, tuple):
             raise DamagedError("its pickle cannot be read")
-        if called.text == MAPPING and not arguments:
+        if called.text == "collections.OrderedDict" and not arguments:
             self.stack.append({})
         elif called.text in self.calls:
             self.stack.append(Call(called.text, arguments))
@@ -118,20 +113,10 @@ def _push(make: Callable[[], Any]) -> Step:
     return lambda machine, _: machine.stack.append(make())
 
 
-def _value(machine: _Machine, value: Any) -> None:
-    machine.stack.append(value)
-
-
 STEPS: Mapping[str, Step] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda _machine, _: None),
-    "MARK": _push(lambda: MARK),
-    "NONE": _push(lambda: None),
-    "NEWTRUE": _push(lambda: True),
-    "NEWFALSE": _push(lambda: False),
-    "EMPTY_TUPLE": _push(tuple),
-    "EMPTY_LIST": _push(list),
-    "EMPTY_DICT": _push(dict),
-    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"), _value),
+    **{name: _push(make) for name, make in NEW.items()},
+    **dict.fromkeys(PLAIN, lambda machine, value: machine.stack.append(value)),
     "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.last(1))),
     "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.last(2))),
     "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.last(3))),
@@ -139,11 +124,9 @@ STEPS: Mapping[str, Step] = {
     "GLOBAL": lambda machine, text: machine.stack.append(Name(text.replace(" ", "."))),
     "STACK_GLOBAL": lambda machine, _: machine.name(),
     "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
-    "BINPUT": lambda machine, place: machine.store(place),
-    "LONG_BINPUT": lambda machine, place: machine.store(place),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), lambda machine, place: machine.store(place)),
     "MEMOIZE": lambda machine, _: machine.store(len(machine.memory)),
-    "BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
-    "LONG_BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
+    **dict.fromkeys(("BINGET", "LONG_BINGET"), lambda machine, place: machine.stack.append(machine.memory[place])),
     "SETITEM": lambda machine, _: machine.insert(machine.last(2)),
     "SETITEMS": lambda machine, _: machine.insert(machine.pop_marked()),
     "APPEND": lambda machine, _: machine.extend(machine.last(1)),
@@ -151,15 +134,10 @@ STEPS: Mapping[str, Step] = {
     "REDUCE": lambda machine, _: machine.call(),
     "BUILD": lambda machine, _: machine.build(),
 }
-"""Name of an instruction in `pickletools` -> the function that carries it out."""
 
 
 def read_pickle(stream: io.BytesIO, calls: frozenset[str]) -> Any:
-    """Return the value of one pickle, and leave the stream behind it.
-
-    `calls` are the names of functions of which a call is a value, `Call`. Raise UnknownError for anything else that
-    would run, DamagedError for bytes that are not a pickle.
-    """
+    """Return the value of one pickle, and leave the stream behind it; those of `calls` are values."""
     try:
         return _follow(stream, _Machine(calls))
     except (UnknownError, DamagedError):

@@ -15,7 +15,7 @@ from hf_lineage import Options
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import Piece, name_in_out, split_rows
-from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors, read_graph
+from hf_lineage.checkpoint.onnx.form import name_tensors, onnx_form, read_graph
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
@@ -262,14 +262,14 @@ def test_a_graph_without_matrices_is_not_read_and_a_huge_claim_takes_no_memory(f
         (clash, CheckpointError, r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"),
     ):
         with pytest.raises(kind, match=said):
-            Onnx(saved(folder, model, "a.onnx"), ("a.onnx",)).open()
+            onnx_form(saved(folder, model, "a.onnx")).open()
     model = changed_product(op_type="MatMulNBits")
     model.graph.node[0].input.append("up.weight")
     for name, value in (("N", 2**30), ("K", 2**30), ("bits", 4), ("block_size", 32)):
         model.graph.node[0].attribute.append(helper.make_attribute(name, value))
     tracemalloc.start()
     with pytest.raises(CheckpointError):
-        Onnx(saved(folder, model), (FILE,)).open()
+        onnx_form(saved(folder, model)).open()
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 2**20
