@@ -20,8 +20,7 @@ from hf_lineage.evidence.change import residual, solve, square_distance
 from hf_lineage.evidence.merge import DEPENDENT, LEAST, Products, Share, Shares, independent, shares_of
 from hf_lineage.signature.recipe import Vector
 
-UNSURE = 0.1
-"""The part of the squared rounding that may not be rounding, for its size is an expectation."""
+UNSURE = 0.1  # the part of the squared rounding that may not be rounding, for its size is an expectation
 ASIDE = 0.1
 """Largest squared distance of a blend from the line between its parents, over the product of the two parts of the line.
 The quotient is 1 at a right angle, and more for siblings."""
@@ -49,29 +48,23 @@ class BlendPlace(Enum):
     """It lies on the line, and parents differ by a change of low rank: all may share one, at several strengths."""
     PIECES = "pieces"
     """Some matrices are those of the parent: the model took them, or the parent came from it and changed the others."""
-    NEAR = "near"
-    """The model lies near the line, as a blend that was trained on, and as a checkpoint of one training."""
-    ASIDE = "aside"
-    """There is a share that siblings and descendants have as well."""
-    HIDDEN = "hidden"
-    """There is a share, and the rounding of the model hides where it lies."""
-    NONE = "none"
-    """There is no share, or all of it."""
+    NEAR = "near"  # the model lies near the line, as a blend that was trained on, and as a checkpoint of one training
+    ASIDE = "aside"  # there is a share that siblings and descendants have as well
+    HIDDEN = "hidden"  # there is a share, and the rounding of the model hides where it lies
+    NONE = "none"  # there is no share, or all of it
 
 
 @dataclass(frozen=True)
 class Blend:
     """A model as the combination of its parents that is nearest to it."""
 
-    shares: Shares
-    """The shares over all matrices together."""
+    shares: Shares  # the shares over all matrices together
     by_branch: Mapping[str, Shares]
     explained: float
     """The part of the squared distance from the nearest parent that the combination explains; rounding is left out."""
     remainder: float | None
     """The size of what is left, in multiples of what rounding leaves; None where the rounding is not known."""
-    places: tuple[BlendPlace, ...]
-    """The place of the model beside each parent, in the order of the parents."""
+    places: tuple[BlendPlace, ...]  # the place of the model beside each parent, in the order of the parents
 
     @property
     def pure(self) -> bool | None:

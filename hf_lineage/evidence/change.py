@@ -17,12 +17,9 @@ import numpy as np
 from hf_lineage.checkpoint.rounding import DIGITS, STORED, Grid, Matrix, find_grid, round_digits, shortest, spacing
 from hf_lineage.signature.recipe import Vector
 
-SINGULAR = 1e-9
-"""Differences between parents, each divided by its size, depend on each other below this eigenvalue."""
-ERROR = 0.01
-"""The probability that a weight lies outside its interval."""
-NO_SIZE = 1e-6
-"""Parents that are less far apart than this, beside the size of the first, are one and the same."""
+SINGULAR = 1e-9  # differences between parents, each divided by its size, depend on each other below this eigenvalue
+ERROR = 0.01  # the probability that a weight lies outside its interval
+NO_SIZE = 1e-6  # parents that are less far apart than this, beside the size of the first, are one and the same
 
 
 def distance(gram: Vector) -> float:
@@ -104,17 +101,13 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
     return np.asarray(spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf))
 
 
-FEW = 3
-"""Bits from which on what rounding adds is without structure."""
-PRUNED = 0.02
-"""The share of weights that must have become zero: fewer do so by rounding, or by chance."""
+FEW = 3  # bits from which on what rounding adds is without structure
+PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by rounding, or by chance
 MARGIN, TWICE = 1.1, 2.0
 """A singular value is more than rounding if it exceeds the bound of rounding by the factor MARGIN; it counts if it is
 TWICE as large. In between it is not known."""
-LEFT_OVER = 1.5
-"""The most that may be left beside a change of low rank, as a multiple of what rounding leaves."""
-LARGEST_SHARE = 0.75
-"""A change of more than this share of the smaller side is not called one of low rank."""
+LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
+LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
 COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
 """Binary digits with which the product of two factors may have been computed before it was added, the most first."""
 
@@ -126,18 +119,15 @@ class Change:
     size: float
     """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base. Weights that became zero do not count, and
     neither does the part that the grid of a quantization adds."""
-    equal: bool = False
-    """Whether V is W, rounded to the format in which V is stored."""
-    bits: int = 0
-    """The bits of the quantization whose grid V lies on and W does not; 0 if there is none."""
+    equal: bool = False  # whether V is W, rounded to the format in which V is stored
+    bits: int = 0  # the bits of the quantization whose grid V lies on and W does not; 0 if there is none
     grid: str = ""
     """The name of the floating-point format whose grid this is; empty for whole numbers, and without a grid."""
     zeros: float = 0.0
     """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
     rank: int | None = None
     """Rank of V - W beside rounding; 0 if rounding explains all of it, None if it is not low or was not measured."""
-    certain: bool = True
-    """Whether the rank is exact; if not, rounding may cover further directions of V - W."""
+    certain: bool = True  # whether the rank is exact; if not, rounding may cover further directions of V - W
     hidden: bool = False
     """Whether V differs from W by no more than rounding, although rounding alone would have left it equal."""
 
@@ -145,12 +135,9 @@ class Change:
 class EqualShare(NamedTuple):
     """Some numbers of one tensor beside the base's."""
 
-    kind: str
-    """Kind of the tensor, in words."""
-    numbers: int
-    """Numbers of the whole tensor."""
-    equal: float
-    """The share of those that were compared which are the base's, as the candidate stores them."""
+    kind: str  # kind of the tensor, in words
+    numbers: int  # numbers of the whole tensor
+    equal: float  # the share of those that were compared which are the base's, as the candidate stores them
 
     @classmethod
     def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> EqualShare:

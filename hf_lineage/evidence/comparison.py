@@ -66,10 +66,8 @@ def is_moved(origins: Mapping[int, int]) -> bool:
     return any(number != origin for number, origin in origins.items())
 
 
-AT_A_TIME = 2**17
-"""Numbers of a sketch that are widened to float64 at a time: they stay in the processor's cache."""
-PARTS, LEAST = 8, 512
-"""Parts into which the rows of a sketch are divided among threads, and the fewest rows of a part."""
+AT_A_TIME = 2**17  # numbers of a sketch that are widened to float64 at a time: they stay in the processor's cache
+PARTS, LEAST = 8, 512  # parts into which the rows of a sketch are divided among threads, and the fewest rows of a part
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 """(n,) each: rows of one model, and the row of the other that each is paired with."""
 Products = tuple[Vector, Vector, Vector]
@@ -80,14 +78,10 @@ Products = tuple[Vector, Vector, Vector]
 class Comparison:
     """Two models along one path: L layers of A against M layers of B, of which n = min(L, M) are paired."""
 
-    similarity: Vector
-    """(L, M): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths."""
-    pairs: Pairs
-    """(n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)."""
-    usable: NDArray[np.bool_]
-    """(n,): whether both layers of a pair are finite and not zero."""
-    concentration: tuple[Vector, Vector]
-    """s(M) of A's layers (L,) and of B's (M,)."""
+    similarity: Vector  # (L, M): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths
+    pairs: Pairs  # (n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)
+    usable: NDArray[np.bool_]  # (n,): whether both layers of a pair are finite and not zero
+    concentration: tuple[Vector, Vector]  # s(M) of A's layers (L,) and of B's (M,)
     standard_error: float
     """Standard error of the score with these pairs, from the scatter of the probes; 0 for an exact or identical pair.
 

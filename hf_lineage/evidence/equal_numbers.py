@@ -20,10 +20,8 @@ from hf_lineage.evidence.p_values import Draws, most
 from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, TriedElements, elements
 from hf_lineage.signature.recipe import Array, Vector
 
-ROWS = 64
-"""Rows of a matrix that the test looks at, at most: it compares every coordinate of theirs with every other."""
-FIRST, RARE = 256, 0.99
-"""A layer reaches by chance what this quantile over so many permutations does."""
+ROWS = 64  # rows of a matrix that the test looks at, at most: it compares every coordinate of theirs with every other
+FIRST, RARE = 256, 0.99  # a layer reaches by chance what this quantile over so many permutations does
 
 
 class Rows(NamedTuple):
@@ -33,26 +31,20 @@ class Rows(NamedTuple):
     numbers: int
     """Numbers of the whole matrix, by which it counts: to enlarge one matrix and shrink another changes nothing."""
     base: Array
-    candidate: Array
-    """(r, m): the coordinates are the same ones, in the same order, in all matrices."""
+    candidate: Array  # (r, m): the coordinates are the same ones, in the same order, in all matrices
 
 
 @dataclass(frozen=True)
 class EqualNumbers:
     """The share of each layer that is the base's, by the numbers that are equal."""
 
-    layers: tuple[int, ...]
-    """Their numbers, ascending."""
-    equal: Vector
-    """(L,): the share q of the numbers; those that are zero in either model are none."""
-    energy: Vector
-    """(L,): the share e of the candidate's energy that lies in equal numbers: small ones buy nothing."""
-    chance: Vector
-    """(L,): the energy that equals by chance, as elements of the group show it."""
+    layers: tuple[int, ...]  # their numbers, ascending
+    equal: Vector  # (L,): the share q of the numbers; those that are zero in either model are none
+    energy: Vector  # (L,): the share e of the candidate's energy that lies in equal numbers: small ones buy nothing
+    chance: Vector  # (L,): the energy that equals by chance, as elements of the group show it
     permuted: TriedElements
     flipped: TriedElements
-    tests: int = 1
-    """Tests of the same claim, for which p is corrected."""
+    tests: int = 1  # tests of the same claim, for which p is corrected
 
     @property
     def p_value(self) -> float:

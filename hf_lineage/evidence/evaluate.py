@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 DOWNGRADED = frozenset({Code.UNLISTED_CLASS, Code.UNUSED, Code.CHANGED})
 """Codes of models whose weights are enough, and that something else keeps from being verified."""
-CHANCE = 0.1
-"""A shared basis or a narrow model alone can give a share up to this, but never more than half in a layer."""
+CHANCE = 0.1  # a shared basis or a narrow model alone can give a share up to this, but never more than half in a layer
 
 SHARED_BASIS = (
     "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "

@@ -23,27 +23,19 @@ from hf_lineage.signature.values import PathSignature, UnitCodes
 
 ALIKE = 0.5
 """A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
-DRAWN = 2048
-"""Units of all layers together that are compared with the base: the share is then known to 4 %."""
-MOST, FEWEST = 256, 64
-"""The most and the fewest units of one layer that are drawn, weighted by what they write."""
-FEWER = 4
-"""So many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %."""
-ERROR = 0.01
-"""The probability that the true share of the layers that were read lies outside its interval."""
-AT_A_TIME = 2**18
-"""Pairs of units that are compared at a time, to bound the memory."""
+DRAWN = 2048  # units of all layers together that are compared with the base: the share is then known to 4 %
+MOST, FEWEST = 256, 64  # the most and the fewest units of one layer that are drawn, weighted by what they write
+FEWER = 4  # so many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %
+ERROR = 0.01  # the probability that the true share of the layers that were read lies outside its interval
+AT_A_TIME = 2**18  # pairs of units that are compared at a time, to bound the memory
 
 
 class DrawnUnits(NamedTuple):
     """The units of one layer of the candidate that were looked up in a base; for every base they are the same."""
 
-    units: NDArray[np.int64]
-    """(q,): their numbers in the candidate's layer."""
-    counts: Vector
-    """(q,): the share of what the layer writes that each unit stands for."""
-    inherited: NDArray[np.bool_]
-    """(q,): whether it has a counterpart in the base."""
+    units: NDArray[np.int64]  # (q,): their numbers in the candidate's layer
+    counts: Vector  # (q,): the share of what the layer writes that each unit stands for
+    inherited: NDArray[np.bool_]  # (q,): whether it has a counterpart in the base
 
     @property
     def share(self) -> float:
@@ -59,14 +51,10 @@ NOTHING = DrawnUnits(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype
 class InheritedShare:
     """The share of what a candidate's hidden units, or heads, write that has a counterpart in the base."""
 
-    by_layer: Vector
-    """(M,): the share of each layer of the candidate; 0 where the layer cannot be measured."""
-    weights: Vector
-    """(M,): the weight of each layer: the same for all layers that can be measured, whatever they write."""
-    error: float
-    """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
-    drawn_units: tuple[DrawnUnits, ...] = ()
-    """The units that were looked up, for each layer of the candidate."""
+    by_layer: Vector  # (M,): the share of each layer of the candidate; 0 where the layer cannot be measured
+    weights: Vector  # (M,): the weight of each layer: the same for all layers that can be measured, whatever they write
+    error: float  # half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random
+    drawn_units: tuple[DrawnUnits, ...] = ()  # the units that were looked up, for each layer of the candidate
     partners: tuple[int, ...] = ()
     """(M,): the row of the base's layer that each layer of the candidate is compared with."""
 

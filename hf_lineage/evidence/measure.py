@@ -25,14 +25,11 @@ from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature.recipe import random_stream
 from hf_lineage.signature.values import PathSignature, Signature
 
-FEWEST_LAYERS = 8
-"""Models of fewer layers are read completely, without interim analyses."""
-DOUBTFUL = 0.1
-"""With an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED."""
+FEWEST_LAYERS = 8  # models of fewer layers are read completely, without interim analyses
+DOUBTFUL = 0.1  # with an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED
 GRAFT = 0.25
 """UNRELATED needs so many layers that a copy of this share of all layers is missed with probability MISSED at most."""
-MISSED = 0.01
-"""The probability that copied layers are not among those read, and that a bound on unread layers is wrong."""
+MISSED = 0.01  # the probability that copied layers are not among those read, and that a bound on unread layers is wrong
 
 
 def drawn_seed() -> int:
@@ -107,8 +104,7 @@ def analyses(layers: int, share: float) -> tuple[int, ...]:
     return tuple(sorted({*(read for read in early if layers - read >= graft(layers)), layers}))
 
 
-Layers = tuple[tuple[int, ...], tuple[int, ...]]
-"""Numbers of layers, of the base and of the candidate."""
+Layers = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of layers, of the base and of the candidate
 
 
 @dataclass(frozen=True)
@@ -116,11 +112,9 @@ class Pair:
     """Both models along one path."""
 
     path: str
-    signatures: tuple[PathSignature, PathSignature]
-    """Signatures of the base and of the candidate."""
+    signatures: tuple[PathSignature, PathSignature]  # signatures of the base and of the candidate
     layers: Layers
-    exchangeable: bool = True
-    """Whether both architectures treat all residual coordinates alike."""
+    exchangeable: bool = True  # whether both architectures treat all residual coordinates alike
 
     @classmethod
     def align(cls, path: str, base: Signature, candidate: Signature) -> Pair:

@@ -21,12 +21,9 @@ from hf_lineage.checkpoint.rounding import DIGITS, Matrix, spacing
 from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, reorder, residual, solve
 from hf_lineage.signature.recipe import Vector
 
-PARTS = 8
-"""Parts into which the rows of a matrix are divided; the scatter between them gives the interval."""
-FINE = 4.0
-"""Least distance between parents, in the spacing of the format in which the model is stored."""
-FEWEST = 256
-"""Fewest numbers of a matrix that must be so far apart."""
+PARTS = 8  # parts into which the rows of a matrix are divided; the scatter between them gives the interval
+FINE = 4.0  # least distance between parents, in the spacing of the format in which the model is stored
+FEWEST = 256  # fewest numbers of a matrix that must be so far apart
 RANKED, FLOAT = 128, DIGITS["F32"]
 """Rows from which the rank of parents' differences is measured, and the binary digits of numbers that are decoded."""
 
@@ -35,17 +32,13 @@ RANKED, FLOAT = 128, DIGITS["F32"]
 class Products:
     """One matrix of a model, beside those of the parents that it is like."""
 
-    layer: int
-    """The number of the model's layer."""
+    layer: int  # the number of the model's layer
     branch: str
-    active: tuple[int, ...]
-    """The parents of which it may be a part; n of them."""
-    grams: Vector
-    """(PARTS, n + 1, n + 1): inner products as `combination` takes them, by parts of the rows."""
+    active: tuple[int, ...]  # the parents of which it may be a part; n of them
+    grams: Vector  # (PARTS, n + 1, n + 1): inner products as `combination` takes them, by parts of the rows
     rounding: float | None
     """The squared size of what storing the model added; None where the grid of its numbers is not known."""
-    digits: int
-    """The binary digits with which the model is stored; 0 where it is decoded."""
+    digits: int  # the binary digits with which the model is stored; 0 where it is decoded
     low_rank: frozenset[bool | None] = frozenset()
     """Whether other parents differ from the first by a change of low rank; None where rounding hides it."""
 
@@ -70,10 +63,8 @@ class Products:
 class StoredMatrix:
     """A matrix with what is known of the format it is stored in."""
 
-    numbers: Matrix
-    """(r, c)"""
-    digits: int = 0
-    """The binary digits with which they are stored; 0 where they are decoded."""
+    numbers: Matrix  # (r, c)
+    digits: int = 0  # the binary digits with which they are stored; 0 where they are decoded
     spacing: Matrix | None = None
     """Distance of neighbouring numbers of a floating-point format, around each number; None where it is decoded."""
     step: Matrix | None = None
@@ -119,10 +110,8 @@ def inner_products(
     )
 
 
-LEAST = 0.02
-"""The least share that counts as one, however narrow its interval."""
-WIDEST = 0.25
-"""Half the width of an interval above which the parent cannot be told from the others."""
+LEAST = 0.02  # the least share that counts as one, however narrow its interval
+WIDEST = 0.25  # half the width of an interval above which the parent cannot be told from the others
 HARDLY = 0.01
 """Matrices in which the squared distance between parents is less than this share of the usual one count for less."""
 OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
@@ -139,12 +128,10 @@ class Share:
 
     value: float
     low: float
-    high: float
-    """The share lies between `low` and `high` with probability 99 %."""
+    high: float  # the share lies between `low` and `high` with probability 99 %
     layers: Mapping[int, tuple[float, float]]
     """Number of a layer of the model -> this parent's share of it, and half the width of its interval."""
-    detected: bool
-    """Whether the layers that were read hold anything of this parent that the others do not explain."""
+    detected: bool  # whether the layers that were read hold anything of this parent that the others do not explain
 
     @property
     def clear(self) -> bool:
@@ -158,8 +145,7 @@ class Shares:
 
     parents: tuple[Share | str, ...]
     """One for each parent, in their order; of one that cannot be told from others, or is like no layer, the reason."""
-    remainder: float
-    """The size of what no combination of the parents explains, beside the distance between these."""
+    remainder: float  # the size of what no combination of the parents explains, beside the distance between these
 
 
 @dataclass(frozen=True)
@@ -172,8 +158,7 @@ class Parent:
     """Path -> size of what no combination of the parents explains, beside the distance between them."""
     declared: Mapping[str, float] = field(default_factory=dict)
     """Path -> the weight that the merge declares; empty where it declares none."""
-    method: str = ""
-    """The method by which the merge says it was made; empty if it does not say."""
+    method: str = ""  # the method by which the merge says it was made; empty if it does not say
     is_base: bool = False
     """Whether the merge says that differences are taken from this parent, which then need not give anything itself."""
     reason: str = ""

@@ -43,8 +43,7 @@ from hf_lineage.signature.recipe import Vector
 
 FEW = 20
 """So many of the first n permutations end the sequence by reaching the observed score: p is about FEW / n at least."""
-MANY = 200
-"""The same number beyond the first n: the relative standard error of p is then 7 %."""
+MANY = 200  # the same number beyond the first n: the relative standard error of p is then 7 %
 LONGER = 20
 """Factor between the most permutations in all and the first n: at p = FEW / 2n, about MANY of them reach the score."""
 
@@ -164,10 +163,8 @@ class EmpiricalNull:
 
     scores: Mapping[str, float]
     source: str
-    tests: int = 1
-    """The number of paths that are tested by such scores: p-values are multiplied by it (Bonferroni)."""
-    observed: float = math.nan
-    """The score of the candidate."""
+    tests: int = 1  # the number of paths that are tested by such scores: p-values are multiplied by it (Bonferroni)
+    observed: float = math.nan  # the score of the candidate
     alpha: float = 0.01
 
     name = "empirical"

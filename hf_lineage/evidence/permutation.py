@@ -26,14 +26,12 @@ from hf_lineage.evidence.p_values import p_value as p_value_of_draws
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.values import PathSignature
 
-MAXIMUM = "Westfall and Young 1993"
-"""The correction for several paths by the largest statistic, as reports name it."""
+MAXIMUM = "Westfall and Young 1993"  # the correction for several paths by the largest statistic, as reports name it
 NOT_EXCHANGEABLE = (
     "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
     "name independent models with --null"
 )
-FEWEST_COORDINATES = 8
-"""Fewer coordinates have too few permutations for a small p-value."""
+FEWEST_COORDINATES = 8  # fewer coordinates have too few permutations for a small p-value
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,8 @@ class TriedElements:
     """The score on the test coordinates, as observed and under elements of one half of the group."""
 
     observed: float
-    scores: Vector
-    """(n,): the score under each element."""
-    first: int | None = None
-    """The number drawn at first by the rule in `p_values`; None if a fixed number was drawn."""
+    scores: Vector  # (n,): the score under each element
+    first: int | None = None  # the number drawn at first by the rule in `p_values`; None if a fixed number was drawn
 
     @classmethod
     def draw(cls, draws: Draws, first: int) -> TriedElements:
@@ -71,14 +67,11 @@ class PermutationNull:
     permuted: TriedElements
     flipped: TriedElements
     seed: int
-    coordinates: int
-    """m, the number of residual coordinates that were permuted and flipped."""
-    not_exchangeable: bool = False
-    """Whether the architecture treats some residual coordinates differently from others."""
+    coordinates: int  # m, the number of residual coordinates that were permuted and flipped
+    not_exchangeable: bool = False  # whether the architecture treats some residual coordinates differently from others
     by_maximum: float | None = None
     """The p-value corrected for the paths that are tested by the same permutations; None for a path alone."""
-    part: float = 1.0
-    """Part of all paths that these permutations test."""
+    part: float = 1.0  # part of all paths that these permutations test
 
     name = "permutation"
 
@@ -152,8 +145,7 @@ class PermutationNull:
         return low, high
 
 
-Null = PermutationNull | EmpiricalNull
-"""The distribution of the score of one path between independent models."""
+Null = PermutationNull | EmpiricalNull  # the distribution of the score of one path between independent models
 
 
 BATCHES = (32, 128)
@@ -161,12 +153,9 @@ BATCHES = (32, 128)
 of independent models end after some forty."""
 EPSILON = np.float32(1e-7)
 """A block whose means and identity make up all but this share of its square has nothing else to compare."""
-TILES = {"permutations": 16, "signs": BATCHES[1]}
-"""Elements of each half whose scores a thread computes at a time."""
-SMALL = 2**15
-"""Numbers of A's blocks below which a tile takes no longer than handing it to a thread."""
-GATHERED = 2**17
-"""Numbers that a thread gathers at a time: as many as the processor's cache holds."""
+TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
+SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
+GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
 Cosines = Callable[[NDArray[np.int64]], Array]
 """From n elements (n, m) to the cosines of A's layers and B's moved ones, (n, L, M), or (n, L) of layers by number."""
 

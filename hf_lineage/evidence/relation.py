@@ -16,13 +16,10 @@ from hf_lineage.evidence.change import Change, EqualShare
 
 IN_PLACE, MATCHED = 0.7, 0.9
 """Median cosines of rows: above the first, units are in their old places; above the second, they have moved."""
-RESCALED = 0.02
-"""Units count as rescaled where half of them changed their length by more than this."""
-SPARSE = 0.1
-"""A larger share of equal numbers shows that most were not changed."""
+RESCALED = 0.02  # units count as rescaled where half of them changed their length by more than this
+SPARSE = 0.1  # a larger share of equal numbers shows that most were not changed
 MLPS, ATTENTION, NORMS = "MLPs", "attention", "norms"
-CLEAR = 3
-"""Factor by which rescaling has to exceed other changes of a unit: pruning also makes units shorter."""
+CLEAR = 3  # factor by which rescaling has to exceed other changes of a unit: pruning also makes units shorter
 
 
 class Means(Enum):
@@ -54,18 +51,14 @@ class AlignedRows:
 class Derivation:
     """The changes of the matrices of a base."""
 
-    changes: tuple[Change, ...]
-    """One for each matrix that was compared."""
-    reordered: bool = False
-    """Whether hidden units are in another order than in the base."""
-    rescaled: bool = False
-    """Whether hidden units read a multiple of what they read in the base."""
+    changes: tuple[Change, ...]  # one for each matrix that was compared
+    reordered: bool = False  # whether hidden units are in another order than in the base
+    rescaled: bool = False  # whether hidden units read a multiple of what they read in the base
     stored_bits: float = 0.0
     """Bits per weight that the candidate stores, scales included, if weights have to be decoded; else 0."""
     equal_shares: tuple[EqualShare, ...] = ()
     """All tensors that both name and that neither stores quantized, as far as they were at hand."""
-    folded: bool = False
-    """Whether gains of norms were moved into the matrices that read their outputs."""
+    folded: bool = False  # whether gains of norms were moved into the matrices that read their outputs
 
     @property
     def changed_matrices(self) -> tuple[Change, ...]:

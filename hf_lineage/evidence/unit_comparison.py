@@ -32,25 +32,20 @@ PROCRUSTES: str = "procrustes"
 """Names of coordinates: the rows of shared tokens, those of the residual stream, and those in which units fit best."""
 HEAVIEST, OF_BASE = 64, 1024
 """Numbers of units of a layer that write most, of the candidate and of the base, by which layers are paired."""
-LITTLE = 0.05
-"""A share that says nothing: independent models of one vocabulary have as much in common."""
+LITTLE = 0.05  # a share that says nothing: independent models of one vocabulary have as much in common
 IN_ORDER = 0.02
 """Largest uncorrected p of the order of units, in the layers that are read first, with which others are read for it:
 units that are copied in their order, even in one of these layers, have the least p that the permutations allow."""
-CANCELLED = 0.5
-"""Least share that remains of what all units write: with less, most of what they write says nothing."""
+CANCELLED = 0.5  # least share that remains of what all units write: with less, most of what they write says nothing
 
 
 @dataclass(frozen=True)
 class Coordinates:
     """The coordinates in which two models are seen unit by unit."""
 
-    name: str
-    """TOKEN, RESIDUAL or PROCRUSTES."""
-    tokens: int = 0
-    """Number of shared tokens; 0 where none are needed."""
-    by: str = ""
-    """Property by which tokens are known to be the same, in a word."""
+    name: str  # TOKEN, RESIDUAL or PROCRUSTES
+    tokens: int = 0  # number of shared tokens; 0 where none are needed
+    by: str = ""  # property by which tokens are known to be the same, in a word
 
 
 @dataclass(frozen=True)
@@ -60,16 +55,12 @@ class UnitComparison:
     coordinates: Coordinates
     layers: tuple[tuple[int, ...], tuple[int, ...]]
     """The numbers of the layers that were read, of the base and of the candidate."""
-    depth: int
-    """Number of the candidate's layers that have hidden units."""
+    depth: int  # number of the candidate's layers that have hidden units
     partners: tuple[int, ...]
     """For each of the candidate's layers the number of the base's layer that it was compared with."""
-    inherited: InheritedShare
-    """The share of hidden units that are inherited."""
-    order: UnitOrder | None
-    """None where there is nothing to permute."""
-    tests: int = 1
-    """Number of tests of the same claim for which p is corrected (Bonferroni)."""
+    inherited: InheritedShare  # the share of hidden units that are inherited
+    order: UnitOrder | None  # None where there is nothing to permute
+    tests: int = 1  # number of tests of the same claim for which p is corrected (Bonferroni)
     kept_share: float = 1.0
     """The least share of the units of a layer that was looked at; less than 1 only where it has very many experts."""
     remains: float = 1.0
@@ -116,12 +107,10 @@ class UnitComparison:
 class OrderSettings:
     """Settings of the test of the order of units, and of drawing units."""
 
-    first: int
-    """Permutations that are drawn at first."""
+    first: int  # permutations that are drawn at first
     seed: int
     tests: int = 1
-    permuted: int = MOST_UNITS
-    """Units of a layer that are permuted at most."""
+    permuted: int = MOST_UNITS  # units of a layer that are permuted at most
 
 
 def compare_units(
@@ -178,8 +167,7 @@ CALIBRATION = "benchmarks/results/ours-frames.json"
 """The measurement of the shares of independent models, from which the two figures below come."""
 PAIRS, LARGEST = 1035, 0.03
 """Pairs of independent models, and the largest share that one of them inherits from the other."""
-CALIBRATED = 0.1
-"""With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
+CALIBRATED = 0.1  # with a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated
 UNDONE = "the residual stream was rotated, reordered or changed in width"
 """Change that a comparison through tokens, or in fitted coordinates, undoes."""
 THROUGH = {

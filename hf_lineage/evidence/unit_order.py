@@ -76,40 +76,28 @@ def orders_within(sets: Sequence[Numbers], count: int, stream: np.random.Philox)
     return orders
 
 
-PLACES, RANKS = "places", "ranks"
-"""The two statistics: of units in the same places, and of the ranks of matched units."""
-MOST_UNITS = 1024
-"""Units of a layer of the candidate that are permuted, drawn at random."""
-FEWEST_MATCHES = 8
-"""With fewer matched units a layer does not count for the ranks."""
-QUIET = 1e-3
-"""Units that write less, as a share of the mean, are matched with none."""
+PLACES, RANKS = "places", "ranks"  # the two statistics: of units in the same places, and of the ranks of matched units
+MOST_UNITS = 1024  # units of a layer of the candidate that are permuted, drawn at random
+FEWEST_MATCHES = 8  # with fewer matched units a layer does not count for the ranks
+QUIET = 1e-3  # units that write less, as a share of the mean, are matched with none
 TIED = 1e-4
 """Matches that differ by less are tied: among copies of one unit, the first in the file would always be chosen."""
-BATCH = 64
-"""Permutations that are drawn at a time."""
+BATCH = 64  # permutations that are drawn at a time
 
 
 @dataclass(frozen=True)
 class MatchedUnits:
     """The units of one layer of the candidate, matched with those of its partner to test their order."""
 
-    group: int
-    """Layers of the candidate that are copies of each other have one number, and are permuted alike."""
-    weight: float
-    """Share of what all layers write that this layer writes."""
-    units: Numbers
-    """(q,): the candidate's units that are permuted."""
+    group: int  # layers of the candidate that are copies of each other have one number, and are permuted alike
+    weight: float  # share of what all layers write that this layer writes
+    units: Numbers  # (q,): the candidate's units that are permuted
     alike: Array | None
     """(q, q): how alike they are to the base's units in their places, by weight; None for layers of unlike sizes."""
-    places: Numbers
-    """(n,): which of them have a match, by their places in `units`."""
-    partners: Numbers
-    """(n,): the place of each match in the base."""
-    strength: Vector
-    """(n,): the weight of each of these pairs."""
-    sizes: Vector
-    """(2, q): how much the units read and write, over their mean."""
+    places: Numbers  # (n,): which of them have a match, by their places in `units`
+    partners: Numbers  # (n,): the place of each match in the base
+    strength: Vector  # (n,): the weight of each of these pairs
+    sizes: Vector  # (2, q): how much the units read and write, over their mean
 
 
 def match_order(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> MatchedUnits:
@@ -162,14 +150,11 @@ def _ranks(numbers: Numbers) -> Vector:
 class UnitOrder:
     """The test of the order of hidden units."""
 
-    observed: Mapping[str, float]
-    """Statistic -> its observed value."""
+    observed: Mapping[str, float]  # statistic -> its observed value
     z: Mapping[str, float]
     """Statistic -> deviations by which it lies above what permutations give; a picture, not a test."""
-    p_value: float
-    """p-value of the largest statistic, not corrected for other tests of the same claim."""
-    draws: int
-    """Number of permutations that were drawn."""
+    p_value: float  # p-value of the largest statistic, not corrected for other tests of the same claim
+    draws: int  # number of permutations that were drawn
 
 
 def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrder | None:
@@ -238,10 +223,8 @@ def copies(layers: Sequence[UnitRows]) -> list[int]:
     return groups
 
 
-HEAVIEST = 8
-"""An expert is paired by so many of its units, those that write most."""
-MATCHED, FEWEST = 4096, 64
-"""Units of all experts of a layer that are permuted, and at least so many of each."""
+HEAVIEST = 8  # an expert is paired by so many of its units, those that write most
+MATCHED, FEWEST = 4096, 64  # units of all experts of a layer that are permuted, and at least so many of each
 
 
 def by_expert(

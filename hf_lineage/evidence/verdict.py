@@ -167,8 +167,7 @@ class Code(StrEnum):
         return self in UNJUDGED
 
 
-VERIFYING = frozenset({Code.INHERITED, Code.MERGE, Code.ADAPTER})
-"""Codes of claims that are verified."""
+VERIFYING = frozenset({Code.INHERITED, Code.MERGE, Code.ADAPTER})  # codes of claims that are verified
 RELATING = frozenset(list(Code)[len(VERIFYING) : list(Code).index(Code.UNRELATED)])
 """Codes of models that share ancestry, and of claims that are not verified."""
 UNJUDGED = frozenset({Code.UNSUPPORTED, Code.NO_BASE, Code.NO_WEIGHTS, Code.AMBIGUOUS, Code.UNDECLARED})

@@ -58,32 +58,23 @@ def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
             yield reason.format(**match.groupdict())
 
 
-LARGEST_RANK = 2048
-"""More is no low rank any more, and would take minutes to decompose."""
-MOST_MODULES = 100_000
-"""Several times those of the largest models of experts."""
-LARGEST_SCALE = 1e9
-"""No adapter multiplies what it adds by so much."""
+LARGEST_RANK = 2048  # more is no low rank any more, and would take minutes to decompose
+MOST_MODULES = 100_000  # several times those of the largest models of experts
+LARGEST_SCALE = 1e9  # no adapter multiplies what it adds by so much
 
 
 @dataclass(frozen=True)
 class Factors:
     """The change scale x B A that is added to one matrix, as the names of its factors and their shapes."""
 
-    first: str
-    """A (rank, columns)."""
-    second: str
-    """B (rows, rank)."""
+    first: str  # A (rank, columns)
+    second: str  # B (rows, rank)
     rows: int
     columns: int
-    rank: int
-    """The rank of the change; that of one expert where there are several."""
-    scale: float
-    """The largest scale that the configuration may give: the patterns that peft would match are not run."""
-    experts: int = 1
-    """The number of experts in a stack; the factors have a share for each."""
-    alpha: str = ""
-    """The tensor with which the scale is multiplied; empty if there is none."""
+    rank: int  # the rank of the change; that of one expert where there are several
+    scale: float  # the largest scale that the configuration may give: the patterns that peft would match are not run
+    experts: int = 1  # the number of experts in a stack; the factors have a share for each
+    alpha: str = ""  # the tensor with which the scale is multiplied; empty if there is none
 
 
 @dataclass(frozen=True)
@@ -93,22 +84,18 @@ class Lora:
     checkpoint: Checkpoint
     modules: Mapping[str, Factors]
     """Name of the adapted module, as peft gives it without `base_model.model` -> its factors."""
-    kind: str
-    """LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one."""
+    kind: str  # LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one
     others: int
     """Number of tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
-    order_matters: str = ""
-    """The initialisation, if it depends on the order of the base's rows; else empty."""
-    calibrated: bool = True
-    """Whether the power of the test was measured for adapters that started so."""
+    order_matters: str = ""  # the initialisation, if it depends on the order of the base's rows; else empty
+    calibrated: bool = True  # whether the power of the test was measured for adapters that started so
     stacked: bool = False
     """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
     flattened: bool = False
     """Whether the names of modules have underscores in place of points, as trainers beside peft write them."""
     idle: frozenset[str] = frozenset()
     """Modules whose factors peft passes over, because the configuration does not name them."""
-    on_head: bool = False
-    """Whether the adapter's task is one for which its base is loaded with a head."""
+    on_head: bool = False  # whether the adapter's task is one for which its base is loaded with a head
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""

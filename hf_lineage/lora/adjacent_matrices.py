@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
 """The most directions of B A that are tested, those of the largest singular values, and the fewest of many rows."""
-EXACT = 256
-"""Up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small."""
+EXACT = 256  # up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small
 PROBES, FEWEST_PROBES = 128, 32
 """A wider matrix is reduced to so many random sums of its rows; a very wide one to at least so many."""
 SEEN, WRITTEN = 2**18, 2**16
@@ -52,19 +51,13 @@ NEGLIGIBLE = 1e-12
 class Block:
     """One adapted matrix, and the matrix of the base that its gradient passed through."""
 
-    role: str
-    """Role of the matrix in its layer: up, gate, value, output or down."""
+    role: str  # role of the matrix in its layer: up, gate, value, output or down
     layer: int
-    permuted: str
-    """Kind of its rows; rows of the same kind and number get the same permutation in all blocks."""
-    rows: Array
-    """(g, n, q): the rows of U Σ^½ in their g exchangeable groups."""
-    through: Array
-    """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
-    size: float = 0.0
-    """The size of the added numbers relative to those of the base (root mean squares)."""
-    flips: bool = False
-    """Whether a row may change its sign, together with what reads it."""
+    permuted: str  # kind of its rows; rows of the same kind and number get the same permutation in all blocks
+    rows: Array  # (g, n, q): the rows of U Σ^½ in their g exchangeable groups
+    through: Array  # (g, k, n): the matrix of the base seen through probes, each row's mean in a group removed
+    size: float = 0.0  # the size of the added numbers relative to those of the base (root mean squares)
+    flips: bool = False  # whether a row may change its sign, together with what reads it
 
     @property
     def centred_rows(self) -> Array:
@@ -138,14 +131,11 @@ MOST_TOKENS = 2048
 class Product(NamedTuple):
     """The product that is added to one matrix."""
 
-    rows: Array
-    """(rows, q), with q = 0 where nothing is added."""
-    size: float
-    """The root mean square of its numbers."""
+    rows: Array  # (rows, q), with q = 0 where nothing is added
+    size: float  # the root mean square of its numbers
 
 
-Products = Mapping[tuple[str, int | None], Product]
-"""Module and expert -> product that is added to its matrix."""
+Products = Mapping[tuple[str, int | None], Product]  # module and expert -> product that is added to its matrix
 
 
 def products(lora: Lora, places: Collection[Place]) -> Products:

@@ -48,12 +48,9 @@ Long training moves the weights so far that the gradients are no longer those of
 """
 
 
-ROUNDING = 1e-4
-"""Statistics that differ by less than this part of a deviation are equal: they are sums in float32."""
-FLIPPED = 16
-"""Fewer rows have too few patterns of signs: they are permuted alone."""
-BATCH = 64
-"""Permutations and flips that are drawn at a time, to bound the memory."""
+ROUNDING = 1e-4  # statistics that differ by less than this part of a deviation are equal: they are sums in float32
+FLIPPED = 16  # fewer rows have too few patterns of signs: they are permuted alone
+BATCH = 64  # permutations and flips that are drawn at a time, to bound the memory
 
 
 @dataclass(frozen=True)
@@ -61,21 +58,14 @@ class Trace:
     """The test of one adapter against one base."""
 
     roles: tuple[str, ...]
-    layers: tuple[int, ...]
-    """The role and the layer of every block, (b,)."""
-    ratios: Vector
-    """(n + 1, b): the statistic of every block, first as observed and then under each permutation."""
-    directions: Vector
-    """The effective number of directions of every block, (b,)."""
-    sizes: Vector
-    """The size of what every block adds, relative to the base, (b,)."""
+    layers: tuple[int, ...]  # the role and the layer of every block, (b,)
+    ratios: Vector  # (n + 1, b): the statistic of every block, first as observed and then under each permutation
+    directions: Vector  # the effective number of directions of every block, (b,)
+    sizes: Vector  # the size of what every block adds, relative to the base, (b,)
     seed: int
-    analyses: int = 1
-    """Number of interim analyses, for which p is corrected (Bonferroni)."""
-    calibrated: bool = True
-    """Whether the power was measured on adapters like this one."""
-    spent: float = 0.0
-    """Amount that is added to p because the test could have ended after fewer permutations."""
+    analyses: int = 1  # number of interim analyses, for which p is corrected (Bonferroni)
+    calibrated: bool = True  # whether the power was measured on adapters like this one
+    spent: float = 0.0  # amount that is added to p because the test could have ended after fewer permutations
     flipped: Vector | None = None
     """(n + 1, b): the same under flips, or as above where a block allows none; None where no block does."""
 
@@ -246,8 +236,7 @@ def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
     return sums / expected if expected > 0 else np.ones(len(sums))
 
 
-POWER = 0.99
-"""UNRELATED needs a test that detects a trace with this probability."""
+POWER = 0.99  # UNRELATED needs a test that detects a trace with this probability
 VERIFIED = 0.001
 """The largest p that verifies a claim: a share alpha of adapters is RELATED by chance, too much for a card."""
 FIRST, MOST = 1_999, 9_999

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from hf_lineage.source.headers import Headers
 
 
-MOST_COUNTS = 64
-"""Entries of a list that counts the heads of blocks: more than any model has."""
-MATRIX = 2
-"""Dimensions of a linear matrix."""
+MOST_COUNTS = 64  # entries of a list that counts the heads of blocks: more than any model has
+MATRIX = 2  # dimensions of a linear matrix
 
 
 def list_pairs(base: Headers) -> Iterator[tuple[int, LayerSet]]:
@@ -85,8 +83,7 @@ def _set(tensors: Mapping[str, str], heads: Mapping[str, Heads], width: int) -> 
 
 UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
 SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
-LATENT = "latent"
-"""The role of a matrix that computes the latent which others read."""
+LATENT = "latent"  # the role of a matrix that computes the latent which others read
 ROWS = {
     "up": UNITS,
     "gate": UNITS,
@@ -103,10 +100,8 @@ NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key":
 READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
 EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
 """A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
-IN_TURN = ("gate", "up")
-"""Roles in the order in which transformers stacks in memory what a checkpoint stores by expert."""
-MOST_EXPERTS = 8
-"""Experts of a stack that are tested, the first ones."""
+IN_TURN = ("gate", "up")  # roles in the order in which transformers stacks in memory what a checkpoint stores by expert
+MOST_EXPERTS = 8  # experts of a stack that are tested, the first ones
 
 
 @dataclass(frozen=True)
@@ -118,24 +113,18 @@ class Place:
     layer_set: LayerSet
     slot: Slot
     role: str
-    expert: int | None = None
-    """Number of the expert in a stack, each of which has a share of the rank; else None."""
-    latent: int = 0
-    """If the matrix makes a latent, the number of its coordinates, which are the first rows."""
+    expert: int | None = None  # number of the expert in a stack, each of which has a share of the rank; else None
+    latent: int = 0  # if the matrix makes a latent, the number of its coordinates, which are the first rows
 
 
 @dataclass(frozen=True)
 class Places:
     """The places in a base of the matrices of an adapter."""
 
-    everything: tuple[Place, ...]
-    """A module that holds several roles is here once for each."""
-    absent: tuple[str, ...]
-    """Modules that no tensor of the base is named like."""
-    unfit: tuple[str, ...]
-    """A phrase for each matrix whose shape is not that of the base."""
-    ambiguous: tuple[str, ...] = ()
-    """Modules whose flattened name may mean several tensors of the base."""
+    everything: tuple[Place, ...]  # a module that holds several roles is here once for each
+    absent: tuple[str, ...]  # modules that no tensor of the base is named like
+    unfit: tuple[str, ...]  # a phrase for each matrix whose shape is not that of the base
+    ambiguous: tuple[str, ...] = ()  # modules whose flattened name may mean several tensors of the base
     idle: tuple[str, ...] = ()
     """Modules whose factors peft passes over: the configuration does not name them, or no module has their name."""
 

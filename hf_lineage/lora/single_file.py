@@ -20,12 +20,9 @@ from hf_lineage.lora.adapter import Lora, fit_factors, forms, instead, refuse_ma
 WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
 PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")
 """The names that diffusers once gave the matrices of attention."""
-OUTPUT = ".to_out"
-"""The name, in that spelling, of the output matrix, which is the first module of a list."""
-ALPHA = ".alpha"
-"""The end of the name of a scale, which is divided by the rank."""
-MAIN = ""
-"""The model of a pipeline that makes the picture."""
+OUTPUT = ".to_out"  # the name, in that spelling, of the output matrix, which is the first module of a list
+ALPHA = ".alpha"  # the end of the name of a scale, which is divided by the rank
+MAIN = ""  # the model of a pipeline that makes the picture
 
 
 @dataclass

@@ -14,12 +14,9 @@ from typing import Any
 
 LAYER = re.compile(r".*?\.[^.]*\.(?P<number>\d{1,9})\.")
 """The first number in the name of a module is that of its layer."""
-BASES = (None, "FEATURE_EXTRACTION")
-"""The tasks of an adapter with which its base is loaded without a head."""
-DEEPEST = 32
-"""No name of a module has more words."""
-WRAPPED = ".base_layer"
-"""The end that peft adds to the name of a module whose parameters it adapts one after the other."""
+BASES = (None, "FEATURE_EXTRACTION")  # the tasks of an adapter with which its base is loaded without a head
+DEEPEST = 32  # no name of a module has more words
+WRAPPED = ".base_layer"  # the end that peft adds to the name of a module whose parameters it adapts one after the other
 EXPERTS, WEIGHT = "experts", "weight"
 """The module that holds the parameters of a stack of experts, and the parameter of a plain matrix."""
 Names = frozenset[str]
@@ -75,8 +72,7 @@ def _layers(config: Mapping[str, Any]) -> frozenset[int] | None:
     return frozenset(one for one in (numbers if isinstance(numbers, list) else [numbers]) if isinstance(one, int))
 
 
-LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")
-"""The name of a module in a layer."""
+LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")  # the name of a module in a layer
 WEIGHT_ENDING = ".weight"
 
 

@@ -20,10 +20,8 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.recipe import Recipe, Spec
 from hf_lineage.signature.values import Signature, by_path, join_paths
 
-LARGEST = 2**30
-"""Bytes of a file at most; a signature with thousands of probes is not cached."""
-PRIVATE, OWN = 0o700, 0o600
-"""Permissions of its folder, and of its files."""
+LARGEST = 2**30  # bytes of a file at most; a signature with thousands of probes is not cached
+PRIVATE, OWN = 0o700, 0o600  # permissions of its folder, and of its files
 
 
 def root() -> Path:

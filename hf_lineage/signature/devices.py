@@ -79,17 +79,13 @@ def return_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-Device = int | str
-"""A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's."""
+Device = int | str  # A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's
 CPU: Device = "cpu"
-Budgets = Mapping[Device, int]
-"""Device -> the bytes that it may use."""
+Budgets = Mapping[Device, int]  # device -> the bytes that it may use
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 """A file of the driver of each kind of GPU that is used: NVIDIA's (also under WSL) and AMD's."""
-LIMIT = "HF_LINEAGE_MAX_MEMORY"
-"""Variable of the environment with the most memory to use on each device."""
-EXTRA = ("accelerate", "torch")
-"""The packages that the extra `gpu` installs."""
+LIMIT = "HF_LINEAGE_MAX_MEMORY"  # variable of the environment with the most memory to use on each device
+EXTRA = ("accelerate", "torch")  # the packages that the extra `gpu` installs
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 """Unit, in capitals -> its bytes."""
 

@@ -30,16 +30,12 @@ from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
 from hf_lineage.signature.values import PathSignature, UnitCodes
 
-COPIES = 2
-"""Copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked."""
-MODELS = 2
-"""Models whose residuals are in memory while they are compared."""
-BESIDES = 2**27
-"""Bytes that threads, the linear algebra and the allocator need in addition."""
+COPIES = 2  # copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked
+MODELS = 2  # models whose residuals are in memory while they are compared
+BESIDES = 2**27  # bytes that threads, the linear algebra and the allocator need in addition
 SMALL = 2**25
 """Bytes of working set up to which every thread computes layers of its own, since dividing one would cost too much."""
-FEWEST = 64
-"""Columns that exact mode has to hold at a time: with fewer it would need too many passes."""
+FEWEST = 64  # columns that exact mode has to hold at a time: with fewer it would need too many passes
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ Matrix: TypeAlias = NDArray[Any] | StoredRows
 Read = Callable[[str], Any]
 """A function from the name of a tensor to its values as stored, or to a StoredRows that reads its rows."""
 
-EPSILON = 1e-5
-"""The number that every batch norm of torch adds to the variance by default; no checkpoint holds it."""
+EPSILON = 1e-5  # the number that every batch norm of torch adds to the variance by default; no checkpoint holds it
 
 
 def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
@@ -224,5 +223,4 @@ def numbers_made(layout: Layout, path: str, layer: int) -> int:
     return sum(layer_set.width * layer_set.units for layer_set in through)
 
 
-OTHER_READER = {"up": "gate", "gate": "up"}
-"""Each of the two readers of a gated unit -> the other one."""
+OTHER_READER = {"up": "gate", "gate": "up"}  # each of the two readers of a gated unit -> the other one

@@ -41,15 +41,13 @@ from hf_lineage.signature.unit_rows import (
 
 MOST_UNITS, MOST_WIDE = 2**14, 2**13
 """The most units of a model that are matched, and of one with a wide stream: those of every layer that write most."""
-LIVE = 1e-3
-"""A unit that weighs less than this share of the mean is left out."""
+LIVE = 1e-3  # a unit that weighs less than this share of the mean is left out
 DIRECTIONS, SPARE, POWERS = 512, 32, 5
 """The most coordinates in which units are matched: of a wider stream its strongest directions, by subspace iteration
 with some spare ones (Halko, Martinsson and Tropp 2011)."""
 SCREENED, SCREENED_DIRECTIONS = 2**11, 128
 """Units of a wide stream that are matched before any others are read, and coordinates in which they are matched."""
-OVER = 4
-"""The fewest units for each coordinate; with fewer, coordinates may fit by chance."""
+OVER = 4  # the fewest units for each coordinate; with fewer, coordinates may fit by chance
 BEYOND, AGREED, LITTLE = 2**10, 0.2, 0.01
 """The number of pairs, about, that are compared in all other directions, and the agreement that they need there. And
 the least share of their squared length that has to lie there for this comparison."""

@@ -13,14 +13,10 @@ from hf_lineage.signature.arrays import Scratch, Tensor, dots, on_device, on_hos
 from hf_lineage.signature.devices import CPU, Device
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 
-TILE = 2**18
-"""Numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache."""
-UNITS = 2048
-"""Hidden units of a writer of which some rows are taken at a time."""
-SMALLEST, LARGEST = 1e-12, 1e17
-"""A norm between these is correct in float32: no square underflowed and none overflowed."""
-FEWEST = 4
-"""The fewest tiles of a term, so that there is work for more threads than one."""
+TILE = 2**18  # numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache
+UNITS = 2048  # hidden units of a writer of which some rows are taken at a time
+SMALLEST, LARGEST = 1e-12, 1e17  # a norm between these is correct in float32: no square underflowed and none overflowed
+FEWEST = 4  # the fewest tiles of a term, so that there is work for more threads than one
 
 
 class Tile(NamedTuple):
@@ -30,14 +26,10 @@ class Tile(NamedTuple):
     """
 
     units: slice
-    out: Tensor
-    """(t, width): outᵀ."""
-    inn: Tensor
-    """(t, width): inn."""
-    means: tuple[Tensor, Tensor]
-    """(t,) each: the means that centring subtracted from the rows of `out` and of `inn`."""
-    gate: Tensor | None
-    """(t, width): the other reader of gated units; None where it is not asked for."""
+    out: Tensor  # (t, width): outᵀ
+    inn: Tensor  # (t, width): inn
+    means: tuple[Tensor, Tensor]  # (t,) each: the means that centring subtracted from the rows of `out` and of `inn`
+    gate: Tensor | None  # (t, width): the other reader of gated units; None where it is not asked for
 
 
 def pieces(length: int, size: int) -> list[slice]:
@@ -81,20 +73,15 @@ class MatrixProduct:
     Nothing is converted before `tiles`, so that a term needs no memory beyond the stored tensors.
     """
 
-    writer: Tensor
-    """(width, h)"""
-    reader: Tensor | StoredRows
-    """(h, width)"""
+    writer: Tensor  # (width, h)
+    reader: Tensor | StoredRows  # (h, width)
     part: int
     """The number of consecutive hidden units that are interchangeable together: 1 in an MLP, else the head size."""
     writer_gain: Tensor | None = None
     reader_gain: Tensor | None = None
-    unit_gain: Tensor | None = None
-    """(h,): the gain of a norm on the hidden units."""
-    centred: bool = False
-    """Whether the mean over the width is removed from both matrices."""
-    gate: Rows | None = None
-    """The other reader of gated units; None where there is none, or it is not compared."""
+    unit_gain: Tensor | None = None  # (h,): the gain of a norm on the hidden units
+    centred: bool = False  # whether the mean over the width is removed from both matrices
+    gate: Rows | None = None  # the other reader of gated units; None where there is none, or it is not compared
 
     def on(self, device: Device) -> MatrixProduct:
         """Return the term with everything that tiles are made of on a device."""
@@ -174,13 +161,11 @@ class Probes:
     Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for the rows of hidden units.
     """
 
-    width: int
-    """The width of the stream."""
+    width: int  # the width of the stream
     matrix: Tensor | slice
     coordinates: Tensor
     signs: Tensor
-    ones: Tensor
-    """(width,): ones."""
+    ones: Tensor  # (width,): ones
 
     @classmethod
     def draw(

@@ -20,15 +20,12 @@ from hf_lineage.architecture.paths import NAMED, PATHS, USUAL
 from hf_lineage.errors import OptionError
 from hf_lineage.signature.recipe_table import PARAMETERS
 
-SKETCH_VERSION = 1
-"""A version that rises whenever probe signs or test coordinates are drawn in another way."""
+SKETCH_VERSION = 1  # a version that rises whenever probe signs or test coordinates are drawn in another way
 
-UNIT_SIGNS = 128
-"""Signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate."""
+UNIT_SIGNS = 128  # signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate
 ROWS = ("inner", "outer", "gate")
 """The rows of a hidden unit: its reader, its writer, and the other reader of gated units."""
-HEAD_COORDINATES = 16
-"""Test coordinates on either side whose products stand for the direction of a head."""
+HEAD_COORDINATES = 16  # test coordinates on either side whose products stand for the direction of a head
 
 Array = NDArray[np.float32]
 Vector = NDArray[np.float64]
@@ -168,8 +165,7 @@ class Spec:
     """The specification of a signature: its recipe and its paths; OptionError for an unknown path."""
 
     recipe: Recipe = RECIPES["robust"]
-    paths: Names = Names(*USUAL)
-    """Names of paths, or a name in NAMED."""
+    paths: Names = Names(*USUAL)  # names of paths, or a name in NAMED
 
     def __post_init__(self) -> None:
         if self.paths in NAMED:

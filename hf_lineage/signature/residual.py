@@ -31,8 +31,7 @@ from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Rec
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
 from hf_lineage.signature.values import UnitCodes
 
-BLOCK = 8
-"""Hidden units whose inner products are read off one square product."""
+BLOCK = 8  # hidden units whose inner products are read off one square product
 
 
 @dataclass(frozen=True)
@@ -42,24 +41,16 @@ class UnitStatistics:
     Tensors that are multiplied later stay on the device of the term; all others are arrays of NumPy.
     """
 
-    projection: Tensor
-    """(h, k): inn Z."""
-    corner: Tensor
-    """(h, m): inn[:, S], its mean not removed."""
-    mean: Tensor
-    """(h,): the mean that centring subtracts from its column of the writer."""
-    trace: Array
-    """(h,): its share of tr M."""
-    total: Array
-    """(h,): its share of 1ᵀ M 1."""
-    norm: Vector
-    """(h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g."""
+    projection: Tensor  # (h, k): inn Z
+    corner: Tensor  # (h, m): inn[:, S], its mean not removed
+    mean: Tensor  # (h,): the mean that centring subtracts from its column of the writer
+    trace: Array  # (h,): its share of tr M
+    total: Array  # (h,): its share of 1ᵀ M 1
+    norm: Vector  # (h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g
     inner: NDArray[np.bool_]
     """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
-    outer: NDArray[np.bool_]
-    """(h / part, signs): the same of its writer; no signs for heads."""
-    gate: NDArray[np.bool_]
-    """(h / part, signs): the same of its gate; no signs where it has none."""
+    outer: NDArray[np.bool_]  # (h / part, signs): the same of its writer; no signs for heads
+    gate: NDArray[np.bool_]  # (h / part, signs): the same of its gate; no signs where it has none
 
     @classmethod
     def empty(cls, term: MatrixProduct, probes: Probes) -> UnitStatistics:
@@ -175,8 +166,7 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
     return np.sqrt(np.maximum(squares, 0)) * sizes[0] * sizes[1]
 
 
-ROWS = 128
-"""Residual coordinates of a writer that are multiplied at a time."""
+ROWS = 128  # residual coordinates of a writer that are multiplied at a time
 
 
 @dataclass(frozen=True)

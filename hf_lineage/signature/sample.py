@@ -54,10 +54,8 @@ class Sample:
     """The random choice of units and coordinates of every layer; equal for all models of equal sizes."""
 
     seed: int
-    all_units: bool = False
-    """Whether no units are drawn, but all of a layer are read."""
-    look: int = 0
-    """Number of the draw of coordinates."""
+    all_units: bool = False  # whether no units are drawn, but all of a layer are read
+    look: int = 0  # number of the draw of coordinates
 
     def coordinates_of(self, width: int) -> Runs:
         """Return the residual coordinates that are read, the same in all layers."""
@@ -113,8 +111,7 @@ class _View:
 
     checkpoint: Checkpoint
     layout: Layout
-    layer_set: LayerSet
-    """The matrix set of the layer."""
+    layer_set: LayerSet  # the matrix set of the layer
     recipe: Recipe
     path: str
     layer: int

@@ -26,12 +26,10 @@ FORMAT, VERSION = "hf-lineage signature", 4
 NUMPY: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1"),
 }  # fmt: skip
-STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
-"""Stored array of a path -> its number format."""
+STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))  # stored array of a path -> its number format
 UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
 """Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
-PER_UNIT = tuple(UNITS)[1:]
-"""The arrays with a row for each unit."""
+PER_UNIT = tuple(UNITS)[1:]  # the arrays with a row for each unit
 
 
 class _Format(msgspec.Struct):
@@ -143,8 +141,7 @@ def read_array(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any,
     return array
 
 
-LARGEST_HEADER = 2**20
-"""The most bytes of a header; that of a signature has some thousand."""
+LARGEST_HEADER = 2**20  # the most bytes of a header; that of a signature has some thousand
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 

@@ -27,14 +27,10 @@ from hf_lineage.signature.arrays import mirror
 from hf_lineage.signature.recipe import Array, signs
 from hf_lineage.signature.sample import indices, runs
 
-RIDGES = 1e-3, 1e-2
-"""The values of ε to choose from. Larger ones leave so few directions that independent units agree."""
-ASKED = 64
-"""Random directions in which the error of a fit is measured."""
-SEEN = 256
-"""The most coordinates in which units are compared; of a wider stream these are random sums."""
-LEAST = 1e-9
-"""Rows whose numbers have a smaller mean square count as all the same."""
+RIDGES = 1e-3, 1e-2  # the values of ε to choose from. Larger ones leave so few directions that independent units agree
+ASKED = 64  # random directions in which the error of a fit is measured
+SEEN = 256  # the most coordinates in which units are compared; of a wider stream these are random sums
+LEAST = 1e-9  # rows whose numbers have a smaller mean square count as all the same
 SPANNED, ASKED_FIRST = 0.5, 1.5
 """The share of the narrower stream that rows of tokens have to span: fewer directions do not show most of a unit. And
 the number of rows that are tried first, as a multiple of the directions that they have to span."""
@@ -163,8 +159,7 @@ def seen_through(width: int) -> Array:
 Numbers = NDArray[np.int64]
 LEAST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2, 4, 64
 """Tokens for every coordinate of the wider stream: at least and, if few, at most; rows are read SIDE_BY_SIDE."""
-FEW = 4096
-"""Up to so many tokens are few."""
+FEW = 4096  # up to so many tokens are few
 
 
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:

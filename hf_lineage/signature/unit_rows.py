@@ -19,17 +19,14 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.arrays import compute_whitening
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
-PATH, HEADS = "mlp", "value_output"
-"""The path whose hidden units are compared, and the one whose heads are."""
+PATH, HEADS = "mlp", "value_output"  # the path whose hidden units are compared, and the one whose heads are
 
 
 class HeadProducts(NamedTuple):
     """The products of the heads of one layer."""
 
-    directions: Array
-    """(n, s s): the product of the matrices of each head, of length 1."""
-    weight: Vector
-    """(n,): the norm of that product in the whole stream, at most the median of the layer."""
+    directions: Array  # (n, s s): the product of the matrices of each head, of length 1
+    weight: Vector  # (n,): the norm of that product in the whole stream, at most the median of the layer
 
 
 @dataclass(frozen=True)
@@ -38,18 +35,13 @@ class UnitRows:
 
     inner: Array
     """(u, s): what each unit reads, over the norm of all that it reads, the part outside these coordinates included."""
-    outer: Array
-    """(u, s): what each unit writes, likewise."""
-    gate: Array
-    """(u, s): the other reader of gated units, likewise; (u, 0) of units without a gate."""
-    weight: Vector
-    """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer."""
-    sizes: Vector
-    """(2, u): the norms of the readers and of the writers of the units."""
+    outer: Array  # (u, s): what each unit writes, likewise
+    gate: Array  # (u, s): the other reader of gated units, likewise; (u, 0) of units without a gate
+    weight: Vector  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer
+    sizes: Vector  # (2, u): the norms of the readers and of the writers of the units
     experts: tuple[int, ...] = ()
     """The number of units of each expert, one after the other; empty where there are no experts."""
-    kept_share: float = 1.0
-    """These units as a share of the layer's units."""
+    kept_share: float = 1.0  # these units as a share of the layer's units
 
     def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
         """Return some of the units."""
@@ -69,8 +61,7 @@ class UnitRows:
         return all(bool(np.isfinite(part).all()) for part in numbers)
 
 
-Layers = Mapping[int, UnitRows]
-"""Number of a layer -> its hidden units."""
+Layers = Mapping[int, UnitRows]  # number of a layer -> its hidden units
 
 
 def cosines(a: UnitRows, b: UnitRows) -> Array:
@@ -98,16 +89,13 @@ def likeness(a: UnitRows, b: UnitRows) -> Array:
 
 MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
 """The fewest units of a layer; steps to the strongest direction; most and fewest rounds; the gain a round must add."""
-SETTLED = 1 - 1e-4
-"""Steps end where the direction after one of them has a larger cosine with the one before."""
+SETTLED = 1 - 1e-4  # steps end where the direction after one of them has a larger cosine with the one before
 ALIKE, COPIES = 0.5, 0.95
 """Two units count as a pair, or as copies, if the product of the cosines of their readers and writers is larger."""
-HARDLY = 0.01
-"""In wide streams a smaller share of paired units ends the search."""
+HARDLY = 0.01  # in wide streams a smaller share of paired units ends the search
 LEAST = 1e-6
 """A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
-ASKED = 2**12
-"""The most units for which copies are searched."""
+ASKED = 2**12  # the most units for which copies are searched
 TILE = 2**10
 FURTHEST = 8.0
 """The most mean deviations from the median to which a number of a description is limited: none outweighs the others."""
@@ -118,17 +106,11 @@ Numbers = NDArray[np.int64]
 class OrderedUnits:
     """Hidden units of a model in one order, layer after layer."""
 
-    inner: Array
-    """(u, d): the reader of each unit, of length 1."""
-    outer: Array
-    """(u, d): the writer of each unit, of length 1."""
-    weight: Array
-    """(u,): the square root of the share of each unit in all that the units add."""
-    layers: tuple[slice, ...]
-    """The units of each layer."""
-
-    wide: bool = False
-    """Whether their stream has more coordinates than those that they are given in."""
+    inner: Array  # (u, d): the reader of each unit, of length 1
+    outer: Array  # (u, d): the writer of each unit, of length 1
+    weight: Array  # (u,): the square root of the share of each unit in all that the units add
+    layers: tuple[slice, ...]  # the units of each layer
+    wide: bool = False  # whether their stream has more coordinates than those that they are given in
 
     def rows(self, units: NDArray[np.int64] | slice) -> tuple[Array, Array]:
         """Return the readers and the writers of some units."""

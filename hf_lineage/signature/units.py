@@ -31,8 +31,7 @@ from hf_lineage.signature.values import Signature
 
 MOST_KEPT, MOST_OF_LAYER = 2**17, 2**12
 """The most units that are kept of all layers of a model with experts, and of one: 400 MB in 256 coordinates."""
-SMALLEST = 8
-"""The size in units that an expert exceeds; no layer is divided into smaller parts."""
+SMALLEST = 8  # the size in units that an expert exceeds; no layer is divided into smaller parts
 
 Numbers = NDArray[np.int64]
 Keep = Callable[[Sequence[Vector]], list[Numbers]]
@@ -92,14 +91,11 @@ def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
     return tuple((least,) * (size // least) if size % least == 0 else (size,) for size in sizes)
 
 
-RECIPE = RECIPES["robust"]
-"""The recipe of their rows: gains folded in, means removed."""
+RECIPE = RECIPES["robust"]  # the recipe of their rows: gains folded in, means removed
 LIGHT = replace(RECIPE, probes=1, coordinates=2)
 """The same recipe with almost no sketch, to measure the weight of every unit."""
-WIDE = 1024
-"""Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
-FEW = 4
-"""The fewest units for each kept one with which the kept units are taken out before rows are prepared."""
+WIDE = 1024  # longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1
+FEW = 4  # the fewest units for each kept one with which the kept units are taken out before rows are prepared
 
 
 Weights = tuple[Vector, ...]
@@ -110,8 +106,7 @@ class KnownWeights(NamedTuple):
     """The weights of the units of some layers, by the number of the layer."""
 
     weights: Mapping[int, Weights] = MappingProxyType({})
-    exact: bool = True
-    """Whether all coordinates of the units were read, and not some of them."""
+    exact: bool = True  # whether all coordinates of the units were read, and not some of them
 
 
 def known_weights(signature: Signature | None, layout: Layout) -> KnownWeights:
@@ -146,10 +141,8 @@ class View:
     """(s, d): the matrix that units are multiplied with; without it they are in the coordinates of their own stream."""
     of_length_one: bool = False
     """Whether the rows of a unit are scaled to length 1; if not, they are divided by the length of the whole rows."""
-    keep: Keep = everything
-    """The rule that chooses the units of a layer with experts that are held in memory."""
-    gates: bool = True
-    """Whether the gates of gated units are seen."""
+    keep: Keep = everything  # the rule that chooses the units of a layer with experts that are held in memory
+    gates: bool = True  # whether the gates of gated units are seen
 
     def rows(self, rows: Array, norms: Vector) -> Array | Vector:
         """Return rows (u, d) of these norms (u,) in the coordinates and the scaling of the view."""

@@ -23,17 +23,14 @@ class Origin:
 
     kind: Literal["weights", "cache", "file"]
     """The weights, their cached signature, or a signature file that the user named."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """File of the folder -> its sha256."""
+    files: Mapping[str, str] = field(default_factory=dict)  # file of the folder -> its sha256
 
 
 WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
 
-PARTS = ("sketch", "corner", "trace", "norm")
-"""The arrays of a path, each with a row for every layer."""
+PARTS = ("sketch", "corner", "trace", "norm")  # the arrays of a path, each with a row for every layer
 
-WIDEST = 2**20
-"""The largest width, several times that of real models."""
+WIDEST = 2**20  # the largest width, several times that of real models
 
 
 class Columns(Protocol):
@@ -59,14 +56,10 @@ class UnitCodes:
     those of entries of its own product. The share of signs in which two parts agree tells their cosine.
     """
 
-    weight: Array
-    """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum."""
-    inner: NDArray[np.uint8]
-    """(u, bytes): signs, packed."""
-    outer: NDArray[np.uint8]
-    """(u, bytes): signs, packed; no bytes for heads."""
-    gate: NDArray[np.uint8]
-    """(u, bytes): signs of the other reader of gated hidden units, packed; no bytes for others."""
+    weight: Array  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum
+    inner: NDArray[np.uint8]  # (u, bytes): signs, packed
+    outer: NDArray[np.uint8]  # (u, bytes): signs, packed; no bytes for heads
+    gate: NDArray[np.uint8]  # (u, bytes): signs of the other reader of gated hidden units, packed; no bytes for others
 
     def __post_init__(self) -> None:
         rows = [getattr(self, row) for row in ROWS]
@@ -78,11 +71,9 @@ class UnitCodes:
 class SampleSize:
     """The numbers of units and coordinates that were read of every layer, of all that it has."""
 
-    units: int
-    """Hidden units that were read, of `of_units`."""
+    units: int  # hidden units that were read, of `of_units`
     of_units: int
-    coordinates: int
-    """Residual coordinates that were read, of `of_coordinates`."""
+    coordinates: int  # residual coordinates that were read, of `of_coordinates`
     of_coordinates: int
 
 
@@ -95,18 +86,14 @@ class PathSignature:
     whose branch is zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
-    sketch: Array | Columns = field(repr=False)
-    """(L, d, k): R Z, the centred residual multiplied with the probes."""
+    sketch: Array | Columns = field(repr=False)  # (L, d, k): R Z, the centred residual multiplied with the probes
     corner: Array = field(repr=False)
     """(L, m, m): M[S, S], the product on the test coordinates, for the test by permutations and signs."""
-    trace: Vector = field(repr=False)
-    """(L,): tr M."""
-    norm: Vector = field(repr=False)
-    """(L,): ‖M‖_F, estimated from the probes unless exact."""
+    trace: Vector = field(repr=False)  # (L,): tr M
+    norm: Vector = field(repr=False)  # (L,): ‖M‖_F, estimated from the probes unless exact
     units: tuple[UnitCodes, ...] = field(default=(), repr=False)
     """The units of each layer; empty in signatures that were stored without them."""
-    widths: tuple[int, ...] = ()
-    """The width of each layer's stream, where widths differ."""
+    widths: tuple[int, ...] = ()  # the width of each layer's stream, where widths differ
     sampled: SampleSize | None = None
     """The sample of every layer that it is made of; None where that is the whole layer."""
 
@@ -152,8 +139,7 @@ class Signature:
 
     model: str
     commit: str | None
-    architecture: str
-    """The transformers class that `config.json` names."""
+    architecture: str  # the transformers class that `config.json` names
     factorization: str
     exchangeable: bool
     """Whether the architecture treats all residual coordinates alike, so that the permutation null holds."""
@@ -165,14 +151,12 @@ class Signature:
     """Path -> the layers without this branch, which have no row in its arrays; most models have no such layers."""
     made_from: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
-    notes: tuple[str, ...] = ()
-    """Sentences about files and tensors that lay beside the weights and were not read."""
+    notes: tuple[str, ...] = ()  # sentences about files and tensors that lay beside the weights and were not read
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     unaccounted: tuple[str, ...] = ()
     """Names of stored tensors that are not the class's own; where there are some, RELATED verifies nothing."""
-    own_code: str = ""
-    """A sentence about code that the repository brings; empty if it has none."""
+    own_code: str = ""  # a sentence about code that the repository brings; empty if it has none
     read_as: str = ""
     """The listed class that the model is read as because it has the same tensors; empty where its own is listed."""
 
