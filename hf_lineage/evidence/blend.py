@@ -20,15 +20,9 @@ from hf_lineage.evidence.change import residual, solve, square_distance
 from hf_lineage.evidence.merge import DEPENDENT, LEAST, Products, Share, Shares, independent, shares_of
 from hf_lineage.signature.recipe import Vector
 
-UNSURE = 0.1  # the part of the squared rounding that may not be rounding, for its size is an expectation
 ASIDE = 0.1
 """Largest squared distance of a blend from the line between its parents, over the product of the two parts of the line.
 The quotient is 1 at a right angle, and more for siblings."""
-INNER = 0.25
-"""Least product of the two parts, over its value if all matrices have the same shares: for whole matrices it is 0."""
-FEWEST, FEW = 2, 0.1
-"""Fewest matrices that have to lie on the line, and their least part of all matrices: further training may have left
-some of them as they were."""
 ROUNDED = 3.0
 """Largest squared remainder of a blend that was not trained on, in multiples of the squared rounding: products and sums
 are rounded as well."""
@@ -40,14 +34,10 @@ line followed back from a parent leaves less. Checkpoints of a training that wen
 class BlendPlace(Enum):
     """The place of a model beside one parent, as the matrices show it; the values are identifiers in reports."""
 
-    BLEND = "blend"
-    """The model lies on the line between the parents, but for rounding: a blend, or they went further along it."""
-    FROM_MODEL = "from_model"
-    """It lies closer to the line than the rounding of a blend allows: one of the others was computed from it."""
-    SHARED = "shared"
-    """It lies on the line, and parents differ by a change of low rank: all may share one, at several strengths."""
-    PIECES = "pieces"
-    """Some matrices are those of the parent: the model took them, or the parent came from it and changed the others."""
+    BLEND = "blend"  # the model lies on the line between the parents, but for rounding, or they went further along it
+    FROM_MODEL = "from_model"  # closer to it than the rounding of a blend allows: another was computed from the model
+    SHARED = "shared"  # on it, and parents differ by a change of low rank, which all may share at several strengths
+    PIECES = "pieces"  # some matrices are those of the parent: taken, or the parent came from it and changed the others
     NEAR = "near"  # the model lies near the line, as a blend that was trained on, and as a checkpoint of one training
     ASIDE = "aside"  # there is a share that siblings and descendants have as well
     HIDDEN = "hidden"  # there is a share, and the rounding of the model hides where it lies
@@ -60,10 +50,8 @@ class Blend:
 
     shares: Shares  # the shares over all matrices together
     by_branch: Mapping[str, Shares]
-    explained: float
-    """The part of the squared distance from the nearest parent that the combination explains; rounding is left out."""
-    remainder: float | None
-    """The size of what is left, in multiples of what rounding leaves; None where the rounding is not known."""
+    explained: float  # the part of the squared distance from the nearest parent that it explains, rounding left out
+    remainder: float | None  # the size of what is left, in multiples of what rounding leaves; None where not known
     places: tuple[BlendPlace, ...]  # the place of the model beside each parent, in the order of the parents
 
     @property
@@ -93,7 +81,13 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
     remains = sum(residual(one.gram, weights) for one, weights in weighed)
     known = all(one.rounding is not None for one in matrices)
     rounding = sum(one.rounding or 0.0 for one in matrices)
-    nearest = min((_from(matrices, parent) for parent in range(count)), default=0.0)
+    # Squared distances of the model from the parents that all matrices are like.
+    apart = (
+        sum(square_distance(one.gram, one.active.index(parent), len(one.active)) for one in matrices)
+        for parent in range(count)
+        if all(parent in one.active for one in matrices)
+    )
+    nearest = min(apart, default=math.inf)
     remainder = math.sqrt(remains / rounding) if known and rounding > 0 else None
     pure = remains <= ROUNDED * rounding * known
     return Blend(
@@ -103,13 +97,6 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
         remainder,
         tuple(_place_of_blend(weighed, parent, share, pure, known) for parent, share in enumerate(shares.parents)),
     )
-
-
-def _from(matrices: Sequence[Products], parent: int) -> float:
-    """Return the squared distance of the model from one parent; not finite unless all matrices are like it."""
-    alike = [one for one in matrices if parent in one.active]
-    apart = sum(square_distance(one.gram, one.active.index(parent), len(one.active)) for one in alike)
-    return apart if len(alike) == len(matrices) else math.inf
 
 
 def _place_of_blend(
@@ -127,37 +114,31 @@ def _place_of_blend(
     ranks = frozenset[bool | None]().union(*(one.low_rank for one, _ in pairs))
     if pure and True in ranks and False not in ranks:
         return BlendPlace.SHARED
-    lines = [_line(one.gram, some, one.active.index(parent), share.value) for one, some in pairs]
-    aside, inner, even = (sum(numbers) for numbers in zip((0.0, 0.0, 0.0), *lines, strict=True))
+    found, aside, inner, even = Counter[BlendPlace](), 0.0, 0.0, 0.0
+    for one, weights in pairs:
+        at, remains = one.active.index(parent), residual(one.gram, weights)
+        own, length = weights[at] / weights.sum(), _length_of_line(one.gram, weights, at)
+        aside += remains
+        inner += float(own * (1 - own)) * length
+        even += share.value * (1 - share.value) * length  # if every matrix had the same share
+        if one.digits and one.rounding and LEAST < own < 1 - LEAST and remains <= STRAIGHT * one.rounding:
+            found[BlendPlace.FROM_MODEL if remains < BACK * one.rounding else BlendPlace.BLEND] += 1
     rounding = sum(one.rounding or 0.0 for one, _ in pairs) if known else 0.0
-    found = Counter(_place(one, weights, one.active.index(parent)) for one, weights in pairs)
     most = max((BlendPlace.FROM_MODEL, BlendPlace.BLEND), key=lambda place: found[place])
-    if found[most] >= max(FEWEST, FEW * len(pairs)):
+    if found[most] >= max(2, 0.1 * len(pairs)):  # further training may have left some matrices as they were
         return most
-    if inner < INNER * even:
+    if inner < 0.25 * even:  # it is 0 for whole matrices
         return BlendPlace.PIECES if pure else BlendPlace.ASIDE
-    if max(0.0, aside - rounding) + UNSURE * rounding > ASIDE * inner:
+    if max(0.0, aside - rounding) + 0.1 * rounding > ASIDE * inner:  # the size of rounding is an expectation
         return BlendPlace.HIDDEN if pure or not rounding else BlendPlace.ASIDE
     return BlendPlace.NEAR
 
 
-def _place(one: Products, weights: Vector, at: int) -> BlendPlace | None:
-    own, remains = weights[at] / weights.sum(), residual(one.gram, weights)
-    if not (one.digits and one.rounding and LEAST < own < 1 - LEAST and remains <= STRAIGHT * one.rounding):
-        return None
-    return BlendPlace.FROM_MODEL if remains < BACK * one.rounding else BlendPlace.BLEND
-
-
-def _line(gram: Vector, weights: Vector, at: int, share: float) -> tuple[float, float, float]:
-    """Return the squared distance of the model from the line between one parent and the combination of the others.
-
-    Then the product of both parts of the line, and its value if every matrix had the same share.
-    """
-    own, rest = weights[at] / weights.sum(), np.delete(weights, at)
-    others = np.zeros(len(gram))
+def _length_of_line(gram: Vector, weights: Vector, at: int) -> float:
+    """Return the squared length of the line between one parent and the combination of the others."""
+    rest, others = np.delete(weights, at), np.zeros(len(gram))
     if rest.sum():
         others[[place for place in range(len(weights)) if place != at]] = rest / rest.sum()
     others[at] -= 1
     others[0] = 0  # all are differences from the first parent
-    length = float(others @ gram @ others)
-    return residual(gram, weights), float(own * (1 - own)) * length, share * (1 - share) * length
+    return float(others @ gram @ others)

@@ -54,10 +54,8 @@ class Derivation:
     changes: tuple[Change, ...]  # one for each matrix that was compared
     reordered: bool = False  # whether hidden units are in another order than in the base
     rescaled: bool = False  # whether hidden units read a multiple of what they read in the base
-    stored_bits: float = 0.0
-    """Bits per weight that the candidate stores, scales included, if weights have to be decoded; else 0."""
-    equal_shares: tuple[EqualShare, ...] = ()
-    """All tensors that both name and that neither stores quantized, as far as they were at hand."""
+    stored_bits: float = 0.0  # bits per weight, scales included, if the candidate's have to be decoded; else 0
+    equal_shares: tuple[EqualShare, ...] = ()  # all tensors at hand that both name and neither stores quantized
     folded: bool = False  # whether gains of norms were moved into the matrices that read their outputs
 
     @property
@@ -105,10 +103,8 @@ class Derivation:
         return ", ".join(words for _, words in self._steps())
 
     def _steps(self) -> Iterator[tuple[Means, str]]:
-        if self.reordered or self.rescaled:
-            done = {"reordered": self.reordered, "rescaled": self.rescaled}
-            how = " and ".join(word for word, is_so in done.items() if is_so)
-            yield Means.REORDERED, f"hidden units {how}"
+        if moves := ["reordered"] * self.reordered + ["rescaled"] * self.rescaled:
+            yield Means.REORDERED, f"hidden units {' and '.join(moves)}"
         if self.folded:
             yield Means.REORDERED, "gains of norms moved into matrices"
         quantized = bool(self.stored_bits or self.bits)
@@ -118,9 +114,9 @@ class Derivation:
             before.insert(0, (Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"))
         clear = [one for one in before if one[0] is not Means.UNCLEAR]
         if quantized:
-            stored = f"(stored with {self.stored_bits:.2g} bits a weight)"
             names = {f" ({change.grid})" for change in self.changed_matrices if change.grid}
-            form = stored if self.stored_bits else f"to {self.bits} bits{''.join(names) if len(names) == 1 else ''}"
+            form = f"to {self.bits} bits{''.join(names) if len(names) == 1 else ''}"
+            form = f"(stored with {self.stored_bits:.2g} bits a weight)" if self.stored_bits else form
             yield from clear
             yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
             if len(clear) < len(before):
@@ -190,26 +186,21 @@ def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice
 
     `places` are the rows of the base in the same places as those of the candidate.
     """
-    here = base[places]
-    units, base_units = _units(candidate), _units(base)
-    if float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE:
-        return _rescale(here, candidate, reordered=False)
-    cosines = units @ base_units.T
-    best = cosines.argmax(axis=1)
-    if float(np.median(cosines.max(axis=1))) < MATCHED or len(np.unique(best)) < len(best) / 2:
-        return None
-    return _rescale(base[best], candidate, reordered=True)
-
-
-def _rescale(base: Matrix, candidate: Matrix, reordered: bool) -> AlignedRows:
-    """Return the rows of a base, as long as those of the candidate where these are multiples of them."""
-    squares = (base.astype(np.float64) ** 2).sum(axis=1)
-    factors = np.divide((base * candidate).sum(axis=1), squares, out=np.ones(len(base)), where=squares > 0)
-    multiples = (base * factors[:, None]).astype(np.float32)
+    rows, units, base_units = base[places], _units(candidate), _units(base)
+    reordered = not float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE
+    if reordered:
+        cosines = units @ base_units.T
+        best = cosines.argmax(axis=1)
+        if float(np.median(cosines.max(axis=1))) < MATCHED or len(np.unique(best)) < len(best) / 2:
+            return None
+        rows = base[best]
+    squares = (rows.astype(np.float64) ** 2).sum(axis=1)
+    factors = np.divide((rows * candidate).sum(axis=1), squares, out=np.ones(len(rows)), where=squares > 0)
+    multiples = (rows * factors[:, None]).astype(np.float32)
     beside = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
     if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(beside))):
-        return AlignedRows(base, reordered)
-    return AlignedRows(multiples, reordered, rescaled=True)
+        return AlignedRows(rows, reordered)
+    return AlignedRows(multiples, reordered, rescaled=True)  # as long as those of the candidate
 
 
 def _units(rows: Matrix) -> Matrix:
