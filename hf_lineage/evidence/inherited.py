@@ -92,10 +92,8 @@ def inherited_units(
 ) -> InheritedShare | None:
     """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
 
-    With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation.
-
-    A layer is compared with the one that it comes from if it comes from any, which may be that of several layers; in a
-    sample, with the one of its number.
+    With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation. A layer is held
+    against the one that it comes from, which may be that of several layers; in a sample, against that of its number.
     """
     if not base.units or not candidate.units:
         return None
@@ -128,8 +126,7 @@ def _half_width(weights: Vector, errors: Vector) -> float:
 
 
 def _effective(weight: Vector) -> float:
-    """Return one over the effective number of units of a layer that is a sample, least for equal weights."""
-    return float(weight @ weight / weight.sum() ** 2)
+    return float(weight @ weight / weight.sum() ** 2)  # one over the effective number of units of a sample
 
 
 def to_draw(layers: int) -> int:
@@ -147,11 +144,10 @@ def union_inherited(several: Sequence[InheritedShare]) -> InheritedShare | None:
     for other in others:
         if len(other.drawn_units) != len(drawn) or not np.array_equal(first.weights, other.weights):
             return None
-        if not all(np.array_equal(a.units, b.units) for a, b in zip(drawn, other.drawn_units, strict=True)):
+        pairs = [*zip(drawn, other.drawn_units, strict=True)]
+        if not all(np.array_equal(a.units, b.units) for a, b in pairs):
             return None
-        drawn = tuple(
-            DrawnUnits(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn_units, strict=True)
-        )
+        drawn = tuple(DrawnUnits(*a[:2], a.inherited | b.inherited) for a, b in pairs)
     return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn_units=drawn) if drawn else None
 
 
@@ -174,37 +170,26 @@ def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.
     codes = [(getattr(candidate, row)[chosen], getattr(base, row)) for row in ROWS]
     if any(signs.shape[1] != base_signs.shape[1] for signs, base_signs in codes):
         return inherited
-    sides = []
+    sides = []  # of each row its signs as words, (words, q) and (words, u), and the cosine by the number of unlike ones
     for signs, base_signs in codes:
         if bits := 8 * signs.shape[1]:
             sides.append((_words(signs), _words(base_signs), np.cos(np.pi * np.arange(bits + 1) / bits)))
-    rows = max(1, AT_A_TIME // max(len(chosen), 1))
+    rows, least = max(1, AT_A_TIME // max(len(chosen), 1)), ALIKE ** (max(len(sides), 2) / 2)
     for start in range(0, len(base.weight) if sides else 0, rows):
-        missing = np.flatnonzero(~inherited)
-        inherited[missing[_find_matches(sides, missing, slice(start, start + rows))]] = True
+        units, base_units = np.flatnonzero(~inherited), slice(start, start + rows)
+        (words, base_words, cosine), *others = sides
+        differing = _differing(words[:, units, None], base_words[:, None, base_units])
+        far = np.flatnonzero(np.abs(cosine) <= least)
+        # Numbers below the first one that is far become large ones, so that one comparison finds those on either side.
+        near = differing - differing.dtype.type(far[0]) > far[-1] - far[0]
+        places, partners = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
+        product = cosine[differing[places, partners]]
+        for number, (other, base_other, cosines) in enumerate(others):
+            alike = cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
+            # Reader and writer may both change their sign, and then are the same unit; a gate may not.
+            product = product * (np.maximum(alike, 0.0) if number else alike)
+        inherited[units[places[product > least]]] = True
     return inherited
-
-
-Sides = Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64], Vector]]
-"""For what units read, for what they write and for their gates if they have any: packed signs of a candidate's units
-(words, q) and of the base's (words, u), and the cosine for each number of unlike signs."""
-
-
-def _find_matches(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
-    """Return the places in `units` of those that have a counterpart among these units of the base."""
-    (words, base_words, cosine), *others = sides
-    least = ALIKE ** (max(len(sides), 2) / 2)
-    differing = _differing(words[:, units, None], base_words[:, None, base_units])
-    far = np.flatnonzero(np.abs(cosine) <= least)
-    # Numbers below the first one that is far become large ones, so that one comparison finds those on either side.
-    near = differing - differing.dtype.type(far[0]) > far[-1] - far[0]
-    places, partners = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
-    product = cosine[differing[places, partners]]
-    for number, (other, base_other, cosines) in enumerate(others):
-        alike = cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
-        # Reader and writer may both change their sign, and then are the same unit; a gate may not.
-        product = product * (np.maximum(alike, 0.0) if number else alike)
-    return np.unique(places[product > least])
 
 
 def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.unsignedinteger[Any]]:
@@ -250,8 +235,7 @@ def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) 
     shares = []
     for base, candidate in layers:
         shares.append(0.0)
-        total = candidate.weight.sum()
-        if base is not None and total > 0:
+        if base is not None and (total := candidate.weight.sum()) > 0:
             hits = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
             shares[-1] = float(candidate.weight @ hits / total)
     return InheritedShare(np.array(shares), np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
@@ -260,9 +244,9 @@ def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) 
 def _layer(
     base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox
 ) -> tuple[DrawnUnits, float, float]:
-    """Return the units of one layer that were looked up, what is left of them after others, and one over their number.
+    """Return the units of one layer that were looked up, what is left of their copies, and one over their number or 0.
 
-    The last is 0 if they are all units of the layer.
+    Of copies of the base's units all is left unless their opposites take more than half of it.
     """
     live = np.flatnonzero(base.weight > 0)
     if not candidate.weight.sum() > 0 or not len(live):
@@ -273,17 +257,11 @@ def _layer(
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
     if candidate.kept_share < 1:  # they are a sample themselves
         error += _effective(candidate.weight)
-    return DrawnUnits(chosen, counts, inherited), _remaining(base.select(partners), candidate), error
-
-
-def _remaining(partners: UnitRows, candidate: UnitRows) -> float:
-    """Return what is left of the copies of some units of the base after their opposites: 1 if at least half is.
-
-    A copy beside its opposite writes nothing. Units that undo a copy without being opposites of it need not be counted:
-    at a cosine of -c they write 1 / c of what it writes. So the copies are less than half of all that is written.
-    Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
-    """
-    alike = likeness(candidate, partners).astype(np.float64)
+    # A copy beside its opposite writes nothing. Units that undo a copy without being its opposite need not be counted:
+    # at a cosine of -c they write 1 / c of what it writes, so that copies are less than half of all that is written.
+    # Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
+    alike = likeness(candidate, base.select(partners)).astype(np.float64)
     copied = float(candidate.weight @ np.where(alike > ALIKE, alike, 0.0).sum(axis=1))
     undone = float(candidate.weight @ np.where(alike < -ALIKE, alike, 0.0).sum(axis=1))
-    return min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0
+    remaining = min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0
+    return DrawnUnits(chosen, counts, inherited), remaining, error

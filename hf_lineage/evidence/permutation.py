@@ -5,9 +5,6 @@ coordinates of an independent B may be permuted by any P, or flipped by any D = 
 distribution of (A, B) stays as it is. Each half of this group gives an exact p-value under its own assumption:
 permutations where all coordinates mean the same, signs also where a publisher sorted, padded or rotated them. The
 larger of the two is valid wherever either assumption holds, so it decides.
-
-Blocks are compared without the means of their rows and columns, which LayerNorm removes, and without their share along
-the identity: no permutation moves these. A flip moves the means, so it is applied before they are removed.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from hf_lineage.evidence.p_values import p_value as p_value_of_draws
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.values import PathSignature
 
-MAXIMUM = "Westfall and Young 1993"  # the correction for several paths by the largest statistic, as reports name it
 NOT_EXCHANGEABLE = (
     "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
     "name independent models with --null"
@@ -69,8 +65,7 @@ class PermutationNull:
     seed: int
     coordinates: int  # m, the number of residual coordinates that were permuted and flipped
     not_exchangeable: bool = False  # whether the architecture treats some residual coordinates differently from others
-    by_maximum: float | None = None
-    """The p-value corrected for the paths that are tested by the same permutations; None for a path alone."""
+    by_maximum: float | None = None  # p corrected for the paths that the same permutations test; None for a path alone
     part: float = 1.0  # part of all paths that these permutations test
 
     name = "permutation"
@@ -82,8 +77,8 @@ class PermutationNull:
 
     @property
     def correction(self) -> str:
-        """The name of the correction of the p-value for several paths."""
-        return MAXIMUM if self.part == 1 else f"{MAXIMUM}, Bonferroni"
+        """The name of the correction of the p-value for several paths, as reports name it."""
+        return f"Westfall and Young 1993{'' if self.part == 1 else ', Bonferroni'}"
 
     @property
     def objection(self) -> str:
@@ -148,11 +143,8 @@ class PermutationNull:
 Null = PermutationNull | EmpiricalNull  # the distribution of the score of one path between independent models
 
 
-BATCHES = (32, 128)
-"""Elements drawn at first, and at most at a time. Each batch is as large as all before it together, for most sequences
-of independent models end after some forty."""
-EPSILON = np.float32(1e-7)
-"""A block whose means and identity make up all but this share of its square has nothing else to compare."""
+BATCHES = (32, 128)  # elements drawn at first, and at most at a time: most sequences of independent models end at forty
+EPSILON = np.float32(1e-7)  # a block whose means and identity leave no more of its square has nothing else to compare
 TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
 SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
 GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
@@ -208,21 +200,16 @@ def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
         along = quadratic(theirs) / size
         left = squares - quadratic(means) / size + along**2 - (traces - along) ** 2 / max(size - 1, 1)
         norms = np.sqrt(np.maximum(left, EPSILON * squares))
-        if by_number:
-            return _over(quadratic(ours * theirs), norms)
-        return np.stack([_over(quadratic(one * theirs), norms) for one in ours], axis=1)
+        inner = [quadratic(one * theirs) for one in ([ours] if by_number else ours)]
+        over = [np.divide(one, norms, out=np.zeros_like(one), where=norms > 0).astype(np.float32) for one in inner]
+        return over[0] if by_number else np.stack(over, axis=1)
 
     return cosines
 
 
-def _over(inner: Vector, norms: Vector) -> Array:
-    return np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0).astype(np.float32)
-
-
 HALVES = {"permutations": _under_permutations, "signs": _under_signs}
-"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements.
-
-From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
+"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements: from
+A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
 
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Iterator[Vector]:
@@ -248,7 +235,10 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
 
 
 def _normalise(blocks: Array) -> Array:
-    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0."""
+    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0.
+
+    LayerNorm removes means, and no permutation moves the identity. A flip moves means, so it is applied before this.
+    """
     centred = blocks - blocks.mean(axis=1, keepdims=True)
     centred -= centred.mean(axis=2, keepdims=True)
     size = blocks.shape[1]

@@ -82,19 +82,14 @@ class Lora:
     """A LoRA adapter whose headers are read, and not its factors."""
 
     checkpoint: Checkpoint
-    modules: Mapping[str, Factors]
-    """Name of the adapted module, as peft gives it without `base_model.model` -> its factors."""
+    modules: Mapping[str, Factors]  # by the names that peft gives the adapted modules, without `base_model.model`
     kind: str  # LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one
-    others: int
-    """Number of tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
+    others: int  # tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole
     order_matters: str = ""  # the initialisation, if it depends on the order of the base's rows; else empty
     calibrated: bool = True  # whether the power of the test was measured for adapters that started so
-    stacked: bool = False
-    """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
-    flattened: bool = False
-    """Whether the names of modules have underscores in place of points, as trainers beside peft write them."""
-    idle: frozenset[str] = frozenset()
-    """Modules whose factors peft passes over, because the configuration does not name them."""
+    stacked: bool = False  # whether tensors by themselves are adapted (`target_parameters`), as of stacked experts
+    flattened: bool = False  # whether names of modules have underscores in place of points, as other trainers write
+    idle: frozenset[str] = frozenset()  # modules whose factors peft passes over: the configuration does not name them
     on_head: bool = False  # whether the adapter's task is one for which its base is loaded with a head
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -125,8 +120,7 @@ def open_lora(repo: RepoRef) -> Lora:
     Raise NothingToCompare for an adapter that is no LoRA, and CheckpointError for a damaged one.
     """
     form, config = form_of(repo.read_json(ADAPTER_CONFIG) or {})
-    _refuse_other(repo, config)
-    _refuse_files(repo, form["file"])
+    _refuse(repo, config, form["file"])
     checkpoint, pairs = read_pairs(open_file(repo, form["file"]), form)
     refuse_many(repo, pairs)
     where = f"{repo}: {form['file']}"
@@ -140,11 +134,14 @@ def open_lora(repo: RepoRef) -> Lora:
     sizes = {module: 1 if whole else math.sqrt(one.rank) if rooted else one.rank for module, one in plain.items()}
     modules = {module: replace(one, scale=alpha / sizes[module]) for module, one in plain.items()}
     start = config.get("init_lora_weights", True)
-    begins = forms()["starts"][_family(start)]
+    family, is_dora = _family(start), config.get("use_dora") or config["peft_type"] == "dora"
+    begins, kind = forms()["starts"][family], "DoRA" if is_dora else "rsLoRA" if rooted else "LoRA"
+    if family not in ("True", "true"):
+        kind = f"{kind} from {'random factors' if family == 'False' else family}"
     return Lora(
         checkpoint,
         modules,
-        _kind(config, start) + (f" ({form['name']})" if whole else ""),
+        kind + (f" ({form['name']})" if whole else ""),
         others=len(checkpoint.tensors) - 2 * len(modules),
         calibrated=begins != "matrices",
         order_matters=str(start) if begins == "order" else "",
@@ -160,64 +157,46 @@ def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
         raise NothingToCompare(f"{repo}: adapters of more than {MOST_MODULES} matrices are not compared")
 
 
-def _refuse_files(repo: RepoRef, file: str) -> None:
-    """Raise NothingToCompare for other weights that some loaders would read, and for factors in another format."""
+def _refuse(repo: RepoRef, config: Mapping[str, Any], file: str) -> None:
+    """Raise NothingToCompare for an adapter that is no plain LoRA, and for weights that some loaders would not read."""
+    kind, start = config.get("peft_type"), config.get("init_lora_weights", True)
+    if kind not in ("LORA", "lora", "dora"):
+        other = f"{repo} holds an adapter of the kind {printable(str(kind), 50)}"
+        raise NothingToCompare(f"{other}; hf-lineage tests only LoRA adapters for a trace of their base")
+    unlike = next((key for key in forms()["unlike"] if config.get(key)), None)
+    if unlike is not None:
+        raise NothingToCompare(
+            f"{repo}: {ADAPTER_CONFIG} sets `{unlike}`, so the factors are not those of a plain LoRA"
+        )
+    if _family(start) not in forms()["starts"]:
+        start = printable(str(start), 50)
+        sets = f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {start}"
+        raise NothingToCompare(f"{sets}, whose effect on the test is not known")
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if others and not repo.offers("config.json"):
-        raise NothingToCompare(
-            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read the "
-            "one, some the other; publish them separately"
-        )
+        holds = f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json"
+        raise NothingToCompare(f"{holds}: some loaders read the one, some the other; publish them separately")
     if not repo.offers(file):
-        raise NothingToCompare(
-            f"{repo} has no {file}, and no other adapter file is read; save it with peft's `save_pretrained`"
-        )
-
-
-def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
-    """Raise NothingToCompare for an adapter whose factors are not those of a LoRA of the named layers."""
-    kind = config.get("peft_type")
-    if kind not in ("LORA", "lora", "dora"):
-        raise NothingToCompare(
-            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; hf-lineage tests only LoRA adapters for "
-            "a trace of their base"
-        )
-    other = next((key for key in forms()["unlike"] if config.get(key)), None)
-    if other is not None:
-        raise NothingToCompare(f"{repo}: {ADAPTER_CONFIG} sets `{other}`, so the factors are not those of a plain LoRA")
-    start = config.get("init_lora_weights", True)
-    if _family(start) not in forms()["starts"]:
-        raise NothingToCompare(
-            f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {printable(str(start), 50)}, whose effect on the "
-            "test is not known"
-        )
+        lacks = f"{repo} has no {file}, and no other adapter file is read"
+        raise NothingToCompare(f"{lacks}; save it with peft's `save_pretrained`")
 
 
 def _family(start: Any) -> str:
-    """Return the name of an initialisation in lower case without its parameters, such as pissa of pissa_niter_16."""
+    # Its name in lower case without parameters, such as pissa of pissa_niter_16.
     return str(start).lower().partition("_niter")[0] if isinstance(start, str) else str(start)
-
-
-def _kind(config: Mapping[str, Any], start: Any) -> str:
-    decomposed = config.get("use_dora") or config["peft_type"] == "dora"
-    base, family = "DoRA" if decomposed else "rsLoRA" if config.get("use_rslora") else "LoRA", _family(start)
-    return base if family in ("True", "true") else f"{base} from {'random factors' if family == 'False' else family}"
 
 
 def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
     """Return every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
     pattern = config.get("rank_pattern") or {}
+    where = f"{repo}: {ADAPTER_CONFIG}"
     if not isinstance(pattern, dict):
-        raise CheckpointError(
-            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is not a mapping from names to ranks; save it again"
-        )
+        mapping = "is not a mapping from names to ranks; save it again"
+        raise CheckpointError(f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} {mapping}")
     ranks = [config.get("r", 8), *pattern.values()]
-    wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]
+    wrong = [printable(repr(rank), 50) for rank in ranks if type(rank) is not int or rank < 1]
     if wrong:
-        raise CheckpointError(
-            f"{repo}: {ADAPTER_CONFIG} gives the rank {printable(repr(wrong[0]), 50)}, which must be a positive "
-            "integer; save the adapter again"
-        )
+        raise CheckpointError(f"{where} gives the rank {wrong[0]}, which must be a positive integer; save it again")
     if max(ranks) > LARGEST_RANK:
         raise NothingToCompare(f"{repo}: adapters of a rank above {LARGEST_RANK} are not compared")
     return frozenset(ranks)
@@ -248,10 +227,8 @@ def fit_factors(
     if rank != inner or 0 in (each, rows, columns):
         numbers = ", ".join(map(str, sorted(ranks)[:5]))
         known = f" of a rank that {ADAPTER_CONFIG} gives ({numbers})" if ranks else ""
-        raise CheckpointError(
-            f"{where}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
-            f"{(rows, inner)} do not multiply to a matrix{known}; save the adapter again"
-        )
+        both = f"{printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape {(rows, inner)}"
+        raise CheckpointError(f"{where}: {both} do not multiply to a matrix{known}; save the adapter again")
     if each > LARGEST_RANK:
         raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
     return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)
