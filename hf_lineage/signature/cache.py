@@ -74,11 +74,8 @@ def write(repo: RepoRef, factorization: schema.Factorization, whole: Signature) 
 
 
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
-    """Return whether a signature may be cached: none of a folder, here or in a repository, or of a file; no exact one.
-
-    The cache knows a model by its commit alone, and a part of it by its name as well. A signature of a pickle must not
-    serve a check that reads none.
-    """
+    # None of a folder, here or in a repository, or of a file: the cache knows a model by its commit, and a part by its
+    # name as well. No exact one; and that of a pickle must not serve a check that reads none.
     whole = repo.remote is not None and repo.commit is not None and not (repo.subfolder or repo.file)
     return whole and not repo.allow_pickle and recipe.probes is not None
 

@@ -14,17 +14,8 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import NothingToCompare, OptionError
-from hf_lineage.signature import devices
+from hf_lineage.signature import devices, factors
 from hf_lineage.signature.devices import Share, alone, workers
-from hf_lineage.signature.factors import (
-    Matrix,
-    Read,
-    numbers_made,
-    open_tensors,
-    read_by_rows,
-    tensors,
-    terms_by_expert,
-)
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
@@ -33,8 +24,7 @@ from hf_lineage.signature.values import PathSignature, UnitCodes
 COPIES = 2  # copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked
 MODELS = 2  # models whose residuals are in memory while they are compared
 BESIDES = 2**27  # bytes that threads, the linear algebra and the allocator need in addition
-SMALL = 2**25
-"""Bytes of working set up to which every thread computes layers of its own, since dividing one would cost too much."""
+SMALL = 2**25  # bytes of working set up to which every thread computes layers of its own: dividing one would cost more
 FEWEST = 64  # columns that exact mode has to hold at a time: with fewer it would need too many passes
 
 
@@ -104,7 +94,7 @@ class Extraction:
     def working_set(self, layer: int, columns: int) -> int:
         """Return the bytes of memory that a layer needs with `columns` probes."""
         width, tensors = self.layout.width, self.checkpoint.tensors
-        made = {path: numbers_made(self.layout, path, layer) for path in self.paths}
+        made = {path: factors.numbers_made(self.layout, path, layer) for path in self.paths}
         stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
         projections = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
@@ -114,8 +104,8 @@ class Extraction:
         return COPIES * (read + decoded) + 4 * (projections + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
-        """Return the tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
-        return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
+        # Each tensor once and in a fixed order, so that an error always names the same one.
+        return {name: None for path in paths for name in factors.tensors(self.layout, path, layer, self.recipe)}
 
     def _load_layers(
         self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
@@ -124,23 +114,23 @@ class Extraction:
         memory = Memory()
         for layer in layers:
             names = self._names(layer, self.paths)
-            by_rows = {name for path in self.paths for name in read_by_rows(self.layout, path, layer)}
+            by_rows = {name for path in self.paths for name in factors.read_by_rows(self.layout, path, layer)}
             self.checkpoint.prefetch(*names)
-            read = open_tensors(self.checkpoint, names, by_rows, memory, share)
+            read = factors.open_tensors(self.checkpoint, names, by_rows, memory, share)
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
-            branches = {
-                path: terms_by_expert(self.layout, path, layer, self.recipe, functools.partial(_all_read, read))
-                for path in self.paths
-                if layer in self.layout.numbers(path)
-            }
-            if placed[layer] == devices.CPU:  # each term is made when it is needed
-                yield layer, branches
-            else:
-                yield layer, {path: [term.on(placed[layer]) for term in terms] for path, terms in branches.items()}
+            opened = functools.partial(_all_read, read)
+            branches: dict[str, Iterable[MatrixProduct]] = {}
+            for path in self.paths:
+                if layer in self.layout.numbers(path):
+                    terms = factors.terms_by_expert(self.layout, path, layer, self.recipe, opened)
+                    # On the CPU each term is made when it is needed.
+                    on_cpu = placed[layer] == devices.CPU
+                    branches[path] = terms if on_cpu else [term.on(placed[layer]) for term in terms]
+            yield layer, branches
 
 
-def _all_read(tensors: Mapping[str, Matrix], _names: tuple[str, ...]) -> Read:
+def _all_read(tensors: Mapping[str, factors.Matrix], _names: tuple[str, ...]) -> factors.Read:
     return tensors.__getitem__
 
 
@@ -155,7 +145,7 @@ class Residuals:
     def shape(self) -> tuple[int, int, int]:
         """(L, d, d)."""
         (path,), layout = self.extraction.paths, self.extraction.layout
-        return len(layout.numbers(path)), self.extraction.layout.width, self.extraction.layout.width
+        return len(layout.numbers(path)), layout.width, layout.width
 
     def columns(self, chosen: slice) -> Array:
         """Return some columns of every residual, (L, d, b)."""
@@ -178,19 +168,18 @@ def extract_paths(
     if absent := [path for path in wanted if path not in layout.paths]:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
     extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
-    if recipe.probes is not None or extraction.room >= extraction.layout.width:
+    if recipe.probes is not None or extraction.room >= layout.width:
         return extraction.signatures()
-    return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
-
-
-def _by_columns(extraction: Extraction) -> PathSignature:
-    """Return the exact signature of the only path, its residuals left out."""
-    residuals = Residuals(extraction, extraction.room)
-    squares = np.zeros(residuals.shape[0])
-    for start in range(0, extraction.layout.width, residuals.room):
-        (signature,) = extraction.signatures(slice(start, start + residuals.room)).values()
-        squares += signature.norm**2
-    return replace(signature, sketch=residuals, norm=np.sqrt(squares))
+    found = {}
+    for path in wanted:  # without its residuals, some of whose columns are made at a time
+        one = replace(extraction, paths=(path,))
+        residuals = Residuals(one, one.room)
+        squares = np.zeros(residuals.shape[0])
+        for start in range(0, layout.width, residuals.room):
+            (signature,) = one.signatures(slice(start, start + residuals.room)).values()
+            squares += signature.norm**2
+        found[path] = replace(signature, sketch=residuals, norm=np.sqrt(squares))
+    return found
 
 
 def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = ()) -> PathSignature:

@@ -48,8 +48,13 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
     if isinstance(rows := read(slot.tensor), StoredRows):
         return rows
     matrix = unpack_heads(orient_matrix(layout, slot, read), layer_set, slot)
-    if slot.latent:
-        matrix = _through(layout, layer_set, slot, matrix, read, gains)
+    if slot.latent:  # heads that read it (heads, size, latent), multiplied out to the stream (heads, size', width)
+        name, norm = slot.latent
+        down = single(orient_matrix(layout, slot, read, name))
+        latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
+        matrix = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
+        if role == "key" and len(shared):  # a part of the key common to all heads follows each head's rows
+            matrix = np.concatenate([matrix, np.broadcast_to(shared, (len(matrix), *shared.shape))], axis=1)
     if role in ("key", "value"):
         matrix = np.repeat(matrix, layer_set.heads["query"].count // heads.count, axis=0)
         matrix = np.broadcast_to(matrix, (*layer_set.stacked, *matrix.shape))
@@ -92,22 +97,6 @@ def unpack_heads(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArr
     return mine.reshape(*experts, packed[index].count, packed[index].size, columns)
 
 
-def _through(
-    layout: Layout, layer_set: LayerSet, slot: Slot, matrix: NDArray[Any], read: Read, gains: bool
-) -> NDArray[Any]:
-    """Return heads that read a latent (heads, size, latent), multiplied out to the stream (heads, size', width).
-
-    Rows beyond the latent are a part of the key common to all heads; they follow each head's rows. In float32.
-    """
-    name, norm = slot.latent
-    down = single(orient_matrix(layout, slot, read, name))
-    latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
-    heads = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
-    if slot.role != "key" or not len(shared):
-        return heads
-    return np.concatenate([heads, np.broadcast_to(shared, (len(heads), *shared.shape))], axis=1)
-
-
 def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[MatrixProduct]:
     """Yield the terms of one branch with the recipe's `gains` and `means`, but without its `cap`."""
     recipe = _with_gates(layout, path, layer, recipe)
@@ -118,10 +107,7 @@ def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read:
 def terms_by_expert(
     layout: Layout, path: str, layer: int, recipe: Recipe, opened: Callable[[tuple[str, ...]], Read]
 ) -> Iterator[MatrixProduct]:
-    """Yield what `matrix_products` does, but each expert of a stack by itself.
-
-    The tensors of a matrix set are `opened` when its term is made, so that those of only one need be in memory.
-    """
+    """Yield what `matrix_products` does, each expert of a stack by itself; tensors are `opened` when a term is made."""
     recipe = _with_gates(layout, path, layer, recipe)
     for layer_set in layout.sets(path)[layer]:
         read = opened(_read_by((layer_set,), path, recipe))
@@ -131,13 +117,11 @@ def terms_by_expert(
 
 
 def _of_expert(read: Read, expert: int, name: str) -> NDArray[Any]:
-    """Return a tensor of one expert of a stack: its own matrix, or one that the experts share."""
-    stored = read(name)
-    if len(stored.shape) != STACKED:
-        return np.asarray(stored)
-    if isinstance(stored, StoredRows):
-        return np.asarray(stored.read(slice(expert, expert + 1), Memory())[0])
-    return np.asarray(stored[expert])
+    stored = read(name)  # of all experts, or one that they share
+    if len(stored.shape) == STACKED:
+        is_open = isinstance(stored, StoredRows)
+        stored = stored.read(slice(expert, expert + 1), Memory())[0] if is_open else stored[expert]
+    return np.asarray(stored)
 
 
 def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read: Read) -> MatrixProduct:
@@ -201,8 +185,7 @@ def open_tensors(
 
 
 def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
-    """Return the recipe, without gates unless all sets of the layer have one."""
-    other = OTHER_READER.get(PATHS[path].reader, "")
+    other = OTHER_READER.get(PATHS[path].reader, "")  # no gates unless all sets of the layer have one
     return replace(recipe, gates=recipe.gates and all(other in one.slots for one in layout.sets(path)[layer]))
 
 

@@ -16,14 +16,10 @@ from hf_lineage.signature.recipe import Array, Recipe, Vector
 TILE = 2**18  # numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache
 UNITS = 2048  # hidden units of a writer of which some rows are taken at a time
 SMALLEST, LARGEST = 1e-12, 1e17  # a norm between these is correct in float32: no square underflowed and none overflowed
-FEWEST = 4  # the fewest tiles of a term, so that there is work for more threads than one
 
 
 class Tile(NamedTuple):
-    """Some hidden units of a term, prepared, in float32, in memory as they are stored.
-
-    It lives until the next one is asked for: fresh memory for each would cost more than the arithmetic.
-    """
+    """Some hidden units of a term, prepared, in float32, in memory as they are stored, until the next is asked for."""
 
     units: slice
     out: Tensor  # (t, width): outᵀ
@@ -68,10 +64,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, and the gains that prepare them.
-
-    Nothing is converted before `tiles`, so that a term needs no memory beyond the stored tensors.
-    """
+    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, which only `tiles` converts."""
 
     writer: Tensor  # (width, h)
     reader: Tensor | StoredRows  # (h, width)
@@ -87,25 +80,16 @@ class MatrixProduct:
         """Return the term with everything that tiles are made of on a device."""
         return _on(self, device)  # type: ignore[no-any-return]
 
-    def writer_alone(self) -> MatrixProduct:
-        """Return what the second pass needs, so that the memory of the readers is free."""
-        return replace(self, reader=self.writer.mT, gate=None)
-
     @property
     def starts(self) -> range:
-        """The first hidden unit of every tile."""
-        return range(0, len(self.reader), self._size)
-
-    @property
-    def _size(self) -> int:
-        """The number of hidden units in a tile: whole parts."""
+        """The first hidden unit of every tile, which has whole parts: at least four, so that threads have work."""
         hidden, width = self.reader.shape
-        parts: int = min(TILE // width, hidden // FEWEST) // self.part
-        return max(parts, 1) * self.part
+        parts: int = min(TILE // width, hidden // 4) // self.part
+        return range(0, hidden, max(parts, 1) * self.part)
 
     def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
         """Yield the hidden units of every tile, or of those named by their starts, prepared."""
-        size, width = min(self._size, len(self.reader)), self.reader.shape[1]
+        size, width = min(self.starts.step, len(self.reader)), self.reader.shape[1]
         writers, readers = Scratch(size * width, self.writer), Scratch(size * width, self.writer)
         gates = Scratch(size * width if self.gate else 0, self.writer)
         outs = Rows(self.writer.mT, self.writer_gain, self.centred)
@@ -145,10 +129,8 @@ def _on(part: Any, device: Device) -> Any:
     moved: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
-        if isinstance(value, StoredRows):
+        if isinstance(value, (StoredRows, np.ndarray)):
             moved[field.name] = on_device(np.asarray(value), device)
-        elif isinstance(value, np.ndarray):
-            moved[field.name] = on_device(value, device)
         elif isinstance(value, (Rows, MatrixProduct)):
             moved[field.name] = _on(value, device)
     return replace(part, **moved)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.schema import MOST_LAYERS
 from hf_lineage.errors import OptionError, SignatureError, printable, remedy
 from hf_lineage.files.atomic import write_output
-from hf_lineage.files.safetensors import Stamp, opened_header, read_into
+from hf_lineage.files.safetensors import opened_header, read_into
 from hf_lineage.signature.recipe import ROWS, Recipe
 from hf_lineage.signature.values import PARTS, WIDEST, PathSignature, Signature, UnitCodes
 
@@ -27,8 +27,7 @@ NUMPY: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1"),
 }  # fmt: skip
 STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))  # stored array of a path -> its number format
-UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
-"""Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
+UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")  # counts by layer, then all units in order
 PER_UNIT = tuple(UNITS)[1:]  # the arrays with a row for each unit
 
 
@@ -77,8 +76,7 @@ def provenance(opened: Any, file: Path) -> Provenance:
     return msgspec.structs.replace(whole, paths=known or whole.paths)
 
 
-@dataclass(frozen=True)
-class StoredArray:
+class StoredArray(NamedTuple):
     """One array as the header describes it."""
 
     dtype: str
@@ -108,11 +106,8 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
     for path in metadata.paths:
         absent, widths = metadata.without.get(path, ()), metadata.widths.get(path, ())
         rows = metadata.layers - len(absent)
-        if (
-            rows < 1
-            or sorted(set(absent)) != list(absent)
-            or not all(0 <= number < metadata.layers for number in absent)
-        ):
+        outside = not all(0 <= number < metadata.layers for number in absent)
+        if rows < 1 or sorted(set(absent)) != list(absent) or outside:
             raise ValueError(f"{path}: the layers without it must lie between 0 and {metadata.layers - 1}, in order")
         if widths and (len(widths) != rows or not 2 <= min(widths) <= max(widths) <= dimension):
             raise ValueError(f"{path} has {len(widths)} widths for {rows} layers, or widths outside 2 to {dimension}")
@@ -120,25 +115,14 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
         shapes: list[tuple[int, ...]] = [(rows, dimension, metadata.recipe.columns(metadata.width)), (rows, m, m)]
         shapes += [(rows,)] * (2 + len(UNITS))
         for (part, dtype), shape in zip((STORED | UNITS).items(), shapes, strict=True):
-            known = None if part in PER_UNIT else shape
-            _fits(metadata.model, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, known)
-
-
-def _fits(model: str, name: str, array: StoredArray | None, dtype: str, shape: tuple[int, ...] | None) -> None:
-    """Raise unless an array is there, in this number format and of this shape, if it has to have one."""
-    if array is None or array.dtype != dtype:
-        stored = f"stored as {array.dtype}" if array else "missing"
-        raise ValueError(f"{name} is {stored}, not stored as {dtype}")
-    if shape is not None and array.shape != shape:
-        text = printable(model, 200)
-        raise SignatureError(f"{text}: {name} has shape {array.shape}, but its recipe needs {shape}")
-
-
-def read_array(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any, Any]:
-    """Return one array; raise OSError if the file is no longer what it was when its header was read."""
-    array: np.ndarray[Any, Any] = np.empty(stored.shape, dtype=NUMPY[stored.dtype])
-    read_into(file, stored.start, memoryview(array.reshape(-1).view(np.uint8).data), stamp)
-    return array
+            name = f"{path}.{part}"
+            array = arrays.get(name)
+            if array is None or array.dtype != dtype:
+                stored = f"stored as {array.dtype}" if array else "missing"
+                raise ValueError(f"{name} is {stored}, not stored as {dtype}")
+            if part not in PER_UNIT and array.shape != shape:
+                text = printable(metadata.model, 200)
+                raise SignatureError(f"{text}: {name} has shape {array.shape}, but its recipe needs {shape}")
 
 
 LARGEST_HEADER = 2**20  # the most bytes of a header; that of a signature has some thousand
@@ -163,19 +147,20 @@ def encode(signature: Signature) -> bytes:
     fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
     widths = {path: one.widths for path, one in signature.paths.items() if one.widths}
     metadata = Provenance(**fields, widths=widths)
-    tensors = {
-        f"{path}.{part}": np.ascontiguousarray(rows)
-        for path, path_signature in signature.paths.items()
-        for part, rows in _arrays(path_signature).items()
-    }
+    arrays = dict[str, np.ndarray[Any, Any]]()
+    for path, one in signature.paths.items():
+        arrays |= {f"{path}.{part}": getattr(one, part) for part in PARTS}
+        arrays[f"{path}.units"] = np.array([len(codes.weight) for codes in one.units], dtype=np.int64)
+        for part in PER_UNIT if one.units else ():
+            arrays[f"{path}.{part}"] = np.concatenate([getattr(codes, part) for codes in one.units])
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return save(tensors, metadata={"signature": msgspec.json.encode(metadata).decode()})
 
 
 def load_signature(file: str | PathLike[str]) -> Signature:
     """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version.
 
-    Every number in its metadata is checked against bounds and against the header of the file before arrays of these
-    sizes are allocated.
+    Every number in its metadata is checked against bounds, and against the header, before such arrays are allocated.
     """
     file = Path(file)
     try:
@@ -183,10 +168,11 @@ def load_signature(file: str | PathLike[str]) -> Signature:
             metadata = provenance(opened, file)
             places = stored_arrays(opened, begin)
         check_bounds(metadata, places)
-        arrays = {
-            path: {part: read_array(file, places[f"{path}.{part}"], stamp) for part in STORED | UNITS}
-            for path in metadata.paths
-        }
+        arrays = dict[str, dict[str, np.ndarray[Any, Any]]]()
+        for path, part in itertools.product(metadata.paths, STORED | UNITS):
+            stored = places[f"{path}.{part}"]
+            array = arrays.setdefault(path, {})[part] = np.empty(stored.shape, dtype=NUMPY[stored.dtype])
+            read_into(file, stored.start, memoryview(array.reshape(-1).view(np.uint8).data), stamp)
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
         what = remedy(error, "extract it again")
         raise SignatureError(f"{file} cannot be read as a signature: {error}; {what}") from None
@@ -197,15 +183,7 @@ def load_signature(file: str | PathLike[str]) -> Signature:
     return Signature(**fields, paths=paths)
 
 
-def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
-    """Return all arrays that a file can hold of one path."""
-    counts = np.array([len(codes.weight) for codes in path.units], dtype=np.int64)
-    rows = {part: np.concatenate([getattr(codes, part) for codes in path.units]) for part in PER_UNIT if path.units}
-    return {part: getattr(path, part) for part in PARTS} | {"units": counts} | rows
-
-
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
-    """Return the signature of one path, made from its stored arrays."""
     parts: dict[str, Any] = {part: arrays[part] for part in PARTS}
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
     dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]

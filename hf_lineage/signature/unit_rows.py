@@ -6,8 +6,8 @@ of the stream that fits these pairs makes better ones, and so on, until there ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -33,14 +33,12 @@ class HeadProducts(NamedTuple):
 class UnitRows:
     """The hidden units of one layer, in the order in which they are stored."""
 
-    inner: Array
-    """(u, s): what each unit reads, over the norm of all that it reads, the part outside these coordinates included."""
+    inner: Array  # (u, s): what each unit reads, over the norm of all that it reads, also outside these coordinates
     outer: Array  # (u, s): what each unit writes, likewise
     gate: Array  # (u, s): the other reader of gated units, likewise; (u, 0) of units without a gate
     weight: Vector  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer
     sizes: Vector  # (2, u): the norms of the readers and of the writers of the units
-    experts: tuple[int, ...] = ()
-    """The number of units of each expert, one after the other; empty where there are no experts."""
+    experts: tuple[int, ...] = ()  # units of each expert, one after the other; empty where there are no experts
     kept_share: float = 1.0  # these units as a share of the layer's units
 
     def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
@@ -73,10 +71,9 @@ def cosines(a: UnitRows, b: UnitRows) -> Array:
 def likeness(a: UnitRows, b: UnitRows) -> Array:
     """Return the likeness of every unit of A and every unit of B, between -1 and 1.
 
-    Without gates it is the cosine of what they read times the cosine of what they write. With gates it is that product
-    times the cosine of their gates, to the power of 2/3: three cosines then count as much as two.
-    Reader and writer may both change their sign, so only the sign of their product counts. Opposite gates have nothing
-    in common, nor do a unit with a gate and one without.
+    It is the cosine of what they read times that of what they write. With gates it is that product times the cosine of
+    their gates, to the power of 2/3: three cosines then count as much as two. Reader and writer may both change their
+    sign, and opposite gates have nothing in common, nor do a unit with a gate and one without.
     """
     products = cosines(a, b)
     if not a.gate.shape[1] and not b.gate.shape[1]:
@@ -87,18 +84,11 @@ def likeness(a: UnitRows, b: UnitRows) -> Array:
     return np.cbrt(products, out=products) ** 2 * np.sign(products)
 
 
-MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
-"""The fewest units of a layer; steps to the strongest direction; most and fewest rounds; the gain a round must add."""
-SETTLED = 1 - 1e-4  # steps end where the direction after one of them has a larger cosine with the one before
-ALIKE, COPIES = 0.5, 0.95
-"""Two units count as a pair, or as copies, if the product of the cosines of their readers and writers is larger."""
+MUTUAL = 8  # the fewest units of a layer
+ALIKE, COPIES = 0.5, 0.95  # units are a pair, or copies, if the product of cosines of readers and writers is larger
 HARDLY = 0.01  # in wide streams a smaller share of paired units ends the search
-LEAST = 1e-6
-"""A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
-ASKED = 2**12  # the most units for which copies are searched
+LEAST = 1e-6  # a direction that holds a smaller part of the matched units, beside the largest one, is rounding
 TILE = 2**10
-FURTHEST = 8.0
-"""The most mean deviations from the median to which a number of a description is limited: none outweighs the others."""
 Numbers = NDArray[np.int64]
 
 
@@ -118,11 +108,10 @@ class OrderedUnits:
 
 
 def distinct(units: OrderedUnits) -> float:
-    """Return about the number of different units: copies, such as the experts made of one dense layer, count as one.
-    If there are many units, copies are counted for some of them.
-    """
+    """Return about the number of different units: copies, such as the experts made of one dense layer, count as one."""
     count = len(units.weight)
-    probes = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
+    order = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")
+    probes = order[: 2**12]  # copies are counted for these
     inner, outer = units.rows(probes)
     least = COPIES * np.vecdot(inner, inner) * np.vecdot(outer, outer)
     tiles = [slice(start, start + TILE) for start in range(0, len(probes), TILE)]
@@ -131,13 +120,14 @@ def distinct(units: OrderedUnits) -> float:
 
 
 def match_units(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
-    """Return the units that pair up, after the last round of matching.
-
-    Raise NothingToCompare if so few pair up in a wide stream that matching the others is not worth while.
-    """
+    """Return the units that pair up, after the last round of matching; NothingToCompare for few in a wide stream."""
     first, second = _first_pairs(base, candidate)
     turn = _polar(product(base, candidate, first, second, _agreement(base, candidate, first, second)))
-    *_, last = _rounds(base, candidate, turn)
+    last = MatchedPairs(base, candidate, turn)
+    for number in range(1, 8):
+        before, last = last, MatchedPairs(base, candidate, last.best_rotation(base, candidate))
+        if number >= 3 and last.share - before.share < 0.005:
+            break
     if (base.wide or candidate.wide) and last.share < HARDLY:
         raise NothingToCompare(f"only {last.share:.1%} of what hidden units write has a counterpart")
     return last
@@ -147,12 +137,9 @@ def heavier(units: OrderedUnits, most: int) -> OrderedUnits:
     """Return at most so many units: of each layer those that write most."""
     each = most // len(units.layers)
     rows = [np.argsort(-units.weight[layer], kind="stable")[:each] + layer.start for layer in units.layers]
-    chosen = np.sort(np.concatenate(rows))
-    ends = np.cumsum([0, *map(len, rows)]).tolist()
-    return replace(
-        units, inner=units.inner[chosen], outer=units.outer[chosen], weight=units.weight[chosen],
-        layers=tuple(slice(start, stop) for start, stop in pairwise(ends)),
-    )  # fmt: skip
+    chosen, ends = np.sort(np.concatenate(rows)), np.cumsum([0, *map(len, rows)]).tolist()
+    layers, (inner, outer) = tuple(slice(*both) for both in pairwise(ends)), units.rows(chosen)
+    return OrderedUnits(inner, outer, units.weight[chosen], layers, units.wide)
 
 
 def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers]:
@@ -195,19 +182,19 @@ def describe_units(inner: Array, outer: Array, weight: Array) -> Array:
     described = np.stack(numbers, axis=1)
     described -= np.median(described, axis=0)
     described /= np.abs(described).mean(axis=0) + 1e-30
-    return described.clip(-FURTHEST, FURTHEST)
+    return described.clip(-8.0, 8.0)  # so many mean deviations: no number outweighs the others
 
 
 def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:
     """Return each pair's agreement with all others, with its sign: the strongest direction of G, never formed."""
     (inner, outer), (other_inner, other_outer) = base.rows(first), candidate.rows(second)
     weights = np.ones(len(first), dtype=np.float32)
-    for _ in range(STEPS):
+    for _ in range(50):
         column, before = weights[:, None], weights
         agreed = (inner * column).T @ other_inner + (outer * column).T @ other_outer
         weights = np.vecdot(inner @ agreed, other_inner) + np.vecdot(outer @ agreed, other_outer) - 2 * weights
         weights /= np.linalg.norm(weights) + 1e-30
-        if abs(weights @ before) > SETTLED:
+        if abs(weights @ before) > 1 - 1e-4:
             break
     return weights
 
@@ -220,16 +207,6 @@ def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second:
         for one, other in zip(base.rows(first[some]), candidate.rows(second[some]), strict=True):
             total += (one * weights[some, None]).T @ other.astype(np.float32, copy=False)
     return total
-
-
-def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterator[MatchedPairs]:
-    """Yield the units that pair up after a rotation of the candidate's stream, round by round."""
-    share = 0.0
-    for number in range(ROUNDS):
-        yield (made := MatchedPairs(base, candidate, turn))
-        if number >= FEWEST_ROUNDS and made.share - share < GAIN:
-            return
-        share, turn = made.share, made.best_rotation(base, candidate)
 
 
 class MatchedPairs:
@@ -249,7 +226,6 @@ class MatchedPairs:
 
 
 def _cosines(base: OrderedUnits, inner: Array, outer: Array, tile: slice) -> Array:
-    """Return the products of the cosines of readers and of writers, of units of the base and of a tile (u, t)."""
     return (base.inner @ inner[tile].T) * (base.outer @ outer[tile].T)
 
 

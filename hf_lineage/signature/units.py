@@ -46,8 +46,8 @@ def everything(experts: Sequence[Vector]) -> list[Numbers]:
 def in_the_same_places(most: int, seed: int) -> Keep:
     """Return a rule that keeps about `most` units of a layer, at the same places in all experts of one size.
 
-    A layer without experts is kept whole, as all layers of a dense model are. Units that are kept with a small `most`
-    are also kept with a larger one. So models of unlike size can be compared.
+    A layer without experts is kept whole. Units that are kept with a small `most` are also kept with a larger one, so
+    that models of unlike size can be compared.
     """
 
     def keep(experts: Sequence[Vector]) -> list[Numbers]:
@@ -92,14 +92,12 @@ def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
 
 
 RECIPE = RECIPES["robust"]  # the recipe of their rows: gains folded in, means removed
-LIGHT = replace(RECIPE, probes=1, coordinates=2)
-"""The same recipe with almost no sketch, to measure the weight of every unit."""
+LIGHT = replace(RECIPE, probes=1, coordinates=2)  # with almost no sketch, to measure the weight of every unit
 WIDE = 1024  # longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1
 FEW = 4  # the fewest units for each kept one with which the kept units are taken out before rows are prepared
 
 
-Weights = tuple[Vector, ...]
-"""The weights of the units of each expert of a layer, at most the median of the layer; a dense layer is one expert."""
+Weights = tuple[Vector, ...]  # of the units of each expert of a layer, or of a dense one, at most the layer's median
 
 
 class KnownWeights(NamedTuple):
@@ -137,10 +135,8 @@ def obstacle(layout: Layout) -> str:
 class View:
     """The coordinates, scaling and choice of units in which a layer is read."""
 
-    through: Array | None = None
-    """(s, d): the matrix that units are multiplied with; without it they are in the coordinates of their own stream."""
-    of_length_one: bool = False
-    """Whether the rows of a unit are scaled to length 1; if not, they are divided by the length of the whole rows."""
+    through: Array | None = None  # (s, d): units are multiplied with it; None for the coordinates of their own stream
+    of_length_one: bool = False  # whether the rows of a unit are scaled to length 1, or over the whole rows' length
     keep: Keep = everything  # the rule that chooses the units of a layer with experts that are held in memory
     gates: bool = True  # whether the gates of gated units are seen
 
@@ -150,10 +146,8 @@ class View:
         return projected * _over(np.sqrt(np.vecdot(projected, projected))) if self.of_length_one else projected
 
 
-def _over(norms: Vector) -> Vector:
-    """Return one over each norm, (u, 1); 0 for a row of zeros."""
-    over: Vector = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
-    return over
+def _over(norms: Vector) -> Vector:  # one over each norm, (u, 1); 0 for a row of zeros
+    return np.asarray(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None])
 
 
 def unit_rows(
