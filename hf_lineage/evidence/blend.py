@@ -23,9 +23,7 @@ from hf_lineage.signature.recipe import Vector
 ASIDE = 0.1
 """Largest squared distance of a blend from the line between its parents, over the product of the two parts of the line.
 The quotient is 1 at a right angle, and more for siblings."""
-ROUNDED = 3.0
-"""Largest squared remainder of a blend that was not trained on, in multiples of the squared rounding: products and sums
-are rounded as well."""
+ROUNDED = 3.0  # largest squared remainder of a blend that was not trained on, over the squared rounding
 BACK, STRAIGHT = 0.8, 2.0
 """Least and largest squared remainder of a blend, in multiples of the squared rounding. A blend is rounded itself: a
 line followed back from a parent leaves less. Checkpoints of a training that went nearly straight leave more."""
@@ -61,10 +59,7 @@ class Blend:
 
 
 def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequence[int] = ()) -> Blend:
-    """Return a model of so many layers as a combination of so many parents.
-
-    Of parents that equal others, or combinations of them, those that are `first` count, and then the others in order.
-    """
+    """Return a model as a combination of so many parents; of dependent ones those that are `first` count."""
     branches = {
         branch: shares_of([one for one in matrices if one.branch == branch], count, depth)
         for branch in sorted({one.branch for one in matrices})

@@ -75,10 +75,7 @@ def dependents(gram: Vector) -> list[int]:
 
 
 def jackknife(estimates: Sequence[Vector]) -> Vector:
-    """Return half the widths of intervals (n,), from m estimates (m, n) that each leave one part out (Tukey).
-
-    They are not finite where there is one estimate.
-    """
+    """Return half the widths of intervals (n,) from m estimates that each leave one part out; of one, infinity."""
     from scipy.special import stdtrit
 
     left_out, count = np.array(estimates), len(estimates)
@@ -91,8 +88,7 @@ PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by
 MARGIN, TWICE = 1.1, 2.0  # a singular value so far above the bound of rounding is more than that; in between unknown
 LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
 LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
-COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
-"""Binary digits with which the product of two factors may have been computed before it was added, the most first."""
+COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a product of factors may be computed
 
 
 @dataclass(frozen=True)
@@ -104,15 +100,11 @@ class Change:
     neither does the part that the grid of a quantization adds."""
     equal: bool = False  # whether V is W, rounded to the format in which V is stored
     bits: int = 0  # the bits of the quantization whose grid V lies on and W does not; 0 if there is none
-    grid: str = ""
-    """The name of the floating-point format whose grid this is; empty for whole numbers, and without a grid."""
-    zeros: float = 0.0
-    """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
-    rank: int | None = None
-    """Rank of V - W beside rounding; 0 if rounding explains all of it, None if it is not low or was not measured."""
+    grid: str = ""  # the floating-point format whose grid this is; empty for whole numbers, and without a grid
+    zeros: float = 0.0  # the share of weights that are zero in V alone, and not by a grid; 0 if less than PRUNED
+    rank: int | None = None  # rank of V - W beside rounding; 0 if that explains all, None if not low or not measured
     certain: bool = True  # whether the rank is exact; if not, rounding may cover further directions of V - W
-    hidden: bool = False
-    """Whether V differs from W by no more than rounding, although rounding alone would have left it equal."""
+    hidden: bool = False  # whether V differs by no more than rounding, which alone would have left it equal
 
 
 class EqualShare(NamedTuple):
@@ -132,10 +124,7 @@ class EqualShare(NamedTuple):
 
 
 def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> Change | None:
-    """Return what was done to a base's matrix W (r, c); None for matrices that are not finite, or where W is zero.
-
-    `digits` are the binary digits with which the matrices of the base and the candidate are stored.
-    """
+    """Return what was done to a base's matrix, of such binary digits each; None for no finite one, or zeros."""
     with np.errstate(all="ignore"):
         difference = candidate - base
         size, whole = float(np.linalg.norm(difference)), float(np.linalg.norm(base))
@@ -169,10 +158,7 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
 
 
 def is_low_rank(one: Matrix, other: Matrix, digits: int) -> bool | None:
-    """Return whether two matrices differ by a change of low rank, as by one adapter; None if rounding hides that.
-
-    Their numbers are finite, and stored with so many binary digits.
-    """
+    """Return whether two finite matrices of so many digits differ by a low rank; None if rounding hides that."""
     rank = _of_rank(other - one, _variance(one, other, (digits, digits), None), 0.0, 0).rank
     return None if rank == 0 else rank is not None
 

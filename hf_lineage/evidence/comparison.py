@@ -160,10 +160,7 @@ def pieces(sketch: Array | Columns, room: int) -> Iterator[Array]:
 
 
 def inner_products(a: Iterable[Array], b: Iterable[Array]) -> Products:
-    """Return the products of two sketches.
-
-    Each sketch comes in pieces (L, d, b) along its columns; both models are cut at the same columns.
-    """
+    """Return the products of two sketches, in pieces (L, d, b) along their columns, cut at the same ones."""
 
     def multiply(one: Array, other: Array) -> Products:
         # Rows are cut at the same places whatever the number of threads, so that the sums are the same.

@@ -61,10 +61,7 @@ class EqualNumbers:
 
 
 def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int = 1) -> EqualNumbers | None:
-    """Return what is equal in some matrices of two models; None where there is nothing to permute.
-
-    `first` is the number of permutations, and of flips, that are drawn at first by the rule of `p_values`.
-    """
+    """Return what is equal in some matrices; None where there is nothing to permute. `first` is as in `p_values`."""
     layers = sorted({one.layer for one in matrices})
     tables = [_of_layer([one for one in matrices if one.layer == layer]) for layer in layers]
     if not tables or len(tables[0][1]) < FEWEST_COORDINATES:

@@ -94,10 +94,7 @@ def with_run(outcome: Verdict, executed: RunOutcome) -> Verdict:
 
 
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
-    """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
-
-    Of several RELATED paths the weakest kind counts: a model of which only the attention was copied is related in part.
-    """
+    """Return the verdict over all paths: RELATED where any of them is, of several kinds the weakest; or UNRELATED."""
     singles = {path: judge_path(measured, criteria) for path, measured in evidence.items()}
     related = [single for single in singles.values() if single.is_related]
     if related:
@@ -152,11 +149,7 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
 
 
 def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> Verdict | None:
-    """Return the verdict after the one before, None where equal numbers change nothing of it.
-
-    Where more of them stand in their places than chance puts there, UNRELATED is never said. They verify nothing: a
-    layer inherits at least their share, and perhaps no more.
-    """
+    """Return the verdict after the one before, None for no change: equal numbers refute UNRELATED alone."""
     if measured.p_value > criteria.alpha:
         return None
     low, high = (f"{end:.0%}" for end in (measured.at_least.min(), measured.at_least.max()))

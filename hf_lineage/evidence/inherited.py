@@ -21,8 +21,7 @@ from hf_lineage.signature.recipe import ROWS, Vector, random_stream
 from hf_lineage.signature.unit_rows import HeadProducts, UnitRows, likeness
 from hf_lineage.signature.values import PathSignature, UnitCodes
 
-ALIKE = 0.5
-"""A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
+ALIKE = 0.5  # a unit is inherited if the product of its two cosines, of what it reads and writes, is above this
 DRAWN = 2048  # units of all layers together that are compared with the base: the share is then known to 4 %
 MOST, FEWEST = 256, 64  # the most and the fewest units of one layer that are drawn, weighted by what they write
 FEWER = 4  # so many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %
@@ -55,8 +54,7 @@ class InheritedShare:
     weights: Vector  # (M,): the weight of each layer: the same for all layers that can be measured, whatever they write
     error: float  # half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random
     drawn_units: tuple[DrawnUnits, ...] = ()  # the units that were looked up, for each layer of the candidate
-    partners: tuple[int, ...] = ()
-    """(M,): the row of the base's layer that each layer of the candidate is compared with."""
+    partners: tuple[int, ...] = ()  # (M,): the row of the base's layer that each layer is compared with
 
     @property
     def share(self) -> float:
@@ -135,10 +133,7 @@ def to_draw(layers: int) -> int:
 
 
 def union_inherited(several: Sequence[InheritedShare]) -> InheritedShare | None:
-    """Return what a candidate inherits from any of several bases; None if other layers or units were looked up in one.
-
-    A unit that several bases have counts once, because bases may be copies of each other.
-    """
+    """Return what a candidate inherits from any base, a unit once; None if they looked up other units."""
     first, *others = several
     drawn = first.drawn_units
     for other in others:

@@ -72,10 +72,7 @@ def fewest(layers: int, share: float) -> int:
 
 
 def enough(layers: int) -> int:
-    """Return how many layers have to be read before the verdict may be UNRELATED.
-
-    If g of L layers were copied, t layers drawn at random miss them all with probability C(L - g, t) / C(L, t).
-    """
+    """Return how many layers UNRELATED needs: t of them miss g copied ones with probability C(L - g, t) / C(L, t)."""
     rest, counts = layers - graft(layers), range(1, layers + 1)
     return next(read for read in counts if math.comb(rest, read) <= MISSED * math.comb(layers, read))
 

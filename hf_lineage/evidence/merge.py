@@ -69,10 +69,7 @@ class StoredMatrix:
 def inner_products(
     layer: int, branch: str, parents: Sequence[tuple[int, StoredMatrix]], model: StoredMatrix
 ) -> Products | None:
-    """Return one matrix beside those of some parents, by their numbers; None where nothing can be told by it.
-
-    That is so where a number is not finite, and where the parents differ by less than the format tells apart.
-    """
+    """Return one matrix beside those of some parents, by number; None where it is not finite, or all too alike."""
     first, *others = (one.numbers for _, one in parents)
     mask = np.ones(model.numbers.shape, bool)
     if model.digits and others:

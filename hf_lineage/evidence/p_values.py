@@ -37,10 +37,7 @@ Counts = int | NDArray[Any]
 
 
 def ends(drawn: Counts, reached: Counts, first: int) -> NDArray[np.bool_]:
-    """Return whether a sequence ends after this permutation: enough reached the score, none did, or all are drawn.
-
-    `reached` of `drawn` permutations had at least the observed score, this one perhaps among them.
-    """
+    """Return whether a sequence ends after this permutation: enough `reached` the score, none did, or all are drawn."""
     none = (drawn == first) & (reached == 0)
     return np.asarray((reached >= np.where(drawn <= first, FEW, MANY)) | none | (drawn == most(first)))
 

@@ -251,10 +251,7 @@ def _normalise(blocks: Array) -> Array:
 
 
 def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the neutral element and then `count` drawn ones of one half, (n, size) with n by BATCHES.
-
-    They are made from raw random words, so that one seed gives the same ones on every platform.
-    """
+    """Yield the neutral element and `count` drawn ones of one half, (n, size) by BATCHES, the same everywhere."""
     flips = half == "signs"
     yield np.ones((1, size), np.int64) if flips else np.arange(size)[None]
     stream, each = random_stream(f"{half} {seed}"), -(-size // 64) if flips else size
@@ -271,10 +268,7 @@ def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np
 
 
 def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> PermutationNull:
-    """Return the null of the lineage score on the test coordinates, alignment and gate included.
-
-    The gate stays as it is: trace and norm do not change under a permutation or a flip.
-    """
+    """Return the null on the test coordinates; the gate stays, since neither half changes trace and norm."""
     drawn = (np.concatenate([*scores(half, a, b, permutations, seed)]) for half in HALVES)
     permuted, flipped = (TriedElements(float(values[0]), values[1:]) for values in drawn)
     return PermutationNull(permuted, flipped, seed, a.corner.shape[1])

@@ -14,8 +14,7 @@ import numpy as np
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare
 
-IN_PLACE, MATCHED = 0.7, 0.9
-"""Median cosines of rows: above the first, units are in their old places; above the second, they have moved."""
+IN_PLACE, MATCHED = 0.7, 0.9  # median cosines of rows: with more, units are in their places, or have moved
 RESCALED = 0.02  # units count as rescaled where half of them changed their length by more than this
 SPARSE = 0.1  # a larger share of equal numbers shows that most were not changed
 MLPS, ATTENTION, NORMS = "MLPs", "attention", "norms"
@@ -182,10 +181,7 @@ def _equal(shares: Sequence[EqualShare]) -> float:
 
 
 def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> AlignedRows | None:
-    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if there are none.
-
-    `places` are the rows of the base in the same places as those of the candidate.
-    """
+    """Return the rows of a base (h, d) from which those of a candidate (q, d) in `places` came; else None."""
     rows, units, base_units = base[places], _units(candidate), _units(base)
     reordered = not float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE
     if reordered:

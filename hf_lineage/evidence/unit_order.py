@@ -79,8 +79,7 @@ class MatchedUnits:
     group: int  # layers of the candidate that are copies of each other have one number, and are permuted alike
     weight: float  # share of what all layers write that this layer writes
     units: Numbers  # (q,): the candidate's units that are permuted
-    alike: Array | None
-    """(q, q): how alike they are to the base's units in their places, by weight; None for layers of unlike sizes."""
+    alike: Array | None  # (q, q): how alike they are to the base's by places and weight; None for unlike sizes
     places: Numbers  # (n,): which of them have a match, by their places in `units`
     partners: Numbers  # (n,): the place of each match in the base
     strength: Vector  # (n,): the weight of each of these pairs
@@ -129,8 +128,7 @@ class UnitOrder:
     """The test of the order of hidden units."""
 
     observed: Mapping[str, float]  # statistic -> its observed value
-    z: Mapping[str, float]
-    """Statistic -> deviations by which it lies above what permutations give; a picture, not a test."""
+    z: Mapping[str, float]  # statistic -> deviations above what permutations give; a picture, not a test
     p_value: float  # p-value of the largest statistic, not corrected for other tests of the same claim
     draws: int  # number of permutations that were drawn
 

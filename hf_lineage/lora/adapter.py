@@ -115,10 +115,7 @@ class Lora:
 
 
 def open_lora(repo: RepoRef) -> Lora:
-    """Return the adapter of a repository, its headers checked.
-
-    Raise NothingToCompare for an adapter that is no LoRA, and CheckpointError for a damaged one.
-    """
+    """Return the adapter of a repository, its headers checked; NothingToCompare where it is no LoRA."""
     form, config = form_of(repo.read_json(ADAPTER_CONFIG) or {})
     _refuse(repo, config, form["file"])
     checkpoint, pairs = read_pairs(open_file(repo, form["file"]), form)
@@ -215,10 +212,7 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
 def fit_factors(
     where: str, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: Collection[int] = (), stacked: bool = False
 ) -> Factors:
-    """Return the factors of one module; CheckpointError unless their shapes fit each other and the ranks, if known.
-
-    The factors of stacked experts have the sum of the experts' ranks.
-    """
+    """Return the factors of a module; CheckpointError unless shapes and ranks fit (of a stack: the sum of ranks)."""
     if pair.keys() != {"A", "B"}:
         name = printable(next(iter(pair.values())), 200)
         raise CheckpointError(f"{where} holds {name} without its other factor; save the adapter again")

@@ -91,10 +91,7 @@ def _root(gram: Vector) -> Vector:
 
 
 def compress(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
-    """Return (g, k, n) with the Gram matrices of some parts (g, rows, n), each times its weight, one above the other.
-
-    They are exact for up to EXACT columns; otherwise they come from random sums of the rows, chosen by the purpose.
-    """
+    """Return (g, k, n) with the summed Gram matrices of weighted parts, or estimates for more columns than EXACT."""
     gram: Vector = np.zeros(())
     sums: NDArray[Any] = np.zeros((), np.float32)
     for number, (part, weight) in enumerate(parts):
@@ -146,10 +143,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
 
 
 def blocks(base: Headers, added: Products, places: Collection[Place]) -> Iterator[Block]:
-    """Yield what is tested of each of these places; a product that is zero is left out.
-
-    Raise CheckpointError for a base whose weights are not finite.
-    """
+    """Yield what is tested of each of these places; CheckpointError for a base whose weights are not finite."""
     read = functools.lru_cache(maxsize=1)(base.checkpoint.read)  # experts of one stack follow one another
     partners: dict[tuple[int, int, int | None, str], tuple[Array, float]] = {}
     for place in places:
@@ -172,16 +166,14 @@ def blocks(base: Headers, added: Products, places: Collection[Place]) -> Iterato
 
 def _group_rows(rows: Array, place: Place) -> Array:
     """Return the rows of one role in their exchangeable groups (g, n, q)."""
-    kind = ROWS[place.role]
-    if kind == COORDINATES:
+    if ROWS[place.role] == COORDINATES:
         return rows[None]
     if place.role == LATENT:
         return rows[None, : place.latent]
-    apart = place.expert is not None and len(place.slot.roles) == 1
-    if apart:  # one after the other in memory, and by themselves on disk
+    if place.expert is not None and len(place.slot.roles) == 1:  # one after the other in memory, apart on disk
         return rows.reshape(-1, place.layer_set.units, rows.shape[1])[[placement.IN_TURN.index(place.role)]]
     mine = unpack_heads(rows, place.layer_set, place.slot)
-    return mine.reshape(1, -1, rows.shape[1]) if kind == UNITS else mine
+    return mine.reshape(1, -1, rows.shape[1]) if ROWS[place.role] == UNITS else mine
 
 
 def _partner(base: Headers, place: Place, read: Read) -> tuple[Array, float]:

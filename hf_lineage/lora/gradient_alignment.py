@@ -89,11 +89,7 @@ class Trace:
 
     @functools.cached_property
     def p_values(self) -> tuple[float, ...]:
-        """The p-values by permutations and by flips, each corrected for interim analyses.
-
-        They are of the largest statistic of all roles under the same elements (Westfall and Young 1993), the sum over
-        all roles among them: several weak traces together make a strong one.
-        """
+        """The p-values by permutations and by flips of the largest statistic of all roles (Westfall and Young 1993)."""
         found = []
         for half in self._halves:
             each = np.array(list(half.values()))
@@ -121,10 +117,7 @@ class Trace:
 
     @functools.cached_property
     def effect(self) -> float:
-        """The largest effect of one role, or that of all together, in deviations above the mean of permutations.
-
-        A role counts no more than the median of its matrices gives, so a trace in a few of many matrices gains nothing.
-        """
+        """The largest effect of a role, bounded by the median of its matrices, or of all, in deviations."""
         each = []
         for role in self.by_role:
             zs = self.z_of_blocks[np.array(self.roles) == role]
@@ -237,10 +230,7 @@ def level(alpha: float) -> float:
 
 
 def least_effect(measured: Trace, alpha: float) -> float:
-    """Return the least effect that verifies a claim: the least that is predicted, and one that a test would not miss.
-
-    With few directions, or a large size, the formula predicts almost nothing; the author of an adapter chooses both.
-    """
+    """Return the least effect that verifies, large enough whatever size and rank the author has chosen."""
     return max(measured.predicted_effect, measured.critical(level(alpha)) + NormalDist().inv_cdf(POWER))
 
 

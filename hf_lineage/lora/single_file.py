@@ -39,10 +39,7 @@ def is_lora_file(checkpoint: Checkpoint) -> bool:
 
 
 def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
-    """Return the adapters in a file by the folder of the pipeline that each is for, headers checked.
-
-    Raise NothingToCompare where there is none that is read, CheckpointError for a damaged one.
-    """
+    """Return the adapters in a file by the folder of the pipeline each is for; NothingToCompare where none is read."""
     checkpoint, where = open_file(repo, file), f"{repo}: {printable(file, 200)}"
     plain = {}  # scales may be integers, as converters write them
     for name in filter(checkpoint.stored.__contains__, checkpoint.tensors):

@@ -86,10 +86,7 @@ def as_kind_of(array: NDArray[Any], other: Tensor) -> Tensor:
 
 
 def on_device(array: NDArray[Any], device: int | str) -> Tensor:
-    """Return these values on a device: `cpu` is NumPy's, any other name or number is torch's.
-
-    From pinned memory a GPU copies them while it computes.
-    """
+    """Return these values on a device: `cpu` is NumPy's, any other name or number is torch's."""
     if device == "cpu":
         return array
     import torch

@@ -25,10 +25,7 @@ PRIVATE, OWN = 0o700, 0o600  # permissions of its folder, and of its files
 
 
 def root() -> Path:
-    """Return the folder of the cache, which may be removed at any time: HF_LINEAGE_CACHE, by default in HF_HOME.
-
-    Raise OptionError if HF_LINEAGE_CACHE names a place in a git checkout.
-    """
+    """Return the folder of the cache: HF_LINEAGE_CACHE, which may be in no checkout (OptionError), or in HF_HOME."""
     from huggingface_hub import constants
 
     return paths.outside_checkouts(paths.CACHE) or Path(constants.HF_HOME) / "lineage"

@@ -70,10 +70,7 @@ def workers() -> Iterator[Share]:
 
 
 def return_freed_memory() -> None:
-    """Give memory back to the system, where the C library can (malloc_trim of glibc).
-
-    It is done between parts of a comparison that use other arrays, not between layers, where memory serves again.
-    """
+    """Give memory back to the system between parts of a comparison that use other arrays (malloc_trim of glibc)."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -39,10 +39,7 @@ class Extraction:
     memory: devices.Budgets
 
     def signatures(self, columns: slice = slice(None)) -> dict[str, PathSignature]:
-        """Return the signature of each path, in exact mode of some columns of its residuals only.
-
-        Progress is shown on standard error if that is a terminal. Raise OptionError where no device can hold a layer.
-        """
+        """Return the signature of each path, in exact mode of some columns; OptionError for little memory."""
         count = len(range(self.recipe.columns(self.layout.width))[columns])
         needed = [self.working_set(layer, count) for layer in range(self.layout.layers)]
         placed = devices.place(needed, self.memory)
@@ -160,10 +157,7 @@ def extract_paths(
     paths: Iterable[str] = ("mlp",),
     max_memory: str | None = None,
 ) -> dict[str, PathSignature]:
-    """Return the signature of each path. One layer is in memory at a time.
-
-    Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
-    """
+    """Return the signature of each path; NothingToCompare for one that there is not, OptionError for little memory."""
     wanted = tuple(paths)
     if absent := [path for path in wanted if path not in layout.paths]:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")

@@ -27,8 +27,7 @@ from hf_lineage.signature.matrix_product import MatrixProduct, Rows
 from hf_lineage.signature.recipe import Array, Recipe
 
 Matrix: TypeAlias = NDArray[Any] | StoredRows
-Read = Callable[[str], Any]
-"""A function from the name of a tensor to its values as stored, or to a StoredRows that reads its rows."""
+Read = Callable[[str], Any]  # from a tensor's name to its values as stored, or to a StoredRows that reads its rows
 
 EPSILON = 1e-5  # the number that every batch norm of torch adds to the variance by default; no checkpoint holds it
 
@@ -40,10 +39,7 @@ def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArra
 
 
 def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bool) -> Matrix:
-    """Return the reader factor (units, width), stacked experts one after the other.
-
-    A head of keys or values is repeated for every query head that it serves.
-    """
+    """Return the reader factor (units, width), stacked experts in turn, heads of keys or values repeated."""
     slot, heads = layer_set.slots[role], layer_set.heads[role]
     if isinstance(rows := read(slot.tensor), StoredRows):
         return rows
@@ -166,10 +162,7 @@ def _read_by(sets: Sequence[LayerSet], path: str, recipe: Recipe) -> tuple[str, 
 def open_tensors(
     checkpoint: Checkpoint, names: Collection[str], by_rows: Collection[str], memory: Memory, share: Share
 ) -> Mapping[str, Matrix]:
-    """Return tensors by name: stacks and those `by_rows` read themselves a part at a time, all others are in `memory`.
-
-    Nothing else in `memory` is needed any more. Raise as `Checkpoint.read` does.
-    """
+    """Return tensors by name: stacks and those `by_rows` read themselves by parts, others use `memory` again."""
     checkpoint.wait(*names)
     opened = {name: checkpoint.experts(name) or (checkpoint.rows(name) if name in by_rows else None) for name in names}
     tensors: dict[str, Matrix] = {name: parts for name, parts in opened.items() if parts is not None}

@@ -21,8 +21,7 @@ from hf_lineage.signature.recipe import Array, Vector, signs
 from hf_lineage.signature.token_coordinates import seen_through
 from hf_lineage.signature.unit_rows import MatchedPairs, OrderedUnits, UnitRows, match_units
 
-MOST_UNITS, MOST_WIDE = 2**14, 2**13
-"""The most units of a model that are matched, and of one with a wide stream: those of every layer that write most."""
+MOST_UNITS, MOST_WIDE = 2**14, 2**13  # the most units of a model that are matched, and of one with a wide stream
 DIRECTIONS = 512  # the most coordinates in which units are matched: of a wider stream its strongest directions
 SCREENED, SCREENED_DIRECTIONS = 2**11, 128  # the same where units of a wide stream are matched before others are read
 OVER = 4  # the fewest units for each coordinate; with fewer, coordinates may fit by chance
@@ -51,11 +50,7 @@ def pool_units(layers: Sequence[UnitRows]) -> OrderedUnits:
 
 
 def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
-    """Return matrices (s, d) that bring the units of the base and of the candidate into the same coordinates.
-
-    Units of a wide stream are seen in its strongest directions alone, in which they were matched. Raise
-    NothingToCompare where there are too few units for as many coordinates.
-    """
+    """Return matrices (s, d) that bring units of both to the same coordinates; NothingToCompare for too few units."""
     coordinates = min(max(base.inner.shape[1], candidate.inner.shape[1]), DIRECTIONS)
     if min(len(base.weight), len(candidate.weight)) < max(OVER * coordinates, unit_rows.MUTUAL):
         raise NothingToCompare(f"too few hidden units to match {coordinates} coordinates of a stream")

@@ -68,8 +68,7 @@ class MatrixProduct:
 
     writer: Tensor  # (width, h)
     reader: Tensor | StoredRows  # (h, width)
-    part: int
-    """The number of consecutive hidden units that are interchangeable together: 1 in an MLP, else the head size."""
+    part: int  # hidden units that are interchangeable together: 1 in an MLP, else the size of a head
     writer_gain: Tensor | None = None
     reader_gain: Tensor | None = None
     unit_gain: Tensor | None = None  # (h,): the gain of a norm on the hidden units

@@ -23,8 +23,7 @@ from hf_lineage.signature.recipe_table import PARAMETERS
 SKETCH_VERSION = 1  # a version that rises whenever probe signs or test coordinates are drawn in another way
 
 UNIT_SIGNS = 128  # signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate
-ROWS = ("inner", "outer", "gate")
-"""The rows of a hidden unit: its reader, its writer, and the other reader of gated units."""
+ROWS = ("inner", "outer", "gate")  # of a hidden unit: its reader, its writer, and the other reader of gated units
 HEAD_COORDINATES = 16  # test coordinates on either side whose products stand for the direction of a head
 
 Array = NDArray[np.float32]
@@ -84,10 +83,7 @@ class Recipe:
         return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
 
     def probe_matrix(self, width: int) -> Array | None:
-        """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
-
-        With k >= width the identity costs no more than the sketch and has no error, so it is taken instead.
-        """
+        """Return Z (width, k) with entries ±1/√k; None where the identity costs no more and has no error."""
         if self.probes is None or self.probes >= width:
             return None
         drawn = signs(f"probes {self.sketch_version} {width} {self.probes}", (width, self.probes))

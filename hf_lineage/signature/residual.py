@@ -35,8 +35,7 @@ class UnitStatistics:
     trace: Array  # (h,): its share of tr M
     total: Array  # (h,): its share of 1ᵀ M 1
     norm: Vector  # (h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g
-    inner: NDArray[np.bool_]
-    """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
+    inner: NDArray[np.bool_]  # (h / part, signs): of random sums of its reader, or a head's product
     outer: NDArray[np.bool_]  # (h / part, signs): the same of its writer; no signs for heads
     gate: NDArray[np.bool_]  # (h / part, signs): the same of its gate; no signs where it has none
 
@@ -60,10 +59,7 @@ class UnitStatistics:
         )
 
     def scale(self, factors: Vector) -> None:
-        """Multiply every part by its own factor (h / part,); 0 gives 0 even for a part too large for float32.
-
-        Weights that are not finite cannot be scaled away: the norm stays not finite.
-        """
+        """Multiply every part by its own factor (h / part,); 0 gives 0, but the norm of what is not finite stays so."""
         per_unit = np.repeat(factors.astype(np.float32), len(self.trace) // len(factors))
         closed = np.flatnonzero(per_unit == 0).tolist()
         for value in (self.projection, self.corner):

@@ -197,10 +197,7 @@ def indices(runs: Runs) -> NDArray[np.int64]:
 def sample_path(
     checkpoint: Checkpoint, layout: Layout, recipe: Recipe, path: str, layers: Collection[int], sample: Sample
 ) -> PathSignature:
-    """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
-
-    It has a row for each of these layers, ascending. The means of a LayerNorm are those over the sample's coordinates.
-    """
+    """Return the signature of some layers of a path, ascending, as if each were what a sample reads of it."""
     sets = layout.sets(path)
     views = [_View(checkpoint, layout, sets[layer][0], recipe, path, layer, sample) for layer in sorted(layers)]
     first = views[0]

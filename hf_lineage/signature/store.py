@@ -58,8 +58,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     unaccounted: tuple[str, ...] = ()
     own_code: str = ""
     read_as: str = ""
-    sections: dict[str, msgspec.Raw] = {}
-    """Sections that later versions add to a file of this format version, with arrays of their own; not read here."""
+    sections: dict[str, msgspec.Raw] = {}  # that later versions add, with arrays of their own; not read here
 
 
 def provenance(opened: Any, file: Path) -> Provenance:

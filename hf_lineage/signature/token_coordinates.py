@@ -98,11 +98,7 @@ class Ridges:
 
 
 def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
-    """Return matrices that bring units of the wider stream (s, d), and of the narrower (s, d'), to shared coordinates.
-
-    `wide` and `narrow` are the prepared rows (K, width) of the same tokens. Raise NothingToCompare where the wider rows
-    span too few directions.
-    """
+    """Return what brings units of both streams to shared coordinates, by prepared rows of the same tokens."""
     ridges, seen = Ridges(wide), seen_through(wide.shape[1])
     freedom = ridges.span
     _enough(freedom, wide, narrow.shape[1])
@@ -131,10 +127,7 @@ Numbers = NDArray[np.int64]
 
 
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
-    """Return the shared tokens that are read, ascending and the same for all models of these widths.
-
-    More tokens make up for the noise of their rows, but cost time in proportion.
-    """
+    """Return the shared tokens that are read, ascending: more make up for the noise of their rows, but cost time."""
     widest = max(widths)
     wanted = max(2 * widest, min(4 * widest, 4096))
     if shared <= wanted:
@@ -143,10 +136,7 @@ def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
 
 
 def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Array:
-    """Return the rows (K, d) of some tokens; only these are read where the embedding is stored as plain rows.
-
-    Raise as `Checkpoint.read` does.
-    """
+    """Return the rows (K, d) of some tokens; only these are read where the embedding is stored as plain rows."""
     stored = checkpoint.rows(name)
     if stored is None:
         whole = np.asarray(checkpoint.read(name))[numbers]

@@ -29,13 +29,11 @@ from hf_lineage.signature.residual import cap, measure_units, median_norm, part_
 from hf_lineage.signature.unit_rows import HEADS, PATH, HeadProducts, UnitRows
 from hf_lineage.signature.values import Signature
 
-MOST_KEPT, MOST_OF_LAYER = 2**17, 2**12
-"""The most units that are kept of all layers of a model with experts, and of one: 400 MB in 256 coordinates."""
+MOST_KEPT, MOST_OF_LAYER = 2**17, 2**12  # units that are kept of a model with experts at most, and of a layer: 400 MB
 SMALLEST = 8  # the size in units that an expert exceeds; no layer is divided into smaller parts
 
 Numbers = NDArray[np.int64]
-Keep = Callable[[Sequence[Vector]], list[Numbers]]
-"""Rule from the weights of the units of each expert of a layer to the numbers of the units that are kept, ascending."""
+Keep = Callable[[Sequence[Vector]], list[Numbers]]  # from the weights of each expert's units to those that are kept
 
 
 def everything(experts: Sequence[Vector]) -> list[Numbers]:
@@ -44,11 +42,7 @@ def everything(experts: Sequence[Vector]) -> list[Numbers]:
 
 
 def in_the_same_places(most: int, seed: int) -> Keep:
-    """Return a rule that keeps about `most` units of a layer, at the same places in all experts of one size.
-
-    A layer without experts is kept whole. Units that are kept with a small `most` are also kept with a larger one, so
-    that models of unlike size can be compared.
-    """
+    """Return a rule that keeps about `most` units of a layer, nested in `most`, in all experts at the same places."""
 
     def keep(experts: Sequence[Vector]) -> list[Numbers]:
         total = sum(map(len, experts))
@@ -157,10 +151,7 @@ def unit_rows(
     view: View,
     known: MutableMapping[int, Weights] | None = None,
 ) -> dict[int, UnitRows]:
-    """Return the hidden units of each of these layers that has an MLP, as they are seen.
-
-    The weight of units is taken from `known`, or measured and added to it. Raise as `Checkpoint.read` does.
-    """
+    """Return the hidden units of each of these layers that has an MLP; weights not `known` are measured and added."""
     known = {} if known is None else known
     rows, memory = dict[int, UnitRows](), Memory()
     with workers() as share:
@@ -232,10 +223,7 @@ def _project_units(term: MatrixProduct, kept: Numbers, view: View, share: Share)
 
 
 def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: Array) -> HeadProducts | None:
-    """Return the heads of a layer, seen through a matrix (s, d); None where it has none.
-
-    Raise as `Checkpoint.read` does.
-    """
+    """Return the heads of a layer, seen through a matrix (s, d); None where it has none."""
     norms, products = list[Vector](), list[Array]()
     checkpoint.prefetch(*tensors(layout, HEADS, layer, RECIPE))
     for term in matrix_products(layout, HEADS, layer, RECIPE, checkpoint.read):

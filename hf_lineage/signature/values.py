@@ -131,8 +131,7 @@ class Signature:
     commit: str | None
     architecture: str  # the transformers class that `config.json` names
     factorization: str
-    exchangeable: bool
-    """Whether the architecture treats all residual coordinates alike, so that the permutation null holds."""
+    exchangeable: bool  # whether all residual coordinates are alike, so that the permutation null holds
     width: int
     layers: int
     recipe: Recipe = field(repr=False)

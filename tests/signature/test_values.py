@@ -8,7 +8,7 @@ import pytest
 from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.measure import same_recipe
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.values import PathSignature, Signature
+from hf_lineage.signature.values import PathSignature, Signature, UnitCodes
 
 ROBUST = RECIPES["robust"]
 
@@ -44,3 +44,8 @@ def test_a_zero_or_unfinished_layer_is_not_usable_and_has_no_concentration():
     assert found.usable.tolist() == [False, False, True]
     assert found.concentration.tolist() == [0.0, 0.0, 1.0]
     assert found.finite.tolist() == [True, False, True]
+
+
+def codes(count, weight=1.0):
+    rows = (np.zeros((count, size), np.uint8) for size in (2, 1, 0))
+    return UnitCodes(np.full(count, weight, np.float32), *rows)
