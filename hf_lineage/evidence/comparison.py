@@ -57,11 +57,6 @@ def runs(origins: Mapping[int, int]) -> Iterator[str]:
         yield " from ".join(f"layer {a}" if a == b else f"layers {a}-{b}" for a, b in ends)
 
 
-def is_moved(origins: Mapping[int, int]) -> bool:
-    """Return whether any layer comes from one of another number."""
-    return any(number != origin for number, origin in origins.items())
-
-
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # (n,) each: rows of one model, and the row of the other for each
 Products = tuple[Vector, Vector, Vector]
 """⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
@@ -107,34 +102,25 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     similarity = cosines * a.alike(b)
     numbers = np.arange(len(a.trace))  # a sample draws in each layer anew
     chosen, partners = pairs = (numbers, numbers) if a.by_number else assign(similarity * gate(a, b))
-    return Comparison(
-        similarity=similarity,
-        pairs=pairs,
-        usable=a.usable[chosen] & b.usable[partners],
-        concentration=(a.concentration, b.concentration),
-        standard_error=_error(a, b, pairs, (a_squares[chosen], b_squares[partners])),
-    )
-
-
-def _error(a: PathSignature, b: PathSignature, pairs: Pairs, squares: tuple[Vector, Vector]) -> float:
-    """Return the standard error of the score, given the squared norms of the sketches' columns, (n, k) each."""
     if a.sampled:  # the scatter of rows and of columns together, both of which were drawn
         one, other = (np.asarray(path.sketch)[rows].astype(float) for path, rows in zip((a, b), pairs, strict=True))
-        cross, left, right = one * other, one * one, other * other
-        return math.hypot(*(_standard_error(*(x.sum(axis=axis) for x in (cross, left, right))) for axis in (1, 2)))
-    if a.sketch.shape[1] == a.sketch.shape[2]:  # exact
-        return 0.0
-    one, other = (np.asarray(path.sketch) for path in (a, b))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        cross = pool.map(lambda i, j: np.einsum("dk,dk->k", one[i], other[j], dtype=np.float64), *pairs)
-        return _standard_error(np.stack([*cross]), *squares)
+        products = one * other, one * one, other * other
+        error = math.hypot(*(_standard_error(*(x.sum(axis=axis) for x in products)) for axis in (1, 2)))
+    elif a.sketch.shape[1] == a.sketch.shape[2]:  # exact
+        error = 0.0
+    else:
+        one, other = (np.asarray(path.sketch) for path in (a, b))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            cross = pool.map(lambda i, j: np.einsum("dk,dk->k", one[i], other[j], dtype=np.float64), *pairs)
+            error = _standard_error(np.stack([*cross]), a_squares[chosen], b_squares[partners])
+    usable = a.usable[chosen] & b.usable[partners]
+    return Comparison(similarity, pairs, usable, (a.concentration, b.concentration), error)
 
 
 def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
     """Yield the lineage score of each of several models with a base, for a ranking.
 
-    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models: sketches are
-    multiplied in one piece, and nothing but the score is computed. Sketches have to be in memory.
+    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models in memory.
     """
     rows, sizes = _rows(base)
     for other in others:

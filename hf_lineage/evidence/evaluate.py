@@ -113,13 +113,13 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
 def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     """Return the verdict of one path, without evidence attached."""
     comparison, deciding, known = measured.comparison, measured.decided_by, measured.empirical
-    usable, layers = int(comparison.usable.sum()), len(comparison.usable)
+    usable, count = int(comparison.usable.sum()), len(comparison.usable)
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
             reason = f"weights in {name_layers(numbers)} of the {who} are not finite, or too large for float32"
             return Verdict(Code.INCONCLUSIVE, reason)
-    if usable * 2 <= layers or not layers:
-        return Verdict(Code.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
+    if usable * 2 <= count or not count:
+        return Verdict(Code.INCONCLUSIVE, f"only {usable} of {count} layers hold weights that are not zero")
     if deciding is None:
         return Verdict(Code.INCONCLUSIVE, measured.nulls[-1].objection)
     if measured.p_value > criteria.alpha or not (known is None or known is deciding or known.admits):
@@ -129,11 +129,6 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
         least = f"significant, but the score is less than {criteria.minimum_effect:g} above chance"
         causes = "a shared initialisation, distant ancestry or training on hidden states can cause that"
         return Verdict(Code.INCONCLUSIVE, f"{least}; {causes}")
-    return kind_of(measured, criteria)
-
-
-def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
-    """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
     inherited = measured.inherited
     if inherited is None:
         unknown = "a signature holds no hidden units, so it is not known how many are inherited"

@@ -202,9 +202,7 @@ def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(filled.view(np.uint64).T)
 
 
-HALF, MORE = 0.5, 8
-"""MORE times as many units are looked up if the share of the first units is above HALF, but its interval is not. Both
-intervals are above one half by chance with a probability of 1 % together."""
+HALF, MORE = 0.5, 8  # MORE units are looked up if the first share is above HALF, but its interval is not
 
 
 def inherited_share(
@@ -212,6 +210,7 @@ def inherited_share(
 ) -> InheritedShare:
     """Return the share by a few units, or by more if these do not decide whether it is more than one half."""
     count = to_draw(len(others))
+    # Both intervals are above one half by chance with a probability of 1 % together.
     for purpose, number in ("units", count), ("more units", MORE * count):
         layers = [
             _layer(bases[partner], rows, number, random_stream(f"{purpose} in a frame {seed} {place}"))

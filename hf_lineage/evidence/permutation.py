@@ -279,9 +279,8 @@ def sequential_nulls(
 ) -> dict[str, PermutationNull]:
     """Return the permutation null of each path, of as many permutations and flips as the rule of `p_values` asks for.
 
-    Each sequence ends after `at_most` of them, which leaves p exact, only less precise.
-    All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
-    it would have alone, and `by_maximum` in addition.
+    Each sequence ends after `at_most` of them, which leaves p exact, only less precise. The same permutations serve all
+    paths: every path has the null that it would have alone, and `by_maximum` in addition.
     """
     several, tried, corrected = len(pairs) > 1, list[dict[str, TriedElements]](), list[dict[str, float]]()
     for half in HALVES:

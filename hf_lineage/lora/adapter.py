@@ -186,14 +186,13 @@ def _family(start: Any) -> str:
 def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
     """Return every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
     pattern = config.get("rank_pattern") or {}
-    where = f"{repo}: {ADAPTER_CONFIG}"
     if not isinstance(pattern, dict):
         mapping = "is not a mapping from names to ranks; save it again"
         raise CheckpointError(f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} {mapping}")
     ranks = [config.get("r", 8), *pattern.values()]
-    wrong = [printable(repr(rank), 50) for rank in ranks if type(rank) is not int or rank < 1]
-    if wrong:
-        raise CheckpointError(f"{where} gives the rank {wrong[0]}, which must be a positive integer; save it again")
+    if wrong := [printable(repr(rank), 50) for rank in ranks if type(rank) is not int or rank < 1]:
+        reason = f"gives the rank {wrong[0]}, which must be a positive integer; save it again"
+        raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} {reason}")
     if max(ranks) > LARGEST_RANK:
         raise NothingToCompare(f"{repo}: adapters of a rank above {LARGEST_RANK} are not compared")
     return frozenset(ranks)
@@ -203,9 +202,10 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
     """Return the configuration's largest scale of any matrix, times the rank; CheckpointError where it is no number."""
     pattern = config.get("alpha_pattern") or {}
     values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
-    wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
-    if wrong:
-        raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, not a number")
+    for value in values:
+        if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE:
+            scale = printable(repr(value), 50)
+            raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} gives the scale {scale}, not a number")
     return max(abs(float(value)) for value in values)
 
 

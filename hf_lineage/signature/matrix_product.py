@@ -169,11 +169,6 @@ class Probes:
             return self.width, len(range(self.width)[self.matrix])
         return self.width, self.matrix.shape[1]
 
-    @property
-    def sketch_size(self) -> int:
-        """K where Z is made of random signs, 0 where it is a part of the identity."""
-        return 0 if isinstance(self.matrix, slice) else self.matrix.shape[1]
-
     def project(self, rows: Tensor) -> Tensor:
         """Return rows (t, width) @ Z, (t, k)."""
         return rows[:, self.matrix] if isinstance(self.matrix, slice) else rows @ self.matrix
@@ -181,14 +176,9 @@ class Probes:
     def centre(self, product: Array, identity: float, ones: float) -> None:
         """Take (identity I + ones 11ᵀ) Z off a product (width, k), in place."""
         if isinstance(self.matrix, slice):
-            diagonal(product[self.matrix])[:] -= identity
+            block = product[self.matrix]
+            np.einsum("ii->i", block[: len(block.T), : len(block)])[:] -= identity  # a view of the diagonal
             product -= ones
             return
         matrix = on_host(self.matrix)
         product -= identity * matrix + ones * matrix.sum(axis=0)
-
-
-def diagonal(matrix: Array) -> Array:
-    """Return the diagonal of a matrix as a view that can be written."""
-    diagonal: Array = np.einsum("ii->i", matrix[: len(matrix.T), : len(matrix)])
-    return diagonal

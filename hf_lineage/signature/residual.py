@@ -108,7 +108,7 @@ def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> 
     """Record the signs of a tile's parts: of random sums of their readers or, for heads, of products' entries."""
     coordinates = probes.coordinates
     if units.outer.shape[1]:
-        sketched = min(probes.sketch_size, UNIT_SIGNS // 2)
+        sketched = 0 if isinstance(probes.matrix, slice) else min(probes.matrix.shape[1], UNIT_SIGNS // 2)
         units.inner[parts, :sketched] = on_host(units.projection[parts, :sketched] > 0)
         units.inner[parts, sketched:] = on_host(arrays.columns(tile.inn, coordinates) @ probes.signs[:, sketched:] > 0)
         return

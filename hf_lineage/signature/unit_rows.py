@@ -147,30 +147,27 @@ def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, 
     parts = [(slice(0, len(base.weight)), slice(0, len(candidate.weight)))]
     if 1 < len(base.layers) == len(candidate.layers):
         parts += zip(base.layers, candidate.layers, strict=True)
-    nearest = [
-        tuple(place + part.start for place, part in zip(_alike(base, candidate, *both), both, strict=True))
-        for both in parts
-        if min(part.stop - part.start for part in both) >= MUTUAL
-    ]
+    nearest = list[tuple[Numbers, Numbers]]()
+    for part, other in parts:
+        if min(part.stop - part.start, other.stop - other.start) >= MUTUAL:
+            a, b = describe_units(base, part), describe_units(candidate, other)
+            halves = [(numbers**2).sum(axis=1) / 2 for numbers in (a, b)]
+            best = _Best(partial(_nearness, (a, halves[0]), (b, halves[1])), len(a), len(b))
+            nearest.append((best.mutual[0] + part.start, best.mutual[1] + other.start))
     return np.concatenate([pair[0] for pair in nearest]), np.concatenate([pair[1] for pair in nearest])
 
 
-def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candidate: slice) -> tuple[Numbers, Numbers]:
-    """Return the units that are nearest to each other by their descriptions."""
-    one, other = (
-        describe_units(*units.rows(part), units.weight[part])
-        for units, part in ((base, of_base), (candidate, of_candidate))
-    )
-    halves = [(numbers**2).sum(axis=1) / 2 for numbers in (one, other)]
-    return _Best(lambda tile: one @ other[tile].T - halves[0][:, None] - halves[1][tile], len(one), len(other)).mutual
+def _nearness(one: tuple[Array, Array], other: tuple[Array, Array], tile: slice) -> Array:
+    return one[0] @ other[0][tile].T - one[1][:, None] - other[1][tile]
 
 
-def describe_units(inner: Array, outer: Array, weight: Array) -> Array:
+def describe_units(units: OrderedUnits, part: slice) -> Array:
     """Return numbers (u, f) that describe each unit in any coordinates and in any order of the units.
 
     If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of all
     units as well, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
     """
+    (inner, outer), weight = units.rows(part), units.weight[part]
     weighed = inner * weight[:, None], outer * weight[:, None]
     read, written, both = weighed[0].T @ inner, weighed[1].T @ outer, weighed[1].T @ inner
     forms = [read, written, both, read @ read, written @ written, both @ both, both @ both.T]
