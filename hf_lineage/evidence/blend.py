@@ -20,9 +20,7 @@ from hf_lineage.evidence.change import residual, solve, square_distance
 from hf_lineage.evidence.merge import DEPENDENT, LEAST, Products, Share, Shares, independent, shares_of
 from hf_lineage.signature.recipe import Vector
 
-ASIDE = 0.1
-"""Largest squared distance of a blend from the line between its parents, over the product of the two parts of the line.
-The quotient is 1 at a right angle, and more for siblings."""
+ASIDE = 0.1  # largest squared distance from the line, over the product of its parts: 1 at a right angle, siblings more
 ROUNDED = 3.0  # largest squared remainder of a blend that was not trained on, over the squared rounding
 BACK, STRAIGHT = 0.8, 2.0
 """Least and largest squared remainder of a blend, in multiples of the squared rounding. A blend is rounded itself: a
@@ -60,10 +58,8 @@ class Blend:
 
 def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequence[int] = ()) -> Blend:
     """Return a model as a combination of so many parents; of dependent ones those that are `first` count."""
-    branches = {
-        branch: shares_of([one for one in matrices if one.branch == branch], count, depth)
-        for branch in sorted({one.branch for one in matrices})
-    }
+    names = sorted({one.branch for one in matrices})
+    branches = {name: shares_of([one for one in matrices if one.branch == name], count, depth) for name in names}
     chosen = independent(matrices, [*dict.fromkeys((*first, *range(count)))]) if matrices else range(count)
     if len(chosen) < count:
         some = blend_of([one for whole in matrices if (one := whole.only(chosen))], len(chosen), depth)
@@ -77,30 +73,20 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
     known = all(one.rounding is not None for one in matrices)
     rounding = sum(one.rounding or 0.0 for one in matrices)
     # Squared distances of the model from the parents that all matrices are like.
-    apart = (
-        sum(square_distance(one.gram, one.active.index(parent), len(one.active)) for one in matrices)
-        for parent in range(count)
-        if all(parent in one.active for one in matrices)
-    )
-    nearest = min(apart, default=math.inf)
+    common = [parent for parent in range(count) if all(parent in one.active for one in matrices)]
+    places = ([(one.gram, one.active.index(parent), len(one.active)) for one in matrices] for parent in common)
+    nearest = min((sum(square_distance(*place) for place in some) for some in places), default=math.inf)
     remainder = math.sqrt(remains / rounding) if known and rounding > 0 else None
+    explained = 1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest)
     pure = remains <= ROUNDED * rounding * known
-    return Blend(
-        shares,
-        branches,
-        1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest),
-        remainder,
-        tuple(_place_of_blend(weighed, parent, share, pure, known) for parent, share in enumerate(shares.parents)),
-    )
+    beside = tuple(_place_of_blend(weighed, parent, one, pure, known) for parent, one in enumerate(shares.parents))
+    return Blend(shares, branches, explained, remainder, beside)
 
 
 def _place_of_blend(
     weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share | str, pure: bool, known: bool
 ) -> BlendPlace:
-    """Return the place of the model beside one parent, from matrices with the weights of their parents.
-
-    `pure` says that rounding may be all that is left, `known` that its size is known.
-    """
+    """Return the place beside one parent; rounding may be all that is left if `pure`, and its size is `known`."""
     if isinstance(share, str) or not share.clear or share.low <= LEAST or share.high >= 1 - LEAST:
         return BlendPlace.NONE
     pairs = [(one, some) for one, some in weighed if parent in one.active and len(one.active) > 1]

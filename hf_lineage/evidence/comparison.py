@@ -152,9 +152,8 @@ def inner_products(a: Iterable[Array], b: Iterable[Array]) -> Products:
         # Rows are cut at the same places whatever the number of threads, so that the sums are the same.
         step = max(512, -(-one.shape[1] // 8))
         parts = (slice(start, start + step) for start in range(0, one.shape[1], step))
-        inner, left, right = zip(
-            *pool.map(lambda part: _row_products(one[:, part], other[:, part]), parts), strict=True
-        )
+        products = pool.map(lambda part: _row_products(one[:, part], other[:, part]), parts)
+        inner, left, right = zip(*products, strict=True)
         return np.sum(inner, axis=0), np.sum(left, axis=0), np.sum(right, axis=0)
 
     # Threads of the linear algebra would wait for each other on a busy machine.

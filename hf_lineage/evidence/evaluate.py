@@ -70,10 +70,9 @@ def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
 def describe_unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
     """Yield a sentence about stored tensors that are not their class's own, if there are any."""
     if names:
-        yield (
-            f"{len(names)} stored tensors, such as {printable(names[0], 200)}, are not among those that the class "
-            f"saves{compared}: which of them a loader takes is not known; remove them"
-        )
+        some = f"{len(names)} stored tensors, such as {printable(names[0], 200)}"
+        which = f"among those that the class saves{compared}: which of them a loader takes is not known"
+        yield f"{some}, are not {which}; remove them"
 
 
 def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:

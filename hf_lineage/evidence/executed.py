@@ -78,9 +78,7 @@ class Strict:
 
 CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # number formats, in words
 
-NATS, CHANGE = "nats", "change"
-"""Units of a loss: nats a token (Kullback-Leibler), or the relative change of the last state where no tokens are
-predicted."""
+NATS, CHANGE = "nats", "change"  # units of a loss: Kullback-Leibler a token, or relative, of the last state
 SPEAKS = {NATS: 0.001, CHANGE: 0.01}  # a model that says less than this of its input says the same to every one
 CARRIES = 0.1  # inherited parts that carry less than this share of what equal parts carry are stored and not used
 INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}  # kinds of input, in words

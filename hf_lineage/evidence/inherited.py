@@ -212,10 +212,10 @@ def inherited_share(
     count = to_draw(len(others))
     # Both intervals are above one half by chance with a probability of 1 % together.
     for purpose, number in ("units", count), ("more units", MORE * count):
-        layers = [
-            _layer(bases[partner], rows, number, random_stream(f"{purpose} in a frame {seed} {place}"))
-            for place, (rows, partner) in enumerate(zip(others, partners, strict=True))
-        ]
+        layers = []
+        for place, (rows, partner) in enumerate(zip(others, partners, strict=True)):
+            stream = random_stream(f"{purpose} in a frame {seed} {place}")
+            layers.append(_layer(bases[partner], rows, number, stream))
         shares = np.array([remaining * drawn.share for drawn, remaining, _ in layers])
         error = _half_width(weights, np.array([error for _, _, error in layers]))
         found = InheritedShare(shares, weights, error, tuple(drawn for drawn, _, _ in layers))

@@ -156,16 +156,10 @@ def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
         if known := criteria.independent.get(pair.path):
             tried.append(replace(known, observed=comparison.score, alpha=criteria.alpha))
         p_value = next((null for null in tried if not null.objection), tried[-1]).p_over_paths
-        finite = not any(pair.not_finite)
-        evidence[pair.path] = Evidence(
-            comparison,
-            tuple(tried),
-            min(1.0, criteria.tests * p_value),
-            pair.layers,
-            criteria.analyses,
-            criteria.further,
-            inherited_units(*pair.signatures, comparison, criteria.seed, p_value > DOUBTFUL) if finite else None,
-            pair.not_finite,
-            pair.signatures[1].sampled,
-        )
+        inherited = None
+        if not any(pair.not_finite):
+            inherited = inherited_units(*pair.signatures, comparison, criteria.seed, fewer=p_value > DOUBTFUL)
+        corrected, tests = min(1.0, criteria.tests * p_value), (criteria.analyses, criteria.further)
+        found = Evidence(comparison, tuple(tried), corrected, pair.layers, *tests, inherited, pair.not_finite)
+        evidence[pair.path] = replace(found, sampled=pair.signatures[1].sampled)
     return evidence

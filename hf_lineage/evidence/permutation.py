@@ -148,8 +148,7 @@ EPSILON = np.float32(1e-7)  # a block whose means and identity leave no more of 
 TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
 SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
 GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
-Cosines = Callable[[NDArray[np.int64]], Array]
-"""From n elements (n, m) to the cosines of A's layers and B's moved ones, (n, L, M), or (n, L) of layers by number."""
+Cosines = Callable[[NDArray[np.int64]], Array]  # of n elements (n, m), of A's layers and B's: (n, L, M), or by number
 
 
 def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
@@ -289,13 +288,8 @@ def sequential_nulls(
         tried.append({path: TriedElements.draw(drawn, first) for path, drawn in draws.items()})
         alone = {path: one.p_value for path, one in tried[-1].items()}
         corrected.append(step_down(draws, alone, first) if several else alone)
-    return {
-        path: PermutationNull(
-            tried[0][path],
-            tried[1][path],
-            seed,
-            a.corner.shape[1],
-            by_maximum=max(half[path] for half in corrected) if several else None,
-        )
-        for path, (a, _) in pairs.items()
-    }
+    nulls = {}
+    for path, (a, _) in pairs.items():
+        by_maximum = max(half[path] for half in corrected) if several else None
+        nulls[path] = PermutationNull(tried[0][path], tried[1][path], seed, a.corner.shape[1], by_maximum=by_maximum)
+    return nulls

@@ -135,11 +135,8 @@ class Derivation:
         others = self._kinds(False)
         clear = (self.bits or not self.stored_bits) and all(change.certain for change in self.changed_matrices)
         if self.sparse and not explained and self.rank is None:
-            yield (
-                Means.SPARSE,
-                f"{self.sparse:.0%} of the numbers are the base's, unchanged, the others are not, as DARE, a sparse "
-                "update or short training leaves them",
-            )
+            rest = "the others are not, as DARE, a sparse update or short training leaves them"
+            yield Means.SPARSE, f"{self.sparse:.0%} of the numbers are the base's, unchanged, {rest}"
         elif not self.changed_matrices:
             words = f"all but the {' and '.join(others)} are the base's, unchanged" if others else "weights unchanged"
             yield from () if explained else ((Means.FROZEN if others else Means.UNCHANGED, words),)
@@ -148,11 +145,8 @@ class Derivation:
             least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
         elif all(change.rank is None and not change.equal for change in self.changed_matrices) and clear:
-            about = "about " if self.bits else ""
-            yield (
-                Means.DENSE,
-                f"{self._some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
-            )
+            size = f"{'about ' if self.bits else ''}{self.size:.1%}"
+            yield Means.DENSE, f"{self._some} changed in full (by {size} of their size), as by fine-tuning or a merge"
         elif not explained or not all(change.equal or change.rank == 0 for change in self.changed_matrices):
             yield Means.UNCLEAR, f"{self._some} changed in a way that is unclear"
 

@@ -27,9 +27,7 @@ RESIDUAL: str = "residual"
 PROCRUSTES: str = "procrustes"
 """Names of coordinates: the rows of shared tokens, those of the residual stream, and those in which units fit best."""
 LITTLE = 0.05  # a share that says nothing: independent models of one vocabulary have as much in common
-IN_ORDER = 0.02
-"""Largest uncorrected p of the order of units in the layers that are read first with which others are read for it:
-units copied in their order, even in one layer, have the least p that is possible."""
+IN_ORDER = 0.02  # largest uncorrected p of unit order, in the layers that are read first, with which others are read
 CANCELLED = 0.5  # least share that remains of what all units write: with less, most of what they write says nothing
 
 
@@ -116,17 +114,11 @@ def compare_units(
     for column, row in sorted(zip(columns.tolist(), rows.tolist(), strict=True)):
         weight = float(weights[column])
         experts += by_expert(bases[row], others[column], groups[column], weight, test.seed, test.permuted)
-    return UnitComparison(
-        coordinates,
-        numbers,
-        depth,
-        tuple(numbers[0][partner] for partner in partners),
-        inherited_share(bases, others, partners, weights, test.seed),
-        order_test(experts, test.first, test.seed),
-        test.tests,
-        min(layer.kept_share for layer in (*bases, *others)),
-        _remains(others),
-    )
+    inherited = inherited_share(bases, others, partners, weights, test.seed)
+    order = order_test(experts, test.first, test.seed)
+    kept_share, pairs = min(layer.kept_share for layer in (*bases, *others)), tuple(numbers[0][one] for one in partners)
+    remains = _remains(others)
+    return UnitComparison(coordinates, numbers, depth, pairs, inherited, order, test.tests, kept_share, remains)
 
 
 def _remains(layers: Sequence[UnitRows]) -> float:
@@ -182,10 +174,8 @@ def _by_share(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple
             f"independent models have in common, but {few or 'too little to call it related'}"
         )
     if comparison.remains < CANCELLED:
-        return Code.INCONCLUSIVE, (
-            "most of what its hidden units write is cancelled by other units of the same layer; the units do not "
-            "tell what the model computes"
-        )
+        most = "most of what its hidden units write is cancelled by other units of the same layer"
+        return Code.INCONCLUSIVE, f"{most}; the units do not tell what the model computes"
     return Code.UNRELATED, ""
 
 

@@ -150,12 +150,9 @@ def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrd
     draws = {name: Draws(map(operator.itemgetter(name), pieces)) for name, pieces in zip(names, shared, strict=True)}
     alone = {name: TriedElements.draw(drawn, first).p_value for name, drawn in draws.items()}
     p_values = step_down(draws, alone, first) if len(draws) > 1 else alone
-    return UnitOrder(
-        {name: drawn.observed for name, drawn in draws.items()},
-        {name: float(drawn.standardise(drawn.observed)) for name, drawn in draws.items()},
-        min(p_values.values()),
-        max(len(drawn.compute_values(0)) for drawn in draws.values()),
-    )
+    z = {name: float(drawn.standardise(drawn.observed)) for name, drawn in draws.items()}
+    count = max(len(drawn.compute_values(0)) for drawn in draws.values())
+    return UnitOrder({name: drawn.observed for name, drawn in draws.items()}, z, min(p_values.values()), count)
 
 
 def _replicates(layers: Sequence[MatchedUnits], seed: int) -> Iterator[Mapping[str, Vector]]:

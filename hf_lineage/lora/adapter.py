@@ -135,17 +135,10 @@ def open_lora(repo: RepoRef) -> Lora:
     begins, kind = forms()["starts"][family], "DoRA" if is_dora else "rsLoRA" if rooted else "LoRA"
     if family not in ("True", "true"):
         kind = f"{kind} from {'random factors' if family == 'False' else family}"
-    return Lora(
-        checkpoint,
-        modules,
-        kind + (f" ({form['name']})" if whole else ""),
-        others=len(checkpoint.tensors) - 2 * len(modules),
-        calibrated=begins != "matrices",
-        order_matters=str(start) if begins == "order" else "",
-        stacked=stacked,
-        idle=find_idle(config, modules),
-        on_head=config.get("task_type") not in BASES,
-    )
+    kind, others = kind + (f" ({form['name']})" if whole else ""), len(checkpoint.tensors) - 2 * len(modules)
+    order, on_head = str(start) if begins == "order" else "", config.get("task_type") not in BASES
+    idle, calibrated = find_idle(config, modules), begins != "matrices"
+    return Lora(checkpoint, modules, kind, others, order, calibrated, stacked, idle=idle, on_head=on_head)
 
 
 def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
@@ -162,9 +155,8 @@ def _refuse(repo: RepoRef, config: Mapping[str, Any], file: str) -> None:
         raise NothingToCompare(f"{other}; hf-lineage tests only LoRA adapters for a trace of their base")
     unlike = next((key for key in forms()["unlike"] if config.get(key)), None)
     if unlike is not None:
-        raise NothingToCompare(
-            f"{repo}: {ADAPTER_CONFIG} sets `{unlike}`, so the factors are not those of a plain LoRA"
-        )
+        sets = f"{repo}: {ADAPTER_CONFIG} sets `{unlike}`"
+        raise NothingToCompare(f"{sets}, so the factors are not those of a plain LoRA")
     if _family(start) not in forms()["starts"]:
         start = printable(str(start), 50)
         sets = f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {start}"

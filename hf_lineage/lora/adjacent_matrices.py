@@ -24,19 +24,10 @@ if TYPE_CHECKING:
     from hf_lineage.source.headers import Headers
 
 
-DIRECTIONS, FEWEST_DIRECTIONS = (
-    32,
-    8,
-)  # directions of B A that are tested, the largest: the most, and those of many rows
+DIRECTIONS, FEWEST_DIRECTIONS = 32, 8  # the largest directions of B A that are tested, and the fewest of many rows
 EXACT = 256  # up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small
-PROBES, FEWEST_PROBES = (
-    128,
-    32,
-)  # a wider matrix is reduced to so many random sums of its rows, a very wide one to fewer
-SEEN, WRITTEN = (
-    2**18,
-    2**16,
-)  # the most numbers of it, and of what is added, that a permutation multiplies, for the time
+PROBES, FEWEST_PROBES = 128, 32  # a wider one is reduced to so many random sums of its rows, a very wide one to fewer
+SEEN, WRITTEN = 2**18, 2**16  # the most numbers of it, and of what is added, that a permutation multiplies
 
 
 @dataclass(frozen=True)

@@ -156,16 +156,9 @@ def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int =
                 permuted[part, column] = flipped[part, column] = _ratios(blocks[column], orders)
                 if rows >= FLIPPED and blocks[column].flips:
                     flipped[part, column] = _ratios(blocks[column], orders_used, signs)
-    return Trace(
-        tuple(one.role for one in blocks),
-        tuple(one.layer for one in blocks),
-        permuted,
-        np.array([one.directions for one in blocks]),
-        np.array([one.size for one in blocks]),
-        seed,
-        analyses,
-        flipped=flipped,
-    )
+    roles, layers = tuple(one.role for one in blocks), tuple(one.layer for one in blocks)
+    directions, added = np.array([one.directions for one in blocks]), np.array([one.size for one in blocks])
+    return Trace(roles, layers, permuted, directions, added, seed, analyses, flipped=flipped)
 
 
 def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iterator[tuple[slice, Numbers, Array]]:

@@ -65,17 +65,8 @@ def _part_of_heads(base: Headers, key: str, rows: int) -> int:
 UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
 SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
 LATENT = "latent"  # the role of a matrix that computes the latent which others read
-ROWS = {
-    "up": UNITS,
-    "gate": UNITS,
-    "value": DIMENSIONS,
-    "query": SCORED,
-    "key": SCORED,
-    LATENT: LATENTS,
-    "output": COORDINATES,
-    "down": COORDINATES,
-}
-"""Role -> what the rows of an adapted matrix are, which are permuted."""
+ROWS = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS, "query": SCORED, "key": SCORED, LATENT: LATENTS}
+ROWS |= dict.fromkeys(("output", "down"), COORDINATES)  # by role, what the rows of its matrix are, which are permuted
 NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
 """Role -> the other role of its set, through whose matrix the gradient of a row passes."""
 READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
@@ -193,10 +184,8 @@ def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place
         if experts is None or down is None or not re.match(rf"{re.escape(experts['layer'])}.*\bexperts\.", down.tensor):
             continue
         readers = [role for role in IN_TURN if role in layer_set.slots]
-        shapes = {
-            (layer_set.width, layer_set.units): ["down"],
-            (len(readers) * layer_set.units, layer_set.width): readers,
-        }
+        shapes = {(layer_set.width, layer_set.units): ["down"]}
+        shapes[len(readers) * layer_set.units, layer_set.width] = readers
         numbers = range(layer_set.stacked[0]) if layer_set.stacked else (layer_set.expert,)
         for role in shapes.get((factors.rows, factors.columns), []):
             slot = layer_set.slots[role]

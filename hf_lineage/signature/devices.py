@@ -118,19 +118,16 @@ def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     able = {device: size for device, size in memory.items() if size >= largest}
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able
     if not chosen:
-        raise OptionError(
-            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise {LIMIT} or free some memory"
-        )
+        needs = f"one layer needs {largest / 2**20:.0f} MiB and no device has that much"
+        raise OptionError(f"{needs}; raise {LIMIT} or free some memory")
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)
     import torch
     from accelerate import infer_auto_device_map
 
     with torch.device("meta"):
-        blocks = torch.nn.ModuleList(
-            torch.nn.ParameterList([torch.nn.Parameter(torch.empty(size, dtype=torch.uint8), requires_grad=False)])
-            for size in layers
-        )
+        sizes = (torch.nn.Parameter(torch.empty(size, dtype=torch.uint8), requires_grad=False) for size in layers)
+        blocks = torch.nn.ModuleList(torch.nn.ParameterList([size]) for size in sizes)
     # accelerate keeps the room of the largest layer free on the first device, and runs over by less than one layer.
     share = sum(layers) / sum(chosen.values())
     memory = {device: int(size * share) + 2 * max(layers) for device, size in chosen.items()}

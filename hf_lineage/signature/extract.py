@@ -21,6 +21,7 @@ from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
 from hf_lineage.signature.values import PathSignature, UnitCodes
 
+MLP = ("mlp",)
 COPIES = 2  # copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked
 MODELS = 2  # models whose residuals are in memory while they are compared
 BESIDES = 2**27  # bytes that threads, the linear algebra and the allocator need in addition
@@ -71,10 +72,8 @@ class Extraction:
         finally:
             # After an interruption, running downloads are cancelled and not waited for.
             self.checkpoint.release()
-        return {
-            path: replace(signature, units=tuple(units[path][row] for row in sorted(units[path])))
-            for path, signature in results.items()
-        }
+        ordered = {path: tuple(units[path][row] for row in sorted(units[path])) for path in results}
+        return {path: replace(signature, units=ordered[path]) for path, signature in results.items()}
 
     @property
     def room(self) -> int:
@@ -151,11 +150,7 @@ class Residuals:
 
 
 def extract_paths(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    recipe: Recipe,
-    paths: Iterable[str] = ("mlp",),
-    max_memory: str | None = None,
+    checkpoint: Checkpoint, layout: Layout, recipe: Recipe, paths: Iterable[str] = MLP, max_memory: str | None = None
 ) -> dict[str, PathSignature]:
     """Return the signature of each path; NothingToCompare for one that there is not, OptionError for little memory."""
     wanted = tuple(paths)
@@ -178,13 +173,8 @@ def extract_paths(
 
 def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = ()) -> PathSignature:
     """Return the signature of a path filled with zeros: sketches of a shape (d, k), corners (size, size)."""
-    return PathSignature(
-        sketch=np.zeros((layers, *shape), dtype=np.float32),
-        corner=np.zeros((layers, size, size), dtype=np.float32),
-        trace=np.zeros(layers),
-        norm=np.zeros(layers),
-        widths=widths,
-    )
+    sketch, corner = np.zeros((layers, *shape), np.float32), np.zeros((layers, size, size), np.float32)
+    return PathSignature(sketch, corner, np.zeros(layers), np.zeros(layers), widths=widths)
 
 
 def put_block(signature: PathSignature, layer: int, block: Block) -> None:

@@ -184,12 +184,11 @@ def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe
 
 def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
     """Return the names of the tensors of one branch that are read some rows at a time and never as a whole."""
-    return {
-        layer_set.slots[role].tensor
-        for layer_set in layout.sets(path)[layer]
-        for role in ("gate", "up")
-        if role in layer_set.slots and (layer_set.stacked or by_rows(layout, layer_set, role))
-    }
+    read = list[str]()
+    for layer_set in layout.sets(path)[layer]:
+        roles = [role for role in ("gate", "up") if role in layer_set.slots]
+        read += [layer_set.slots[one].tensor for one in roles if layer_set.stacked or by_rows(layout, layer_set, one)]
+    return set(read)
 
 
 def numbers_made(layout: Layout, path: str, layer: int) -> int:

@@ -132,11 +132,8 @@ def _directions(units: OrderedUnits, most: int) -> tuple[Vector, Array]:
     if most < width:  # the heavier half of the units decides which these are
         units = unit_rows.heavier(units, len(units.weight) // 2)
     roots = _blocks(np.sqrt(units.weight)[:, None].astype(np.float32))
-    weighed = (
-        rows * root
-        for inner, outer, root in zip(_blocks(units.inner), _blocks(units.outer), roots, strict=True)
-        for rows in (inner, outer)
-    )
+    sides = zip(_blocks(units.inner), _blocks(units.outer), roots, strict=True)
+    weighed = (rows * root for inner, outer, root in sides for rows in (inner, outer))
     if most < width and 2 * len(units.weight) <= width:  # their square would be larger than they are
         few = np.concatenate(list(weighed))
         return _strongest(lambda columns: few.T @ (few @ columns), width, most)

@@ -154,13 +154,9 @@ class Probes:
     ) -> Probes:
         """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
-        return cls(
-            width,
-            columns if matrix is None else on_device(matrix, device),
-            on_device(coordinates, device),
-            on_device(recipe.unit_signs(len(coordinates)), device),
-            on_device(np.ones(width, np.float32), device),
-        )
+        plain = coordinates, recipe.unit_signs(len(coordinates)), np.ones(width, np.float32)
+        arrays = (on_device(array, device) for array in plain)
+        return cls(width, columns if matrix is None else on_device(matrix, device), *arrays)
 
     @property
     def shape(self) -> tuple[int, int]:

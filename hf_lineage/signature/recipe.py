@@ -104,8 +104,7 @@ def signs(purpose: str, shape: tuple[int, int]) -> Array:
     count = shape[0] * shape[1]
     words = random_stream(purpose).random_raw(-(-count // 64))
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=count, bitorder="little")
-    drawn: Array = bits.astype(np.float32).reshape(shape) * 2 - 1
-    return drawn
+    return np.asarray(bits.astype(np.float32).reshape(shape) * 2 - 1)
 
 
 def random_stream(purpose: str) -> np.random.Philox:
@@ -168,6 +167,5 @@ class Spec:
             return
         unknown = [path for path in self.paths if path not in PATHS]
         if unknown or not self.paths or len(set(self.paths)) != len(self.paths):
-            raise OptionError(
-                f"paths must be all, usual, or some of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
-            )
+            known = f"all, usual, or some of {', '.join(PATHS)}, each once"
+            raise OptionError(f"paths must be {known}, not {', '.join(self.paths)}")

@@ -31,10 +31,7 @@ from hf_lineage.signature.recipe import Recipe, random_stream
 from hf_lineage.signature.residual import summarise
 from hf_lineage.signature.values import PathSignature, SampleSize, UnitCodes
 
-UNITS, RUN = (
-    1024,
-    64,
-)  # hidden units of a layer that are read, and how many stand side by side: one request or read each
+UNITS, RUN = 1024, 64  # hidden units of a layer that are read, and how many side by side: one request or read each
 COORDINATES, NEIGHBOURS = 64, 4  # residual coordinates that are read, the same in all layers, and how many side by side
 OF_ALL_UNITS, SIDE_BY_SIDE = 128, 8  # the same where all units of a layer are read
 SAVES = 4  # a sampled layer has at least so many times as many units, and coordinates, as a sample reads
@@ -139,11 +136,8 @@ class _View:
 
     def term(self) -> MatrixProduct:
         """Return the term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
-        count = len(indices(self.units))
-        heads = {
-            role: Heads(count * (self.queries_per_value if role == "query" else 1), self.part)
-            for role in self.layer_set.heads
-        }
+        count, served = len(indices(self.units)), {"query": self.queries_per_value}
+        heads = {role: Heads(count * served.get(role, 1), self.part) for role in self.layer_set.heads}
         width = len(indices(self.coordinates)) if self.sample.all_units else self.layer_set.width
         branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads, width=width),),)}
         layout = replace(self.layout, branches=branches)
@@ -152,13 +146,9 @@ class _View:
             return whole
         seen = indices(self.coordinates)
         reader = _among(Rows(whole.reader, whole.reader_gain, whole.centred), seen)
-        return replace(
-            whole,
-            reader=reader.stored,
-            reader_gain=reader.gain,
-            writer_gain=None if whole.writer_gain is None else whole.writer_gain[seen],
-            gate=whole.gate and _among(whole.gate, seen),
-        )
+        writer_gain = None if whole.writer_gain is None else whole.writer_gain[seen]
+        gate = whole.gate and _among(whole.gate, seen)
+        return replace(whole, reader=reader.stored, reader_gain=reader.gain, writer_gain=writer_gain, gate=gate)
 
     def _read(self, name: str) -> NDArray[Any]:
         """Return a tensor of the layer: the rows of a matrix that are read, or a vector's numbers for these units."""

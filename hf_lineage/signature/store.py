@@ -139,9 +139,8 @@ def save_signature(signature: Signature, file: str | PathLike[str]) -> None:
 def encode(signature: Signature) -> bytes:
     """Return a signature as the content of a file; raise SignatureError if the residuals are not in memory."""
     if not all(isinstance(path.sketch, np.ndarray) for path in signature.paths.values()):
-        raise SignatureError(
-            f"{signature.model}: the exact residuals do not fit in memory, so nothing can be written; use probes"
-        )
+        large = f"{signature.model}: the exact residuals do not fit in memory"
+        raise SignatureError(f"{large}, so nothing can be written; use probes")
     fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
     fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
     widths = {path: one.widths for path, one in signature.paths.items() if one.widths}

@@ -64,8 +64,7 @@ Layers = Mapping[int, UnitRows]  # number of a layer -> its hidden units
 
 def cosines(a: UnitRows, b: UnitRows) -> Array:
     """Return for every unit of A and every unit of B the cosine of what they read times that of what they write."""
-    products: Array = (a.inner @ b.inner.T) * (a.outer @ b.outer.T)
-    return products
+    return np.asarray((a.inner @ b.inner.T) * (a.outer @ b.outer.T))
 
 
 def likeness(a: UnitRows, b: UnitRows) -> Array:
@@ -231,8 +230,7 @@ def _polar(product: Array) -> Array:
     if product.shape[0] < product.shape[1]:
         return _polar(product.T).T
     scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)
-    polar: Array = compute_whitening(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32)
-    return polar
+    return np.asarray(compute_whitening(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32))
 
 
 class _Best:

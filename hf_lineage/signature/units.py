@@ -92,6 +92,7 @@ FEW = 4  # the fewest units for each kept one with which the kept units are take
 
 
 Weights = tuple[Vector, ...]  # of the units of each expert of a layer, or of a dense one, at most the layer's median
+Known = MutableMapping[int, Weights]
 
 
 class KnownWeights(NamedTuple):
@@ -107,10 +108,9 @@ def known_weights(signature: Signature | None, layout: Layout) -> KnownWeights:
     if signature is None or PATH not in signature.paths or signature.recipe != recipe:
         return KnownWeights()
     path, numbers = signature.paths[PATH], signature.numbers(PATH)
-    weights = zip(numbers, path.units, strict=False)
-    return KnownWeights(
-        {number: _by_expert(units.weight, layout, number) for number, units in weights}, path.sampled is None
-    )
+    pairs = zip(numbers, path.units, strict=False)
+    weights = {number: _by_expert(units.weight, layout, number) for number, units in pairs}
+    return KnownWeights(weights, path.sampled is None)
 
 
 def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> Weights:
@@ -145,11 +145,7 @@ def _over(norms: Vector) -> Vector:  # one over each norm, (u, 1); 0 for a row o
 
 
 def unit_rows(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    layers: Collection[int],
-    view: View,
-    known: MutableMapping[int, Weights] | None = None,
+    checkpoint: Checkpoint, layout: Layout, layers: Collection[int], view: View, known: Known | None = None
 ) -> dict[int, UnitRows]:
     """Return the hidden units of each of these layers that has an MLP; weights not `known` are measured and added."""
     known = {} if known is None else known
@@ -192,13 +188,10 @@ def _layer(
 def _project_units(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
     """Return readers, writers and gates of the kept units, (u, s) each, and the norms of readers and writers (2, u)."""
     if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
-        term = replace(
-            term,
-            writer=np.asarray(term.writer)[:, kept],
-            reader=np.asarray(term.reader)[kept],
-            unit_gain=None if term.unit_gain is None else term.unit_gain[kept],
-            gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[kept]),
-        )
+        writer, reader = np.asarray(term.writer)[:, kept], np.asarray(term.reader)[kept]
+        gate_rows = term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[kept])
+        gain = None if term.unit_gain is None else term.unit_gain[kept]
+        term = replace(term, writer=writer, reader=reader, unit_gain=gain, gate=gate_rows)
         kept = np.arange(len(kept))
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
