@@ -74,13 +74,13 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
     rounding = sum(one.rounding or 0.0 for one in matrices)
     # Squared distances of the model from the parents that all matrices are like.
     common = [parent for parent in range(count) if all(parent in one.active for one in matrices)]
-    places = ([(one.gram, one.active.index(parent), len(one.active)) for one in matrices] for parent in common)
-    nearest = min((sum(square_distance(*place) for place in some) for some in places), default=math.inf)
+    distances = ([(one.gram, one.active.index(parent), len(one.active)) for one in matrices] for parent in common)
+    nearest = min((sum(square_distance(*place) for place in some) for some in distances), default=math.inf)
     remainder = math.sqrt(remains / rounding) if known and rounding > 0 else None
     explained = 1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest)
     pure = remains <= ROUNDED * rounding * known
-    beside = tuple(_place_of_blend(weighed, parent, one, pure, known) for parent, one in enumerate(shares.parents))
-    return Blend(shares, branches, explained, remainder, beside)
+    places = tuple(_place_of_blend(weighed, parent, one, pure, known) for parent, one in enumerate(shares.parents))
+    return Blend(shares, branches, explained, remainder, places)
 
 
 def _place_of_blend(
@@ -95,7 +95,7 @@ def _place_of_blend(
     ranks = frozenset[bool | None]().union(*(one.low_rank for one, _ in pairs))
     if pure and True in ranks and False not in ranks:
         return BlendPlace.SHARED
-    found, aside, inner, even = Counter[BlendPlace](), 0.0, 0.0, 0.0
+    counts, aside, inner, even = Counter[BlendPlace](), 0.0, 0.0, 0.0
     for one, weights in pairs:
         at, remains = one.active.index(parent), residual(one.gram, weights)
         own, length = weights[at] / weights.sum(), _length_of_line(one.gram, weights, at)
@@ -103,10 +103,10 @@ def _place_of_blend(
         inner += float(own * (1 - own)) * length
         even += share.value * (1 - share.value) * length  # if every matrix had the same share
         if one.digits and one.rounding and LEAST < own < 1 - LEAST and remains <= STRAIGHT * one.rounding:
-            found[BlendPlace.FROM_MODEL if remains < BACK * one.rounding else BlendPlace.BLEND] += 1
+            counts[BlendPlace.FROM_MODEL if remains < BACK * one.rounding else BlendPlace.BLEND] += 1
     rounding = sum(one.rounding or 0.0 for one, _ in pairs) if known else 0.0
-    most = max((BlendPlace.FROM_MODEL, BlendPlace.BLEND), key=lambda place: found[place])
-    if found[most] >= max(2, 0.1 * len(pairs)):  # further training may have left some matrices as they were
+    most = max((BlendPlace.FROM_MODEL, BlendPlace.BLEND), key=lambda place: counts[place])
+    if counts[most] >= max(2, 0.1 * len(pairs)):  # further training may have left some matrices as they were
         return most
     if inner < 0.25 * even:  # it is 0 for whole matrices
         return BlendPlace.PIECES if pure else BlendPlace.ASIDE

@@ -218,10 +218,10 @@ def inherited_share(
             layers.append(_layer(bases[partner], rows, number, stream))
         shares = np.array([remaining * drawn.share for drawn, remaining, _ in layers])
         error = _half_width(weights, np.array([error for _, _, error in layers]))
-        found = InheritedShare(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
-        if not found.interval[0] <= HALF < found.share:
+        share = InheritedShare(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
+        if not share.interval[0] <= HALF < share.share:
             break
-    return found
+    return share
 
 
 def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> InheritedShare:

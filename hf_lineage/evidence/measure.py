@@ -160,6 +160,6 @@ def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
         if not any(pair.not_finite):
             inherited = inherited_units(*pair.signatures, comparison, criteria.seed, fewer=p_value > DOUBTFUL)
         corrected, tests = min(1.0, criteria.tests * p_value), (criteria.analyses, criteria.further)
-        found = Evidence(comparison, tuple(tried), corrected, pair.layers, *tests, inherited, pair.not_finite)
-        evidence[pair.path] = replace(found, sampled=pair.signatures[1].sampled)
+        one = Evidence(comparison, tuple(tried), corrected, pair.layers, *tests, inherited, pair.not_finite)
+        evidence[pair.path] = replace(one, sampled=pair.signatures[1].sampled)
     return evidence

@@ -187,8 +187,8 @@ def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice
     squares = (rows.astype(np.float64) ** 2).sum(axis=1)
     factors = np.divide((rows * candidate).sum(axis=1), squares, out=np.ones(len(rows)), where=squares > 0)
     multiples = (rows * factors[:, None]).astype(np.float32)
-    beside = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
-    if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(beside))):
+    rest = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
+    if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(rest))):
         return AlignedRows(rows, reordered)
     return AlignedRows(multiples, reordered, rescaled=True)  # as long as those of the candidate
 

@@ -146,13 +146,13 @@ def blocks(base: Headers, added: Products, places: Collection[Place]) -> Iterato
         key = place.layer, place.layer_set.expert, place.expert, through
         if key not in partners:
             partners[key] = _partner(base, place, read)
-        seen, usual = partners[key]
+        partner, usual = partners[key]
         relative = size / usual if usual > 0 else np.inf
         written = _group_rows(rows, place)
         if kind == COORDINATES and base.layout.factorization.normalization == "layer_norm":
             # LayerNorm took a mean from the gradient, which flipped rows would lose again: the median tells it.
             written = written - np.median(written, axis=1, keepdims=True)
-        yield block(place.role, place.layer, kind, written, seen, relative, placement.flips(place))
+        yield block(place.role, place.layer, kind, written, partner, relative, placement.flips(place))
 
 
 def _group_rows(rows: Array, place: Place) -> Array:

@@ -90,12 +90,12 @@ class Trace:
     @functools.cached_property
     def p_values(self) -> tuple[float, ...]:
         """The p-values by permutations and by flips of the largest statistic of all roles (Westfall and Young 1993)."""
-        found = []
+        p_values = []
         for half in self._halves:
             each = np.array(list(half.values()))
             total = each.sum(axis=0)
-            found.append(_p_value(np.maximum(each.max(axis=0), standardise(total, total))))
-        return tuple(min(1.0, self.analyses * p_value + self.spent) for p_value in found)
+            p_values.append(_p_value(np.maximum(each.max(axis=0), standardise(total, total))))
+        return tuple(min(1.0, self.analyses * p_value + self.spent) for p_value in p_values)
 
     @property
     def p_value(self) -> float:

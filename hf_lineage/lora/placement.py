@@ -111,8 +111,8 @@ def find_places(base: Headers, lora: Lora) -> Places:
         if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
             idle.append(module)
             continue
-        found = names.find_flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
-        meant = {names_there[name] for name in found}
+        names_of = names.find_flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
+        meant = {names_there[name] for name in names_of}
         if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
             (ambiguous if meant else absent).extend([] if stacked else [module])

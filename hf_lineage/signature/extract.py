@@ -159,7 +159,7 @@ def extract_paths(
     extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
     if recipe.probes is not None or extraction.room >= layout.width:
         return extraction.signatures()
-    found = {}
+    signatures = {}
     for path in wanted:  # without its residuals, some of whose columns are made at a time
         one = replace(extraction, paths=(path,))
         residuals = Residuals(one, one.room)
@@ -167,8 +167,8 @@ def extract_paths(
         for start in range(0, layout.width, residuals.room):
             (signature,) = one.signatures(slice(start, start + residuals.room)).values()
             squares += signature.norm**2
-        found[path] = replace(signature, sketch=residuals, norm=np.sqrt(squares))
-    return found
+        signatures[path] = replace(signature, sketch=residuals, norm=np.sqrt(squares))
+    return signatures
 
 
 def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = ()) -> PathSignature:

@@ -69,9 +69,9 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
     through, (sizes, directions) = seen_through(own.shape[1]) @ own.T, main[0]
     mean = np.minimum(sizes, sizes.mean()).mean()
     capped = np.minimum(1.0, np.sqrt(mean / np.maximum(sizes, 1e-30)))
-    seen = np.asarray(through + ((through @ directions) * (capped - 1)) @ directions.T, np.float32)
-    turned = (seen @ own) @ last.best_rotation(*narrow)
-    return seen, (turned @ others.T).astype(np.float32, copy=False)
+    levelled = np.asarray(through + ((through @ directions) * (capped - 1)) @ directions.T, np.float32)
+    turned = (levelled @ own) @ last.best_rotation(*narrow)
+    return levelled, (turned @ others.T).astype(np.float32, copy=False)
 
 
 def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Array], pairs: MatchedPairs) -> float:

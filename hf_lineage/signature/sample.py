@@ -144,10 +144,10 @@ class _View:
         (whole,) = matrix_products(layout, self.path, 0, self.recipe, functools.cache(self._read))
         if self.sample.all_units:
             return whole
-        seen = indices(self.coordinates)
-        reader = _among(Rows(whole.reader, whole.reader_gain, whole.centred), seen)
-        writer_gain = None if whole.writer_gain is None else whole.writer_gain[seen]
-        gate = whole.gate and _among(whole.gate, seen)
+        places = indices(self.coordinates)
+        reader = _among(Rows(whole.reader, whole.reader_gain, whole.centred), places)
+        writer_gain = None if whole.writer_gain is None else whole.writer_gain[places]
+        gate = whole.gate and _among(whole.gate, places)
         return replace(whole, reader=reader.stored, reader_gain=reader.gain, writer_gain=writer_gain, gate=gate)
 
     def _read(self, name: str) -> NDArray[Any]:
@@ -157,8 +157,8 @@ class _View:
         if name in matrices:
             writes = matrices[name] == PATHS[self.path].writer
             if self.sample.all_units and not writes:  # a piece at a time, or whole matrices would be in memory
-                seen, pieces = indices(self.coordinates), self.pieces(name)
-                return np.concatenate([self.checkpoint.read_pieces(name, [one]).take(seen, axis=1) for one in pieces])
+                places, pieces = indices(self.coordinates), self.pieces(name)
+                return np.concatenate([self.checkpoint.read_pieces(name, [one]).take(places, axis=1) for one in pieces])
             rows = self.checkpoint.read_pieces(name, self.pieces(name))
             return rows.take(units, axis=1) if writes and not self.sample.all_units else rows
         inner = layer_set.inner_norm or ""

@@ -99,21 +99,21 @@ class Ridges:
 
 def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
     """Return what brings units of both streams to shared coordinates, by prepared rows of the same tokens."""
-    ridges, seen = Ridges(wide), seen_through(wide.shape[1])
+    ridges, through = Ridges(wide), seen_through(wide.shape[1])
     freedom = ridges.span
     _enough(freedom, wide, narrow.shape[1])
     sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
-    columns, fits = np.hstack((seen.T, wide.T @ sums)), list[tuple[float, Array]]()
+    columns, fits = np.hstack((through.T, wide.T @ sums)), list[tuple[float, Array]]()
     for ridge in RIDGES:
         if ridge != RIDGES[0]:
             ridges.factor(ridge)
             freedom = ridges.freedom
-        solved, coefficients = np.hsplit(ridges.solve(columns), (len(seen),))
+        solved, coefficients = np.hsplit(ridges.solve(columns), (len(through),))
         # The error with which the wider rows give sums of the narrower ones, corrected for the directions of the fit.
         error, free = np.square(sums - wide @ coefficients, dtype=np.float64).mean(), 1 - freedom / len(sums)
         fits.append((float(error) / max(free, 1e-6) ** 2, solved))
     _, solved = min(fits, key=itemgetter(0))
-    return seen, ((wide @ solved).T @ narrow).astype(np.float32, copy=False)
+    return through, ((wide @ solved).T @ narrow).astype(np.float32, copy=False)
 
 
 def seen_through(width: int) -> Array:

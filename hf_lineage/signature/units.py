@@ -172,14 +172,14 @@ def _layer(
 ) -> UnitRows:
     """Return the kept hidden units of a layer, as they are seen."""
     kept = view.keep(parts)
-    seen, first = list[tuple[Array, Array, Array, Vector]](), 0
+    projected, first = list[tuple[Array, Array, Array, Vector]](), 0
     for term, own in zip(branch, experts, strict=True):
         starts = accumulate(own[:-1], initial=0)
         places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
-        seen.append(_project_units(term, np.concatenate(places), view, share))
+        projected.append(_project_units(term, np.concatenate(places), view, share))
         first += len(own)
-    inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
-    norms = np.concatenate([one[3] for one in seen], axis=1)
+    inner, outer, gate = (np.concatenate([one[side] for one in projected]) for side in range(3))
+    norms = np.concatenate([one[3] for one in projected], axis=1)
     chosen = np.concatenate([part[places] for part, places in zip(parts, kept, strict=True)])
     counts = tuple(map(len, kept)) if len(parts) > 1 else ()
     return UnitRows(inner, outer, gate, chosen, norms, counts, len(chosen) / max(sum(map(len, parts)), 1))
@@ -204,12 +204,12 @@ def _project_units(term: MatrixProduct, kept: Numbers, view: View, share: Share)
         for tile in term.tiles(starts):
             here = places[tile.units]
             mine = here >= 0
-            for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out), (gate, tile.gate))):
+            for side, (target, rows) in enumerate(((inner, tile.inn), (outer, tile.out), (gate, tile.gate))):
                 if rows is None:
                     continue
                 chosen = np.asarray(rows) if mine.all() else np.asarray(rows)[mine]
                 sizes[side, here[mine]] = norms = row_norms(chosen)
-                seen[here[mine]] = view.rows(chosen, norms)
+                target[here[mine]] = view.rows(chosen, norms)
 
     share(note, term.starts)
     return inner, outer, gate, sizes[:2]
