@@ -199,11 +199,15 @@ def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
         along = quadratic(theirs) / size
         left = squares - quadratic(means) / size + along**2 - (traces - along) ** 2 / max(size - 1, 1)
         norms = np.sqrt(np.maximum(left, EPSILON * squares))
-        inner = [quadratic(one * theirs) for one in ([ours] if by_number else ours)]
-        over = [np.divide(one, norms, out=np.zeros_like(one), where=norms > 0).astype(np.float32) for one in inner]
-        return over[0] if by_number else np.stack(over, axis=1)
+        if by_number:
+            return _over(quadratic(ours * theirs), norms)
+        return np.stack([_over(quadratic(one * theirs), norms) for one in ours], axis=1)
 
     return cosines
+
+
+def _over(inner: Vector, norms: Vector) -> Array:
+    return np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0).astype(np.float32)
 
 
 HALVES = {"permutations": _under_permutations, "signs": _under_signs}

@@ -75,20 +75,18 @@ def provenance(opened: Any, file: Path) -> Provenance:
     return msgspec.structs.replace(whole, paths=known or whole.paths)
 
 
-class StoredArray(NamedTuple):
-    """One array as the header describes it."""
-
+class _StoredArray(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     start: int
 
 
-def stored_arrays(opened: Any, begin: int) -> dict[str, StoredArray]:
+def stored_arrays(opened: Any, begin: int) -> dict[str, _StoredArray]:
     """Return name -> array, in the order of their bytes; ValueError for a number format that is not read."""
     arrays = {}
     for name in opened.offset_keys():
         view = opened.get_slice(name)
-        array = StoredArray(view.get_dtype(), tuple(view.get_shape()), begin)
+        array = _StoredArray(view.get_dtype(), tuple(view.get_shape()), begin)
         if array.dtype not in NUMPY:
             # NumPy does not have all number formats of safetensors.
             raise ValueError(f"{printable(name, 200)} is stored as {array.dtype}, not as one of {', '.join(NUMPY)}")
@@ -97,7 +95,7 @@ def stored_arrays(opened: Any, begin: int) -> dict[str, StoredArray]:
     return arrays
 
 
-def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> None:
+def check_bounds(metadata: Provenance, arrays: Mapping[str, _StoredArray]) -> None:
     """Raise ValueError unless numbers, widths and arrays fit each other, SignatureError for one of another shape."""
     if not metadata.paths or not set(metadata.paths) <= set(PATHS) or len(set(metadata.paths)) < len(metadata.paths):
         raise ValueError(f"its paths are {', '.join(map(repr, metadata.paths))}, not some of {', '.join(PATHS)}")

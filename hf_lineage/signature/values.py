@@ -91,10 +91,8 @@ class PathSignature:
         """Return whether two layers of this and another model may be alike, (L, L): equally wide, or as `by_number`."""
         if self.by_number:
             return np.eye(len(self.trace), len(other.trace), dtype=np.bool_)
-        own_widths, other_widths = (
-            signature.widths or (signature.sketch.shape[1],) * len(signature.trace) for signature in (self, other)
-        )
-        return np.equal.outer(own_widths, other_widths)
+        widths = (one.widths or (one.sketch.shape[1],) * len(one.trace) for one in (self, other))
+        return np.equal.outer(*widths)
 
     @property
     def by_number(self) -> bool:
