@@ -167,10 +167,9 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
     # The second pass needs no readers, so that their memory is free.
-    measured = []
-    for term in branch:
-        units = measure_units(term, probes, share)
-        measured.append((replace(term, reader=term.writer.mT, gate=None), units))
+    measured = [
+        (replace(term, reader=term.writer.mT, gate=None), measure_units(term, probes, share)) for term in branch
+    ]
     if recipe.cap:
         cap([units for _, units in measured])
     codes = unit_codes([units for _, units in measured])
