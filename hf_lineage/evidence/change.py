@@ -85,7 +85,7 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
 
 FEW = 3  # bits from which on what rounding adds is without structure
 PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by rounding, or by chance
-MARGIN, TWICE = 1.1, 2.0  # a singular value so far above the bound of rounding is more than that; in between unknown
+MARGIN, TWICE = 1.1, 2.0  # above MARGIN times its bound a singular value is no rounding; above TWICE that it counts
 LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
 LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
 COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a product of factors may be computed

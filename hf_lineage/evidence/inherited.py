@@ -202,7 +202,7 @@ def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(filled.view(np.uint64).T)
 
 
-HALF, MORE = 0.5, 8  # MORE units are looked up if the first share is above HALF, but its interval is not
+HALF, MORE = 0.5, 8  # MORE times as many are looked up if the first share is above HALF, but its interval is not
 
 
 def inherited_share(
