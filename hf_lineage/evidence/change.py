@@ -2,7 +2,6 @@
 
 Parents of one family differ little from each other, so that inner products are taken of their differences from the
 first: Gram matrices here are of P_0, P_1 - P_0, ..., P_(n-1) - P_0 and X - P_0, in this order.
-
 What rounding alone can cause is never called a change: its size is known from the formats in which both are stored.
 """
 
@@ -17,12 +16,9 @@ import numpy as np
 from hf_lineage.checkpoint.rounding import DIGITS, STORED, Grid, Matrix, find_grid, round_digits, shortest, spacing
 from hf_lineage.signature.recipe import Vector
 
-SINGULAR = 1e-9
-"""Differences between parents, each divided by its size, depend on each other below this eigenvalue."""
-ERROR = 0.01
-"""The probability that a weight lies outside its interval."""
-NO_SIZE = 1e-6
-"""Parents that are less far apart than this, beside the size of the first, are one and the same."""
+SINGULAR = 1e-9  # differences between parents, each divided by its size, depend on each other below this eigenvalue
+ERROR = 0.01  # the probability that a weight lies outside its interval
+NO_SIZE = 1e-6  # parents that are less far apart than this, beside the size of the first, are one and the same
 
 
 def distance(gram: Vector) -> float:
@@ -38,19 +34,6 @@ def square_distance(gram: Vector, one: int, other: int) -> float:
     between[one] += one > 0
     between[other] -= other > 0
     return max(0.0, float(between @ gram @ between))
-
-
-def reorder(grams: Vector, order: Sequence[int]) -> Vector:
-    """Return the Gram matrices (..., m, m) of some of the models in another order, of which the last is combined.
-
-    The models are the n parents by their numbers, and the one that they make up as n.
-    """
-    change = np.zeros((len(order), grams.shape[-1]))  # what is taken of the old vectors for each of the new ones
-    for row, number in enumerate(order):
-        change[row, number] = 1
-        change[row, order[0]] -= row > 0
-        change[row, 0] = row == 0
-    return np.asarray(change @ grams @ change.T)
 
 
 def solve(gram: Vector) -> Vector:
@@ -79,24 +62,20 @@ def dependents(gram: Vector) -> list[int]:
     apart[1:, 1:] = gram[1:-1, 1:-1]
     if count == 1 or apart.diagonal().max() <= NO_SIZE**2 * gram[0, 0]:
         return [] if count == 1 else list(range(count))
-
-    def depends(parent: int) -> bool:
-        """Return whether a parent lies on a line or plane through others."""
+    dependent = []
+    for parent in range(count):
         identity = np.eye(count)[[parent, *(other for other in range(count) if other != parent)]]
         # Differences of the parent, and of all others but one, from that one.
         between = np.vstack([identity[0], identity[2:]]) - identity[1]
         inner = between @ apart @ between.T
         remains = inner[0, 0] - inner[0, 1:] @ np.linalg.lstsq(inner[1:, 1:], inner[1:, 0], rcond=SINGULAR)[0]
-        return bool(remains <= SINGULAR * apart.trace())
-
-    return list(filter(depends, range(count)))
+        if remains <= SINGULAR * apart.trace():
+            dependent.append(parent)
+    return dependent
 
 
 def jackknife(estimates: Sequence[Vector]) -> Vector:
-    """Return half the widths of intervals (n,), from m estimates (m, n) that each leave one part out (Tukey).
-
-    They are not finite where there is one estimate.
-    """
+    """Return half the widths of intervals (n,) from m estimates that each leave one part out; of one, infinity."""
     from scipy.special import stdtrit
 
     left_out, count = np.array(estimates), len(estimates)
@@ -104,19 +83,12 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
     return np.asarray(spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf))
 
 
-FEW = 3
-"""Bits from which on what rounding adds is without structure."""
-PRUNED = 0.02
-"""The share of weights that must have become zero: fewer do so by rounding, or by chance."""
-MARGIN, TWICE = 1.1, 2.0
-"""A singular value is more than rounding if it exceeds the bound of rounding by the factor MARGIN; it counts if it is
-TWICE as large. In between it is not known."""
-LEFT_OVER = 1.5
-"""The most that may be left beside a change of low rank, as a multiple of what rounding leaves."""
-LARGEST_SHARE = 0.75
-"""A change of more than this share of the smaller side is not called one of low rank."""
-COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
-"""Binary digits with which the product of two factors may have been computed before it was added, the most first."""
+FEW = 3  # bits from which on what rounding adds is without structure
+PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by rounding, or by chance
+MARGIN, TWICE = 1.1, 2.0  # above MARGIN times its bound a singular value is no rounding; above TWICE that it counts
+LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
+LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
+COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a product of factors may be computed
 
 
 @dataclass(frozen=True)
@@ -126,31 +98,21 @@ class Change:
     size: float
     """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base. Weights that became zero do not count, and
     neither does the part that the grid of a quantization adds."""
-    equal: bool = False
-    """Whether V is W, rounded to the format in which V is stored."""
-    bits: int = 0
-    """The bits of the quantization whose grid V lies on and W does not; 0 if there is none."""
-    grid: str = ""
-    """The name of the floating-point format whose grid this is; empty for whole numbers, and without a grid."""
-    zeros: float = 0.0
-    """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
-    rank: int | None = None
-    """Rank of V - W beside rounding; 0 if rounding explains all of it, None if it is not low or was not measured."""
-    certain: bool = True
-    """Whether the rank is exact; if not, rounding may cover further directions of V - W."""
-    hidden: bool = False
-    """Whether V differs from W by no more than rounding, although rounding alone would have left it equal."""
+    equal: bool = False  # whether V is W, rounded to the format in which V is stored
+    bits: int = 0  # the bits of the quantization whose grid V lies on and W does not; 0 if there is none
+    grid: str = ""  # the floating-point format whose grid this is; empty for whole numbers, and without a grid
+    zeros: float = 0.0  # the share of weights that are zero in V alone, and not by a grid; 0 if less than PRUNED
+    rank: int | None = None  # rank of V - W beside rounding; 0 if that explains all, None if not low or not measured
+    certain: bool = True  # whether the rank is exact; if not, rounding may cover further directions of V - W
+    hidden: bool = False  # whether V differs by no more than rounding, which alone would have left it equal
 
 
 class EqualShare(NamedTuple):
     """Some numbers of one tensor beside the base's."""
 
-    kind: str
-    """Kind of the tensor, in words."""
-    numbers: int
-    """Numbers of the whole tensor."""
-    equal: float
-    """The share of those that were compared which are the base's, as the candidate stores them."""
+    kind: str  # kind of the tensor, in words
+    numbers: int  # numbers of the whole tensor
+    equal: float  # the share of those that were compared which are the base's, as the candidate stores them
 
     @classmethod
     def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> EqualShare:
@@ -162,18 +124,14 @@ class EqualShare(NamedTuple):
 
 
 def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> Change | None:
-    """Return what was done to a base's matrix W (r, c); None for matrices that are not finite, or where W is zero.
-
-    `digits` are the binary digits with which the matrices of the base and the candidate are stored.
-    """
+    """Return what was done to a base's matrix, of such binary digits each; None for no finite one, or zeros."""
     with np.errstate(all="ignore"):
         difference = candidate - base
         size, whole = float(np.linalg.norm(difference)), float(np.linalg.norm(base))
     if not np.isfinite(size) or not np.isfinite(whole) or whole == 0:
         return None
-    if any(
-        np.array_equal(round_digits(base, short), candidate) for short in {*COMPUTED, digits[1]} if short <= digits[1]
-    ):
+    forms = (round_digits(base, short) for short in {*COMPUTED, digits[1]} if short <= digits[1])
+    if any(np.array_equal(form, candidate) for form in forms):
         return Change(size / whole, equal=True, rank=0)
     digits = shortest(base, digits[0]), shortest(candidate, digits[1])
     stored = round_digits(base, digits[1])
@@ -182,7 +140,10 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
         grid = None
     bits, name = (grid.levels.bits, grid.levels.name) if grid else (0, "")
     near = grid.step * np.float32(0.51) if grid and bits > 1 else np.float32(0)
-    zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
+    gone, before = np.abs(candidate) <= near, np.abs(stored) <= near
+    # Training moves as many numbers to where a grid rounds them to zero as away from there, so these are subtracted.
+    share = float(np.mean(gone & ~before)) - (float(np.mean(~gone & before)) if np.ndim(near) else 0.0)
+    zeros, variance = share if share >= PRUNED else 0.0, _variance(base, candidate, digits, grid)
     mask = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
     square, rounding = float((difference[mask].astype(np.float64) ** 2).sum()), float(variance[mask].sum())
     relative = float(np.sqrt(max(square - rounding, 0.0) if grid else square)) / whole
@@ -197,22 +158,9 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
 
 
 def is_low_rank(one: Matrix, other: Matrix, digits: int) -> bool | None:
-    """Return whether two matrices differ by a change of low rank, as by one adapter; None if rounding hides that.
-
-    Their numbers are finite, and stored with so many binary digits.
-    """
+    """Return whether two finite matrices of so many digits differ by a low rank; None if rounding hides that."""
     rank = _of_rank(other - one, _variance(one, other, (digits, digits), None), 0.0, 0).rank
     return None if rank == 0 else rank is not None
-
-
-def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:
-    """Return the share of weights that became zero, without those that a grid moves so near to zero.
-
-    Training moves as many numbers away from there as towards it, so these are subtracted.
-    """
-    gone, before = np.abs(candidate) <= near, np.abs(base) <= near
-    share = float(np.mean(gone & ~before)) - (float(np.mean(~gone & before)) if np.ndim(near) else 0.0)
-    return share if share >= PRUNED else 0.0
 
 
 def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Grid | None) -> Matrix:
@@ -225,30 +173,26 @@ def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Gr
 
 
 def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
-    """Return the change beside rounding: none, of low rank, or of more."""
-    shorter = (difference if difference.shape[0] <= difference.shape[1] else difference.T).astype(np.float64)
-    values = np.sqrt(np.maximum(np.linalg.eigvalsh(shorter @ shorter.T)[::-1], 0))  # singular values, descending
-    for digits in COMPUTED:
-        rank, edge, explained = _rank(values, variance, difference, digits)
-        if rank == 0 and explained:
-            return Change(relative, bits=bits, rank=0, hidden=not bits)
-        sure = int(np.sum(values > TWICE * edge))
-        if 0 < sure <= rank <= LARGEST_SHARE * len(values) and explained:
-            return Change(relative, bits=bits, rank=sure, certain=sure == rank)
-    return Change(relative, bits=bits)
-
-
-def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> tuple[int, float, bool]:
-    """Return the number of singular values above the bound of rounding, the bound, and whether it explains the rest.
+    """Return the change beside rounding: none, of low rank, or of more.
 
     A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
     formats only the whole, for the sums are made in float32.
     """
-    rank, edge, whole, once = 0, 0.0, 0.0, spacing(difference, digits) ** 2 / np.float32(12)
-    sums = [[one.sum(axis=axis, dtype=np.float64) for one in (variance, once)] for axis in (0, 1)]
-    for _ in range(2 if digits == DIGITS["F32"] else 1):
-        along = [one + other * (2 + rank) for one, other in sums]
-        edge, whole = MARGIN * float(sum(np.sqrt(one.max()) for one in along)), float(along[0].sum())
-        rank = int(np.sum(values > edge))
-    rest, expected = float((values[rank:] ** 2).sum()), whole * (1 - rank / len(values))
-    return rank, edge, rest <= LEFT_OVER * expected
+    shorter = (difference if difference.shape[0] <= difference.shape[1] else difference.T).astype(np.float64)
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(shorter @ shorter.T)[::-1], 0))  # singular values, descending
+    for digits in COMPUTED:
+        rank, edge, whole, once = 0, 0.0, 0.0, spacing(difference, digits) ** 2 / np.float32(12)
+        sums = [[one.sum(axis=axis, dtype=np.float64) for one in (variance, once)] for axis in (0, 1)]
+        for _ in range(2 if digits == DIGITS["F32"] else 1):
+            along = [one + other * (2 + rank) for one, other in sums]
+            edge, whole = MARGIN * float(sum(np.sqrt(one.max()) for one in along)), float(along[0].sum())
+            rank = int(np.sum(values > edge))
+        rest, expected = float((values[rank:] ** 2).sum()), whole * (1 - rank / len(values))
+        if not rest <= LEFT_OVER * expected:
+            continue
+        if rank == 0:
+            return Change(relative, bits=bits, rank=0, hidden=not bits)
+        sure = int(np.sum(values > TWICE * edge))
+        if 0 < sure <= rank <= LARGEST_SHARE * len(values):
+            return Change(relative, bits=bits, rank=sure, certain=sure == rank)
+    return Change(relative, bits=bits)

@@ -1,17 +1,15 @@
 """Comparison: similarity matrix, gate, assignment, score and alignment of two models along one path.
 
-The score pairs layers one to one (equation 5). So a layer that was repeated leaves its copies without a partner, or
-with a wrong one where both models have as many layers. The alignment says where every layer of the candidate comes
-from.
+The score pairs layers one to one (equation 5), which leaves copies of a repeated layer without a partner, or with a
+wrong one. The alignment says where every layer of the candidate comes from.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +19,7 @@ from hf_lineage.signature.devices import linear_algebra
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.values import Columns, PathSignature
 
-JUMP = 0.1
-"""Least excess in similarity of another layer over the next one of the base: more than chance causes between two
-layers, and far less than a descendant keeps."""
+JUMP = 0.1  # least excess of another layer over the base's next one: more than chance, and less than descendants keep
 
 
 def in_order(similarity: Vector) -> NDArray[np.int64]:
@@ -61,17 +57,7 @@ def runs(origins: Mapping[int, int]) -> Iterator[str]:
         yield " from ".join(f"layer {a}" if a == b else f"layers {a}-{b}" for a, b in ends)
 
 
-def is_moved(origins: Mapping[int, int]) -> bool:
-    """Return whether any layer comes from one of another number."""
-    return any(number != origin for number, origin in origins.items())
-
-
-AT_A_TIME = 2**17
-"""Numbers of a sketch that are widened to float64 at a time: they stay in the processor's cache."""
-PARTS, LEAST = 8, 512
-"""Parts into which the rows of a sketch are divided among threads, and the fewest rows of a part."""
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""(n,) each: rows of one model, and the row of the other that each is paired with."""
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # (n,) each: rows of one model, and the row of the other for each
 Products = tuple[Vector, Vector, Vector]
 """⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
 
@@ -80,19 +66,15 @@ Products = tuple[Vector, Vector, Vector]
 class Comparison:
     """Two models along one path: L layers of A against M layers of B, of which n = min(L, M) are paired."""
 
-    similarity: Vector
-    """(L, M): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths."""
-    pairs: Pairs
-    """(n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)."""
-    usable: NDArray[np.bool_]
-    """(n,): whether both layers of a pair are finite and not zero."""
-    concentration: tuple[Vector, Vector]
-    """s(M) of A's layers (L,) and of B's (M,)."""
+    similarity: Vector  # (L, M): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths
+    pairs: Pairs  # (n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)
+    usable: NDArray[np.bool_]  # (n,): whether both layers of a pair are finite and not zero
+    concentration: tuple[Vector, Vector]  # s(M) of A's layers (L,) and of B's (M,)
     standard_error: float
     """Standard error of the score with these pairs, from the scatter of the probes; 0 for an exact or identical pair.
 
-    Where layers are unrelated, the assignment also picks the largest errors: the score of a sketch is then too large,
-    by about two standard errors at 6 layers and five at 24. The p-value does not depend on it.
+    The assignment of unrelated layers also picks the largest errors: the score is then too large, by about two standard
+    errors at 6 layers and five at 24. The p-value does not depend on it.
     """
 
     @property
@@ -103,8 +85,7 @@ class Comparison:
     @property
     def by_layer(self) -> Vector:
         """(n,): the ungated cosine of every pair."""
-        cosines: Vector = self.similarity[self.pairs]
-        return cosines
+        return np.asarray(self.similarity[self.pairs])
 
     @property
     def score(self) -> float:
@@ -121,34 +102,25 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     similarity = cosines * a.alike(b)
     numbers = np.arange(len(a.trace))  # a sample draws in each layer anew
     chosen, partners = pairs = (numbers, numbers) if a.by_number else assign(similarity * gate(a, b))
-    return Comparison(
-        similarity=similarity,
-        pairs=pairs,
-        usable=a.usable[chosen] & b.usable[partners],
-        concentration=(a.concentration, b.concentration),
-        standard_error=_error(a, b, pairs, (a_squares[chosen], b_squares[partners])),
-    )
-
-
-def _error(a: PathSignature, b: PathSignature, pairs: Pairs, squares: tuple[Vector, Vector]) -> float:
-    """Return the standard error of the score, given the squared norms of the sketches' columns, (n, k) each."""
     if a.sampled:  # the scatter of rows and of columns together, both of which were drawn
         one, other = (np.asarray(path.sketch)[rows].astype(float) for path, rows in zip((a, b), pairs, strict=True))
-        cross, left, right = one * other, one * one, other * other
-        return math.hypot(*(_standard_error(*(x.sum(axis=axis) for x in (cross, left, right))) for axis in (1, 2)))
-    if a.sketch.shape[1] == a.sketch.shape[2]:  # exact
-        return 0.0
-    one, other = (np.asarray(path.sketch) for path in (a, b))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        cross = pool.map(lambda i, j: np.einsum("dk,dk->k", one[i], other[j], dtype=np.float64), *pairs)
-        return _standard_error(np.stack([*cross]), *squares)
+        products = one * other, one * one, other * other
+        error = math.hypot(*(_standard_error(*(x.sum(axis=axis) for x in products)) for axis in (1, 2)))
+    elif a.sketch.shape[1] == a.sketch.shape[2]:  # exact
+        error = 0.0
+    else:
+        one, other = (np.asarray(path.sketch) for path in (a, b))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            cross = pool.map(lambda i, j: np.einsum("dk,dk->k", one[i], other[j], dtype=np.float64), *pairs)
+            error = _standard_error(np.stack([*cross]), a_squares[chosen], b_squares[partners])
+    usable = a.usable[chosen] & b.usable[partners]
+    return Comparison(similarity, pairs, usable, (a.concentration, b.concentration), error)
 
 
 def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
     """Yield the lineage score of each of several models with a base, for a ranking.
 
-    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models: sketches are
-    multiplied in one piece, and nothing but the score is computed. Sketches have to be in memory.
+    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models in memory.
     """
     rows, sizes = _rows(base)
     for other in others:
@@ -174,32 +146,29 @@ def pieces(sketch: Array | Columns, room: int) -> Iterator[Array]:
 
 
 def inner_products(a: Iterable[Array], b: Iterable[Array]) -> Products:
-    """Return the products of two sketches.
+    """Return the products of two sketches, in pieces (L, d, b) along their columns, cut at the same ones."""
 
-    Each sketch comes in pieces (L, d, b) along its columns; both models are cut at the same columns.
-    """
+    def multiply(one: Array, other: Array) -> Products:
+        # Rows are cut at the same places whatever the number of threads, so that the sums are the same.
+        step = max(512, -(-one.shape[1] // 8))
+        parts = (slice(start, start + step) for start in range(0, one.shape[1], step))
+        products = pool.map(lambda part: _row_products(one[:, part], other[:, part]), parts)
+        inner, left, right = zip(*products, strict=True)
+        return np.sum(inner, axis=0), np.sum(left, axis=0), np.sum(right, axis=0)
+
     # Threads of the linear algebra would wait for each other on a busy machine.
     with linear_algebra().limit(limits=1), ThreadPoolExecutor(os.cpu_count()) as pool:
         # map holds no piece while the next one is made: two pieces may fill the memory.
-        inner, left, right = zip(*map(functools.partial(_piece_products, pool), a, b), strict=True)
+        inner, left, right = zip(*map(multiply, a, b), strict=True)
     return np.sum(inner, axis=0), np.concatenate(left, axis=1), np.concatenate(right, axis=1)
-
-
-def _piece_products(pool: Executor, a: Array, b: Array) -> Products:
-    width = a.shape[1]
-    # Rows are cut at the same places whatever the number of threads, so that the sums are the same.
-    step = max(LEAST, -(-width // PARTS))
-    parts = (slice(start, start + step) for start in range(0, width, step))
-    inner, left, right = zip(*pool.map(lambda part: _row_products(a[:, part], b[:, part]), parts), strict=True)
-    return np.sum(inner, axis=0), np.sum(left, axis=0), np.sum(right, axis=0)
 
 
 def _row_products(a: Array, b: Array) -> Products:
     """Return what some rows of a pair of pieces add: float32, summed in float64, a few of the rows at a time."""
     (layers, width, columns), others = a.shape, len(b)
     inner, left, right = np.zeros((layers, others)), np.zeros((layers, columns)), np.zeros((others, columns))
-    rows = max(1, AT_A_TIME // (max(layers, others) * columns))
-    # Both buffers are used for every step: allocating them anew would cost more than the sums.
+    rows = max(1, 2**17 // (max(layers, others) * columns))  # both buffers stay in the processor's cache
+    # They are used for every step: allocating them anew would cost more than the sums.
     a_rows, b_rows = np.empty((layers, rows, columns)), np.empty((others, rows, columns))
     for start in range(0, width, rows):
         x, y = a_rows[:, : width - start], b_rows[:, : width - start]
@@ -231,8 +200,8 @@ def assign(gated: Vector) -> Pairs:
 
     pairs = np.empty((2, *gated.shape[:-2], min(gated.shape[-2:])), dtype=np.int64)
     for place in np.ndindex(compete.shape):
-        alone = (rows, best[place])
-        pairs[:, *place] = linear_sum_assignment(gated[place], maximize=True) if compete[place] else alone
+        several = compete[place]
+        pairs[:, *place] = linear_sum_assignment(gated[place], maximize=True) if several else (rows, best[place])
     return pairs[0], pairs[1]
 
 

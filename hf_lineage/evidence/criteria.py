@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
-ACCEPTABLE = ("part", "embedding", "calibrated", "weak", "listed")
-"""Codes of RELATED that a user may accept."""
+ACCEPTABLE = ("part", "embedding", "calibrated", "weak", "listed")  # codes of RELATED that a user may accept
 FAIL_ON: tuple[str, ...] = ("unrelated", "undeclared-parent", "undecided", "never")
 """Conditions that make a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also a
 claim that is not verified or accepted; or nothing."""
-MINIMUM_EFFECT = 0.02
-"""With a smaller score, or a smaller effect on the test coordinates, a pair is not RELATED, however significant."""
+MINIMUM_EFFECT = 0.02  # with a smaller score, or effect on the test coordinates, a pair is not RELATED
 
 
 @dataclass(frozen=True)
@@ -29,24 +27,16 @@ class Criteria:
     """Everything that a verdict depends on besides the two signatures."""
 
     alpha: float = 0.01
-    min_share: float = 0.5
-    """A claim is verified only if more than this share of what the candidate's units write is inherited."""
-    accept: tuple[str, ...] = ()
-    """Codes that the user accepts although they do not verify a claim."""
+    min_share: float = 0.5  # a claim is verified only if more than this share of what the units write is inherited
+    accept: tuple[str, ...] = ()  # codes that the user accepts although they do not verify a claim
     minimum_effect: float = MINIMUM_EFFECT
     paths: tuple[str, ...] = ("mlp",)
-    permutations: int = 999
-    """Permutations that a test draws at first, if they can reach alpha; a rule in `p_values` says when more."""
-    at_most: int | None = None
-    """Permutations after which a test along the paths ends in any case; None for as many as the rule wants."""
-    seed: int = 0
-    """Seed of the permutations, and of the sample of units by which the inherited share is estimated."""
-    analyses: int = 1
-    """The number of interim analyses; the last one, of all layers, counts as one."""
-    further: int = 0
-    """Tests of the same claim that may follow; together they call independent models RELATED with alpha at most."""
-    independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
-    """Path -> the scores of models that are known to be independent of the base."""
+    permutations: int = 999  # permutations that a test draws at first, if they can reach alpha; see `p_values`
+    at_most: int | None = None  # permutations after which a test along the paths ends in any case
+    seed: int = 0  # seed of the permutations, and of the sample of units by which the inherited share is estimated
+    analyses: int = 1  # the number of interim analyses; the last one, of all layers, counts as one
+    further: int = 0  # tests of the same claim that may follow; together they have alpha at most
+    independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)  # by path, of models independent of the base
 
     def permutations_at_first(self, part: float = 1.0) -> int:
         """Return how many each test draws at first: enough to reach this part of alpha after the correction."""

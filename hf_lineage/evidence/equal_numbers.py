@@ -1,9 +1,8 @@
 """Equal numbers: how many numbers of a model are those of a base, bit for bit, and whether chance reaches as many.
 
 DARE, sparse updates, frozen parts and grafts leave such numbers, whatever happened to the others. Two models that were
-made independently have no more of them in their places than after any permutation or flip of residual coordinates.
-
-All that an element of that group does to a layer follows from one table: by which share of the energy the numbers of
+made independently have no more of them in their places than after any permutation or flip of residual coordinates. All
+that an element of that group does to a layer follows from one table: by which share of the energy the numbers of
 coordinate j of the base equal those of coordinate k of the candidate.
 """
 
@@ -20,39 +19,29 @@ from hf_lineage.evidence.p_values import Draws, most
 from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, TriedElements, elements
 from hf_lineage.signature.recipe import Array, Vector
 
-ROWS = 64
-"""Rows of a matrix that the test looks at, at most: it compares every coordinate of theirs with every other."""
-FIRST, RARE = 256, 0.99
-"""A layer reaches by chance what this quantile over so many permutations does."""
+FIRST, RARE = 256, 0.99  # a layer reaches by chance what this quantile over so many permutations does
 
 
 class Rows(NamedTuple):
     """Some rows of one matrix, stored alike in both models, with a residual coordinate in each column."""
 
     layer: int
-    numbers: int
-    """Numbers of the whole matrix, by which it counts: to enlarge one matrix and shrink another changes nothing."""
+    numbers: int  # numbers of the whole matrix, by which it counts: enlarging one and shrinking another changes nothing
     base: Array
-    candidate: Array
-    """(r, m): the coordinates are the same ones, in the same order, in all matrices."""
+    candidate: Array  # (r, m): the coordinates are the same ones, in the same order, in all matrices
 
 
 @dataclass(frozen=True)
 class EqualNumbers:
     """The share of each layer that is the base's, by the numbers that are equal."""
 
-    layers: tuple[int, ...]
-    """Their numbers, ascending."""
-    equal: Vector
-    """(L,): the share q of the numbers; those that are zero in either model are none."""
-    energy: Vector
-    """(L,): the share e of the candidate's energy that lies in equal numbers: small ones buy nothing."""
-    chance: Vector
-    """(L,): the energy that equals by chance, as elements of the group show it."""
+    layers: tuple[int, ...]  # their numbers, ascending
+    equal: Vector  # (L,): the share q of the numbers; those that are zero in either model are none
+    energy: Vector  # (L,): the share e of the candidate's energy that lies in equal numbers: small ones buy nothing
+    chance: Vector  # (L,): the energy that equals by chance, as elements of the group show it
     permuted: TriedElements
     flipped: TriedElements
-    tests: int = 1
-    """Tests of the same claim, for which p is corrected."""
+    tests: int = 1  # tests of the same claim, for which p is corrected
 
     @property
     def p_value(self) -> float:
@@ -72,18 +61,21 @@ class EqualNumbers:
 
 
 def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int = 1) -> EqualNumbers | None:
-    """Return what is equal in some matrices of two models; None where there is nothing to permute.
-
-    `first` is the number of permutations, and of flips, that are drawn at first by the rule of `p_values`.
-    """
+    """Return what is equal in some matrices; None where there is nothing to permute. `first` is as in `p_values`."""
     layers = sorted({one.layer for one in matrices})
     tables = [_of_layer([one for one in matrices if one.layer == layer]) for layer in layers]
     if not tables or len(tables[0][1]) < FEWEST_COORDINATES:
         return None
     straight, turned, equal, energy = map(np.array, zip(*tables, strict=True))
-    permuted, flipped = (
-        _try_elements(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES
-    )
+    whole, other = straight.mean(axis=0), turned.mean(axis=0)
+
+    def energies(half: str) -> Iterator[Vector]:
+        fixed = whole.diagonal()
+        for drawn in elements(half, len(fixed), most(first), seed):
+            moved = _permute(whole, drawn) if half == "permutations" else np.where(drawn > 0, fixed, other).sum(-1)
+            yield np.array([round(energy, 12) for energy in moved.tolist()])  # sums in another order differ by less
+
+    permuted, flipped = (TriedElements.draw(Draws(energies(half)), first) for half in HALVES)
     reached = _permute(straight, np.concatenate([*elements("permutations", turned.shape[1], FIRST, seed)][1:]))
     chance = np.maximum(np.quantile(reached, RARE, axis=-1), turned.sum(axis=1))
     return EqualNumbers(tuple(layers), equal, energy, chance, permuted, flipped, tests)
@@ -102,30 +94,16 @@ def _of_layer(matrices: Sequence[Rows]) -> Table:
 
 
 def _tabulate(rows: Rows) -> Table:
-    """Return the table of one matrix; what depends on pairs of coordinates is of a few of its rows.
-
-    A matrix whose energy is not finite has nothing in common with another.
-    """
+    """Return the table of one matrix; what depends on pairs of coordinates is of 64 of its rows at most."""
     with np.errstate(over="ignore"):
         energy = rows.candidate.astype(np.float64) ** 2
         total = energy.sum()
+    # A matrix whose energy is not finite has nothing in common with another.
     energy = energy / (total or 1.0) if np.isfinite(total) else np.zeros_like(energy)
-    same, few = (rows.base == rows.candidate) & (energy > 0), slice(None, None, -(-len(energy) // ROWS))
+    same, few = (rows.base == rows.candidate) & (energy > 0), slice(None, None, -(-len(energy) // 64))
     base, candidate, weight = rows.base[few], rows.candidate[few], energy[few] / (energy[few].sum() or 1.0)
     straight = np.stack([one @ (base == number[:, None]) for one, number in zip(weight.T, candidate.T, strict=True)])
     return straight.T, (weight * (base == -candidate)).sum(axis=0), same.mean(), energy[same].sum()
-
-
-def _try_elements(half: str, straight: Vector, turned: Vector, first: int, seed: int) -> TriedElements:
-    """Return the energy that is equal as observed, and under elements of one half of the group."""
-    fixed = straight.diagonal()
-
-    def energies() -> Iterator[Vector]:
-        for drawn in elements(half, len(fixed), most(first), seed):
-            moved = _permute(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
-            yield np.array([round(energy, 12) for energy in moved.tolist()])  # sums in another order differ by less
-
-    return TriedElements.draw(Draws(energies()), first)
 
 
 def _permute(straight: Vector, orders: NDArray[np.int64]) -> Vector:

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from hf_lineage.evidence.verdict import Evidence
 
 
-DOWNGRADED = frozenset({Code.UNLISTED_CLASS, Code.UNUSED, Code.CHANGED})
-"""Codes of models whose weights are enough, and that something else keeps from being verified."""
-CHANCE = 0.1
-"""A shared basis or a narrow model alone can give a share up to this, but never more than half in a layer."""
+CHANCE = 0.1  # a shared basis or a narrow model alone can give a share up to this, but never more than half in a layer
 
 SHARED_BASIS = (
     "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
@@ -46,13 +43,8 @@ def reserve(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     reasons = tuple(dict.fromkeys(reservations))
     if not reasons or not (outcome.is_related or outcome.code is Code.UNRELATED):
         return outcome
-    return Verdict(
-        Code.INCONCLUSIVE,
-        "; ".join(reasons),
-        outcome.evidence,
-        outcome.by_path,
-        unit_comparison=outcome.unit_comparison,
-    )
+    measured = outcome.evidence, outcome.by_path
+    return Verdict(Code.INCONCLUSIVE, "; ".join(reasons), *measured, unit_comparison=outcome.unit_comparison)
 
 
 def mark_unlisted_class(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
@@ -78,10 +70,9 @@ def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
 def describe_unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
     """Yield a sentence about stored tensors that are not their class's own, if there are any."""
     if names:
-        yield (
-            f"{len(names)} stored tensors, such as {printable(names[0], 200)}, are not among those that the class "
-            f"saves{compared}: which of them a loader takes is not known; remove them"
-        )
+        some = f"{len(names)} stored tensors, such as {printable(names[0], 200)}"
+        which = f"among those that the class saves{compared}: which of them a loader takes is not known"
+        yield f"{some}, are not {which}; remove them"
 
 
 def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
@@ -102,10 +93,7 @@ def with_run(outcome: Verdict, executed: RunOutcome) -> Verdict:
 
 
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
-    """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
-
-    Of several RELATED paths the weakest kind counts: a model of which only the attention was copied is related in part.
-    """
+    """Return the verdict over all paths: RELATED where any of them is, of several kinds the weakest; or UNRELATED."""
     singles = {path: judge_path(measured, criteria) for path, measured in evidence.items()}
     related = [single for single in singles.values() if single.is_related]
     if related:
@@ -124,54 +112,38 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
 def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     """Return the verdict of one path, without evidence attached."""
     comparison, deciding, known = measured.comparison, measured.decided_by, measured.empirical
-    usable, layers = int(comparison.usable.sum()), len(comparison.usable)
+    usable, count = int(comparison.usable.sum()), len(comparison.usable)
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
-            return Verdict(
-                Code.INCONCLUSIVE,
-                f"weights in {name_layers(numbers)} of the {who} are not finite, or too large for float32",
-            )
-    if usable * 2 <= layers or not layers:
-        return Verdict(Code.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
+            reason = f"weights in {name_layers(numbers)} of the {who} are not finite, or too large for float32"
+            return Verdict(Code.INCONCLUSIVE, reason)
+    if usable * 2 <= count or not count:
+        return Verdict(Code.INCONCLUSIVE, f"only {usable} of {count} layers hold weights that are not zero")
     if deciding is None:
         return Verdict(Code.INCONCLUSIVE, measured.nulls[-1].objection)
     if measured.p_value > criteria.alpha or not (known is None or known is deciding or known.admits):
         return Verdict(Code.UNRELATED)
     # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
     if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
-        return Verdict(
-            Code.INCONCLUSIVE,
-            f"significant, but the score is less than {criteria.minimum_effect:g} above chance; "
-            "a shared initialisation, distant ancestry or training on hidden states can cause that",
-        )
-    return kind_of(measured, criteria)
-
-
-def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
-    """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
+        least = f"significant, but the score is less than {criteria.minimum_effect:g} above chance"
+        causes = "a shared initialisation, distant ancestry or training on hidden states can cause that"
+        return Verdict(Code.INCONCLUSIVE, f"{least}; {causes}")
     inherited = measured.inherited
     if inherited is None:
-        return as_related(
-            Code.EMBEDDING, "a signature holds no hidden units, so it is not known how many are inherited", criteria
-        )
+        unknown = "a signature holds no hidden units, so it is not known how many are inherited"
+        return as_related(Code.EMBEDDING, unknown, criteria)
     if inherited.least > criteria.min_share:
         return as_related(Code.INHERITED, "", criteria)
     share, layers = inherited.share, [measured.layers[1][row] for row in inherited.layers]
     written = f"{share:.0%} of what its units write is inherited"
     if not layers and share <= CHANCE:
         return as_related(Code.EMBEDDING, f"{written}: {SHARED_BASIS}", criteria)
-    where = (
-        f"in {name_layers(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
-    )
-    return as_related(Code.PART, f"{written}, {where}", criteria)
+    spread = ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
+    return as_related(Code.PART, f"{written}, {f'in {name_layers(layers)}' if layers else spread}", criteria)
 
 
 def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> Verdict | None:
-    """Return the verdict after the one before, None where equal numbers change nothing of it.
-
-    Where more of them stand in their places than chance puts there, UNRELATED is never said. They verify nothing: a
-    layer inherits at least their share, and perhaps no more.
-    """
+    """Return the verdict after the one before, None for no change: equal numbers refute UNRELATED alone."""
     if measured.p_value > criteria.alpha:
         return None
     low, high = (f"{end:.0%}" for end in (measured.at_least.min(), measured.at_least.max()))
@@ -197,33 +169,26 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     """
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
-    counted = not any(verdict.code in DOWNGRADED or verdict.unit_comparison for verdict in related)
+    downgraded = (Code.UNLISTED_CLASS, Code.UNUSED, Code.CHANGED)  # their weights are enough, and something else is not
+    counted = not any(verdict.code in downgraded or verdict.unit_comparison for verdict in related)
     singly = [replace(verdict, code=Code.MERGE) if verdict.verified else verdict for verdict in verdicts]
     if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not all(paths) or not counted:
         return singly
-    if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
-        return singly
+    for path in next(iter(paths)):
+        inherited = [one for verdict in related if (one := verdict.evidence[path].inherited) is not None]
+        if len(inherited) < len(related) or any(one.interval[0] < 1 / (2 * len(related)) for one in inherited):
+            return singly
+        everything = union_inherited(inherited)
+        if not any(one.least > min_share for one in (*inherited, everything) if one is not None):
+            return singly
     reason = f"one of {len(related)} parents of a merge, which inherits more than {min_share:.0%} from all together"
     return [verdict if verdict.verified else _as_parent(verdict, reason) for verdict in singly]
 
 
-def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
-    """Return whether all these bases gave enough along one path to be the parents of a merge."""
-    inherited = [evidence.inherited for evidence in measured if evidence.inherited is not None]
-    least = 1 / (2 * len(measured))
-    if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):
-        return False
-    one = any(share.least > min_share for share in inherited)
-    everything = union_inherited(inherited)
-    return one or (everything is not None and everything.least > min_share)
-
-
 def _as_parent(verdict: Verdict, reason: str) -> Verdict:
-    by_path = {
-        path: replace(single, code=Code.MERGE, reason=reason) if single.is_related else single
-        for path, single in verdict.by_path.items()
-    }
-    parent = replace(verdict, code=Code.MERGE, reason=reason, by_path=by_path)
+    related = {path: single for path, single in verdict.by_path.items() if single.is_related}
+    changed = {path: replace(single, code=Code.MERGE, reason=reason) for path, single in related.items()}
+    parent = replace(verdict, code=Code.MERGE, reason=reason, by_path={**verdict.by_path, **changed})
     parent = with_run(parent, parent.executed) if parent.executed else parent
     return with_strict(parent, parent.strict) if parent.strict else parent
 
@@ -243,8 +208,7 @@ def spans(numbers: Sequence[int]) -> str:
     >>> spans([0, 1, 2, 5, 7, 8])
     '0-2, 5, 7-8'
     """
-    starts = [number for number in numbers if number - 1 not in numbers]
-    ends = [number for number in numbers if number + 1 not in numbers]
+    starts, ends = ([one for one in numbers if one + step not in numbers] for step in (-1, 1))
     pairs = zip(starts, ends, strict=True)
     return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
 

@@ -12,55 +12,38 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-WIDE = 0.01
-"""A tensor of which more numbers differ is changed as training changes it, and not as an edit of some numbers."""
-
 
 @dataclass(frozen=True)
 class Beyond:
     """A tensor that is not what the base's would be stored as."""
 
     name: str
-    numbers: int
-    """Numbers of the tensor."""
-    beyond: int
-    """Numbers that are further from the base's than the format leaves; 0 where only grids are too coarse."""
-    excess: float
-    """Largest distance beyond what the format leaves, in steps of the grid; 0 where only grids are too coarse."""
-    place: tuple[int, ...] = ()
-    """Indices of the number that is furthest from the base's."""
-    coarse: int = 0
-    """Blocks whose grid is coarser than their numbers need."""
-    why: str = ""
-    """Another fault, as a phrase that follows the name; empty if the numbers are the fault."""
+    numbers: int  # numbers of the tensor
+    beyond: int  # numbers that are further from the base's than the format leaves; 0 where only grids are too coarse
+    excess: float  # largest distance beyond what the format leaves, in steps of the grid; 0 likewise
+    place: tuple[int, ...] = ()  # indices of the number that is furthest from the base's
+    coarse: int = 0  # blocks whose grid is coarser than their numbers need
+    why: str = ""  # another fault, as a phrase that follows the name; empty if the numbers are the fault
 
     @property
     def wide(self) -> bool:
-        """Whether most likely training changed it."""
-        return self.beyond > WIDE * self.numbers
+        """Whether most likely training changed it, and not an edit of some numbers."""
+        return self.beyond > 0.01 * self.numbers
 
 
 @dataclass(frozen=True)
 class Strict:
     """Every tensor of a model held against the base's."""
 
-    base: str
-    """The name of the base, with its commit where it has one."""
-    stored: Mapping[str, int] = field(default_factory=dict)
-    """Name of a format or of a number format -> tensors that are stored in it; the empty name: as the base's are."""
+    base: str  # the name of the base, with its commit where it has one
+    stored: Mapping[str, int] = field(default_factory=dict)  # tensors by format; by the empty name: as the base's are
     beyond: tuple[Beyond, ...] = ()
-    unbound: Mapping[str, str] = field(default_factory=dict)
-    """Tensors that cannot be held against the base's number by number, each with the reason."""
-    added: tuple[str, ...] = ()
-    """Tensors that the base does not have."""
-    lacking: tuple[str, ...] = ()
-    """Tensors that only the base has."""
-    copies: tuple[str, ...] = ()
-    """Tensors that only one of both stores and that say nothing of their own, each with what it is."""
-    settings: tuple[str, ...] = ()
-    """Settings of `config.json` that differ."""
-    problem: str = ""
-    """Why nothing was held against the base; empty where it was."""
+    unbound: Mapping[str, str] = field(default_factory=dict)  # tensors that cannot be held against it, and the reasons
+    added: tuple[str, ...] = ()  # tensors that the base does not have
+    lacking: tuple[str, ...] = ()  # tensors that only the base has
+    copies: tuple[str, ...] = ()  # tensors that only one stores and that say nothing of their own, with what they are
+    settings: tuple[str, ...] = ()  # settings of `config.json` that differ
+    problem: str = ""  # why nothing was held against the base; empty where it was
 
     @property
     def right(self) -> int:
@@ -93,28 +76,17 @@ class Strict:
         return sum(one.wide for one in self.beyond) <= len(self.beyond) / 2
 
 
-CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-"""Number formats, in words."""
+CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # number formats, in words
 
-NATS, CHANGE = "nats", "change"
-"""Units of a loss: nats a token (Kullback-Leibler) or, of a model that predicts no tokens, the relative change of the
-last state."""
-LEAST = 0.01
-"""A loss below this share of what a model says at all is none."""
-SPEAKS = {NATS: 0.001, CHANGE: 0.01}
-"""A model that says less than this of its input says the same to every one, so that nothing in it is used."""
-CARRIES = 0.1
-"""Inherited parts that carry less than this share of what equal parts carry are stored and not used."""
-DEVIATIONS = 2.576
-"""Standard errors on either side of a mean that hold it with probability 99 %."""
-INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}
-"""Kind of input -> its description, in words."""
-TOKENS = {
+NATS, CHANGE = "nats", "change"  # units of a loss: Kullback-Leibler a token, or relative, of the last state
+SPEAKS = {NATS: 0.001, CHANGE: 0.01}  # a model that says less than this of its input says the same to every one
+CARRIES = 0.1  # inherited parts that carry less than this share of what equal parts carry are stored and not used
+INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}  # kinds of input, in words
+TOKENS = {  # by the owner of the tokenizer
     "own": "the tokens of its own tokenizer",
     "base": "the tokens of the base's tokenizer, since it has no tokenizer.json",
     "none": "bytes in place of tokens, since there is no tokenizer.json",
 }
-"""Owner of the tokenizer that made tokens of the text -> what the model read, in words."""
 
 
 @dataclass(frozen=True)
@@ -122,16 +94,11 @@ class Ran:
     """One model that was run."""
 
     model: str
-    inputs: Mapping[str, tuple[int, ...]]
-    """Kind of input -> its shape: sequences and tokens."""
-    numbers: int
-    """Parameters of the model."""
-    dtype: str = "float32"
-    """Format of the numbers in which it ran."""
-    on_disk: int = 0
-    """Bytes of its weights that did not fit into memory and were read from disk whenever it ran."""
-    tokens_of: str = "none"
-    """Whose tokenizer made tokens of the text, as a key of TOKENS."""
+    inputs: Mapping[str, tuple[int, ...]]  # kind of input -> its shape: sequences and tokens
+    numbers: int  # parameters of the model
+    dtype: str = "float32"  # format of the numbers in which it ran
+    on_disk: int = 0  # bytes of its weights that did not fit into memory and were read from disk whenever it ran
+    tokens_of: str = "none"  # whose tokenizer made tokens of the text, as a key of TOKENS
 
 
 @dataclass(frozen=True)
@@ -150,7 +117,7 @@ class Loss:
     def interval(self) -> tuple[float, float]:
         """The interval that holds the mean over all such sequences with probability 99 %."""
         count = len(self.by_sequence)
-        error = DEVIATIONS * float(self.by_sequence.std(ddof=1)) / np.sqrt(count) if count > 1 else 0.0
+        error = 2.576 * float(self.by_sequence.std(ddof=1)) / np.sqrt(count) if count > 1 else 0.0
         return max(0.0, self.mean - error), self.mean + error
 
 
@@ -158,18 +125,12 @@ class Loss:
 class Ablation:
     """The loss of a model without what it inherits, beside its loss without other parts."""
 
-    unit: str
-    """NATS or CHANGE."""
-    kind: str
-    """The kind of input."""
-    says: float
-    """Mean distance between what the model says to a token and the mean over all tokens: how much it says at all."""
-    inherited: Loss
-    """Without all inherited parts of the layers that were read."""
-    equal: Loss | None = None
-    """Without as many of them as there are others, or all if these are more; None where there are no others."""
-    others: Loss | None = None
-    """Without those others."""
+    unit: str  # NATS or CHANGE
+    kind: str  # the kind of input
+    says: float  # mean distance of what it says to a token from the mean over all tokens: how much it says at all
+    inherited: Loss  # without all inherited parts of the layers that were read
+    equal: Loss | None = None  # without as many of them as there are others, or all if these are more
+    others: Loss | None = None  # without those others
 
     @property
     def carries(self) -> float | None:
@@ -185,8 +146,8 @@ class Ablation:
 
     @property
     def is_used(self) -> bool:
-        """Whether what is inherited carries anything."""
-        if self.is_silent or not self.inherited.mean >= LEAST * self.says:
+        """Whether what is inherited carries anything: a loss below a hundredth of all that it says is none."""
+        if self.is_silent or not self.inherited.mean >= 0.01 * self.says:
             return False
         return self.carries is None or self.carries >= CARRIES or self.inherited.mean >= self.others_mean
 
@@ -214,14 +175,10 @@ def amount(unit: str, mean: float) -> str:
 class RunOutcome:
     """The outcome of running the candidate of a claim."""
 
-    ran: Ran | None = None
-    """None where it could not be run, or has nothing that could be taken out."""
-    ablation: Ablation | None = None
-    """On the kind of input where what is inherited carries least; None where nothing was taken out."""
-    seed: int = 0
-    """Seed of the inputs."""
-    problem: str = ""
-    """Why there is no executed evidence; empty where there is."""
+    ran: Ran | None = None  # None where it could not be run, or has nothing that could be taken out
+    ablation: Ablation | None = None  # on the kind of input where it carries least; None where nothing was taken out
+    seed: int = 0  # seed of the inputs
+    problem: str = ""  # why there is no executed evidence; empty where there is
 
     @property
     def complete(self) -> bool:
@@ -238,7 +195,5 @@ class RunOutcome:
         if ablation.is_silent:
             return f"{name} says nearly the same to every input, so that nothing it has in common with the base is used"
         others = f", and {amount(unit, ablation.others_mean)} without other parts" if ablation.others else ""
-        return (
-            f"{name} stores what it has in common with the base, and does not use it: without it, the model loses "
-            f"{ablation.amount}{others}"
-        )
+        stores = f"{name} stores what it has in common with the base, and does not use it"
+        return f"{stores}: without it, the model loses {ablation.amount}{others}"

@@ -21,29 +21,20 @@ from hf_lineage.signature.recipe import ROWS, Vector, random_stream
 from hf_lineage.signature.unit_rows import HeadProducts, UnitRows, likeness
 from hf_lineage.signature.values import PathSignature, UnitCodes
 
-ALIKE = 0.5
-"""A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
-DRAWN = 2048
-"""Units of all layers together that are compared with the base: the share is then known to 4 %."""
-MOST, FEWEST = 256, 64
-"""The most and the fewest units of one layer that are drawn, weighted by what they write."""
-FEWER = 4
-"""So many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %."""
-ERROR = 0.01
-"""The probability that the true share of the layers that were read lies outside its interval."""
-AT_A_TIME = 2**18
-"""Pairs of units that are compared at a time, to bound the memory."""
+ALIKE = 0.5  # a unit is inherited if the product of its two cosines, of what it reads and writes, is above this
+DRAWN = 2048  # units of all layers together that are compared with the base: the share is then known to 4 %
+MOST, FEWEST = 256, 64  # the most and the fewest units of one layer that are drawn, weighted by what they write
+FEWER = 4  # so many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %
+ERROR = 0.01  # the probability that the true share of the layers that were read lies outside its interval
+AT_A_TIME = 2**18  # pairs of units that are compared at a time, to bound the memory
 
 
 class DrawnUnits(NamedTuple):
     """The units of one layer of the candidate that were looked up in a base; for every base they are the same."""
 
-    units: NDArray[np.int64]
-    """(q,): their numbers in the candidate's layer."""
-    counts: Vector
-    """(q,): the share of what the layer writes that each unit stands for."""
-    inherited: NDArray[np.bool_]
-    """(q,): whether it has a counterpart in the base."""
+    units: NDArray[np.int64]  # (q,): their numbers in the candidate's layer
+    counts: Vector  # (q,): the share of what the layer writes that each unit stands for
+    inherited: NDArray[np.bool_]  # (q,): whether it has a counterpart in the base
 
     @property
     def share(self) -> float:
@@ -59,16 +50,11 @@ NOTHING = DrawnUnits(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype
 class InheritedShare:
     """The share of what a candidate's hidden units, or heads, write that has a counterpart in the base."""
 
-    by_layer: Vector
-    """(M,): the share of each layer of the candidate; 0 where the layer cannot be measured."""
-    weights: Vector
-    """(M,): the weight of each layer: the same for all layers that can be measured, whatever they write."""
-    error: float
-    """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
-    drawn_units: tuple[DrawnUnits, ...] = ()
-    """The units that were looked up, for each layer of the candidate."""
-    partners: tuple[int, ...] = ()
-    """(M,): the row of the base's layer that each layer of the candidate is compared with."""
+    by_layer: Vector  # (M,): the share of each layer of the candidate; 0 where the layer cannot be measured
+    weights: Vector  # (M,): the weight of each layer: the same for all layers that can be measured, whatever they write
+    error: float  # half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random
+    drawn_units: tuple[DrawnUnits, ...] = ()  # the units that were looked up, for each layer of the candidate
+    partners: tuple[int, ...] = ()  # (M,): the row of the base's layer that each layer is compared with
 
     @property
     def share(self) -> float:
@@ -104,10 +90,8 @@ def inherited_units(
 ) -> InheritedShare | None:
     """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
 
-    With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation.
-
-    A layer is compared with the one that it comes from if it comes from any, which may be that of several layers; in a
-    sample, with the one of its number.
+    With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation. A layer is held
+    against the one that it comes from, which may be that of several layers; in a sample, against that of its number.
     """
     if not base.units or not candidate.units:
         return None
@@ -140,8 +124,7 @@ def _half_width(weights: Vector, errors: Vector) -> float:
 
 
 def _effective(weight: Vector) -> float:
-    """Return one over the effective number of units of a layer that is a sample, least for equal weights."""
-    return float(weight @ weight / weight.sum() ** 2)
+    return float(weight @ weight / weight.sum() ** 2)  # one over the effective number of units of a sample
 
 
 def to_draw(layers: int) -> int:
@@ -150,20 +133,16 @@ def to_draw(layers: int) -> int:
 
 
 def union_inherited(several: Sequence[InheritedShare]) -> InheritedShare | None:
-    """Return what a candidate inherits from any of several bases; None if other layers or units were looked up in one.
-
-    A unit that several bases have counts once, because bases may be copies of each other.
-    """
+    """Return what a candidate inherits from any base, a unit once; None if they looked up other units."""
     first, *others = several
     drawn = first.drawn_units
     for other in others:
         if len(other.drawn_units) != len(drawn) or not np.array_equal(first.weights, other.weights):
             return None
-        if not all(np.array_equal(a.units, b.units) for a, b in zip(drawn, other.drawn_units, strict=True)):
+        pairs = [*zip(drawn, other.drawn_units, strict=True)]
+        if not all(np.array_equal(a.units, b.units) for a, b in pairs):
             return None
-        drawn = tuple(
-            DrawnUnits(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn_units, strict=True)
-        )
+        drawn = tuple(DrawnUnits(*a[:2], a.inherited | b.inherited) for a, b in pairs)
     return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn_units=drawn) if drawn else None
 
 
@@ -186,37 +165,26 @@ def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.
     codes = [(getattr(candidate, row)[chosen], getattr(base, row)) for row in ROWS]
     if any(signs.shape[1] != base_signs.shape[1] for signs, base_signs in codes):
         return inherited
-    sides = []
+    sides = []  # of each row its signs as words, (words, q) and (words, u), and the cosine by the number of unlike ones
     for signs, base_signs in codes:
         if bits := 8 * signs.shape[1]:
             sides.append((_words(signs), _words(base_signs), np.cos(np.pi * np.arange(bits + 1) / bits)))
-    rows = max(1, AT_A_TIME // max(len(chosen), 1))
+    rows, least = max(1, AT_A_TIME // max(len(chosen), 1)), ALIKE ** (max(len(sides), 2) / 2)
     for start in range(0, len(base.weight) if sides else 0, rows):
-        missing = np.flatnonzero(~inherited)
-        inherited[missing[_find_matches(sides, missing, slice(start, start + rows))]] = True
+        units, base_units = np.flatnonzero(~inherited), slice(start, start + rows)
+        (words, base_words, cosine), *others = sides
+        differing = _differing(words[:, units, None], base_words[:, None, base_units])
+        far = np.flatnonzero(np.abs(cosine) <= least)
+        # Numbers below the first one that is far become large ones, so that one comparison finds those on either side.
+        near = differing - differing.dtype.type(far[0]) > far[-1] - far[0]
+        places, partners = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
+        product = cosine[differing[places, partners]]
+        for number, (other, base_other, cosines) in enumerate(others):
+            alike = cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
+            # Reader and writer may both change their sign, and then are the same unit; a gate may not.
+            product = product * (np.maximum(alike, 0.0) if number else alike)
+        inherited[units[places[product > least]]] = True
     return inherited
-
-
-Sides = Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64], Vector]]
-"""For what units read, for what they write and for their gates if they have any: packed signs of a candidate's units
-(words, q) and of the base's (words, u), and the cosine for each number of unlike signs."""
-
-
-def _find_matches(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
-    """Return the places in `units` of those that have a counterpart among these units of the base."""
-    (words, base_words, cosine), *others = sides
-    least = ALIKE ** (max(len(sides), 2) / 2)
-    differing = _differing(words[:, units, None], base_words[:, None, base_units])
-    far = np.flatnonzero(np.abs(cosine) <= least)
-    # Numbers below the first one that is far become large ones, so that one comparison finds those on either side.
-    near = differing - differing.dtype.type(far[0]) > far[-1] - far[0]
-    places, partners = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
-    product = cosine[differing[places, partners]]
-    for number, (other, base_other, cosines) in enumerate(others):
-        alike = cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
-        # Reader and writer may both change their sign, and then are the same unit; a gate may not.
-        product = product * (np.maximum(alike, 0.0) if number else alike)
-    return np.unique(places[product > least])
 
 
 def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.unsignedinteger[Any]]:
@@ -234,9 +202,7 @@ def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(filled.view(np.uint64).T)
 
 
-HALF, MORE = 0.5, 8
-"""MORE times as many units are looked up if the share of the first units is above HALF, but its interval is not. Both
-intervals are above one half by chance with a probability of 1 % together."""
+HALF, MORE = 0.5, 8  # MORE times as many are looked up if the first share is above HALF, but its interval is not
 
 
 def inherited_share(
@@ -244,17 +210,18 @@ def inherited_share(
 ) -> InheritedShare:
     """Return the share by a few units, or by more if these do not decide whether it is more than one half."""
     count = to_draw(len(others))
+    # Both intervals are above one half by chance with a probability of 1 % together.
     for purpose, number in ("units", count), ("more units", MORE * count):
-        layers = [
-            _layer(bases[partner], rows, number, random_stream(f"{purpose} in a frame {seed} {place}"))
-            for place, (rows, partner) in enumerate(zip(others, partners, strict=True))
-        ]
+        layers = []
+        for place, (rows, partner) in enumerate(zip(others, partners, strict=True)):
+            stream = random_stream(f"{purpose} in a frame {seed} {place}")
+            layers.append(_layer(bases[partner], rows, number, stream))
         shares = np.array([remaining * drawn.share for drawn, remaining, _ in layers])
         error = _half_width(weights, np.array([error for _, _, error in layers]))
-        found = InheritedShare(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
-        if not found.interval[0] <= HALF < found.share:
+        share = InheritedShare(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
+        if not share.interval[0] <= HALF < share.share:
             break
-    return found
+    return share
 
 
 def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> InheritedShare:
@@ -262,8 +229,7 @@ def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) 
     shares = []
     for base, candidate in layers:
         shares.append(0.0)
-        total = candidate.weight.sum()
-        if base is not None and total > 0:
+        if base is not None and (total := candidate.weight.sum()) > 0:
             hits = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
             shares[-1] = float(candidate.weight @ hits / total)
     return InheritedShare(np.array(shares), np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
@@ -272,9 +238,9 @@ def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) 
 def _layer(
     base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox
 ) -> tuple[DrawnUnits, float, float]:
-    """Return the units of one layer that were looked up, what is left of them after others, and one over their number.
+    """Return the units of one layer that were looked up, what is left of their copies, and one over their number or 0.
 
-    The last is 0 if they are all units of the layer.
+    Of copies of the base's units all is left unless their opposites take more than half of it.
     """
     live = np.flatnonzero(base.weight > 0)
     if not candidate.weight.sum() > 0 or not len(live):
@@ -285,17 +251,11 @@ def _layer(
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
     if candidate.kept_share < 1:  # they are a sample themselves
         error += _effective(candidate.weight)
-    return DrawnUnits(chosen, counts, inherited), _remaining(base.select(partners), candidate), error
-
-
-def _remaining(partners: UnitRows, candidate: UnitRows) -> float:
-    """Return what is left of the copies of some units of the base after their opposites: 1 if at least half is.
-
-    A copy beside its opposite writes nothing. Units that undo a copy without being opposites of it need not be counted:
-    at a cosine of -c they write 1 / c of what it writes. So the copies are less than half of all that is written.
-    Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
-    """
-    alike = likeness(candidate, partners).astype(np.float64)
+    # A copy beside its opposite writes nothing. Units that undo a copy without being its opposite need not be counted:
+    # at a cosine of -c they write 1 / c of what it writes, so that copies are less than half of all that is written.
+    # Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
+    alike = likeness(candidate, base.select(partners)).astype(np.float64)
     copied = float(candidate.weight @ np.where(alike > ALIKE, alike, 0.0).sum(axis=1))
     undone = float(candidate.weight @ np.where(alike < -ALIKE, alike, 0.0).sum(axis=1))
-    return min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0
+    remaining = min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0
+    return DrawnUnits(chosen, counts, inherited), remaining, error

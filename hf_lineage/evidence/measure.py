@@ -1,10 +1,9 @@
 """Measurement: two signatures to the evidence along every path, and after how many layers reading may stop.
 
-Reading costs time and downloaded bytes, and a few layers show a descendant as well as all layers do. The evidence is
-analysed at a fixed number of points, each time with an exact test of its own at alpha over that number (Bonferroni).
-So all analyses together call independent models RELATED with probability alpha at most, whatever decides the stop.
-
-The order is drawn anew for every run: whoever could predict it could copy only the layers that are read first.
+A few layers show a descendant as well as all layers do. The evidence is analysed at a fixed number of points, each time
+with an exact test of its own at alpha over that number (Bonferroni). So all analyses together call independent models
+RELATED with probability alpha at most, whatever decides the stop. The order is drawn anew for every run: whoever could
+predict it could copy only the layers that are read first.
 """
 
 from __future__ import annotations
@@ -25,14 +24,10 @@ from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature.recipe import random_stream
 from hf_lineage.signature.values import PathSignature, Signature
 
-FEWEST_LAYERS = 8
-"""Models of fewer layers are read completely, without interim analyses."""
-DOUBTFUL = 0.1
-"""With an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED."""
-GRAFT = 0.25
-"""UNRELATED needs so many layers that a copy of this share of all layers is missed with probability MISSED at most."""
-MISSED = 0.01
-"""The probability that copied layers are not among those read, and that a bound on unread layers is wrong."""
+FEWEST_LAYERS = 8  # models of fewer layers are read completely, without interim analyses
+DOUBTFUL = 0.1  # with an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED
+GRAFT = 0.25  # UNRELATED reads enough layers to miss a copy of this share of them with probability MISSED at most
+MISSED = 0.01  # the probability that copied layers are not among those read, and that a bound on unread layers is wrong
 
 
 def drawn_seed() -> int:
@@ -61,11 +56,8 @@ def at_least(inherited: int, read: int, layers: int) -> int:
     """
     everything = math.comb(layers, read)
     for among in range(inherited, layers + 1):
-        ways = sum(
-            math.comb(among, hit) * math.comb(layers - among, read - hit)
-            for hit in range(inherited, min(read, among) + 1)
-        )
-        if ways > MISSED * everything:
+        hits = range(inherited, min(read, among) + 1)
+        if sum(math.comb(among, hit) * math.comb(layers - among, read - hit) for hit in hits) > MISSED * everything:
             return among
     return layers
 
@@ -80,14 +72,9 @@ def fewest(layers: int, share: float) -> int:
 
 
 def enough(layers: int) -> int:
-    """Return how many layers have to be read before the verdict may be UNRELATED.
-
-    If g of L layers were copied, t layers drawn at random miss them all with probability C(L - g, t) / C(L, t).
-    """
-    copied = graft(layers)
-    return next(
-        read for read in range(1, layers + 1) if math.comb(layers - copied, read) <= MISSED * math.comb(layers, read)
-    )
+    """Return how many layers UNRELATED needs: t of them miss g copied ones with probability C(L - g, t) / C(L, t)."""
+    rest, counts = layers - graft(layers), range(1, layers + 1)
+    return next(read for read in counts if math.comb(rest, read) <= MISSED * math.comb(layers, read))
 
 
 def graft(layers: int) -> int:
@@ -107,8 +94,7 @@ def analyses(layers: int, share: float) -> tuple[int, ...]:
     return tuple(sorted({*(read for read in early if layers - read >= graft(layers)), layers}))
 
 
-Layers = tuple[tuple[int, ...], tuple[int, ...]]
-"""Numbers of layers, of the base and of the candidate."""
+Layers = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of layers, of the base and of the candidate
 
 
 @dataclass(frozen=True)
@@ -116,11 +102,9 @@ class Pair:
     """Both models along one path."""
 
     path: str
-    signatures: tuple[PathSignature, PathSignature]
-    """Signatures of the base and of the candidate."""
+    signatures: tuple[PathSignature, PathSignature]  # signatures of the base and of the candidate
     layers: Layers
-    exchangeable: bool = True
-    """Whether both architectures treat all residual coordinates alike."""
+    exchangeable: bool = True  # whether both architectures treat all residual coordinates alike
 
     @classmethod
     def align(cls, path: str, base: Signature, candidate: Signature) -> Pair:
@@ -136,10 +120,8 @@ class Pair:
     @property
     def not_finite(self) -> Layers:
         """The numbers of the layers with values that are not finite."""
-        base, candidate = (
-            tuple(number for number, finite in zip(layers, signature.finite, strict=True) if not finite)
-            for signature, layers in zip(self.signatures, self.layers, strict=True)
-        )
+        both = zip(self.signatures, self.layers, strict=True)
+        base, candidate = (tuple(np.array(layers)[~one.finite].tolist()) for one, layers in both)
         return base, candidate
 
 
@@ -154,9 +136,9 @@ def same_recipe(a: Signature, b: Signature) -> None:
 def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     """Return everything that is measured between two models along some paths, by path.
 
-    All paths with the same number of test coordinates share their permutations. They may have different numbers, as
-    stacks of different widths do. These are corrected for by Bonferroni: each group of paths gets its part of alpha,
-    and enough further permutations to reach it.
+    All paths with the same number of test coordinates share their permutations. Different numbers, as of stacks of
+    different widths, are corrected for by Bonferroni: each group of paths gets its part of alpha, and enough further
+    permutations to reach it.
     """
     groups: dict[tuple[int, bool], list[Pair]] = {}
     for pair in pairs:
@@ -168,27 +150,16 @@ def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
         drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed, criteria.at_most)
         for path, null in drawn.items():
             nulls[path] = replace(null, not_exchangeable=not exchangeable, part=part)
-    return {pair.path: _evidence(pair, nulls[pair.path], criteria) for pair in pairs}
-
-
-def _evidence(pair: Pair, permuted: PermutationNull, criteria: Criteria) -> Evidence:
-    """Return the evidence along one path; p is corrected for paths and interim analyses."""
-    comparison = compare_paths(*pair.signatures)
-    nulls: list[Null] = [permuted]
-    if known := criteria.independent.get(pair.path):
-        nulls.append(replace(known, observed=comparison.score, alpha=criteria.alpha))
-    first = next((null for null in nulls if not null.objection), nulls[-1])
-    unlikely = first.p_over_paths > DOUBTFUL
-    return Evidence(
-        comparison,
-        tuple(nulls),
-        min(1.0, criteria.tests * first.p_over_paths),
-        pair.layers,
-        analyses=criteria.analyses,
-        further=criteria.further,
-        inherited=None
-        if any(pair.not_finite)
-        else inherited_units(*pair.signatures, comparison, criteria.seed, fewer=unlikely),
-        not_finite=pair.not_finite,
-        sampled=pair.signatures[1].sampled,
-    )
+    evidence = {}
+    for pair in pairs:
+        comparison, tried = compare_paths(*pair.signatures), list[Null]([nulls[pair.path]])
+        if known := criteria.independent.get(pair.path):
+            tried.append(replace(known, observed=comparison.score, alpha=criteria.alpha))
+        p_value = next((null for null in tried if not null.objection), tried[-1]).p_over_paths
+        inherited = None
+        if not any(pair.not_finite):
+            inherited = inherited_units(*pair.signatures, comparison, criteria.seed, fewer=p_value > DOUBTFUL)
+        corrected, tests = min(1.0, criteria.tests * p_value), (criteria.analyses, criteria.further)
+        one = Evidence(comparison, tuple(tried), corrected, pair.layers, *tests, inherited, pair.not_finite)
+        evidence[pair.path] = replace(one, sampled=pair.signatures[1].sampled)
+    return evidence

@@ -1,12 +1,9 @@
 """Merge: how much each of several parents gave to a model, from inner products of their matrices.
 
-The numbers of a blend were rounded when it was stored. Where parents differ by no more than the format tells apart, the
-blend equals the one or the other, and its weights do not show. Such numbers are left out; which they are is known from
-the parents and the format alone.
-
 A merge combines the matrices of its parents, X = Σ w_p P_p. Least squares on the matrices themselves give the weights,
-and shares are the weights divided by their sum. A base from which differences are taken is a parent like any other:
-what the others do not give stays with it, and what they give in excess is taken off it.
+and shares are the weights divided by their sum. A base from which differences are taken is a parent like any other.
+Where parents differ by no more than the format of the model tells apart, its weights do not show: such numbers are left
+out, and which they are is known from the parents and the format alone.
 """
 
 from __future__ import annotations
@@ -18,36 +15,26 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, spacing
-from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, reorder, residual, solve
+from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, residual, solve
 from hf_lineage.signature.recipe import Vector
 
-PARTS = 8
-"""Parts into which the rows of a matrix are divided; the scatter between them gives the interval."""
-FINE = 4.0
-"""Least distance between parents, in the spacing of the format in which the model is stored."""
-FEWEST = 256
-"""Fewest numbers of a matrix that must be so far apart."""
-RANKED, FLOAT = 128, DIGITS["F32"]
-"""Rows from which the rank of parents' differences is measured, and the binary digits of numbers that are decoded."""
+PARTS = 8  # parts into which the rows of a matrix are divided; the scatter between them gives the interval
+FINE = 4.0  # least distance between parents, in the spacing of the format in which the model is stored
+FEWEST = 256  # fewest numbers of a matrix that must be so far apart
+RANKED = 128  # rows from which the rank of parents' differences is measured
 
 
 @dataclass(frozen=True)
 class Products:
     """One matrix of a model, beside those of the parents that it is like."""
 
-    layer: int
-    """The number of the model's layer."""
+    layer: int  # the number of the model's layer
     branch: str
-    active: tuple[int, ...]
-    """The parents of which it may be a part; n of them."""
-    grams: Vector
-    """(PARTS, n + 1, n + 1): inner products as `combination` takes them, by parts of the rows."""
-    rounding: float | None
-    """The squared size of what storing the model added; None where the grid of its numbers is not known."""
-    digits: int
-    """The binary digits with which the model is stored; 0 where it is decoded."""
-    low_rank: frozenset[bool | None] = frozenset()
-    """Whether other parents differ from the first by a change of low rank; None where rounding hides it."""
+    active: tuple[int, ...]  # the parents of which it may be a part; n of them
+    grams: Vector  # (PARTS, n + 1, n + 1): Gram matrices as `change` takes them, by parts of the rows
+    rounding: float | None  # the squared size of what storing the model added; None where its grid is not known
+    digits: int  # the binary digits with which the model is stored; 0 where it is decoded
+    low_rank: frozenset[bool | None] = frozenset()  # whether parents differ by such a change; None where that is hidden
 
     @property
     def gram(self) -> Vector:
@@ -59,34 +46,30 @@ class Products:
         places = [self.active.index(one) for one in parents if one in self.active]
         if not places:
             return None
-        return replace(
-            self,
-            active=tuple(number for number, one in enumerate(parents) if one in self.active),
-            grams=reorder(self.grams, (*places, len(self.active))),
-        )
+        order = (*places, len(self.active))
+        change = np.zeros((len(order), self.grams.shape[-1]))  # what is taken of the old vectors for each new one
+        for row, number in enumerate(order):
+            change[row, number] = 1
+            change[row, order[0]] -= row > 0
+            change[row, 0] = row == 0
+        active = tuple(number for number, one in enumerate(parents) if one in self.active)
+        return replace(self, active=active, grams=change @ self.grams @ change.T)
 
 
 @dataclass(frozen=True)
 class StoredMatrix:
     """A matrix with what is known of the format it is stored in."""
 
-    numbers: Matrix
-    """(r, c)"""
-    digits: int = 0
-    """The binary digits with which they are stored; 0 where they are decoded."""
-    spacing: Matrix | None = None
-    """Distance of neighbouring numbers of a floating-point format, around each number; None where it is decoded."""
-    step: Matrix | None = None
-    """Distance of neighbouring values of a quantization; None where there is none, or its grid was not found."""
+    numbers: Matrix  # (r, c)
+    digits: int = 0  # the binary digits with which they are stored; 0 where they are decoded
+    spacing: Matrix | None = None  # between neighbouring numbers of a floating-point format; None where it is decoded
+    step: Matrix | None = None  # between neighbouring values of a quantization; None where no grid was found
 
 
 def inner_products(
     layer: int, branch: str, parents: Sequence[tuple[int, StoredMatrix]], model: StoredMatrix
 ) -> Products | None:
-    """Return one matrix beside those of some parents, by their numbers; None where nothing can be told by it.
-
-    That is so where a number is not finite, and where the parents differ by less than the format tells apart.
-    """
+    """Return one matrix beside those of some parents, by number; None where it is not finite, or all too alike."""
     first, *others = (one.numbers for _, one in parents)
     mask = np.ones(model.numbers.shape, bool)
     if model.digits and others:
@@ -97,7 +80,7 @@ def inner_products(
     if not all(np.isfinite(one).all() for one in (first, *others, model.numbers)):
         return None
     grams = []
-    for some in np.array_split(np.arange(len(first)), PARTS):
+    for some in np.array_split(np.arange(len(first)), PARTS):  # by parts of the rows
         chosen = mask[some]
         origin = first[some][chosen].astype(np.float64)
         apart = [one[some][chosen].astype(np.float64) - origin for one in (*others, model.numbers)]
@@ -108,29 +91,20 @@ def inner_products(
     steps = [one for one in (model.spacing, model.step) if one is not None]
     step = np.max(steps, axis=0) if steps else None
     rounding = None if step is None else float((np.where(mask, step, 0).astype(np.float64) ** 2).sum()) / 12
-    return Products(
-        layer,
-        branch,
-        tuple(number for number, _ in parents),
-        np.stack(grams),
-        rounding,
-        model.digits,
-        frozenset(is_low_rank(first[:RANKED], other[:RANKED], model.digits or FLOAT) for other in others),
-    )
+    digits = model.digits or DIGITS["F32"]
+    low_rank = frozenset(is_low_rank(first[:RANKED], other[:RANKED], digits) for other in others)
+    active = tuple(number for number, _ in parents)
+    return Products(layer, branch, active, np.stack(grams), rounding, model.digits, low_rank)
 
 
-LEAST = 0.02
-"""The least share that counts as one, however narrow its interval."""
-WIDEST = 0.25
-"""Half the width of an interval above which the parent cannot be told from the others."""
-HARDLY = 0.01
-"""Matrices in which the squared distance between parents is less than this share of the usual one count for less."""
+LEAST = 0.02  # the least share that counts as one, however narrow its interval
+WIDEST = 0.25  # half the width of an interval above which the parent cannot be told from the others
 OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
 ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
 DEPENDENT = "it equals another parent, or a combination of others"
 MOST_LEFT = 0.25
-"""The most that may be left beside the distance between parents where no base is known: otherwise what the parents have
-in common, which any other descendant of their base has too, would pass for a share of each."""
+"""The most that may be left beside the distance between parents where no base is known: any other descendant of their
+base has what they have in common, which would pass for a share of each."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +113,11 @@ class Share:
 
     value: float
     low: float
-    high: float
-    """The share lies between `low` and `high` with probability 99 %."""
-    layers: Mapping[int, tuple[float, float]]
-    """Number of a layer of the model -> this parent's share of it, and half the width of its interval."""
-    detected: bool
-    """Whether the layers that were read hold anything of this parent that the others do not explain."""
+    high: float  # the share lies between `low` and `high` with probability 99 %
+    layers: Mapping[
+        int, tuple[float, float]
+    ]  # number of a layer -> the share of it, and half the width of its interval
+    detected: bool  # whether the layers that were read hold anything of this parent that the others do not explain
 
     @property
     def clear(self) -> bool:
@@ -156,27 +129,20 @@ class Share:
 class Shares:
     """The shares of all parents."""
 
-    parents: tuple[Share | str, ...]
-    """One for each parent, in their order; of one that cannot be told from others, or is like no layer, the reason."""
-    remainder: float
-    """The size of what no combination of the parents explains, beside the distance between these."""
+    parents: tuple[Share | str, ...]  # in their order; the reason where one is not told from others, or like no layer
+    remainder: float  # the size of what no combination of the parents explains, beside the distance between these
 
 
 @dataclass(frozen=True)
 class Parent:
     """A declared parent of a merge: what it gave along every path, beside what the merge declares of it."""
 
-    shares: Mapping[str, Share] = field(default_factory=dict)
-    """Path -> the share of this parent; empty where `reason` says why none was measured."""
-    remainders: Mapping[str, float] = field(default_factory=dict)
-    """Path -> size of what no combination of the parents explains, beside the distance between them."""
-    declared: Mapping[str, float] = field(default_factory=dict)
-    """Path -> the weight that the merge declares; empty where it declares none."""
-    method: str = ""
-    """The method by which the merge says it was made; empty if it does not say."""
-    is_base: bool = False
-    """Whether the merge says that differences are taken from this parent, which then need not give anything itself."""
-    reason: str = ""
+    shares: Mapping[str, Share] = field(default_factory=dict)  # by path
+    remainders: Mapping[str, float] = field(default_factory=dict)  # by path, as in `Shares`
+    declared: Mapping[str, float] = field(default_factory=dict)  # by path, the weights that the merge declares
+    method: str = ""  # the method by which the merge says it was made; empty if it does not say
+    is_base: bool = False  # whether it is declared as the base of differences, which need not give anything itself
+    reason: str = ""  # why no share was measured
 
 
 def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
@@ -191,22 +157,20 @@ def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
         between = jackknife(others) * math.sqrt(max(0.0, 1 - len(numbers) / depth))
     errors = np.hypot(noise, between)
     by_layer = {number: _estimate_shares([one for one in levelled if one.layer == number], count) for number in numbers}
-
-    def estimate(parent: int) -> Share | str:
-        if not any(parent in one.active for one in matrices):
-            return OTHER_ORDER
-        if parent in dependent:
-            return DEPENDENT
+    parents: list[Share | str] = []
+    for parent in range(count):
+        if parent in dependent or not any(parent in one.active for one in matrices):
+            parents.append(DEPENDENT if parent in dependent else OTHER_ORDER)
+            continue
         share, error = float(value[parent]), float(errors[parent])
-        return Share(
-            value=share,
-            low=share - error,
-            high=share + error,
-            layers={number: (float(one[parent]), float(each[parent])) for number, (one, each) in by_layer.items()},
-            detected=bool(max(LEAST, noise[parent]) < abs(share) and noise[parent] <= WIDEST),
-        )
-
-    return Shares(tuple(map(estimate, range(count))), _remainder(levelled))
+        layers = {number: (float(one[parent]), float(each[parent])) for number, (one, each) in by_layer.items()}
+        detected = bool(max(LEAST, noise[parent]) < abs(share) and noise[parent] <= WIDEST)
+        parents.append(Share(share, share - error, share + error, layers, detected))
+    remains = apart = 0.0
+    for gram in (one.gram for one in levelled if len(one.active) > 1):
+        remains += residual(gram, solve(gram))
+        apart += distance(gram)
+    return Shares(tuple(parents), math.sqrt(remains / apart) if apart > 0 else 0.0)
 
 
 def independent(matrices: Sequence[Products], order: Sequence[int]) -> list[int]:
@@ -224,7 +188,7 @@ def _level(matrices: Sequence[Products]) -> list[Products]:
     sizes = [float(one.gram[0, 0]) for one in matrices]
     distances = np.array([distance(one.gram) / size for one, size in zip(matrices, sizes, strict=True)])
     usual = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
-    scales = np.maximum(distances, HARDLY * usual) * sizes
+    scales = np.maximum(distances, 0.01 * usual) * sizes
     return [replace(one, grams=one.grams / scale) for one, scale in zip(matrices, scales, strict=True)]
 
 
@@ -248,15 +212,6 @@ def _by_parents(matrices: Sequence[Products]) -> dict[tuple[int, ...], tuple[int
         number, gram = sums.get(one.active, (0, 0.0))
         sums[one.active] = number + 1, gram + one.gram
     return sums
-
-
-def _remainder(matrices: Sequence[Products]) -> float:
-    """Return the size of what no combination of the parents of each layer explains, beside their mean distance."""
-    remains, apart = 0.0, 0.0
-    for gram in (one.gram for one in matrices if len(one.active) > 1):
-        remains += residual(gram, solve(gram))
-        apart += distance(gram)
-    return math.sqrt(remains / apart) if apart > 0 else 0.0
 
 
 def _estimate_shares(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:

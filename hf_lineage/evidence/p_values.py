@@ -1,27 +1,9 @@
 """P-values: by permutations, or by the scores of models that are known to be independent.
 
-**How many are drawn** is a rule that is fixed beforehand (sequential test).
-Besag and Clifford (1991) stop as soon as h permutations have reached the observed score: a pair of independent models
-costs about forty of them. Two rules are added. Where none of the first n reaches it, the sequence ends. Where a few do,
-it goes on, so that a p-value near alpha is estimated more precisely.
-
-**Why p is valid.** If the two are independent, the observed score has any rank among those of n permutations with the
-same probability. None of the first n reaches it with probability 1 / (n + 1); at most r - 1 of s - 1 reach it with
-probability r / s. `p_value` is the probability that one or the other is so, which covers every outcome that is called
-at least as extreme. A sequence stopped by FEW at permutation l of the first n is called less extreme than all that
-passed there. FEW / l is the probability of fewer than FEW in l - 1 permutations, which all of those share.
-
-**Several statistics** are judged by the largest of them (Westfall and Young 1993). The largest of the standardised
-statistics is itself a statistic under permutations, so its p-value is exact however the statistics depend on each
-other. If they move together, having several costs nothing.
-
-**Why that p is valid.** Take two independent models, and fix what all permutations together would give. Then the
-observed statistics and those under every permutation that is drawn are independent and of one distribution. Means and
-deviations are taken from the first SCALE permutations, and the maximum is compared with later ones alone: it is then a
-fixed function of each, so that the rule above holds for it as for a single statistic. After the path with the largest
-statistic, the next one is judged by the maximum over the remaining paths; p never falls on the way (step-down). The
-first path on which the two are independent is so judged by a maximum over all such paths: the probability that any of
-them is called significant is alpha at most, whatever the other paths show.
+How many permutations are drawn is a rule that is fixed beforehand (Besag and Clifford 1991). A sequence ends as soon as
+FEW of the first n have reached the observed score, and where none of the first n does. Where a few do, it goes on, so
+that a p-value near alpha is estimated more precisely. Several statistics are judged by the largest of them (Westfall
+and Young 1993): it is itself a statistic under permutations, so its p-value is exact.
 """
 
 from __future__ import annotations
@@ -41,12 +23,9 @@ from hf_lineage.architecture.registry import registry_root
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.signature.recipe import Vector
 
-FEW = 20
-"""So many of the first n permutations end the sequence by reaching the observed score: p is about FEW / n at least."""
-MANY = 200
-"""The same number beyond the first n: the relative standard error of p is then 7 %."""
-LONGER = 20
-"""Factor between the most permutations in all and the first n: at p = FEW / 2n, about MANY of them reach the score."""
+FEW = 20  # so many of the first n permutations end the sequence by reaching the score: p is about FEW / n at least
+MANY = 200  # the same number beyond the first n: the relative standard error of p is then 7 %
+LONGER = 20  # factor between the most permutations and the first n: at p = FEW / 2n, about MANY of them reach the score
 
 
 def most(first: int) -> int:
@@ -58,10 +37,7 @@ Counts = int | NDArray[Any]
 
 
 def ends(drawn: Counts, reached: Counts, first: int) -> NDArray[np.bool_]:
-    """Return whether a sequence ends after this permutation: enough reached the score, none did, or all are drawn.
-
-    `reached` of `drawn` permutations had at least the observed score, this one perhaps among them.
-    """
+    """Return whether a sequence ends after this permutation: enough `reached` the score, none did, or all are drawn."""
     none = (drawn == first) & (reached == 0)
     return np.asarray((reached >= np.where(drawn <= first, FEW, MANY)) | none | (drawn == most(first)))
 
@@ -78,7 +54,14 @@ def sequence(observed: float, pieces: Iterator[Vector], first: int) -> Vector:
 
 
 def p_value(drawn: int, reached: int, first: int) -> float:
-    """Return the p-value of a sequence that ended here, at least 1 / (first + 1)."""
+    """Return the p-value of a sequence that ended here, at least 1 / (first + 1).
+
+    If the two are independent, the observed score has any rank among those of n permutations with the same probability.
+    None of the first n reaches it with probability 1 / (n + 1); at most r - 1 of s - 1 reach it with probability r / s.
+    p is the probability that one or the other is so, which covers every outcome that is called at least as extreme. A
+    sequence stopped by FEW at permutation l of the first n is called less extreme than all that passed there. FEW / l
+    is the probability of fewer than FEW in l - 1 permutations, which all of those share.
+    """
     enough = reached >= (FEW if drawn <= first else MANY)
     rank, size = (reached, drawn) if enough else (reached + 1, drawn + 1)
     if drawn <= first:
@@ -90,8 +73,7 @@ def p_value(drawn: int, reached: int, first: int) -> float:
 
 Statistics = TypeVar("Statistics", float, Vector)
 
-SCALE = 128
-"""The number of permutations that give mean and deviation of a path: the deviation is then right within some 6 %."""
+SCALE = 128  # permutations that give mean and deviation of a path: the deviation is then right within some 6 %
 
 
 def standardise(values: Statistics, sample: Vector) -> Statistics:
@@ -101,10 +83,9 @@ def standardise(values: Statistics, sample: Vector) -> Statistics:
 
 
 class Draws:
-    """An observed statistic, and the same statistic under permutations, computed when they are first needed."""
+    """An observed statistic, and then, in pieces, the same under permutations, computed when they are first needed."""
 
     def __init__(self, pieces: Iterator[Vector]) -> None:
-        """Take the observed statistic, and then those under permutations, in pieces of any length."""
         values = next(pieces)
         self.observed, self._values, self._pieces = float(values[0]), values[1:], pieces
 
@@ -128,7 +109,13 @@ class Draws:
 def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: int) -> dict[str, float]:
     """Return the p-value of each path, corrected for all of them; `p_values` are those of each path alone.
 
-    A path whose statistic is NaN is left out of every maximum, and its p is 1.
+    Fix what all permutations together would give: the observed statistics and those drawn are then independent and of
+    one distribution. Means and deviations are taken from the first SCALE permutations, and the maximum is compared with
+    later ones alone: it is a fixed function of each, so that the rule holds for it as for a single statistic. After the
+    path with the largest statistic, the next one is judged by the maximum over those that remain; p never falls on the
+    way. So the first path on which the two are independent is judged by a maximum over all such paths. Any of them is
+    called significant with probability alpha at most, whatever the others show. A path whose statistic is NaN is left
+    out of every maximum, and its p is 1.
     """
     numbers = {path: drawn.standardise(drawn.observed) for path, drawn in draws.items()}
     ranked = sorted((path for path in numbers if not math.isnan(numbers[path])), key=numbers.__getitem__, reverse=True)
@@ -164,10 +151,8 @@ class EmpiricalNull:
 
     scores: Mapping[str, float]
     source: str
-    tests: int = 1
-    """The number of paths that are tested by such scores: p-values are multiplied by it (Bonferroni)."""
-    observed: float = math.nan
-    """The score of the candidate."""
+    tests: int = 1  # the number of paths that are tested by such scores: p-values are multiplied by it (Bonferroni)
+    observed: float = math.nan  # the score of the candidate
     alpha: float = 0.01
 
     name = "empirical"
@@ -204,10 +189,8 @@ class EmpiricalNull:
         needed = math.ceil(self.tests / self.alpha - 1e-9) - 1
         if len(self.scores) >= needed:
             return ""
-        return (
-            f"{len(self.scores)} independent model(s) cannot show p <= {self.alpha:g}; that needs at least {needed}; "
-            "name more with --null"
-        )
+        known = f"{len(self.scores)} independent model(s) cannot show p <= {self.alpha:g}"
+        return f"{known}; that needs at least {needed}; name more with --null"
 
 
 class PublishedNull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,9 +5,6 @@ coordinates of an independent B may be permuted by any P, or flipped by any D = 
 distribution of (A, B) stays as it is. Each half of this group gives an exact p-value under its own assumption:
 permutations where all coordinates mean the same, signs also where a publisher sorted, padded or rotated them. The
 larger of the two is valid wherever either assumption holds, so it decides.
-
-Blocks are compared without the means of their rows and columns, which LayerNorm removes, and without their share along
-the identity: no permutation moves these. A flip moves the means, so it is applied before they are removed.
 """
 
 from __future__ import annotations
@@ -26,14 +23,11 @@ from hf_lineage.evidence.p_values import p_value as p_value_of_draws
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.values import PathSignature
 
-MAXIMUM = "Westfall and Young 1993"
-"""The correction for several paths by the largest statistic, as reports name it."""
 NOT_EXCHANGEABLE = (
     "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
     "name independent models with --null"
 )
-FEWEST_COORDINATES = 8
-"""Fewer coordinates have too few permutations for a small p-value."""
+FEWEST_COORDINATES = 8  # fewer coordinates have too few permutations for a small p-value
 
 
 @dataclass(frozen=True)
@@ -41,10 +35,8 @@ class TriedElements:
     """The score on the test coordinates, as observed and under elements of one half of the group."""
 
     observed: float
-    scores: Vector
-    """(n,): the score under each element."""
-    first: int | None = None
-    """The number drawn at first by the rule in `p_values`; None if a fixed number was drawn."""
+    scores: Vector  # (n,): the score under each element
+    first: int | None = None  # the number drawn at first by the rule in `p_values`; None if a fixed number was drawn
 
     @classmethod
     def draw(cls, draws: Draws, first: int) -> TriedElements:
@@ -71,14 +63,10 @@ class PermutationNull:
     permuted: TriedElements
     flipped: TriedElements
     seed: int
-    coordinates: int
-    """m, the number of residual coordinates that were permuted and flipped."""
-    not_exchangeable: bool = False
-    """Whether the architecture treats some residual coordinates differently from others."""
-    by_maximum: float | None = None
-    """The p-value corrected for the paths that are tested by the same permutations; None for a path alone."""
-    part: float = 1.0
-    """Part of all paths that these permutations test."""
+    coordinates: int  # m, the number of residual coordinates that were permuted and flipped
+    not_exchangeable: bool = False  # whether the architecture treats some residual coordinates differently from others
+    by_maximum: float | None = None  # p corrected for the paths that the same permutations test; None for a path alone
+    part: float = 1.0  # part of all paths that these permutations test
 
     name = "permutation"
 
@@ -89,8 +77,8 @@ class PermutationNull:
 
     @property
     def correction(self) -> str:
-        """The name of the correction of the p-value for several paths."""
-        return MAXIMUM if self.part == 1 else f"{MAXIMUM}, Bonferroni"
+        """The name of the correction of the p-value for several paths, as reports name it."""
+        return f"Westfall and Young 1993{'' if self.part == 1 else ', Bonferroni'}"
 
     @property
     def objection(self) -> str:
@@ -152,23 +140,15 @@ class PermutationNull:
         return low, high
 
 
-Null = PermutationNull | EmpiricalNull
-"""The distribution of the score of one path between independent models."""
+Null = PermutationNull | EmpiricalNull  # the distribution of the score of one path between independent models
 
 
-BATCHES = (32, 128)
-"""Elements drawn at first, and at most at a time. Each batch is as large as all before it together, for most sequences
-of independent models end after some forty."""
-EPSILON = np.float32(1e-7)
-"""A block whose means and identity make up all but this share of its square has nothing else to compare."""
-TILES = {"permutations": 16, "signs": BATCHES[1]}
-"""Elements of each half whose scores a thread computes at a time."""
-SMALL = 2**15
-"""Numbers of A's blocks below which a tile takes no longer than handing it to a thread."""
-GATHERED = 2**17
-"""Numbers that a thread gathers at a time: as many as the processor's cache holds."""
-Cosines = Callable[[NDArray[np.int64]], Array]
-"""From n elements (n, m) to the cosines of A's layers and B's moved ones, (n, L, M), or (n, L) of layers by number."""
+BATCHES = (32, 128)  # elements drawn at first, and at most at a time: most sequences of independent models end at forty
+EPSILON = np.float32(1e-7)  # a block whose means and identity leave no more of its square has nothing else to compare
+TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
+SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
+GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
+Cosines = Callable[[NDArray[np.int64]], Array]  # of n elements (n, m), of A's layers and B's: (n, L, M), or by number
 
 
 def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
@@ -231,9 +211,8 @@ def _over(inner: Vector, norms: Vector) -> Array:
 
 
 HALVES = {"permutations": _under_permutations, "signs": _under_signs}
-"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements.
-
-From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
+"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements: from
+A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
 
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Iterator[Vector]:
@@ -259,7 +238,10 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
 
 
 def _normalise(blocks: Array) -> Array:
-    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0."""
+    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0.
+
+    LayerNorm removes means, and no permutation moves the identity. A flip moves means, so it is applied before this.
+    """
     centred = blocks - blocks.mean(axis=1, keepdims=True)
     centred -= centred.mean(axis=2, keepdims=True)
     size = blocks.shape[1]
@@ -272,10 +254,7 @@ def _normalise(blocks: Array) -> Array:
 
 
 def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the neutral element and then `count` drawn ones of one half, (n, size) with n by BATCHES.
-
-    They are made from raw random words, so that one seed gives the same ones on every platform.
-    """
+    """Yield the neutral element and `count` drawn ones of one half, (n, size) by BATCHES, the same everywhere."""
     flips = half == "signs"
     yield np.ones((1, size), np.int64) if flips else np.arange(size)[None]
     stream, each = random_stream(f"{half} {seed}"), -(-size // 64) if flips else size
@@ -292,10 +271,7 @@ def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np
 
 
 def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> PermutationNull:
-    """Return the null of the lineage score on the test coordinates, alignment and gate included.
-
-    The gate stays as it is: trace and norm do not change under a permutation or a flip.
-    """
+    """Return the null on the test coordinates; the gate stays, since neither half changes trace and norm."""
     drawn = (np.concatenate([*scores(half, a, b, permutations, seed)]) for half in HALVES)
     permuted, flipped = (TriedElements(float(values[0]), values[1:]) for values in drawn)
     return PermutationNull(permuted, flipped, seed, a.corner.shape[1])
@@ -306,9 +282,8 @@ def sequential_nulls(
 ) -> dict[str, PermutationNull]:
     """Return the permutation null of each path, of as many permutations and flips as the rule of `p_values` asks for.
 
-    Each sequence ends after `at_most` of them, which leaves p exact, only less precise.
-    All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
-    it would have alone, and `by_maximum` in addition.
+    Each sequence ends after `at_most` of them, which leaves p exact, only less precise. The same permutations serve all
+    paths: every path has the null that it would have alone, and `by_maximum` in addition.
     """
     several, tried, corrected = len(pairs) > 1, list[dict[str, TriedElements]](), list[dict[str, float]]()
     for half in HALVES:
@@ -317,13 +292,8 @@ def sequential_nulls(
         tried.append({path: TriedElements.draw(drawn, first) for path, drawn in draws.items()})
         alone = {path: one.p_value for path, one in tried[-1].items()}
         corrected.append(step_down(draws, alone, first) if several else alone)
-    return {
-        path: PermutationNull(
-            tried[0][path],
-            tried[1][path],
-            seed,
-            a.corner.shape[1],
-            by_maximum=max(half[path] for half in corrected) if several else None,
-        )
-        for path, (a, _) in pairs.items()
-    }
+    nulls = {}
+    for path, (a, _) in pairs.items():
+        by_maximum = max(half[path] for half in corrected) if several else None
+        nulls[path] = PermutationNull(tried[0][path], tried[1][path], seed, a.corner.shape[1], by_maximum=by_maximum)
+    return nulls

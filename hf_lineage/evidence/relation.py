@@ -14,15 +14,11 @@ import numpy as np
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare
 
-IN_PLACE, MATCHED = 0.7, 0.9
-"""Median cosines of rows: above the first, units are in their old places; above the second, they have moved."""
-RESCALED = 0.02
-"""Units count as rescaled where half of them changed their length by more than this."""
-SPARSE = 0.1
-"""A larger share of equal numbers shows that most were not changed."""
+IN_PLACE, MATCHED = 0.7, 0.9  # median cosines of rows: with more, units are in their places, or have moved
+RESCALED = 0.02  # units count as rescaled where half of them changed their length by more than this
+SPARSE = 0.1  # a larger share of equal numbers shows that most were not changed
 MLPS, ATTENTION, NORMS = "MLPs", "attention", "norms"
-CLEAR = 3
-"""Factor by which rescaling has to exceed other changes of a unit: pruning also makes units shorter."""
+CLEAR = 3  # factor by which rescaling has to exceed other changes of a unit: pruning also makes units shorter
 
 
 class Means(Enum):
@@ -54,18 +50,12 @@ class AlignedRows:
 class Derivation:
     """The changes of the matrices of a base."""
 
-    changes: tuple[Change, ...]
-    """One for each matrix that was compared."""
-    reordered: bool = False
-    """Whether hidden units are in another order than in the base."""
-    rescaled: bool = False
-    """Whether hidden units read a multiple of what they read in the base."""
-    stored_bits: float = 0.0
-    """Bits per weight that the candidate stores, scales included, if weights have to be decoded; else 0."""
-    equal_shares: tuple[EqualShare, ...] = ()
-    """All tensors that both name and that neither stores quantized, as far as they were at hand."""
-    folded: bool = False
-    """Whether gains of norms were moved into the matrices that read their outputs."""
+    changes: tuple[Change, ...]  # one for each matrix that was compared
+    reordered: bool = False  # whether hidden units are in another order than in the base
+    rescaled: bool = False  # whether hidden units read a multiple of what they read in the base
+    stored_bits: float = 0.0  # bits per weight, scales included, if the candidate's have to be decoded; else 0
+    equal_shares: tuple[EqualShare, ...] = ()  # all tensors at hand that both name and neither stores quantized
+    folded: bool = False  # whether gains of norms were moved into the matrices that read their outputs
 
     @property
     def changed_matrices(self) -> tuple[Change, ...]:
@@ -112,10 +102,8 @@ class Derivation:
         return ", ".join(words for _, words in self._steps())
 
     def _steps(self) -> Iterator[tuple[Means, str]]:
-        if self.reordered or self.rescaled:
-            done = {"reordered": self.reordered, "rescaled": self.rescaled}
-            how = " and ".join(word for word, is_so in done.items() if is_so)
-            yield Means.REORDERED, f"hidden units {how}"
+        if moves := ["reordered"] * self.reordered + ["rescaled"] * self.rescaled:
+            yield Means.REORDERED, f"hidden units {' and '.join(moves)}"
         if self.folded:
             yield Means.REORDERED, "gains of norms moved into matrices"
         quantized = bool(self.stored_bits or self.bits)
@@ -125,9 +113,9 @@ class Derivation:
             before.insert(0, (Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"))
         clear = [one for one in before if one[0] is not Means.UNCLEAR]
         if quantized:
-            stored = f"(stored with {self.stored_bits:.2g} bits a weight)"
             names = {f" ({change.grid})" for change in self.changed_matrices if change.grid}
-            form = stored if self.stored_bits else f"to {self.bits} bits{''.join(names) if len(names) == 1 else ''}"
+            form = f"to {self.bits} bits{''.join(names) if len(names) == 1 else ''}"
+            form = f"(stored with {self.stored_bits:.2g} bits a weight)" if self.stored_bits else form
             yield from clear
             yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
             if len(clear) < len(before):
@@ -147,11 +135,8 @@ class Derivation:
         others = self._kinds(False)
         clear = (self.bits or not self.stored_bits) and all(change.certain for change in self.changed_matrices)
         if self.sparse and not explained and self.rank is None:
-            yield (
-                Means.SPARSE,
-                f"{self.sparse:.0%} of the numbers are the base's, unchanged, the others are not, as DARE, a sparse "
-                "update or short training leaves them",
-            )
+            rest = "the others are not, as DARE, a sparse update or short training leaves them"
+            yield Means.SPARSE, f"{self.sparse:.0%} of the numbers are the base's, unchanged, {rest}"
         elif not self.changed_matrices:
             words = f"all but the {' and '.join(others)} are the base's, unchanged" if others else "weights unchanged"
             yield from () if explained else ((Means.FROZEN if others else Means.UNCHANGED, words),)
@@ -160,11 +145,8 @@ class Derivation:
             least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
         elif all(change.rank is None and not change.equal for change in self.changed_matrices) and clear:
-            about = "about " if self.bits else ""
-            yield (
-                Means.DENSE,
-                f"{self._some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
-            )
+            size = f"{'about ' if self.bits else ''}{self.size:.1%}"
+            yield Means.DENSE, f"{self._some} changed in full (by {size} of their size), as by fine-tuning or a merge"
         elif not explained or not all(change.equal or change.rank == 0 for change in self.changed_matrices):
             yield Means.UNCLEAR, f"{self._some} changed in a way that is unclear"
 
@@ -193,30 +175,22 @@ def _equal(shares: Sequence[EqualShare]) -> float:
 
 
 def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> AlignedRows | None:
-    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if there are none.
-
-    `places` are the rows of the base in the same places as those of the candidate.
-    """
-    here = base[places]
-    units, base_units = _units(candidate), _units(base)
-    if float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE:
-        return _rescale(here, candidate, reordered=False)
-    cosines = units @ base_units.T
-    best = cosines.argmax(axis=1)
-    if float(np.median(cosines.max(axis=1))) < MATCHED or len(np.unique(best)) < len(best) / 2:
-        return None
-    return _rescale(base[best], candidate, reordered=True)
-
-
-def _rescale(base: Matrix, candidate: Matrix, reordered: bool) -> AlignedRows:
-    """Return the rows of a base, as long as those of the candidate where these are multiples of them."""
-    squares = (base.astype(np.float64) ** 2).sum(axis=1)
-    factors = np.divide((base * candidate).sum(axis=1), squares, out=np.ones(len(base)), where=squares > 0)
-    multiples = (base * factors[:, None]).astype(np.float32)
-    beside = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
-    if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(beside))):
-        return AlignedRows(base, reordered)
-    return AlignedRows(multiples, reordered, rescaled=True)
+    """Return the rows of a base (h, d) from which those of a candidate (q, d) in `places` came; else None."""
+    rows, units, base_units = base[places], _units(candidate), _units(base)
+    reordered = not float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE
+    if reordered:
+        cosines = units @ base_units.T
+        best = cosines.argmax(axis=1)
+        if float(np.median(cosines.max(axis=1))) < MATCHED or len(np.unique(best)) < len(best) / 2:
+            return None
+        rows = base[best]
+    squares = (rows.astype(np.float64) ** 2).sum(axis=1)
+    factors = np.divide((rows * candidate).sum(axis=1), squares, out=np.ones(len(rows)), where=squares > 0)
+    multiples = (rows * factors[:, None]).astype(np.float32)
+    rest = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
+    if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(rest))):
+        return AlignedRows(rows, reordered)
+    return AlignedRows(multiples, reordered, rescaled=True)  # as long as those of the candidate
 
 
 def _units(rows: Matrix) -> Matrix:

@@ -1,13 +1,9 @@
 """Unit comparison: what two models show unit by unit in shared coordinates, and the verdict on it.
 
-The residual streams of the two may have been rotated, reordered or changed in width.
-
-It gives two kinds of evidence, which reports never mix up. The order of units is tested exactly. The share of inherited
-units also finds models whose units were put into another order. But independent models of one vocabulary have the
-geometry of its tokens in common. So the share is compared with what was measured between such models.
-
-RELATED is verified only by the exact test together with a large enough share: a few copied units are in perfect order,
-and sorted units are in a similar one. The share alone is calibrated evidence, which verifies nothing.
+It gives two kinds of evidence. The order of units is tested exactly. The share of inherited units also finds models
+whose units were put into another order; but it is held against what independent models of one vocabulary show, who have
+the geometry of its tokens in common. RELATED is verified only by the exact test together with a large enough share: a
+few copied units are in perfect order, and sorted units are in a similar one.
 """
 
 from __future__ import annotations
@@ -30,27 +26,18 @@ TOKEN: str = "token"  # noqa: S105 - coordinates, not a secret
 RESIDUAL: str = "residual"
 PROCRUSTES: str = "procrustes"
 """Names of coordinates: the rows of shared tokens, those of the residual stream, and those in which units fit best."""
-HEAVIEST, OF_BASE = 64, 1024
-"""Numbers of units of a layer that write most, of the candidate and of the base, by which layers are paired."""
-LITTLE = 0.05
-"""A share that says nothing: independent models of one vocabulary have as much in common."""
-IN_ORDER = 0.02
-"""Largest uncorrected p of the order of units, in the layers that are read first, with which others are read for it:
-units that are copied in their order, even in one of these layers, have the least p that the permutations allow."""
-CANCELLED = 0.5
-"""Least share that remains of what all units write: with less, most of what they write says nothing."""
+LITTLE = 0.05  # a share that says nothing: independent models of one vocabulary have as much in common
+IN_ORDER = 0.02  # largest uncorrected p of unit order, in the layers that are read first, with which others are read
+CANCELLED = 0.5  # least share that remains of what all units write: with less, most of what they write says nothing
 
 
 @dataclass(frozen=True)
 class Coordinates:
     """The coordinates in which two models are seen unit by unit."""
 
-    name: str
-    """TOKEN, RESIDUAL or PROCRUSTES."""
-    tokens: int = 0
-    """Number of shared tokens; 0 where none are needed."""
-    by: str = ""
-    """Property by which tokens are known to be the same, in a word."""
+    name: str  # TOKEN, RESIDUAL or PROCRUSTES
+    tokens: int = 0  # number of shared tokens; 0 where none are needed
+    by: str = ""  # property by which tokens are known to be the same, in a word
 
 
 @dataclass(frozen=True)
@@ -58,28 +45,18 @@ class UnitComparison:
     """Two models compared unit by unit."""
 
     coordinates: Coordinates
-    layers: tuple[tuple[int, ...], tuple[int, ...]]
-    """The numbers of the layers that were read, of the base and of the candidate."""
-    depth: int
-    """Number of the candidate's layers that have hidden units."""
-    partners: tuple[int, ...]
-    """For each of the candidate's layers the number of the base's layer that it was compared with."""
-    inherited: InheritedShare
-    """The share of hidden units that are inherited."""
-    order: UnitOrder | None
-    """None where there is nothing to permute."""
-    tests: int = 1
-    """Number of tests of the same claim for which p is corrected (Bonferroni)."""
-    kept_share: float = 1.0
-    """The least share of the units of a layer that was looked at; less than 1 only where it has very many experts."""
-    remains: float = 1.0
-    """Size of what the candidate's units write together, as a share of its size if they had nothing in common.
-
-    Near one for models that were trained; near zero where most units stand beside others that undo them."""
-    searched: bool | None = True
-    """Whether all coordinates were tried: False where a fit was left out, None where one was not possible."""
-    heads: InheritedShare | None = None
-    """The same of heads; None where too few units are inherited to ask, and where no heads are compared."""
+    layers: tuple[tuple[int, ...], tuple[int, ...]]  # numbers of those that were read, of the base and of the candidate
+    depth: int  # number of the candidate's layers that have hidden units
+    partners: tuple[int, ...]  # the number of the base's layer that each of the candidate's was compared with
+    inherited: InheritedShare  # the share of hidden units that are inherited
+    order: UnitOrder | None  # None where there is nothing to permute
+    tests: int = 1  # number of tests of the same claim for which p is corrected (Bonferroni)
+    kept_share: float = 1.0  # the least share of a layer's units that was looked at; below 1 with very many experts
+    remains: float = (
+        1.0  # size of what all units write, as a share of its size if none undid others (trained models: 1)
+    )
+    searched: bool | None = True  # False where a fit of coordinates was left out, None where one was not possible
+    heads: InheritedShare | None = None  # the same of heads; None where too few units are inherited to ask
 
     @property
     def p_value(self) -> float | None:
@@ -94,34 +71,29 @@ class UnitComparison:
 
     @property
     def least(self) -> float:
-        """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %).
-
-        It is that of hidden units or of heads, the smaller one.
-        """
-        return min(self._least(each) for each in (self.inherited, self.heads) if each is not None)
-
-    def _least(self, inherited: InheritedShare) -> float:
-        read = len(inherited.by_layer)
-        depth = read + self.depth - len(self.layers[1])
-        if read == depth:
-            return inherited.least
-        shares = inherited.by_layer[list(inherited.layers)]
-        if not len(shares):
-            return 0.0
-        bound = measure.at_least(len(shares), read, depth) / depth
-        return bound * max(0.0, float(shares.mean()) - inherited.error)
+        """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %)."""
+        bounds = []
+        for inherited in (self.inherited, self.heads or self.inherited):  # of units or of heads, the smaller one
+            read, shares = len(inherited.by_layer), inherited.by_layer[list(inherited.layers)]
+            depth = read + self.depth - len(self.layers[1])
+            if read == depth:
+                bounds.append(inherited.least)
+            elif not len(shares):
+                bounds.append(0.0)
+            else:
+                bound = measure.at_least(len(shares), read, depth) / depth
+                bounds.append(bound * max(0.0, float(shares.mean()) - inherited.error))
+        return min(bounds)
 
 
 @dataclass(frozen=True)
 class OrderSettings:
     """Settings of the test of the order of units, and of drawing units."""
 
-    first: int
-    """Permutations that are drawn at first."""
+    first: int  # permutations that are drawn at first
     seed: int
     tests: int = 1
-    permuted: int = MOST_UNITS
-    """Units of a layer that are permuted at most."""
+    permuted: int = MOST_UNITS  # units of a layer that are permuted at most
 
 
 def compare_units(
@@ -130,9 +102,9 @@ def compare_units(
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
-    loud, heavy = (
+    loud, heavy = (  # layers are paired by the units that write most
         [rows.select(np.argsort(-rows.weight, kind="stable")[:most]) for rows in some]
-        for some, most in ((bases, OF_BASE), (others, HEAVIEST))
+        for some, most in ((bases, 1024), (others, 64))
     )
     alike = np.array([[_alike(mine, other) for other in heavy] for mine in loud])
     rows, columns = assign(alike)
@@ -142,17 +114,11 @@ def compare_units(
     for column, row in sorted(zip(columns.tolist(), rows.tolist(), strict=True)):
         weight = float(weights[column])
         experts += by_expert(bases[row], others[column], groups[column], weight, test.seed, test.permuted)
-    return UnitComparison(
-        coordinates,
-        numbers,
-        depth,
-        tuple(numbers[0][partner] for partner in partners),
-        inherited_share(bases, others, partners, weights, test.seed),
-        order_test(experts, test.first, test.seed),
-        test.tests,
-        min(layer.kept_share for layer in (*bases, *others)),
-        _remains(others),
-    )
+    inherited = inherited_share(bases, others, partners, weights, test.seed)
+    order = order_test(experts, test.first, test.seed)
+    kept_share, pairs = min(layer.kept_share for layer in (*bases, *others)), tuple(numbers[0][one] for one in partners)
+    remains = _remains(others)
+    return UnitComparison(coordinates, numbers, depth, pairs, inherited, order, test.tests, kept_share, remains)
 
 
 def _remains(layers: Sequence[UnitRows]) -> float:
@@ -168,36 +134,32 @@ def _remains(layers: Sequence[UnitRows]) -> float:
 
 
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
-    """Return how well the units of a layer that write most match those of another layer, whatever their order."""
     total = candidate.weight.sum()
     best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ candidate.weight / total) if total > 0 else 0.0
 
 
-CALIBRATION = "benchmarks/results/ours-frames.json"
-"""The measurement of the shares of independent models, from which the two figures below come."""
-PAIRS, LARGEST = 1035, 0.03
-"""Pairs of independent models, and the largest share that one of them inherits from the other."""
-CALIBRATED = 0.1
-"""With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
-UNDONE = "the residual stream was rotated, reordered or changed in width"
-"""Change that a comparison through tokens, or in fitted coordinates, undoes."""
-THROUGH = {
+CALIBRATION = "benchmarks/results/ours-frames.json"  # the measurement from which the two figures below come
+PAIRS, LARGEST = 1035, 0.03  # pairs of independent models, and the largest share that one inherits from the other
+CALIBRATED = 0.1  # with a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated
+UNDONE = "the residual stream was rotated, reordered or changed in width"  # what other coordinates than its own undo
+THROUGH = {  # how units are compared, as a phrase
     TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
     RESIDUAL: "in the coordinates of the residual stream",
     PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
 }
-"""Frame -> how units are compared in it, as a phrase."""
 
 
 def judge_units(comparison: UnitComparison, criteria: Criteria) -> Verdict:
     """Return the verdict on what two models show unit by unit."""
     significant = comparison.p_value is not None and comparison.p_value <= criteria.alpha
-    code, reason = _exact(comparison, criteria) if significant else _by_share(comparison, criteria)
+    heads = comparison.heads
+    few = f"only {heads.share:.0%} of what its heads write" if heads and heads.least <= criteria.min_share else ""
+    code, reason = (_exact if significant else _by_share)(comparison, criteria, few)
     return replace(as_related(code, reason, criteria), unit_comparison=comparison)
 
 
-def _by_share(comparison: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
+def _by_share(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple[Code, str]:
     """Return the verdict where the order of the units is not significant, by how many of them are inherited."""
     share = comparison.inherited.share
     if comparison.coordinates.name != RESIDUAL and comparison.least > max(HALF, criteria.min_share):
@@ -206,21 +168,18 @@ def _by_share(comparison: UnitComparison, criteria: Criteria) -> tuple[Code, str
             f"units were moved; none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}"
         )
     if share > CALIBRATED * comparison.kept_share:
-        few = _few_heads(comparison, criteria)
         part = "" if comparison.kept_share == 1 else f" ({comparison.kept_share:.0%} of the units were compared)"
         return Code.INCONCLUSIVE, (
             f"{share:.0%} of what its units write is found in the base{part}, seen {through(comparison)}: more than "
             f"independent models have in common, but {few or 'too little to call it related'}"
         )
     if comparison.remains < CANCELLED:
-        return Code.INCONCLUSIVE, (
-            "most of what its hidden units write is cancelled by other units of the same layer; the units do not "
-            "tell what the model computes"
-        )
+        most = "most of what its hidden units write is cancelled by other units of the same layer"
+        return Code.INCONCLUSIVE, f"{most}; the units do not tell what the model computes"
     return Code.UNRELATED, ""
 
 
-def _exact(comparison: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
+def _exact(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple[Code, str]:
     """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = comparison.inherited.share, [comparison.layers[1][row] for row in comparison.inherited.layers]
     undone = f"{UNDONE}: " if comparison.coordinates.name != RESIDUAL else ""
@@ -229,18 +188,11 @@ def _exact(comparison: UnitComparison, criteria: Criteria) -> tuple[Code, str]:
         return Code.INHERITED, ordered
     if layers or share > CHANCE:
         where = f", in {name_layers(layers)}" if layers else ", in no layer more than half"
-        few = _few_heads(comparison, criteria)
         return Code.PART, f"{ordered}{where}{few and f', but {few}'}"
     return Code.INCONCLUSIVE, (
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
         "inherited; a few copied units or a common initialisation can cause that"
     )
-
-
-def _few_heads(comparison: UnitComparison, criteria: Criteria) -> str:
-    """Say how little of its heads is inherited, where that is too little to verify it."""
-    heads = comparison.heads
-    return f"only {heads.share:.0%} of what its heads write" if heads and heads.least <= criteria.min_share else ""
 
 
 def through(comparison: UnitComparison) -> str:

@@ -1,22 +1,9 @@
 """Unit order: an exact test whether like units stand in the same places, and which experts are compared.
 
-The hidden units of a model that was trained independently may be permuted in each layer by itself, whatever became of
-the residual stream. What units read and write is only used to say which are alike; under independence the places of
-such units are a random order. Tools that prune leave units in the order of their sizes, so they are permuted only among
-those that read and write about as much: that holds for sorted units as well, and is exact wherever all permutations
-are. Flips say nothing here: what a unit reads and what it writes change their signs together.
-
-Two statistics are judged together, by the largest (see `p_values`), under the same permutations. The first is how alike
-the units in the same places are, where both layers have equally many. The second is how well the places of units that
-are each other's best match agree in rank within a stratum; units that were pruned or inserted leave that as it is. In
-both, units weigh what they write, so that copies which write nothing say nothing.
-
-**Why the test of the order stays exact.** Of an independent model the hidden units of every expert may be permuted. So
-they may all be permuted alike, by one permutation for all experts of one size in a layer. The experts themselves
-are not permuted, so that their order need not be random; and experts that are paired by what they have in common as
-sets of units are paired alike under every such permutation. One permutation for all also holds for a model that was
-made by copying one dense layer into every expert. Its experts resemble each other unit by unit: if each were
-permuted by itself, two such models would seem to agree more often than they do.
+The hidden units of a model that was trained independently may be permuted in each layer by itself. What units read and
+write is only used to say which are alike. Tools that prune leave units in the order of their sizes, so they are
+permuted only among those that read and write about as much: that is exact for sorted units, and wherever all
+permutations are. Flips say nothing here: what a unit reads and what it writes change their signs together.
 """
 
 from __future__ import annotations
@@ -77,69 +64,48 @@ def orders_within(sets: Sequence[Numbers], count: int, stream: np.random.Philox)
 
 
 PLACES, RANKS = "places", "ranks"
-"""The two statistics: of units in the same places, and of the ranks of matched units."""
-MOST_UNITS = 1024
-"""Units of a layer of the candidate that are permuted, drawn at random."""
-FEWEST_MATCHES = 8
-"""With fewer matched units a layer does not count for the ranks."""
-QUIET = 1e-3
-"""Units that write less, as a share of the mean, are matched with none."""
-TIED = 1e-4
-"""Matches that differ by less are tied: among copies of one unit, the first in the file would always be chosen."""
-BATCH = 64
-"""Permutations that are drawn at a time."""
+"""Likeness of the units in the same places, where both layers have equally many. And how well the places of each
+other's best matches agree in rank within a stratum: units that were pruned or inserted leave that as it is."""
+MOST_UNITS = 1024  # units of a layer of the candidate that are permuted, drawn at random
+FEWEST_MATCHES = 8  # with fewer matched units a layer does not count for the ranks
+TIED = 1e-4  # matches that differ by less are tied: among copies of one unit, the first would always be chosen
+BATCH = 64  # permutations that are drawn at a time
 
 
 @dataclass(frozen=True)
 class MatchedUnits:
     """The units of one layer of the candidate, matched with those of its partner to test their order."""
 
-    group: int
-    """Layers of the candidate that are copies of each other have one number, and are permuted alike."""
-    weight: float
-    """Share of what all layers write that this layer writes."""
-    units: Numbers
-    """(q,): the candidate's units that are permuted."""
-    alike: Array | None
-    """(q, q): how alike they are to the base's units in their places, by weight; None for layers of unlike sizes."""
-    places: Numbers
-    """(n,): which of them have a match, by their places in `units`."""
-    partners: Numbers
-    """(n,): the place of each match in the base."""
-    strength: Vector
-    """(n,): the weight of each of these pairs."""
-    sizes: Vector
-    """(2, q): how much the units read and write, over their mean."""
+    group: int  # layers of the candidate that are copies of each other have one number, and are permuted alike
+    weight: float  # share of what all layers write that this layer writes
+    units: Numbers  # (q,): the candidate's units that are permuted
+    alike: Array | None  # (q, q): how alike they are to the base's by places and weight; None for unlike sizes
+    places: Numbers  # (n,): which of them have a match, by their places in `units`
+    partners: Numbers  # (n,): the place of each match in the base
+    strength: Vector  # (n,): the weight of each of these pairs
+    sizes: Vector  # (2, q): how much the units read and write, over their mean
 
 
 def match_order(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> MatchedUnits:
     """Return what two layers say about the order of their units, given those that are permuted."""
     chosen = candidate.select(units)
     product = cosines(chosen, base)
-    places, partners, strength = _mutual(product, chosen.weight, base.weight)
+    # Units that write next to nothing are left out, and so are ties: where copies compete, the place would decide.
+    live, base_live = (np.flatnonzero(each > 1e-3 * each.mean()) for each in (chosen.weight, base.weight))
+    places = partners = np.zeros(0, dtype=np.int64)
+    strength = np.zeros(0)
+    if min(len(live), len(base_live)) >= 2:
+        among = product[np.ix_(live, base_live)]
+        (best, value, alone), (back, _, base_alone) = _best(among), _best(np.ascontiguousarray(among.T))
+        mutual = (back[best] == np.arange(len(live))) & alone & base_alone[best] & (value > 0)
+        places, partners = live[mutual], base_live[best[mutual]]
+        strength = np.sqrt(chosen.weight[places] * base.weight[partners]) * value[mutual].astype(np.float64) ** 2
     same = len(base.weight) == len(candidate.weight)
     roots = (np.sqrt(rows.weight / (rows.weight.sum() or 1.0)) for rows in (candidate, base))
     alike = product[:, units] * np.outer(*(root.astype(np.float32)[units] for root in roots)) if same else None
     means = candidate.sizes.mean(axis=1, keepdims=True)
     sizes = candidate.sizes[:, units] / np.where(means > 0, means, 1.0)
     return MatchedUnits(group, weight, units, alike, places, partners, strength, sizes)
-
-
-def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:
-    """Return units that are each other's best match, (n,) each: their places in both, and what the pairs count.
-
-    Units that write next to nothing are left out, and so are ties: where copies compete, the place would decide.
-    """
-    live, base_live = (np.flatnonzero(each > QUIET * each.mean()) for each in (weight, base_weight))
-    if min(len(live), len(base_live)) < 2:
-        nothing = np.zeros(0, dtype=np.int64)
-        return nothing, nothing, np.zeros(0)
-    among = product[np.ix_(live, base_live)]
-    (best, value, alone), (back, _, base_alone) = _best(among), _best(np.ascontiguousarray(among.T))
-    mutual = (back[best] == np.arange(len(live))) & alone & base_alone[best] & (value > 0)
-    pairs = live[mutual], base_live[best[mutual]]
-    strength = np.sqrt(weight[pairs[0]] * base_weight[pairs[1]]) * value[mutual].astype(np.float64) ** 2
-    return *pairs, strength
 
 
 def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
@@ -153,7 +119,6 @@ def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
 
 
 def _ranks(numbers: Numbers) -> Vector:
-    """Return standardised ranks of distinct numbers."""
     ranks, count = np.argsort(np.argsort(numbers)), len(numbers)
     return np.asarray((ranks - (count - 1) / 2) / np.sqrt((max(count, 2) ** 2 - 1) / 12))
 
@@ -162,18 +127,21 @@ def _ranks(numbers: Numbers) -> Vector:
 class UnitOrder:
     """The test of the order of hidden units."""
 
-    observed: Mapping[str, float]
-    """Statistic -> its observed value."""
-    z: Mapping[str, float]
-    """Statistic -> deviations by which it lies above what permutations give; a picture, not a test."""
-    p_value: float
-    """p-value of the largest statistic, not corrected for other tests of the same claim."""
-    draws: int
-    """Number of permutations that were drawn."""
+    observed: Mapping[str, float]  # statistic -> its observed value
+    z: Mapping[str, float]  # statistic -> deviations above what permutations give; a picture, not a test
+    p_value: float  # p-value of the largest statistic, not corrected for other tests of the same claim
+    draws: int  # number of permutations that were drawn
 
 
 def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrder | None:
-    """Return the test of the order of the units in some layers; None where there is nothing to permute."""
+    """Return the test of the order of the units in some layers; None where there is nothing to permute.
+
+    The hidden units of every expert of an independent model may be permuted; so all experts of one size in a layer are
+    permuted alike. The experts are not: their order need not be random, and those paired by what they have in common as
+    sets are paired alike under every such permutation. Nor is each permuted by itself: copies of one dense layer
+    resemble each other unit by unit, and would seem to agree more often than they do. Both statistics are judged by the
+    larger one, and units weigh what they write, so that copies which write nothing say nothing.
+    """
     names = [PLACES] if any(layer.alike is not None for layer in layers) else []
     names += [RANKS] if any(len(layer.places) >= FEWEST_MATCHES for layer in layers) else []
     if not names:
@@ -182,12 +150,9 @@ def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrd
     draws = {name: Draws(map(operator.itemgetter(name), pieces)) for name, pieces in zip(names, shared, strict=True)}
     alone = {name: TriedElements.draw(drawn, first).p_value for name, drawn in draws.items()}
     p_values = step_down(draws, alone, first) if len(draws) > 1 else alone
-    return UnitOrder(
-        {name: drawn.observed for name, drawn in draws.items()},
-        {name: float(drawn.standardise(drawn.observed)) for name, drawn in draws.items()},
-        min(p_values.values()),
-        max(len(drawn.compute_values(0)) for drawn in draws.values()),
-    )
+    z = {name: float(drawn.standardise(drawn.observed)) for name, drawn in draws.items()}
+    count = max(len(drawn.compute_values(0)) for drawn in draws.values())
+    return UnitOrder({name: drawn.observed for name, drawn in draws.items()}, z, min(p_values.values()), count)
 
 
 def _replicates(layers: Sequence[MatchedUnits], seed: int) -> Iterator[Mapping[str, Vector]]:
@@ -213,10 +178,8 @@ def _replicates(layers: Sequence[MatchedUnits], seed: int) -> Iterator[Mapping[s
 
 
 def _within(layer: MatchedUnits, sets: Sequence[Numbers]) -> tuple[Vector, Vector]:
-    """Return the ranks (q,) of units and of their matches among those of a stratum, the latter times their weights.
-
-    Ranks among all would say nothing of sorted units, and there a few wrong matches would drown what right ones say.
-    """
+    """Return the ranks (q,) of units and of their matches among those of a stratum, the latter times their weights."""
+    # Ranks among all would say nothing of sorted units, and there a few wrong matches would drown what right ones say.
     places, ranks, total = np.empty(len(layer.units)), np.zeros(len(layer.units)), layer.strength.sum() or 1.0
     partner, strength = np.full(len(layer.units), -1), np.zeros(len(layer.units))
     partner[layer.places], strength[layer.places] = layer.partners, layer.strength / total
@@ -238,22 +201,16 @@ def copies(layers: Sequence[UnitRows]) -> list[int]:
     return groups
 
 
-HEAVIEST = 8
-"""An expert is paired by so many of its units, those that write most."""
-MATCHED, FEWEST = 4096, 64
-"""Units of all experts of a layer that are permuted, and at least so many of each."""
-
-
 def by_expert(
     base: UnitRows, candidate: UnitRows, group: int, weight: float, seed: int, most: int = MOST_UNITS
 ) -> Iterator[MatchedUnits]:
     """Yield what the experts of a layer and those of the base that they are most alike say about the order of units.
 
     A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
-    `most` how many units of an expert are permuted.
+    `most` how many units of an expert are permuted: of all experts of a layer together about 4,096, and 64 of each.
     """
     experts, total = candidate.by_expert, float(candidate.weight.sum())
-    most = most if len(experts) == 1 else min(most, max(FEWEST, MATCHED // len(experts)))
+    most = most if len(experts) == 1 else min(most, max(64, 4096 // len(experts)))
     for place in experts:
         expert = candidate.select(place)
         share = float(expert.weight.sum()) / total if total > 0 else 0.0
@@ -266,10 +223,10 @@ def by_expert(
 
 
 def _nearest(base: UnitRows, expert: UnitRows) -> slice:
-    """Return the units of the base in its expert that is most like another expert, whatever their order."""
+    """Return the units of the base's expert most like another one, by the units that write most, in any order."""
     own = base.by_expert
     if len(own) == 1:
         return own[0]
-    heavy = expert.select(np.argsort(-expert.weight, kind="stable")[:HEAVIEST])
+    heavy = expert.select(np.argsort(-expert.weight, kind="stable")[:8])
     best = np.maximum.reduceat(cosines(heavy, base), [part.start for part in own], axis=1)
     return own[int(np.argmax(heavy.weight @ best.astype(np.float64)))]

@@ -36,7 +36,6 @@ class ExitCode(IntEnum):
 
 
 SEVERITY = (ExitCode.VERIFIED, ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.TRY_AGAIN, ExitCode.ERROR)
-"""Exit codes from the least severe to the most severe."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,11 +82,6 @@ class Evidence:
     def empirical(self) -> EmpiricalNull | None:
         """The empirical null; None if no independent models were named."""
         return next((null for null in self.nulls if isinstance(null, EmpiricalNull)), None)
-
-    @property
-    def strength(self) -> tuple[float, float]:
-        """The share that is inherited at least, then the score: what makes one path weaker than another."""
-        return self.inherited.least if self.inherited else 0.0, self.comparison.score
 
     @property
     def origins(self) -> dict[int, int]:
@@ -167,12 +161,9 @@ class Code(StrEnum):
         return self in UNJUDGED
 
 
-VERIFYING = frozenset({Code.INHERITED, Code.MERGE, Code.ADAPTER})
-"""Codes of claims that are verified."""
-RELATING = frozenset(list(Code)[len(VERIFYING) : list(Code).index(Code.UNRELATED)])
-"""Codes of models that share ancestry, and of claims that are not verified."""
+VERIFYING = frozenset({Code.INHERITED, Code.MERGE, Code.ADAPTER})  # codes of claims that are verified
+RELATING = frozenset(list(Code)[len(VERIFYING) : list(Code).index(Code.UNRELATED)])  # related, and not verified
 UNJUDGED = frozenset({Code.UNSUPPORTED, Code.NO_BASE, Code.NO_WEIGHTS, Code.AMBIGUOUS, Code.UNDECLARED})
-"""Codes of claims of which nothing was compared."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,8 +222,11 @@ class Verdict:
         """The path that decides, of those that agree: the weakest of related models, the strongest of others."""
         alike = [path for path, single in self.by_path.items() if single.label == self.label]
         related = [path for path, single in self.by_path.items() if single.is_related and self.is_related]
-        paths = alike or related or list(self.evidence)
-        return (min if self.is_related else max)(paths, key=lambda path: self.evidence[path].strength, default=None)
+        strengths = dict[str, tuple[float, float]]()
+        for path in alike or related or self.evidence:
+            measured = self.evidence[path]
+            strengths[path] = measured.inherited.least if measured.inherited else 0.0, measured.comparison.score
+        return (min if self.is_related else max)(strengths, key=strengths.__getitem__, default=None)
 
     @property
     def verified(self) -> bool:

@@ -58,32 +58,23 @@ def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
             yield reason.format(**match.groupdict())
 
 
-LARGEST_RANK = 2048
-"""More is no low rank any more, and would take minutes to decompose."""
-MOST_MODULES = 100_000
-"""Several times those of the largest models of experts."""
-LARGEST_SCALE = 1e9
-"""No adapter multiplies what it adds by so much."""
+LARGEST_RANK = 2048  # more is no low rank any more, and would take minutes to decompose
+MOST_MODULES = 100_000  # several times those of the largest models of experts
+LARGEST_SCALE = 1e9  # no adapter multiplies what it adds by so much
 
 
 @dataclass(frozen=True)
 class Factors:
     """The change scale x B A that is added to one matrix, as the names of its factors and their shapes."""
 
-    first: str
-    """A (rank, columns)."""
-    second: str
-    """B (rows, rank)."""
+    first: str  # A (rank, columns)
+    second: str  # B (rows, rank)
     rows: int
     columns: int
-    rank: int
-    """The rank of the change; that of one expert where there are several."""
-    scale: float
-    """The largest scale that the configuration may give: the patterns that peft would match are not run."""
-    experts: int = 1
-    """The number of experts in a stack; the factors have a share for each."""
-    alpha: str = ""
-    """The tensor with which the scale is multiplied; empty if there is none."""
+    rank: int  # the rank of the change; that of one expert where there are several
+    scale: float  # the largest scale that the configuration may give: the patterns that peft would match are not run
+    experts: int = 1  # the number of experts in a stack; the factors have a share for each
+    alpha: str = ""  # the tensor with which the scale is multiplied; empty if there is none
 
 
 @dataclass(frozen=True)
@@ -91,24 +82,15 @@ class Lora:
     """A LoRA adapter whose headers are read, and not its factors."""
 
     checkpoint: Checkpoint
-    modules: Mapping[str, Factors]
-    """Name of the adapted module, as peft gives it without `base_model.model` -> its factors."""
-    kind: str
-    """LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one."""
-    others: int
-    """Number of tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
-    order_matters: str = ""
-    """The initialisation, if it depends on the order of the base's rows; else empty."""
-    calibrated: bool = True
-    """Whether the power of the test was measured for adapters that started so."""
-    stacked: bool = False
-    """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
-    flattened: bool = False
-    """Whether the names of modules have underscores in place of points, as trainers beside peft write them."""
-    idle: frozenset[str] = frozenset()
-    """Modules whose factors peft passes over, because the configuration does not name them."""
-    on_head: bool = False
-    """Whether the adapter's task is one for which its base is loaded with a head."""
+    modules: Mapping[str, Factors]  # by the names that peft gives the adapted modules, without `base_model.model`
+    kind: str  # LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one
+    others: int  # tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole
+    order_matters: str = ""  # the initialisation, if it depends on the order of the base's rows; else empty
+    calibrated: bool = True  # whether the power of the test was measured for adapters that started so
+    stacked: bool = False  # whether tensors by themselves are adapted (`target_parameters`), as of stacked experts
+    flattened: bool = False  # whether names of modules have underscores in place of points, as other trainers write
+    idle: frozenset[str] = frozenset()  # modules whose factors peft passes over: the configuration does not name them
+    on_head: bool = False  # whether the adapter's task is one for which its base is loaded with a head
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
@@ -133,13 +115,9 @@ class Lora:
 
 
 def open_lora(repo: RepoRef) -> Lora:
-    """Return the adapter of a repository, its headers checked.
-
-    Raise NothingToCompare for an adapter that is no LoRA, and CheckpointError for a damaged one.
-    """
+    """Return the adapter of a repository, its headers checked; NothingToCompare where it is no LoRA."""
     form, config = form_of(repo.read_json(ADAPTER_CONFIG) or {})
-    _refuse_other(repo, config)
-    _refuse_files(repo, form["file"])
+    _refuse(repo, config, form["file"])
     checkpoint, pairs = read_pairs(open_file(repo, form["file"]), form)
     refuse_many(repo, pairs)
     where = f"{repo}: {form['file']}"
@@ -153,18 +131,14 @@ def open_lora(repo: RepoRef) -> Lora:
     sizes = {module: 1 if whole else math.sqrt(one.rank) if rooted else one.rank for module, one in plain.items()}
     modules = {module: replace(one, scale=alpha / sizes[module]) for module, one in plain.items()}
     start = config.get("init_lora_weights", True)
-    begins = forms()["starts"][_family(start)]
-    return Lora(
-        checkpoint,
-        modules,
-        _kind(config, start) + (f" ({form['name']})" if whole else ""),
-        others=len(checkpoint.tensors) - 2 * len(modules),
-        calibrated=begins != "matrices",
-        order_matters=str(start) if begins == "order" else "",
-        stacked=stacked,
-        idle=find_idle(config, modules),
-        on_head=config.get("task_type") not in BASES,
-    )
+    family, is_dora = _family(start), config.get("use_dora") or config["peft_type"] == "dora"
+    begins, kind = forms()["starts"][family], "DoRA" if is_dora else "rsLoRA" if rooted else "LoRA"
+    if family not in ("True", "true"):
+        kind = f"{kind} from {'random factors' if family == 'False' else family}"
+    kind, others = kind + (f" ({form['name']})" if whole else ""), len(checkpoint.tensors) - 2 * len(modules)
+    order, on_head = str(start) if begins == "order" else "", config.get("task_type") not in BASES
+    idle, calibrated = find_idle(config, modules), begins != "matrices"
+    return Lora(checkpoint, modules, kind, others, order, calibrated, stacked, idle=idle, on_head=on_head)
 
 
 def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
@@ -173,64 +147,44 @@ def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
         raise NothingToCompare(f"{repo}: adapters of more than {MOST_MODULES} matrices are not compared")
 
 
-def _refuse_files(repo: RepoRef, file: str) -> None:
-    """Raise NothingToCompare for other weights that some loaders would read, and for factors in another format."""
+def _refuse(repo: RepoRef, config: Mapping[str, Any], file: str) -> None:
+    """Raise NothingToCompare for an adapter that is no plain LoRA, and for weights that some loaders would not read."""
+    kind, start = config.get("peft_type"), config.get("init_lora_weights", True)
+    if kind not in ("LORA", "lora", "dora"):
+        other = f"{repo} holds an adapter of the kind {printable(str(kind), 50)}"
+        raise NothingToCompare(f"{other}; hf-lineage tests only LoRA adapters for a trace of their base")
+    unlike = next((key for key in forms()["unlike"] if config.get(key)), None)
+    if unlike is not None:
+        sets = f"{repo}: {ADAPTER_CONFIG} sets `{unlike}`"
+        raise NothingToCompare(f"{sets}, so the factors are not those of a plain LoRA")
+    if _family(start) not in forms()["starts"]:
+        start = printable(str(start), 50)
+        sets = f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {start}"
+        raise NothingToCompare(f"{sets}, whose effect on the test is not known")
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if others and not repo.offers("config.json"):
-        raise NothingToCompare(
-            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read the "
-            "one, some the other; publish them separately"
-        )
+        holds = f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json"
+        raise NothingToCompare(f"{holds}: some loaders read the one, some the other; publish them separately")
     if not repo.offers(file):
-        raise NothingToCompare(
-            f"{repo} has no {file}, and no other adapter file is read; save it with peft's `save_pretrained`"
-        )
-
-
-def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
-    """Raise NothingToCompare for an adapter whose factors are not those of a LoRA of the named layers."""
-    kind = config.get("peft_type")
-    if kind not in ("LORA", "lora", "dora"):
-        raise NothingToCompare(
-            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; hf-lineage tests only LoRA adapters for "
-            "a trace of their base"
-        )
-    other = next((key for key in forms()["unlike"] if config.get(key)), None)
-    if other is not None:
-        raise NothingToCompare(f"{repo}: {ADAPTER_CONFIG} sets `{other}`, so the factors are not those of a plain LoRA")
-    start = config.get("init_lora_weights", True)
-    if _family(start) not in forms()["starts"]:
-        raise NothingToCompare(
-            f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {printable(str(start), 50)}, whose effect on the "
-            "test is not known"
-        )
+        lacks = f"{repo} has no {file}, and no other adapter file is read"
+        raise NothingToCompare(f"{lacks}; save it with peft's `save_pretrained`")
 
 
 def _family(start: Any) -> str:
-    """Return the name of an initialisation in lower case without its parameters, such as pissa of pissa_niter_16."""
+    # Its name in lower case without parameters, such as pissa of pissa_niter_16.
     return str(start).lower().partition("_niter")[0] if isinstance(start, str) else str(start)
-
-
-def _kind(config: Mapping[str, Any], start: Any) -> str:
-    decomposed = config.get("use_dora") or config["peft_type"] == "dora"
-    base, family = "DoRA" if decomposed else "rsLoRA" if config.get("use_rslora") else "LoRA", _family(start)
-    return base if family in ("True", "true") else f"{base} from {'random factors' if family == 'False' else family}"
 
 
 def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
     """Return every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
     pattern = config.get("rank_pattern") or {}
     if not isinstance(pattern, dict):
-        raise CheckpointError(
-            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is not a mapping from names to ranks; save it again"
-        )
+        mapping = "is not a mapping from names to ranks; save it again"
+        raise CheckpointError(f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} {mapping}")
     ranks = [config.get("r", 8), *pattern.values()]
-    wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]
-    if wrong:
-        raise CheckpointError(
-            f"{repo}: {ADAPTER_CONFIG} gives the rank {printable(repr(wrong[0]), 50)}, which must be a positive "
-            "integer; save the adapter again"
-        )
+    if wrong := [printable(repr(rank), 50) for rank in ranks if type(rank) is not int or rank < 1]:
+        reason = f"gives the rank {wrong[0]}, which must be a positive integer; save it again"
+        raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} {reason}")
     if max(ranks) > LARGEST_RANK:
         raise NothingToCompare(f"{repo}: adapters of a rank above {LARGEST_RANK} are not compared")
     return frozenset(ranks)
@@ -240,19 +194,17 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
     """Return the configuration's largest scale of any matrix, times the rank; CheckpointError where it is no number."""
     pattern = config.get("alpha_pattern") or {}
     values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
-    wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
-    if wrong:
-        raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, not a number")
+    for value in values:
+        if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE:
+            scale = printable(repr(value), 50)
+            raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} gives the scale {scale}, not a number")
     return max(abs(float(value)) for value in values)
 
 
 def fit_factors(
     where: str, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: Collection[int] = (), stacked: bool = False
 ) -> Factors:
-    """Return the factors of one module; CheckpointError unless their shapes fit each other and the ranks, if known.
-
-    The factors of stacked experts have the sum of the experts' ranks.
-    """
+    """Return the factors of a module; CheckpointError unless shapes and ranks fit (of a stack: the sum of ranks)."""
     if pair.keys() != {"A", "B"}:
         name = printable(next(iter(pair.values())), 200)
         raise CheckpointError(f"{where} holds {name} without its other factor; save the adapter again")
@@ -261,10 +213,8 @@ def fit_factors(
     if rank != inner or 0 in (each, rows, columns):
         numbers = ", ".join(map(str, sorted(ranks)[:5]))
         known = f" of a rank that {ADAPTER_CONFIG} gives ({numbers})" if ranks else ""
-        raise CheckpointError(
-            f"{where}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
-            f"{(rows, inner)} do not multiply to a matrix{known}; save the adapter again"
-        )
+        both = f"{printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape {(rows, inner)}"
+        raise CheckpointError(f"{where}: {both} do not multiply to a matrix{known}; save the adapter again")
     if each > LARGEST_RANK:
         raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
     return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)

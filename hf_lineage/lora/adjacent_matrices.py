@@ -13,21 +13,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, printable
+from hf_lineage.lora import placement
 from hf_lineage.lora.adapter import Lora
-from hf_lineage.lora.placement import (
-    COORDINATES,
-    DIMENSIONS,
-    IN_TURN,
-    LATENT,
-    NEEDS,
-    ROWS,
-    SCORED,
-    UNITS,
-    Place,
-    after,
-    flips,
-    unembedding,
-)
+from hf_lineage.lora.placement import COORDINATES, LATENT, NEEDS, ROWS, UNITS, Place
 from hf_lineage.signature.factors import Read, gain, orient_matrix, reader, unpack_heads, writer
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.recipe import signs as random_signs
@@ -36,35 +24,23 @@ if TYPE_CHECKING:
     from hf_lineage.source.headers import Headers
 
 
-DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
-"""The most directions of B A that are tested, those of the largest singular values, and the fewest of many rows."""
-EXACT = 256
-"""Up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small."""
-PROBES, FEWEST_PROBES = 128, 32
-"""A wider matrix is reduced to so many random sums of its rows; a very wide one to at least so many."""
-SEEN, WRITTEN = 2**18, 2**16
-"""The most numbers of a wide matrix, and of what is added, that each permutation multiplies: they bound the time."""
-NEGLIGIBLE = 1e-12
-"""Directions whose squared singular value is less than this part of the largest are rounding, or dead rank."""
+DIRECTIONS, FEWEST_DIRECTIONS = 32, 8  # the largest directions of B A that are tested, and the fewest of many rows
+EXACT = 256  # up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small
+PROBES, FEWEST_PROBES = 128, 32  # a wider one is reduced to so many random sums of its rows, a very wide one to fewer
+SEEN, WRITTEN = 2**18, 2**16  # the most numbers of it, and of what is added, that a permutation multiplies
 
 
 @dataclass(frozen=True)
 class Block:
     """One adapted matrix, and the matrix of the base that its gradient passed through."""
 
-    role: str
-    """Role of the matrix in its layer: up, gate, value, output or down."""
+    role: str  # role of the matrix in its layer: up, gate, value, output or down
     layer: int
-    permuted: str
-    """Kind of its rows; rows of the same kind and number get the same permutation in all blocks."""
-    rows: Array
-    """(g, n, q): the rows of U Σ^½ in their g exchangeable groups."""
-    through: Array
-    """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
-    size: float = 0.0
-    """The size of the added numbers relative to those of the base (root mean squares)."""
-    flips: bool = False
-    """Whether a row may change its sign, together with what reads it."""
+    permuted: str  # kind of its rows; rows of the same kind and number get the same permutation in all blocks
+    rows: Array  # (g, n, q): the rows of U Σ^½ in their g exchangeable groups
+    through: Array  # (g, k, n): the matrix of the base seen through probes, each row's mean in a group removed
+    size: float = 0.0  # the size of the added numbers relative to those of the base (root mean squares)
+    flips: bool = False  # whether a row may change its sign, together with what reads it
 
     @property
     def centred_rows(self) -> Array:
@@ -95,22 +71,18 @@ def product_rows(second: Array, first: Array) -> Array:
     squares, vectors = np.linalg.eigh(rows.T @ rows)
     most = max(FEWEST_DIRECTIONS, min(DIRECTIONS, WRITTEN // len(rows)))
     kept = np.argsort(squares)[::-1][:most]
-    kept = kept[squares[kept] > squares.max(initial=0.0) * NEGLIGIBLE]
+    kept = kept[squares[kept] > squares.max(initial=0.0) * 1e-12]  # less is rounding, or dead rank
     largest = squares.max(initial=0.0) ** 0.25
     return np.asarray(rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0), np.float32)
 
 
 def _root(gram: Vector) -> Vector:
-    """Return matrices R with R Rᵀ the Gram matrices (..., r, r)."""
     values, vectors = np.linalg.eigh(gram)
     return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :])
 
 
 def compress(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
-    """Return (g, k, n) with the Gram matrices of some parts (g, rows, n), each times its weight, one above the other.
-
-    They are exact for up to EXACT columns; otherwise they come from random sums of the rows, chosen by the purpose.
-    """
+    """Return (g, k, n) with the summed Gram matrices of weighted parts, or estimates for more columns than EXACT."""
     gram: Vector = np.zeros(())
     sums: NDArray[Any] = np.zeros((), np.float32)
     for number, (part, weight) in enumerate(parts):
@@ -131,21 +103,17 @@ def block(
     return Block(role, layer, permuted, written, through - through.mean(axis=2, keepdims=True), size, flips)
 
 
-MOST_TOKENS = 2048
-"""Rows of the unembedding that are read, the first ones: those of the most frequent tokens in most vocabularies."""
+MOST_TOKENS = 2048  # rows of the unembedding that are read, the first: the most frequent tokens in most vocabularies
 
 
 class Product(NamedTuple):
     """The product that is added to one matrix."""
 
-    rows: Array
-    """(rows, q), with q = 0 where nothing is added."""
-    size: float
-    """The root mean square of its numbers."""
+    rows: Array  # (rows, q), with q = 0 where nothing is added
+    size: float  # the root mean square of its numbers
 
 
-Products = Mapping[tuple[str, int | None], Product]
-"""Module and expert -> product that is added to its matrix."""
+Products = Mapping[tuple[str, int | None], Product]  # module and expert -> product that is added to its matrix
 
 
 def products(lora: Lora, places: Collection[Place]) -> Products:
@@ -166,10 +134,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
 
 
 def blocks(base: Headers, added: Products, places: Collection[Place]) -> Iterator[Block]:
-    """Yield what is tested of each of these places; a product that is zero is left out.
-
-    Raise CheckpointError for a base whose weights are not finite.
-    """
+    """Yield what is tested of each of these places; CheckpointError for a base whose weights are not finite."""
     read = functools.lru_cache(maxsize=1)(base.checkpoint.read)  # experts of one stack follow one another
     partners: dict[tuple[int, int, int | None, str], tuple[Array, float]] = {}
     for place in places:
@@ -181,88 +146,69 @@ def blocks(base: Headers, added: Products, places: Collection[Place]) -> Iterato
         key = place.layer, place.layer_set.expert, place.expert, through
         if key not in partners:
             partners[key] = _partner(base, place, read)
-        seen, usual = partners[key]
+        partner, usual = partners[key]
         relative = size / usual if usual > 0 else np.inf
         written = _group_rows(rows, place)
         if kind == COORDINATES and base.layout.factorization.normalization == "layer_norm":
             # LayerNorm took a mean from the gradient, which flipped rows would lose again: the median tells it.
             written = written - np.median(written, axis=1, keepdims=True)
-        yield block(place.role, place.layer, kind, written, seen, relative, flips(place))
+        yield block(place.role, place.layer, kind, written, partner, relative, placement.flips(place))
 
 
 def _group_rows(rows: Array, place: Place) -> Array:
     """Return the rows of one role in their exchangeable groups (g, n, q)."""
-    kind = ROWS[place.role]
-    if kind == COORDINATES:
+    if ROWS[place.role] == COORDINATES:
         return rows[None]
     if place.role == LATENT:
         return rows[None, : place.latent]
-    apart = place.expert is not None and len(place.slot.roles) == 1
-    if apart:  # one after the other in memory, and by themselves on disk
-        return rows.reshape(-1, place.layer_set.units, rows.shape[1])[[IN_TURN.index(place.role)]]
+    if place.expert is not None and len(place.slot.roles) == 1:  # one after the other in memory, apart on disk
+        return rows.reshape(-1, place.layer_set.units, rows.shape[1])[[placement.IN_TURN.index(place.role)]]
     mine = unpack_heads(rows, place.layer_set, place.slot)
-    return mine.reshape(1, -1, rows.shape[1]) if kind == UNITS else mine
+    return mine.reshape(1, -1, rows.shape[1]) if ROWS[place.role] == UNITS else mine
 
 
 def _partner(base: Headers, place: Place, read: Read) -> tuple[Array, float]:
-    """Return the matrices that a gradient passed through as the test uses them, (g, k, n), and their usual number.
-
-    The latter is a root mean square. One of them is in memory at a time.
-    """
-    usual = 0.0
+    """Return the matrices that a gradient passed through as the test uses them, (g, k, n), and their usual size."""
+    usual, apart = 0.0, ROWS[place.role] in (placement.DIMENSIONS, placement.SCORED)
 
     def parts() -> Iterator[tuple[Array, float]]:
         nonlocal usual
-        for part in _read_inputs(base, place, read):
+        for part in _read_inputs(base, place, read):  # one of them is in memory at a time
             norm = float(np.linalg.norm(part))
             if not math.isfinite(norm):
                 raise CheckpointError(f"weights in layer {place.layer} of {base.model_config.repo} are not finite")
-            usual = max(usual, norm / math.sqrt(part.size))
-            yield _by_group(part, place), 1 / norm if norm > 0 else 0.0
+            usual = max(usual, norm / math.sqrt(part.size))  # the root mean square of its numbers
+            groups = part[None]
+            if apart:  # columns by exchangeable groups, heads that share one as more rows
+                heads = place.layer_set.heads[place.role]
+                own = part.reshape(len(part), heads.count, -1, heads.size).transpose(1, 0, 2, 3)
+                groups = own.reshape(heads.count, -1, heads.size)
+            yield groups, 1 / norm if norm > 0 else 0.0
 
     return compress(parts(), place.role), usual
 
 
 def _read_inputs(base: Headers, place: Place, read: Read) -> Iterator[Array]:
     """Yield the matrices that the gradient of the rows of a place passed through, (rows, n)."""
-    layer_set = place.layer_set
-    if ROWS[place.role] == COORDINATES:
-        yield from _of_stream(base, place, read)
-    elif place.role == LATENT:
-        rows = single(orient_matrix(base.layout, place.slot, read))
-        yield rows * gain(base.layout, layer_set, place.slot.latent[1], read)
-    elif ROWS[place.role] == SCORED:
-        yield single(np.asarray(reader(base.layout, layer_set, NEEDS[place.role], read, gains=True))).T
-    else:
-        out = single(writer(base.layout, layer_set, NEEDS[place.role], read))
+    layout, layer_set = base.layout, place.layer_set
+    if place.role == LATENT:
+        yield single(orient_matrix(layout, place.slot, read)) * gain(layout, layer_set, place.slot.latent[1], read)
+    elif ROWS[place.role] == placement.SCORED:
+        yield single(np.asarray(reader(layout, layer_set, NEEDS[place.role], read, gains=True))).T
+    elif ROWS[place.role] != COORDINATES:
+        out = single(writer(layout, layer_set, NEEDS[place.role], read))
         if layer_set.stacked and place.expert is not None:
             out = out[:, place.expert * layer_set.units :][:, : layer_set.units]
         yield out
-
-
-def _of_stream(base: Headers, place: Place, read: Read) -> Iterator[Array]:
-    """Yield the matrices that read the stream next after a place, the gains of norms folded in, (rows, width).
-
-    The unembedding is used only after the last layer; with the next layer it would only weaken the trace.
-    """
-    layout, tokens = base.layout, unembedding(base)
-    readers = list(after(layout, place))
-    for layer_set, role in readers:
-        rows = single(np.asarray(reader(layout, layer_set, role, read, gains=True)))
-        yield rows if layer_set.norm is None else rows * gain(layout, layer_set, layer_set.norm, read)
-    if not readers and tokens is not None:
-        stored = base.checkpoint.rows(tokens)
-        few = None if stored is None else [stored.tensor.rows(slice(MOST_TOKENS))]
-        yield single(read(tokens)[:MOST_TOKENS] if few is None else base.checkpoint.read_pieces(tokens, few))
-
-
-def _by_group(matrix: Array, place: Place) -> Array:
-    """Return a matrix (rows, n) by exchangeable groups of columns (g, rows, n), heads that share one as more rows."""
-    if ROWS[place.role] not in (DIMENSIONS, SCORED):
-        return matrix[None]
-    heads = place.layer_set.heads[place.role]
-    apart = matrix.reshape(len(matrix), heads.count, -1, heads.size).transpose(1, 0, 2, 3)
-    return apart.reshape(heads.count, -1, heads.size)
+    else:  # what reads the stream next, the gains of norms folded in; with it the unembedding would weaken the trace
+        readers, tokens = list(placement.after(layout, place)), placement.unembedding(base)
+        for following, role in readers:
+            rows = single(np.asarray(reader(layout, following, role, read, gains=True)))
+            yield rows if following.norm is None else rows * gain(layout, following, following.norm, read)
+        if not readers and tokens is not None:
+            stored = base.checkpoint.rows(tokens)
+            few = None if stored is None else [stored.tensor.rows(slice(MOST_TOKENS))]
+            yield single(read(tokens)[:MOST_TOKENS] if few is None else base.checkpoint.read_pieces(tokens, few))
 
 
 def typical(second: Array, first: Array) -> float:

@@ -1,23 +1,10 @@
 """The trace that a base leaves in an adapter trained on it, an exact test for it, and the verdict.
 
-A LoRA adds B A to a matrix. B is made of gradients of the base, and the gradient of a hidden unit passes through the
-matrix that writes this unit; that of a residual coordinate comes from the matrices that read the stream afterwards. If
-the adapter was trained on an independent base, its rows may be permuted within their exchangeable groups: hidden units,
-dimensions of a head, residual coordinates. They may also be flipped. Neither changes the distribution of the pair. p is
-the larger of two exact ones, each valid under its own assumption:
-
-permutations  rows of one kind mean the same, wherever they stand.
-signs         a row may be flipped together with whatever reads it, however unlike the rows are in size. The rows of a
-              gate may not, nor units behind an activation: they are permuted within strata of similar size (in both).
-
-Let B A = U Σ Vᵀ, W = U Σ^½, and P the matrix of the base that the gradient passed through. The statistic is
-‖P W‖² - Σ ‖p_i‖² ‖w_i‖². What is subtracted depends on the sizes of rows alone, which sorted rows have in common. The
-statistic depends on the product alone: neither a change of basis between the factors nor columns of B that A never uses
-can move it.
-
-**Why p is valid.** The first permutations end the test if p is above alpha, or at most half of the level at which
-a claim is verified. Else more are drawn, p is that of all of them, and the half that an early end may
-have taken is added. So independent pairs are verified with that level at most, and RELATED with alpha at most.
+A LoRA adds B A to a matrix. B is made of gradients of the base, and the gradient of a row passes through the matrix
+that reads this row's output. If the adapter was trained on an independent base, its rows may be permuted within their
+exchangeable groups: hidden units, dimensions of a head, residual coordinates. They may also be flipped together with
+whatever reads them, but for rows of a gate or behind an activation: these are permuted within strata of similar size.
+Neither changes the distribution of the pair, and p is the larger of two exact ones, each valid under its assumption.
 """
 
 from __future__ import annotations
@@ -42,18 +29,11 @@ LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "quer
 """Role -> the least z of adapters on their own base, over the root of the number of directions; 0 if not measured.
 Measured by `ours:adapters` of the benchmarks."""
 WHOLE, FADED = 0.1, 0.3
-"""Up to the first relative size of what is added, a trace is whole; at the second size nothing is left of it.
-
-Long training moves the weights so far that the gradients are no longer those of the base that is compared.
-"""
-
-
-ROUNDING = 1e-4
-"""Statistics that differ by less than this part of a deviation are equal: they are sums in float32."""
-FLIPPED = 16
-"""Fewer rows have too few patterns of signs: they are permuted alone."""
-BATCH = 64
-"""Permutations and flips that are drawn at a time, to bound the memory."""
+"""Up to the first relative size of what is added, a trace is whole; at the second nothing is left of it: long training
+moves the weights so far that the gradients are no longer those of the base."""
+ROUNDING = 1e-4  # statistics that differ by less than this part of a deviation are equal: they are sums in float32
+FLIPPED = 16  # fewer rows have too few patterns of signs: they are permuted alone
+BATCH = 64  # permutations and flips that are drawn at a time, to bound the memory
 
 
 @dataclass(frozen=True)
@@ -61,23 +41,15 @@ class Trace:
     """The test of one adapter against one base."""
 
     roles: tuple[str, ...]
-    layers: tuple[int, ...]
-    """The role and the layer of every block, (b,)."""
-    ratios: Vector
-    """(n + 1, b): the statistic of every block, first as observed and then under each permutation."""
-    directions: Vector
-    """The effective number of directions of every block, (b,)."""
-    sizes: Vector
-    """The size of what every block adds, relative to the base, (b,)."""
+    layers: tuple[int, ...]  # the role and the layer of every block, (b,)
+    ratios: Vector  # (n + 1, b): the statistic of every block, first as observed and then under each permutation
+    directions: Vector  # the effective number of directions of every block, (b,)
+    sizes: Vector  # the size of what every block adds, relative to the base, (b,)
     seed: int
-    analyses: int = 1
-    """Number of interim analyses, for which p is corrected (Bonferroni)."""
-    calibrated: bool = True
-    """Whether the power was measured on adapters like this one."""
-    spent: float = 0.0
-    """Amount that is added to p because the test could have ended after fewer permutations."""
-    flipped: Vector | None = None
-    """(n + 1, b): the same under flips, or as above where a block allows none; None where no block does."""
+    analyses: int = 1  # number of interim analyses, for which p is corrected (Bonferroni)
+    calibrated: bool = True  # whether the power was measured on adapters like this one
+    spent: float = 0.0  # amount that is added to p because the test could have ended after fewer permutations
+    flipped: Vector | None = None  # as `ratios` under flips, or permutations where a block allows none; None: no block
 
     @property
     def permutations(self) -> int:
@@ -87,28 +59,20 @@ class Trace:
     @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:
         """The sum over the blocks of each role under permutations, (n + 1,), standardised."""
-        return self._sums(self.ratios)
-
-    def _sums(self, ratios: Vector) -> Mapping[str, Vector]:
-        """Return the sum over the blocks of each role, (n + 1,), standardised over the observed value and the others.
-
-        The mean and the deviation include the observed value, so that all values contribute equally to them.
-        """
-        sums = {role: ratios[:, np.array(self.roles) == role].sum(axis=1) for role in dict.fromkeys(self.roles)}
-        return {role: standardise(values, values) for role, values in sums.items()}
+        return self._halves[0]
 
     @functools.cached_property
     def _halves(self) -> Sequence[Mapping[str, Vector]]:
-        """The sums of each role by permutations, and by flips."""
-        return self.by_role, self.by_role if self.flipped is None else self._sums(self.flipped)
+        # Means and deviations include the observed value, so that all values contribute equally to them.
+        halves = list[Mapping[str, Vector]]()
+        for ratios in (self.ratios, self.ratios if self.flipped is None else self.flipped):
+            sums = {one: ratios[:, np.array(self.roles) == one].sum(axis=1) for one in dict.fromkeys(self.roles)}
+            halves.append({role: standardise(values, values) for role, values in sums.items()})
+        return halves
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
         return NormalDist().cdf(self.predicted_effect - self.critical(alpha)) if self.calibrated else 0.0
-
-    def effect_of(self, alpha: float, power: float) -> float:
-        """Return the effect with which a test has this probability of p <= alpha."""
-        return self.critical(alpha) + NormalDist().inv_cdf(power)
 
     def critical(self, alpha: float) -> float:
         """Return the effect at which p reaches alpha if the statistics are normally distributed."""
@@ -125,17 +89,13 @@ class Trace:
 
     @functools.cached_property
     def p_values(self) -> tuple[float, ...]:
-        """The p-values by permutations and by flips, each corrected for interim analyses.
-
-        They are of the largest statistic of all roles under the same elements (Westfall and Young 1993). One of the
-        statistics is the sum over all roles: several weak traces together make a strong one.
-        """
-        found = []
+        """The p-values by permutations and by flips of the largest statistic of all roles (Westfall and Young 1993)."""
+        p_values = []
         for half in self._halves:
             each = np.array(list(half.values()))
             total = each.sum(axis=0)
-            found.append(_p_value(np.maximum(each.max(axis=0), standardise(total, total))))
-        return tuple(min(1.0, self.analyses * p_value + self.spent) for p_value in found)
+            p_values.append(_p_value(np.maximum(each.max(axis=0), standardise(total, total))))
+        return tuple(min(1.0, self.analyses * p_value + self.spent) for p_value in p_values)
 
     @property
     def p_value(self) -> float:
@@ -157,10 +117,7 @@ class Trace:
 
     @functools.cached_property
     def effect(self) -> float:
-        """The largest effect of one role, or that of all together, in deviations above the mean of permutations.
-
-        A role counts no more than the median of its matrices gives, so a trace in a few of many matrices gains nothing.
-        """
+        """The largest effect of a role, bounded by the median of its matrices, or of all, in deviations."""
         each = []
         for role in self.by_role:
             zs = self.z_of_blocks[np.array(self.roles) == role]
@@ -175,7 +132,7 @@ def _above(values: Vector) -> float:
 
 
 def _p_value(values: Vector) -> float:
-    """Return (1 + #{others >= observed}) / (n + 1); what rounding alone separates counts as equal."""
+    # What rounding alone separates counts as equal.
     return (1 + not_below(values[0] - ROUNDING * max(1.0, abs(values[0])), values[1:])) / len(values)
 
 
@@ -199,23 +156,13 @@ def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int =
                 permuted[part, column] = flipped[part, column] = _ratios(blocks[column], orders)
                 if rows >= FLIPPED and blocks[column].flips:
                     flipped[part, column] = _ratios(blocks[column], orders_used, signs)
-    return Trace(
-        tuple(one.role for one in blocks),
-        tuple(one.layer for one in blocks),
-        permuted,
-        np.array([one.directions for one in blocks]),
-        np.array([one.size for one in blocks]),
-        seed,
-        analyses,
-        flipped=flipped,
-    )
+    roles, layers = tuple(one.role for one in blocks), tuple(one.layer for one in blocks)
+    directions, added = np.array([one.directions for one in blocks]), np.array([one.size for one in blocks])
+    return Trace(roles, layers, permuted, directions, added, seed, analyses, flipped=flipped)
 
 
 def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iterator[tuple[slice, Numbers, Array]]:
-    """Yield some elements at a time, permutations within sets of rows and signs of the rows: first the neutral one.
-
-    The raw random words are the same on every platform.
-    """
+    """Yield some elements at a time, permutations within sets of rows and signs of the rows: first the neutral one."""
     rows = sum(map(len, sets))
     yield slice(1), np.arange(rows)[None], np.ones((1, rows), np.float32)
     permuting, flipping = (random_stream(f"adapter {half} {kind} {seed}") for half in ("permutations", "signs"))
@@ -228,9 +175,12 @@ def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iter
 def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
     """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant.
 
-    Means over rows are removed from `through`. Permutations leave them as they are, so that they are removed from
-    `rows` too; signs do not, so that they have to be multiplied before.
+    It is ‖P W‖² - Σ ‖p_i‖² ‖w_i‖² with B A = U Σ Vᵀ and W = U Σ^½: P is the matrix that the gradient passed through.
+    What is subtracted depends on the sizes of rows alone, which sorted rows have in common.
+    The product alone counts: no change of basis between the factors can move it, nor columns of B that A never uses.
     """
+    # Means over rows are removed from `through`. Permutations leave them as they are, so that they are removed from
+    # `rows` too; signs do not, so that they have to be multiplied before.
     groups, n, _ = one.rows.shape
     written = one.centred_rows if signs is None else one.rows
     squares = [np.sum(np.square(side, dtype=np.float64), axis=axis) for side, axis in ((written, 2), (one.through, 1))]
@@ -246,16 +196,18 @@ def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
     return sums / expected if expected > 0 else np.ones(len(sums))
 
 
-POWER = 0.99
-"""UNRELATED needs a test that detects a trace with this probability."""
-VERIFIED = 0.001
-"""The largest p that verifies a claim: a share alpha of adapters is RELATED by chance, too much for a card."""
-FIRST, MOST = 1_999, 9_999
-"""The fewest permutations that are drawn first, and how many if these do not decide, for each interim analysis."""
+POWER = 0.99  # UNRELATED needs a test that detects a trace with this probability
+VERIFIED = 0.001  # the largest p that verifies: a share alpha of adapters is RELATED by chance, too much for a card
+FIRST, MOST = 1_999, 9_999  # the fewest permutations at first, and how many if these do not decide, by interim analysis
 
 
 def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
-    """Return the test over some blocks, with as many permutations as its p-value needs."""
+    """Return the test over some blocks, with as many permutations as its p-value needs.
+
+    The first permutations end the test if p is above alpha, or at most half of the level at which a claim is verified.
+    Else more are drawn, p is that of all of them, and the half that an early end may have taken is added. So
+    independent pairs are verified with that level at most, and RELATED with alpha at most.
+    """
     first, most = (criteria.tests * (number + 1) - 1 for number in (FIRST, MOST))
     first = max(first, criteria.permutations_at_first())
     measured = trace(blocks, first, criteria.seed, criteria.analyses)
@@ -271,25 +223,29 @@ def level(alpha: float) -> float:
 
 
 def least_effect(measured: Trace, alpha: float) -> float:
-    """Return the least effect that verifies a claim: the least that is predicted, and one that a test would not miss.
-
-    With few directions, or a large size, the formula predicts almost nothing; the author of an adapter chooses both.
-    """
-    return max(measured.predicted_effect, measured.effect_of(level(alpha), POWER))
+    """Return the least effect that verifies, large enough whatever size and rank the author has chosen."""
+    return max(measured.predicted_effect, measured.critical(level(alpha)) + NormalDist().inv_cdf(POWER))
 
 
 def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Verdict:
     """Return the verdict on an adapter and a base; `order_matters` names an initialisation for which no null holds."""
     if order_matters:
-        code = Code.INCONCLUSIVE
-        reason = (
-            f"the adapter started from {order_matters}, which depends on the order of the rows of the base, so the "
-            "permutation null does not hold"
-        )
+        depends = f"the adapter started from {order_matters}, which depends on the order of the rows of the base"
+        code, reason = Code.INCONCLUSIVE, f"{depends}, so the permutation null does not hold"
     elif trace.p_value <= criteria.alpha:
         code, reason = _judge_related(trace, criteria.alpha)
     else:
-        code, reason = _not_related(trace, trace.power(criteria.alpha))
+        power, calibrated = trace.power(criteria.alpha), trace.calibrated
+        code = Code.UNRELATED if calibrated and power >= POWER else Code.INCONCLUSIVE
+        if code is Code.UNRELATED:
+            predicted = f"a predicted probability {f'of {power:.2f}' if power < 0.995 else 'above 0.99'}"
+            why = f"carries no trace of this base; one trained on it would show it with {predicted}"
+        elif calibrated:
+            would = "with this rank and size in these matrices it would show one only with a predicted probability of"
+            why = f"shows no trace of this base; {would} {power:.2f}"
+        else:
+            why = "shows no trace of this base, but it is not known how strong a trace such adapters show"
+        reason = f"the adapter {why}"
     return replace(as_related(code, reason, criteria), trace=trace)
 
 
@@ -301,29 +257,12 @@ def _judge_related(trace: Trace, alpha: float) -> tuple[Code, str]:
         doubts.append(f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify")
     if doubts:
         return Code.WEAK, f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
-    return Code.ADAPTER, (
-        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
-        "difference to it"
-    )
-
-
-def _not_related(trace: Trace, power: float) -> tuple[Code, str]:
-    if trace.calibrated and power >= POWER:
-        return Code.UNRELATED, (
-            "the adapter carries no trace of this base; one trained on it would show it with a predicted probability "
-            + (f"of {power:.2f}" if power < 0.995 else "above 0.99")
-        )
-    return Code.INCONCLUSIVE, "the adapter shows no trace of this base" + (
-        "; with this rank and size in these matrices it would show one only with a predicted probability of "
-        f"{power:.2f}"
-        if trace.calibrated
-        else ", but it is not known how strong a trace such adapters show"
-    )
+    near = "it was trained on it or a near relative, or extracted from a difference to it"
+    return Code.ADAPTER, f"the adapter carries the trace of this base: {near}"
 
 
 def clear(outcome: Verdict) -> bool:
     """Return whether a verdict on some layers stands, so that the others need not be read."""
     trace = outcome.trace
-    if outcome.verified or trace is None:
-        return True
-    return outcome.code is Code.UNRELATED and trace.p_value > DOUBTFUL * trace.analyses
+    unlikely = trace is None or trace.p_value > DOUBTFUL * trace.analyses
+    return outcome.verified or trace is None or (outcome.code is Code.UNRELATED and unlikely)

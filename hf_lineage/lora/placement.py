@@ -7,6 +7,7 @@ with fewer permutations is exact, too.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -25,88 +26,54 @@ if TYPE_CHECKING:
     from hf_lineage.source.headers import Headers
 
 
-MOST_COUNTS = 64
-"""Entries of a list that counts the heads of blocks: more than any model has."""
-MATRIX = 2
-"""Dimensions of a linear matrix."""
-
-
 def list_pairs(base: Headers) -> Iterator[tuple[int, LayerSet]]:
     """Yield the pairs that are in the layers of a base, each with the number of its layer."""
-    lora = base.layout.factorization.lora
-    for layer, reader, writer, rows, width in _pairs(base, lora.values):
-        size = _part_of_heads(base, lora.value_heads, rows)
-        if size > 1:
-            heads = Heads(rows // size, size)
-            yield layer, _set({"value": reader, "output": writer}, {"value": heads, "query": heads}, width)
-    for layer, reader, writer, rows, width in _pairs(base, lora.units):
-        yield layer, _set({"up": reader, "down": writer}, {"up": Heads(rows, 1)}, width)
-
-
-def _pairs(base: Headers, names: Mapping[str, str]) -> Iterator[tuple[int, str, str, int, int]]:
-    """Yield layer, names, rows and width of each complete pair, whose rows and columns belong together."""
-    layers = _layers(base) if names else {}
-    for reader, writer in names.items():
-        for name in base.checkpoint.tensors:
-            prefix = name.removesuffix(f".{reader}.weight")
-            other = f"{prefix}.{writer}.weight"
-            if prefix == name or prefix not in layers or other not in base.checkpoint.tensors:
-                continue
-            read, written = (base.checkpoint.tensors[one].shape for one in (name, other))
-            if len(read) == len(written) == MATRIX and read[0] == written[1]:
-                yield layers[prefix], name, other, read[0], written[0]
-
-
-def _layers(base: Headers) -> Mapping[str, int]:
-    """Return the number of a layer by every beginning of the names of its tensors that no other layer's names have."""
-    numbers: dict[str, set[int]] = {}
-    for sets in base.layout.branches.values():
-        for layer, layer_sets in enumerate(sets):
-            for slot in (slot for layer_set in layer_sets for slot in layer_set.slots.values()):
-                words = slot.tensor.split(".")
-                for end in range(1, len(words)):
-                    numbers.setdefault(".".join(words[:end]), set()).add(layer)
-    return {prefix: next(iter(layers)) for prefix, layers in numbers.items() if len(layers) == 1}
+    lora, tensors, numbers = base.layout.factorization.lora, base.checkpoint.tensors, dict[str, set[int]]()
+    pairs = [("value", "output", *names) for names in lora.values.items()]
+    pairs += [("up", "down", *names) for names in lora.units.items()]
+    for layer, layer_set in _sets(base.layout) if pairs else ():
+        for words in (slot.tensor.split(".") for slot in layer_set.slots.values()):
+            for end in range(1, len(words)):
+                numbers.setdefault(".".join(words[:end]), set()).add(layer)
+    # Every beginning of the names of a layer's tensors that no other layer's names have.
+    layers = {prefix: min(several) for prefix, several in numbers.items() if len(several) == 1}
+    for (role, writer_role, reader, writer), name in itertools.product(pairs, tensors):
+        prefix = name.removesuffix(f".{reader}.weight")
+        other = f"{prefix}.{writer}.weight"
+        if prefix == name or prefix not in layers or other not in tensors:
+            continue
+        read, written = tensors[name].shape, tensors[other].shape
+        if not len(read) == len(written) == 2 or read[0] != written[1]:
+            continue
+        size = _part_of_heads(base, lora.value_heads, read[0]) if role == "value" else 1
+        heads = Heads(read[0] // size, size)
+        if role == "up" or size > 1:
+            slots = {one: Slot(tensor, (one,), one) for one, tensor in ((role, name), (writer_role, other))}
+            own = {role: heads} if role == "up" else {role: heads, "query": heads}
+            yield layers[prefix], LayerSet(slots, None, None, None, heads=own, width=written[0])
 
 
 def _part_of_heads(base: Headers, key: str, rows: int) -> int:
     """Return the largest number of rows that divides a head, whatever the number of heads; 1 if that is not known."""
     counted = setting(base.model_config.config, key)
-    counts = counted if isinstance(counted, list) else [counted]
-    if len(counts) > MOST_COUNTS or any(type(count) is not int or count < 1 for count in counts):
+    counts = counted if isinstance(counted, list) else [counted]  # of each block; no model has more than 64
+    if len(counts) > 64 or any(type(count) is not int or count < 1 for count in counts):
         return 1
     return math.gcd(*(rows // count for count in counts if rows % count == 0)) or 1
 
 
-def _set(tensors: Mapping[str, str], heads: Mapping[str, Heads], width: int) -> LayerSet:
-    slots = {role: Slot(name, (role,), role) for role, name in tensors.items()}
-    return LayerSet(slots, None, None, None, heads=heads, width=width)
-
-
 UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
 SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
-LATENT = "latent"
-"""The role of a matrix that computes the latent which others read."""
-ROWS = {
-    "up": UNITS,
-    "gate": UNITS,
-    "value": DIMENSIONS,
-    "query": SCORED,
-    "key": SCORED,
-    LATENT: LATENTS,
-    "output": COORDINATES,
-    "down": COORDINATES,
-}
-"""Role -> what the rows of an adapted matrix are, which are permuted."""
+LATENT = "latent"  # the role of a matrix that computes the latent which others read
+ROWS = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS, "query": SCORED, "key": SCORED, LATENT: LATENTS}
+ROWS |= dict.fromkeys(("output", "down"), COORDINATES)  # by role, what the rows of its matrix are, which are permuted
 NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
 """Role -> the other role of its set, through whose matrix the gradient of a row passes."""
 READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
 EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
 """A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
-IN_TURN = ("gate", "up")
-"""Roles in the order in which transformers stacks in memory what a checkpoint stores by expert."""
-MOST_EXPERTS = 8
-"""Experts of a stack that are tested, the first ones."""
+IN_TURN = ("gate", "up")  # roles in the order in which transformers stacks in memory what a checkpoint stores by expert
+MOST_EXPERTS = 8  # experts of a stack that are tested, the first ones
 
 
 @dataclass(frozen=True)
@@ -118,26 +85,19 @@ class Place:
     layer_set: LayerSet
     slot: Slot
     role: str
-    expert: int | None = None
-    """Number of the expert in a stack, each of which has a share of the rank; else None."""
-    latent: int = 0
-    """If the matrix makes a latent, the number of its coordinates, which are the first rows."""
+    expert: int | None = None  # number of the expert in a stack, each of which has a share of the rank; else None
+    latent: int = 0  # if the matrix makes a latent, the number of its coordinates, which are the first rows
 
 
 @dataclass(frozen=True)
 class Places:
     """The places in a base of the matrices of an adapter."""
 
-    everything: tuple[Place, ...]
-    """A module that holds several roles is here once for each."""
-    absent: tuple[str, ...]
-    """Modules that no tensor of the base is named like."""
-    unfit: tuple[str, ...]
-    """A phrase for each matrix whose shape is not that of the base."""
-    ambiguous: tuple[str, ...] = ()
-    """Modules whose flattened name may mean several tensors of the base."""
-    idle: tuple[str, ...] = ()
-    """Modules whose factors peft passes over: the configuration does not name them, or no module has their name."""
+    everything: tuple[Place, ...]  # a module that holds several roles is here once for each
+    absent: tuple[str, ...]  # modules that no tensor of the base is named like
+    unfit: tuple[str, ...]  # a phrase for each matrix whose shape is not that of the base
+    ambiguous: tuple[str, ...] = ()  # modules whose flattened name may mean several tensors of the base
+    idle: tuple[str, ...] = ()  # modules whose factors peft passes over, not named or nowhere in the base
 
 
 def find_places(base: Headers, lora: Lora) -> Places:
@@ -151,8 +111,8 @@ def find_places(base: Headers, lora: Lora) -> Places:
         if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
             idle.append(module)
             continue
-        found = names.find_flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
-        meant = {names_there[name] for name in found}
+        names_of = names.find_flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
+        meant = {names_there[name] for name in names_of}
         if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
             (ambiguous if meant else absent).extend([] if stacked else [module])
@@ -160,30 +120,28 @@ def find_places(base: Headers, lora: Lora) -> Places:
             continue
         (name,) = meant
         here = [replace(place, module=module) for place in slots.get(name, [])]
-        is_turned = bool(here) and is_transposed(base.layout.factorization, here[0].slot)
-        if problem := _unfit(factors, base.checkpoint.tensors[name].shape, is_turned, bool(here)):
-            unfit.append(f"{module} {problem}")
+        shape, mine = base.checkpoint.tensors[name].shape, (factors.rows, factors.columns)
+        expected = shape[::-1] if here and is_transposed(base.layout.factorization, here[0].slot) else shape
+        # The orientation of a matrix outside the layers is not known.
+        if len(shape) == 2 and mine != expected and (here or mine != shape[::-1]):
+            unfit.append(f"{module} is {factors.rows} x {factors.columns}, not {' x '.join(map(str, expected))}")
         places += here
     return Places(tuple(places), tuple(absent), tuple(unfit), tuple(ambiguous), tuple(idle))
 
 
 def _stacks(base: Headers, named: Collection[str], on_head: bool) -> set[tuple[str, ...]]:
-    """Return how the names of layers may begin, words in any order: as the base's, or as the class's by the registry.
-
-    With a head the name of the whole model stands before them: a shorter beginning than the base has is not loaded.
-    """
+    """Return how names of layers may begin, words in any order: as the base's, or as the class's by the registry."""
     lora = base.layout.factorization.lora
     own = {_stack(layered) for name in named if (layered := LAYERED.fullmatch(name))}
     listed = in_memory([prefix.format(layer=0, block=0) for prefix in prefixes(base.layout.factorization)], lora)
     others = {name.rpartition(".")[0] for name in listed}
-    if on_head:
+    if on_head:  # the name of the whole model stands before them: a shorter beginning than the base has is not loaded
         others = {name for name in others if not any(one.endswith(f".{name}") for one in own)}
     return {_words(name) for name in own | others}
 
 
 def _stack(layered: re.Match[str]) -> str:
-    """Return the part of a name before the number of a layer, as `model.layers`."""
-    return f"{layered['before']}{layered['layer'].partition('.')[0]}"
+    return f"{layered['before']}{layered['layer'].partition('.')[0]}"  # before the number of a layer: `model.layers`
 
 
 def _words(name: str) -> tuple[str, ...]:
@@ -219,34 +177,19 @@ def _sets(layout: Layout) -> Iterator[tuple[int, LayerSet]]:
 
 
 def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place]:
-    """Yield the experts of a layer whose stacked matrices have this shape in memory.
-
-    The names of an adapter do not say which tensor of a module it adapts, so shapes decide.
-    """
+    """Yield the experts of a layer whose stacked matrices have this shape in memory: no name says which is adapted."""
     experts, most = EXPERTS.fullmatch(module), min(factors.experts, MOST_EXPERTS)
     for layer, layer_set in _sets(layout) if experts else ():
         down = layer_set.slots.get("down")
         if experts is None or down is None or not re.match(rf"{re.escape(experts['layer'])}.*\bexperts\.", down.tensor):
             continue
         readers = [role for role in IN_TURN if role in layer_set.slots]
-        shapes = {
-            (layer_set.width, layer_set.units): ["down"],
-            (len(readers) * layer_set.units, layer_set.width): readers,
-        }
+        shapes = {(layer_set.width, layer_set.units): ["down"]}
+        shapes[len(readers) * layer_set.units, layer_set.width] = readers
         numbers = range(layer_set.stacked[0]) if layer_set.stacked else (layer_set.expert,)
         for role in shapes.get((factors.rows, factors.columns), []):
             slot = layer_set.slots[role]
             yield from (Place(module, layer, layer_set, slot, role, one) for one in numbers if one < most)
-
-
-def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: bool) -> str:
-    """Return how a product differs from the matrix it is added to, as a phrase; empty if it fits."""
-    expected = shape[::-1] if is_turned else shape
-    mine = (factors.rows, factors.columns)
-    # The orientation of a matrix outside the layers is not known.
-    if mine == expected or (not known and mine == shape[::-1]) or len(shape) != 2:
-        return ""
-    return f"is {factors.rows} x {factors.columns}, not {' x '.join(map(str, expected))}"
 
 
 def testable(places: Places, base: Headers) -> tuple[Place, ...]:

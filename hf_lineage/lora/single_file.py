@@ -18,20 +18,13 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.lora.adapter import Lora, fit_factors, forms, instead, refuse_many
 
 WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
-PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")
-"""The names that diffusers once gave the matrices of attention."""
-OUTPUT = ".to_out"
-"""The name, in that spelling, of the output matrix, which is the first module of a list."""
-ALPHA = ".alpha"
-"""The end of the name of a scale, which is divided by the rank."""
-MAIN = ""
-"""The model of a pipeline that makes the picture."""
+PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")  # names that diffusers once gave matrices of attention
+ALPHA = ".alpha"  # the end of the name of a scale, which is divided by the rank
+MAIN = ""  # the model of a pipeline that makes the picture
 
 
 @dataclass
 class _Model:
-    """The tensors of one model of a pipeline."""
-
     flattened: bool = False
     pairs: dict[str, dict[str, str]] = field(default_factory=dict)
     alphas: dict[str, str] = field(default_factory=dict)
@@ -46,12 +39,14 @@ def is_lora_file(checkpoint: Checkpoint) -> bool:
 
 
 def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
-    """Return the adapters in a file by the folder of the pipeline that each is for, headers checked.
-
-    Raise NothingToCompare where there is none that is read, CheckpointError for a damaged one.
-    """
-    checkpoint = _with_numbers(open_file(repo, file))
-    where = f"{repo}: {printable(file, 200)}"
+    """Return the adapters in a file by the folder of the pipeline each is for; NothingToCompare where none is read."""
+    checkpoint, where = open_file(repo, file), f"{repo}: {printable(file, 200)}"
+    plain = {}  # scales may be integers, as converters write them
+    for name in filter(checkpoint.stored.__contains__, checkpoint.tensors):
+        stored = checkpoint.stored[name]
+        if name.endswith(ALPHA) and stored.numbers == 1 and stored.dtype in DTYPES:
+            plain[name] = TensorInfo(stored.shape, (name,))
+    checkpoint = checkpoint.with_tensors({**checkpoint.tensors, **plain})
     models = _models(checkpoint, where)
     loras = {}
     for folder, one in models.items():
@@ -69,16 +64,6 @@ def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
 
 def _factor(name: str) -> re.Match[str] | None:
     return next(filter(None, (re.fullmatch(pattern, name) for pattern in forms()["alone"])), None)
-
-
-def _with_numbers(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a checkpoint in which scales may be integers, as converters write them."""
-    plain = {}
-    for name in filter(checkpoint.stored.__contains__, checkpoint.tensors):
-        stored = checkpoint.stored[name]
-        if name.endswith(ALPHA) and stored.numbers == 1 and stored.dtype in DTYPES:
-            plain[name] = TensorInfo(stored.shape, (name,))
-    return checkpoint.with_tensors({**checkpoint.tensors, **plain})
 
 
 def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
@@ -112,6 +97,5 @@ def _component(name: str) -> tuple[str, bool, str]:
 
 
 def _module(name: str) -> str:
-    """Return the name that diffusers gives a module today."""
-    plain = PROCESSOR.sub(r".\1", name)
-    return f"{plain}.0" if plain != name and plain.endswith(OUTPUT) else plain
+    plain = PROCESSOR.sub(r".\1", name)  # as diffusers names it today, where the output is the first of a list
+    return f"{plain}.0" if plain != name and plain.endswith(".to_out") else plain

@@ -12,16 +12,8 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-LAYER = re.compile(r".*?\.[^.]*\.(?P<number>\d{1,9})\.")
-"""The first number in the name of a module is that of its layer."""
-BASES = (None, "FEATURE_EXTRACTION")
-"""The tasks of an adapter with which its base is loaded without a head."""
-DEEPEST = 32
-"""No name of a module has more words."""
-WRAPPED = ".base_layer"
-"""The end that peft adds to the name of a module whose parameters it adapts one after the other."""
-EXPERTS, WEIGHT = "experts", "weight"
-"""The module that holds the parameters of a stack of experts, and the parameter of a plain matrix."""
+LAYER = re.compile(r".*?\.[^.]*\.(?P<number>\d{1,9})\.")  # the first number in a module's name is that of its layer
+BASES = (None, "FEATURE_EXTRACTION")  # the tasks of an adapter with which its base is loaded without a head
 Names = frozenset[str]
 
 
@@ -36,7 +28,11 @@ def find_idle(config: Mapping[str, Any], modules: Collection[str]) -> Names:
     holders = Names(name.rpartition(".")[0] for name in parameters - bare)
 
     def is_adapted(module: str) -> bool:
-        """Return whether a module is adapted as a whole."""
+        # Parameters of a module may be adapted, and its name does not tell which it holds. peft adds `.base_layer` to a
+        # name for every further one.
+        words = module.replace(".base_layer", "").split(".")
+        if "weight" in bare or (words[-1] == "experts" and bare) or _ends(words) & holders:
+            return True
         words = module.split(".")
         within = {".".join(words[start:stop]) for start, stop in combinations(range(len(words) + 1), 2)}
         ends = _ends(words)
@@ -48,23 +44,15 @@ def find_idle(config: Mapping[str, Any], modules: Collection[str]) -> Names:
         here = layers is None or (layer is not None and int(layer["number"]) in layers)
         return here and bool(ends & adapted)
 
-    def holds_adapted(module: str) -> bool:
-        """Return whether parameters of a module may be adapted; its name does not tell the parameters that it holds."""
-        words = module.replace(WRAPPED, "").split(".")
-        anywhere = WEIGHT in bare or (words[-1] == EXPERTS and bool(bare))
-        return anywhere or bool(_ends(words) & holders)
-
-    shallow = [name for name in modules if name.count(".") < DEEPEST]
-    return Names(modules) - {name for name in shallow if is_adapted(name) or holds_adapted(name)}
+    shallow = [name for name in modules if name.count(".") < 32]  # no name of a module has more words
+    return Names(modules) - {name for name in shallow if is_adapted(name)}
 
 
 def _ends(words: Sequence[str]) -> set[str]:
-    """Return a name, and every end of it that begins at a later word."""
-    return {".".join(words[start:]) for start in range(len(words))}
+    return {".".join(words[start:]) for start in range(len(words))}  # the name, and ends from later words
 
 
 def _names(listed: Any) -> Names | None:
-    """Return the names in a list; None where there is no list."""
     return Names(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else None
 
 
@@ -75,9 +63,7 @@ def _layers(config: Mapping[str, Any]) -> frozenset[int] | None:
     return frozenset(one for one in (numbers if isinstance(numbers, list) else [numbers]) if isinstance(one, int))
 
 
-LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")
-"""The name of a module in a layer."""
-WEIGHT_ENDING = ".weight"
+LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")  # the name of a module in a layer
 
 
 class ModuleNames:
@@ -90,19 +76,19 @@ class ModuleNames:
         self._flat: dict[str, list[str]] = defaultdict(list)
         for name in tensors:
             self._rest[name.partition(".")[2]].append(name)
-            if name.endswith(WEIGHT_ENDING):
-                self._parts[_parts(name.removesuffix(WEIGHT_ENDING))].append(name)
-                self._flat[flat(name.removesuffix(WEIGHT_ENDING))].append(name)
+            if name.endswith(".weight"):
+                self._parts[_parts(name.removesuffix(".weight"))].append(name)
+                self._flat[flat(name.removesuffix(".weight"))].append(name)
 
     def tensor(self, module: str) -> str | None:
         """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one.
 
-        The words before the layers may stand in another order in a class of several models: transformers turns
-        `language_model.model` into `model.language_model` when it loads them.
+        Words before the layers may be in another order: transformers loads `language_model.model` as
+        `model.language_model`.
         """
         inner = module.partition(".")[2]
-        exact = [name for name in (f"{module}{WEIGHT_ENDING}", f"{inner}{WEIGHT_ENDING}") if name in self._exact]
-        matches = exact[:1] or self._rest.get(f"{module}{WEIGHT_ENDING}", []) or self._parts.get(_parts(module), [])
+        exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in self._exact]
+        matches = exact[:1] or self._rest.get(f"{module}.weight", []) or self._parts.get(_parts(module), [])
         return matches[0] if len(matches) == 1 else None
 
     def find_flattened(self, module: str) -> list[str]:

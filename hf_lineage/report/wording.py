@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, Bar, ClaimResult
 from hf_lineage.errors import printable
-from hf_lineage.evidence.comparison import is_moved, runs
+from hf_lineage.evidence.comparison import runs
 from hf_lineage.evidence.evaluate import spans
 from hf_lineage.evidence.inherited import InheritedShare
 from hf_lineage.evidence.measure import graft
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def came_from(evidence: Evidence) -> Iterator[str]:
     """Yield which layers come from which of the base, unless each comes from the layer of its number."""
-    if is_moved(evidence.origins):
+    if any(number != origin for number, origin in evidence.origins.items()):
         yield ", ".join(map(str, runs(evidence.origins)))
 
 

@@ -21,8 +21,7 @@ from hf_lineage.checkpoint.tensor import widen
 
 Array = NDArray[np.float32]
 Matrix = NDArray[np.float64]
-TILE = 256
-"""Rows of a square that are mirrored at a time."""
+TILE = 256  # rows of a square that are mirrored at a time
 
 
 def sum_squares(blocks: Iterable[Array], width: int) -> Array:
@@ -49,10 +48,8 @@ def mirror(square: Array) -> None:
 class WhiteningMatrix:
     """G^(-1/2) without the directions that are left out."""
 
-    directions: Matrix
-    """(d, r): directions of length 1."""
-    over: Matrix
-    """(r,): one over the square root of G along each direction."""
+    directions: Matrix  # (d, r): directions of length 1
+    over: Matrix  # (r,): one over the square root of G along each direction
 
     @property
     def rank(self) -> int:
@@ -71,8 +68,7 @@ def compute_whitening(square: Matrix, least: float) -> WhiteningMatrix:
     return WhiteningMatrix(directions[:, mask], 1 / np.sqrt(squares[mask]))
 
 
-Tensor: TypeAlias = Any
-"""An array of NumPy, or a tensor of torch on a GPU."""
+Tensor: TypeAlias = Any  # an array of NumPy, or a tensor of torch on a GPU
 
 
 def on_host(array: Tensor) -> NDArray[Any]:
@@ -90,10 +86,7 @@ def as_kind_of(array: NDArray[Any], other: Tensor) -> Tensor:
 
 
 def on_device(array: NDArray[Any], device: int | str) -> Tensor:
-    """Return these values on a device: `cpu` is NumPy's, any other name or number is torch's.
-
-    From pinned memory a GPU copies them while it computes.
-    """
+    """Return these values on a device: `cpu` is NumPy's, any other name or number is torch's."""
     if device == "cpu":
         return array
     import torch

@@ -20,17 +20,12 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.recipe import Recipe, Spec
 from hf_lineage.signature.values import Signature, by_path, join_paths
 
-LARGEST = 2**30
-"""Bytes of a file at most; a signature with thousands of probes is not cached."""
-PRIVATE, OWN = 0o700, 0o600
-"""Permissions of its folder, and of its files."""
+LARGEST = 2**30  # bytes of a file at most; a signature with thousands of probes is not cached
+PRIVATE, OWN = 0o700, 0o600  # permissions of its folder, and of its files
 
 
 def root() -> Path:
-    """Return the folder of the cache, which may be removed at any time: HF_LINEAGE_CACHE, by default in HF_HOME.
-
-    Raise OptionError if HF_LINEAGE_CACHE names a place in a git checkout.
-    """
+    """Return the folder of the cache: HF_LINEAGE_CACHE, which may be in no checkout (OptionError), or in HF_HOME."""
     from huggingface_hub import constants
 
     return paths.outside_checkouts(paths.CACHE) or Path(constants.HF_HOME) / "lineage"
@@ -76,11 +71,8 @@ def write(repo: RepoRef, factorization: schema.Factorization, whole: Signature) 
 
 
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
-    """Return whether a signature may be cached: none of a folder, here or in a repository, or of a file; no exact one.
-
-    The cache knows a model by its commit alone, and a part of it by its name as well. A signature of a pickle must not
-    serve a check that reads none.
-    """
+    # None of a folder, here or in a repository, or of a file: the cache knows a model by its commit, and a part by its
+    # name as well. No exact one; and that of a pickle must not serve a check that reads none.
     whole = repo.remote is not None and repo.commit is not None and not (repo.subfolder or repo.file)
     return whole and not repo.allow_pickle and recipe.probes is not None
 

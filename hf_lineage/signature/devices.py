@@ -70,28 +70,17 @@ def workers() -> Iterator[Share]:
 
 
 def return_freed_memory() -> None:
-    """Give memory that is no longer used back to the system, where the C library can (malloc_trim of glibc).
-
-    It is done between two parts of a comparison that use other arrays, and not between layers, where the same memory
-    serves again.
-    """
+    """Give memory back to the system between parts of a comparison that use other arrays (malloc_trim of glibc)."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-Device = int | str
-"""A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's."""
+Device = int | str  # A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's
 CPU: Device = "cpu"
-Budgets = Mapping[Device, int]
-"""Device -> the bytes that it may use."""
-DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
-"""A file of the driver of each kind of GPU that is used: NVIDIA's (also under WSL) and AMD's."""
-LIMIT = "HF_LINEAGE_MAX_MEMORY"
-"""Variable of the environment with the most memory to use on each device."""
-EXTRA = ("accelerate", "torch")
-"""The packages that the extra `gpu` installs."""
-UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-"""Unit, in capitals -> its bytes."""
+Budgets = Mapping[Device, int]  # device -> the bytes that it may use
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")  # of NVIDIA's (WSL) and AMD's
+LIMIT = "HF_LINEAGE_MAX_MEMORY"  # variable of the environment with the most memory to use on each device
+EXTRA = ("accelerate", "torch")  # the packages that the extra `gpu` installs
 
 
 def budgets(max_memory: str | None = None) -> dict[Device, int]:
@@ -99,36 +88,24 @@ def budgets(max_memory: str | None = None) -> dict[Device, int]:
 
     Without the extra `gpu` everything is computed on the CPU. Raise OptionError for any other text.
     """
-    free, max_memory = _free(), max_memory or os.environ.get(LIMIT)
+    free: dict[Device, int] = {CPU: psutil.virtual_memory().available}
+    # accelerate is asked only if there may be a GPU: importing torch takes longer than checking most models.
+    if any(map(os.path.exists, DRIVERS)) and all(map(find_spec, EXTRA)):
+        from accelerate.utils import get_max_memory
+
+        # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.
+        free = {CPU if device == "mps" else device: size for device, size in get_max_memory().items()}
+    max_memory = max_memory or os.environ.get(LIMIT)
     if not max_memory:
         return free
-    limit = _size(max_memory)
-    return {device: min(limit, size) for device, size in free.items()}
-
-
-def _free() -> dict[Device, int]:
-    """Return the free bytes of each device.
-
-    accelerate is asked only if there may be a GPU, because importing torch takes longer than checking most models.
-    """
-    if not (any(map(os.path.exists, DRIVERS)) and all(map(find_spec, EXTRA))):
-        return {CPU: psutil.virtual_memory().available}
-    from accelerate.utils import get_max_memory
-
-    # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.
-    return {CPU if device == "mps" else device: size for device, size in get_max_memory().items()}
-
-
-def _size(text: str) -> int:
-    """Return the bytes that a text such as `8GiB` or `500MB` stands for."""
-    parts = re.fullmatch("(.+?)([KMG]I?B)", text.upper())
+    parts = re.fullmatch("(.+?)([KMG])(I?)B", max_memory.upper())
     try:
-        size = int(float(parts[1]) * UNITS[parts[2]]) if parts else 0
+        limit = int(float(parts[1]) * (1024 if parts[3] else 1000) ** (" KMG".index(parts[2]))) if parts else 0
     except (ValueError, OverflowError):
-        size = 0
-    if size <= 0:
-        raise OptionError(f"the limit of memory {text} is not a size; write a size such as 8GiB or 500MB")
-    return size
+        limit = 0
+    if limit <= 0:
+        raise OptionError(f"the limit of memory {max_memory} is not a size; write a size such as 8GiB or 500MB")
+    return {device: min(limit, size) for device, size in free.items()}
 
 
 def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
@@ -141,19 +118,16 @@ def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     able = {device: size for device, size in memory.items() if size >= largest}
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able
     if not chosen:
-        raise OptionError(
-            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise {LIMIT} or free some memory"
-        )
+        needs = f"one layer needs {largest / 2**20:.0f} MiB and no device has that much"
+        raise OptionError(f"{needs}; raise {LIMIT} or free some memory")
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)
     import torch
     from accelerate import infer_auto_device_map
 
     with torch.device("meta"):
-        blocks = torch.nn.ModuleList(
-            torch.nn.ParameterList([torch.nn.Parameter(torch.empty(size, dtype=torch.uint8), requires_grad=False)])
-            for size in layers
-        )
+        sizes = (torch.nn.Parameter(torch.empty(size, dtype=torch.uint8), requires_grad=False) for size in layers)
+        blocks = torch.nn.ModuleList(torch.nn.ParameterList([size]) for size in sizes)
     # accelerate keeps the room of the largest layer free on the first device, and runs over by less than one layer.
     share = sum(layers) / sum(chosen.values())
     memory = {device: int(size * share) + 2 * max(layers) for device, size in chosen.items()}

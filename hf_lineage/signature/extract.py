@@ -14,32 +14,19 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import NothingToCompare, OptionError
-from hf_lineage.signature import devices
+from hf_lineage.signature import devices, factors
 from hf_lineage.signature.devices import Share, alone, workers
-from hf_lineage.signature.factors import (
-    Matrix,
-    Read,
-    numbers_made,
-    open_tensors,
-    read_by_rows,
-    tensors,
-    terms_by_expert,
-)
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
 from hf_lineage.signature.values import PathSignature, UnitCodes
 
-COPIES = 2
-"""Copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked."""
-MODELS = 2
-"""Models whose residuals are in memory while they are compared."""
-BESIDES = 2**27
-"""Bytes that threads, the linear algebra and the allocator need in addition."""
-SMALL = 2**25
-"""Bytes of working set up to which every thread computes layers of its own, since dividing one would cost too much."""
-FEWEST = 64
-"""Columns that exact mode has to hold at a time: with fewer it would need too many passes."""
+MLP = ("mlp",)
+COPIES = 2  # copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked
+MODELS = 2  # models whose residuals are in memory while they are compared
+BESIDES = 2**27  # bytes that threads, the linear algebra and the allocator need in addition
+SMALL = 2**25  # bytes of working set up to which every thread computes layers of its own: dividing one would cost more
+FEWEST = 64  # columns that exact mode has to hold at a time: with fewer it would need too many passes
 
 
 @dataclass(frozen=True)
@@ -53,10 +40,7 @@ class Extraction:
     memory: devices.Budgets
 
     def signatures(self, columns: slice = slice(None)) -> dict[str, PathSignature]:
-        """Return the signature of each path, in exact mode of some columns of its residuals only.
-
-        Progress is shown on standard error if that is a terminal. Raise OptionError where no device can hold a layer.
-        """
+        """Return the signature of each path, in exact mode of some columns; OptionError for little memory."""
         count = len(range(self.recipe.columns(self.layout.width))[columns])
         needed = [self.working_set(layer, count) for layer in range(self.layout.layers)]
         placed = devices.place(needed, self.memory)
@@ -88,10 +72,8 @@ class Extraction:
         finally:
             # After an interruption, running downloads are cancelled and not waited for.
             self.checkpoint.release()
-        return {
-            path: replace(signature, units=tuple(units[path][row] for row in sorted(units[path])))
-            for path, signature in results.items()
-        }
+        ordered = {path: tuple(units[path][row] for row in sorted(units[path])) for path in results}
+        return {path: replace(signature, units=ordered[path]) for path, signature in results.items()}
 
     @property
     def room(self) -> int:
@@ -108,7 +90,7 @@ class Extraction:
     def working_set(self, layer: int, columns: int) -> int:
         """Return the bytes of memory that a layer needs with `columns` probes."""
         width, tensors = self.layout.width, self.checkpoint.tensors
-        made = {path: numbers_made(self.layout, path, layer) for path in self.paths}
+        made = {path: factors.numbers_made(self.layout, path, layer) for path in self.paths}
         stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
         projections = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
@@ -118,8 +100,8 @@ class Extraction:
         return COPIES * (read + decoded) + 4 * (projections + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
-        """Return the tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
-        return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
+        # Each tensor once and in a fixed order, so that an error always names the same one.
+        return {name: None for path in paths for name in factors.tensors(self.layout, path, layer, self.recipe)}
 
     def _load_layers(
         self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
@@ -128,23 +110,23 @@ class Extraction:
         memory = Memory()
         for layer in layers:
             names = self._names(layer, self.paths)
-            by_rows = {name for path in self.paths for name in read_by_rows(self.layout, path, layer)}
+            by_rows = {name for path in self.paths for name in factors.read_by_rows(self.layout, path, layer)}
             self.checkpoint.prefetch(*names)
-            read = open_tensors(self.checkpoint, names, by_rows, memory, share)
+            read = factors.open_tensors(self.checkpoint, names, by_rows, memory, share)
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
-            branches = {
-                path: terms_by_expert(self.layout, path, layer, self.recipe, functools.partial(_all_read, read))
-                for path in self.paths
-                if layer in self.layout.numbers(path)
-            }
-            if placed[layer] == devices.CPU:  # each term is made when it is needed
-                yield layer, branches
-            else:
-                yield layer, {path: [term.on(placed[layer]) for term in terms] for path, terms in branches.items()}
+            opened = functools.partial(_all_read, read)
+            branches: dict[str, Iterable[MatrixProduct]] = {}
+            for path in self.paths:
+                if layer in self.layout.numbers(path):
+                    terms = factors.terms_by_expert(self.layout, path, layer, self.recipe, opened)
+                    # On the CPU each term is made when it is needed.
+                    on_cpu = placed[layer] == devices.CPU
+                    branches[path] = terms if on_cpu else [term.on(placed[layer]) for term in terms]
+            yield layer, branches
 
 
-def _all_read(tensors: Mapping[str, Matrix], _names: tuple[str, ...]) -> Read:
+def _all_read(tensors: Mapping[str, factors.Matrix], _names: tuple[str, ...]) -> factors.Read:
     return tensors.__getitem__
 
 
@@ -159,7 +141,7 @@ class Residuals:
     def shape(self) -> tuple[int, int, int]:
         """(L, d, d)."""
         (path,), layout = self.extraction.paths, self.extraction.layout
-        return len(layout.numbers(path)), self.extraction.layout.width, self.extraction.layout.width
+        return len(layout.numbers(path)), layout.width, layout.width
 
     def columns(self, chosen: slice) -> Array:
         """Return some columns of every residual, (L, d, b)."""
@@ -168,44 +150,31 @@ class Residuals:
 
 
 def extract_paths(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    recipe: Recipe,
-    paths: Iterable[str] = ("mlp",),
-    max_memory: str | None = None,
+    checkpoint: Checkpoint, layout: Layout, recipe: Recipe, paths: Iterable[str] = MLP, max_memory: str | None = None
 ) -> dict[str, PathSignature]:
-    """Return the signature of each path. One layer is in memory at a time.
-
-    Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
-    """
+    """Return the signature of each path; NothingToCompare for one that there is not, OptionError for little memory."""
     wanted = tuple(paths)
     if absent := [path for path in wanted if path not in layout.paths]:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
     extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
-    if recipe.probes is not None or extraction.room >= extraction.layout.width:
+    if recipe.probes is not None or extraction.room >= layout.width:
         return extraction.signatures()
-    return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
-
-
-def _by_columns(extraction: Extraction) -> PathSignature:
-    """Return the exact signature of the only path, its residuals left out."""
-    residuals = Residuals(extraction, extraction.room)
-    squares = np.zeros(residuals.shape[0])
-    for start in range(0, extraction.layout.width, residuals.room):
-        (signature,) = extraction.signatures(slice(start, start + residuals.room)).values()
-        squares += signature.norm**2
-    return replace(signature, sketch=residuals, norm=np.sqrt(squares))
+    signatures = {}
+    for path in wanted:  # without its residuals, some of whose columns are made at a time
+        one = replace(extraction, paths=(path,))
+        residuals = Residuals(one, one.room)
+        squares = np.zeros(residuals.shape[0])
+        for start in range(0, layout.width, residuals.room):
+            (signature,) = one.signatures(slice(start, start + residuals.room)).values()
+            squares += signature.norm**2
+        signatures[path] = replace(signature, sketch=residuals, norm=np.sqrt(squares))
+    return signatures
 
 
 def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = ()) -> PathSignature:
     """Return the signature of a path filled with zeros: sketches of a shape (d, k), corners (size, size)."""
-    return PathSignature(
-        sketch=np.zeros((layers, *shape), dtype=np.float32),
-        corner=np.zeros((layers, size, size), dtype=np.float32),
-        trace=np.zeros(layers),
-        norm=np.zeros(layers),
-        widths=widths,
-    )
+    sketch, corner = np.zeros((layers, *shape), np.float32), np.zeros((layers, size, size), np.float32)
+    return PathSignature(sketch, corner, np.zeros(layers), np.zeros(layers), widths=widths)
 
 
 def put_block(signature: PathSignature, layer: int, block: Block) -> None:

@@ -27,11 +27,9 @@ from hf_lineage.signature.matrix_product import MatrixProduct, Rows
 from hf_lineage.signature.recipe import Array, Recipe
 
 Matrix: TypeAlias = NDArray[Any] | StoredRows
-Read = Callable[[str], Any]
-"""A function from the name of a tensor to its values as stored, or to a StoredRows that reads its rows."""
+Read = Callable[[str], Any]  # from a tensor's name to its values as stored, or to a StoredRows that reads its rows
 
-EPSILON = 1e-5
-"""The number that every batch norm of torch adds to the variance by default; no checkpoint holds it."""
+EPSILON = 1e-5  # the number that every batch norm of torch adds to the variance by default; no checkpoint holds it
 
 
 def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
@@ -41,16 +39,18 @@ def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArra
 
 
 def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bool) -> Matrix:
-    """Return the reader factor (units, width), stacked experts one after the other.
-
-    A head of keys or values is repeated for every query head that it serves.
-    """
+    """Return the reader factor (units, width), stacked experts in turn, heads of keys or values repeated."""
     slot, heads = layer_set.slots[role], layer_set.heads[role]
     if isinstance(rows := read(slot.tensor), StoredRows):
         return rows
     matrix = unpack_heads(orient_matrix(layout, slot, read), layer_set, slot)
-    if slot.latent:
-        matrix = _through(layout, layer_set, slot, matrix, read, gains)
+    if slot.latent:  # heads that read it (heads, size, latent), multiplied out to the stream (heads, size', width)
+        name, norm = slot.latent
+        down = single(orient_matrix(layout, slot, read, name))
+        latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
+        matrix = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
+        if role == "key" and len(shared):  # a part of the key common to all heads follows each head's rows
+            matrix = np.concatenate([matrix, np.broadcast_to(shared, (len(matrix), *shared.shape))], axis=1)
     if role in ("key", "value"):
         matrix = np.repeat(matrix, layer_set.heads["query"].count // heads.count, axis=0)
         matrix = np.broadcast_to(matrix, (*layer_set.stacked, *matrix.shape))
@@ -93,22 +93,6 @@ def unpack_heads(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArr
     return mine.reshape(*experts, packed[index].count, packed[index].size, columns)
 
 
-def _through(
-    layout: Layout, layer_set: LayerSet, slot: Slot, matrix: NDArray[Any], read: Read, gains: bool
-) -> NDArray[Any]:
-    """Return heads that read a latent (heads, size, latent), multiplied out to the stream (heads, size', width).
-
-    Rows beyond the latent are a part of the key common to all heads; they follow each head's rows. In float32.
-    """
-    name, norm = slot.latent
-    down = single(orient_matrix(layout, slot, read, name))
-    latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
-    heads = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
-    if slot.role != "key" or not len(shared):
-        return heads
-    return np.concatenate([heads, np.broadcast_to(shared, (len(heads), *shared.shape))], axis=1)
-
-
 def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[MatrixProduct]:
     """Yield the terms of one branch with the recipe's `gains` and `means`, but without its `cap`."""
     recipe = _with_gates(layout, path, layer, recipe)
@@ -119,10 +103,7 @@ def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read:
 def terms_by_expert(
     layout: Layout, path: str, layer: int, recipe: Recipe, opened: Callable[[tuple[str, ...]], Read]
 ) -> Iterator[MatrixProduct]:
-    """Yield what `matrix_products` does, but each expert of a stack by itself.
-
-    The tensors of a matrix set are `opened` when its term is made, so that those of only one need be in memory.
-    """
+    """Yield what `matrix_products` does, each expert of a stack by itself; tensors are `opened` when a term is made."""
     recipe = _with_gates(layout, path, layer, recipe)
     for layer_set in layout.sets(path)[layer]:
         read = opened(_read_by((layer_set,), path, recipe))
@@ -132,13 +113,11 @@ def terms_by_expert(
 
 
 def _of_expert(read: Read, expert: int, name: str) -> NDArray[Any]:
-    """Return a tensor of one expert of a stack: its own matrix, or one that the experts share."""
-    stored = read(name)
-    if len(stored.shape) != STACKED:
-        return np.asarray(stored)
-    if isinstance(stored, StoredRows):
-        return np.asarray(stored.read(slice(expert, expert + 1), Memory())[0])
-    return np.asarray(stored[expert])
+    stored = read(name)  # of all experts, or one that they share
+    if len(stored.shape) == STACKED:
+        is_open = isinstance(stored, StoredRows)
+        stored = stored.read(slice(expert, expert + 1), Memory())[0] if is_open else stored[expert]
+    return np.asarray(stored)
 
 
 def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read: Read) -> MatrixProduct:
@@ -183,10 +162,7 @@ def _read_by(sets: Sequence[LayerSet], path: str, recipe: Recipe) -> tuple[str, 
 def open_tensors(
     checkpoint: Checkpoint, names: Collection[str], by_rows: Collection[str], memory: Memory, share: Share
 ) -> Mapping[str, Matrix]:
-    """Return tensors by name: stacks and those `by_rows` read themselves a part at a time, all others are in `memory`.
-
-    Nothing else in `memory` is needed any more. Raise as `Checkpoint.read` does.
-    """
+    """Return tensors by name: stacks and those `by_rows` read themselves by parts, others use `memory` again."""
     checkpoint.wait(*names)
     opened = {name: checkpoint.experts(name) or (checkpoint.rows(name) if name in by_rows else None) for name in names}
     tensors: dict[str, Matrix] = {name: parts for name, parts in opened.items() if parts is not None}
@@ -202,19 +178,17 @@ def open_tensors(
 
 
 def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
-    """Return the recipe, without gates unless all sets of the layer have one."""
-    other = OTHER_READER.get(PATHS[path].reader, "")
+    other = OTHER_READER.get(PATHS[path].reader, "")  # no gates unless all sets of the layer have one
     return replace(recipe, gates=recipe.gates and all(other in one.slots for one in layout.sets(path)[layer]))
 
 
 def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
     """Return the names of the tensors of one branch that are read some rows at a time and never as a whole."""
-    return {
-        layer_set.slots[role].tensor
-        for layer_set in layout.sets(path)[layer]
-        for role in ("gate", "up")
-        if role in layer_set.slots and (layer_set.stacked or by_rows(layout, layer_set, role))
-    }
+    read = list[str]()
+    for layer_set in layout.sets(path)[layer]:
+        roles = [role for role in ("gate", "up") if role in layer_set.slots]
+        read += [layer_set.slots[one].tensor for one in roles if layer_set.stacked or by_rows(layout, layer_set, one)]
+    return set(read)
 
 
 def numbers_made(layout: Layout, path: str, layer: int) -> int:
@@ -224,5 +198,4 @@ def numbers_made(layout: Layout, path: str, layer: int) -> int:
     return sum(layer_set.width * layer_set.units for layer_set in through)
 
 
-OTHER_READER = {"up": "gate", "gate": "up"}
-"""Each of the two readers of a gated unit -> the other one."""
+OTHER_READER = {"up": "gate", "gate": "up"}  # each of the two readers of a gated unit -> the other one

@@ -13,31 +13,19 @@ from hf_lineage.signature.arrays import Scratch, Tensor, dots, on_device, on_hos
 from hf_lineage.signature.devices import CPU, Device
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 
-TILE = 2**18
-"""Numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache."""
-UNITS = 2048
-"""Hidden units of a writer of which some rows are taken at a time."""
-SMALLEST, LARGEST = 1e-12, 1e17
-"""A norm between these is correct in float32: no square underflowed and none overflowed."""
-FEWEST = 4
-"""The fewest tiles of a term, so that there is work for more threads than one."""
+TILE = 2**18  # numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache
+UNITS = 2048  # hidden units of a writer of which some rows are taken at a time
+SMALLEST, LARGEST = 1e-12, 1e17  # a norm between these is correct in float32: no square underflowed and none overflowed
 
 
 class Tile(NamedTuple):
-    """Some hidden units of a term, prepared, in float32, in memory as they are stored.
-
-    It lives until the next one is asked for: fresh memory for each would cost more than the arithmetic.
-    """
+    """Some hidden units of a term, prepared, in float32, in memory as they are stored, until the next is asked for."""
 
     units: slice
-    out: Tensor
-    """(t, width): outᵀ."""
-    inn: Tensor
-    """(t, width): inn."""
-    means: tuple[Tensor, Tensor]
-    """(t,) each: the means that centring subtracted from the rows of `out` and of `inn`."""
-    gate: Tensor | None
-    """(t, width): the other reader of gated units; None where it is not asked for."""
+    out: Tensor  # (t, width): outᵀ
+    inn: Tensor  # (t, width): inn
+    means: tuple[Tensor, Tensor]  # (t,) each: the means that centring subtracted from the rows of `out` and of `inn`
+    gate: Tensor | None  # (t, width): the other reader of gated units; None where it is not asked for
 
 
 def pieces(length: int, size: int) -> list[slice]:
@@ -76,49 +64,31 @@ class Rows:
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, and the gains that prepare them.
+    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, which only `tiles` converts."""
 
-    Nothing is converted before `tiles`, so that a term needs no memory beyond the stored tensors.
-    """
-
-    writer: Tensor
-    """(width, h)"""
-    reader: Tensor | StoredRows
-    """(h, width)"""
-    part: int
-    """The number of consecutive hidden units that are interchangeable together: 1 in an MLP, else the head size."""
+    writer: Tensor  # (width, h)
+    reader: Tensor | StoredRows  # (h, width)
+    part: int  # hidden units that are interchangeable together: 1 in an MLP, else the size of a head
     writer_gain: Tensor | None = None
     reader_gain: Tensor | None = None
-    unit_gain: Tensor | None = None
-    """(h,): the gain of a norm on the hidden units."""
-    centred: bool = False
-    """Whether the mean over the width is removed from both matrices."""
-    gate: Rows | None = None
-    """The other reader of gated units; None where there is none, or it is not compared."""
+    unit_gain: Tensor | None = None  # (h,): the gain of a norm on the hidden units
+    centred: bool = False  # whether the mean over the width is removed from both matrices
+    gate: Rows | None = None  # the other reader of gated units; None where there is none, or it is not compared
 
     def on(self, device: Device) -> MatrixProduct:
         """Return the term with everything that tiles are made of on a device."""
         return _on(self, device)  # type: ignore[no-any-return]
 
-    def writer_alone(self) -> MatrixProduct:
-        """Return what the second pass needs, so that the memory of the readers is free."""
-        return replace(self, reader=self.writer.mT, gate=None)
-
     @property
     def starts(self) -> range:
-        """The first hidden unit of every tile."""
-        return range(0, len(self.reader), self._size)
-
-    @property
-    def _size(self) -> int:
-        """The number of hidden units in a tile: whole parts."""
+        """The first hidden unit of every tile, which has whole parts: at least four, so that threads have work."""
         hidden, width = self.reader.shape
-        parts: int = min(TILE // width, hidden // FEWEST) // self.part
-        return max(parts, 1) * self.part
+        parts: int = min(TILE // width, hidden // 4) // self.part
+        return range(0, hidden, max(parts, 1) * self.part)
 
     def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
         """Yield the hidden units of every tile, or of those named by their starts, prepared."""
-        size, width = min(self._size, len(self.reader)), self.reader.shape[1]
+        size, width = min(self.starts.step, len(self.reader)), self.reader.shape[1]
         writers, readers = Scratch(size * width, self.writer), Scratch(size * width, self.writer)
         gates = Scratch(size * width if self.gate else 0, self.writer)
         outs = Rows(self.writer.mT, self.writer_gain, self.centred)
@@ -158,10 +128,8 @@ def _on(part: Any, device: Device) -> Any:
     moved: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
-        if isinstance(value, StoredRows):
+        if isinstance(value, (StoredRows, np.ndarray)):
             moved[field.name] = on_device(np.asarray(value), device)
-        elif isinstance(value, np.ndarray):
-            moved[field.name] = on_device(value, device)
         elif isinstance(value, (Rows, MatrixProduct)):
             moved[field.name] = _on(value, device)
     return replace(part, **moved)
@@ -174,13 +142,11 @@ class Probes:
     Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for the rows of hidden units.
     """
 
-    width: int
-    """The width of the stream."""
+    width: int  # the width of the stream
     matrix: Tensor | slice
     coordinates: Tensor
     signs: Tensor
-    ones: Tensor
-    """(width,): ones."""
+    ones: Tensor  # (width,): ones
 
     @classmethod
     def draw(
@@ -188,13 +154,9 @@ class Probes:
     ) -> Probes:
         """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
-        return cls(
-            width,
-            columns if matrix is None else on_device(matrix, device),
-            on_device(coordinates, device),
-            on_device(recipe.unit_signs(len(coordinates)), device),
-            on_device(np.ones(width, np.float32), device),
-        )
+        plain = coordinates, recipe.unit_signs(len(coordinates)), np.ones(width, np.float32)
+        arrays = (on_device(array, device) for array in plain)
+        return cls(width, columns if matrix is None else on_device(matrix, device), *arrays)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -203,11 +165,6 @@ class Probes:
             return self.width, len(range(self.width)[self.matrix])
         return self.width, self.matrix.shape[1]
 
-    @property
-    def sketch_size(self) -> int:
-        """K where Z is made of random signs, 0 where it is a part of the identity."""
-        return 0 if isinstance(self.matrix, slice) else self.matrix.shape[1]
-
     def project(self, rows: Tensor) -> Tensor:
         """Return rows (t, width) @ Z, (t, k)."""
         return rows[:, self.matrix] if isinstance(self.matrix, slice) else rows @ self.matrix
@@ -215,14 +172,9 @@ class Probes:
     def centre(self, product: Array, identity: float, ones: float) -> None:
         """Take (identity I + ones 11ᵀ) Z off a product (width, k), in place."""
         if isinstance(self.matrix, slice):
-            diagonal(product[self.matrix])[:] -= identity
+            block = product[self.matrix]
+            np.einsum("ii->i", block[: len(block.T), : len(block)])[:] -= identity  # a view of the diagonal
             product -= ones
             return
         matrix = on_host(self.matrix)
         product -= identity * matrix + ones * matrix.sum(axis=0)
-
-
-def diagonal(matrix: Array) -> Array:
-    """Return the diagonal of a matrix as a view that can be written."""
-    diagonal: Array = np.einsum("ii->i", matrix[: len(matrix.T), : len(matrix)])
-    return diagonal

@@ -20,15 +20,11 @@ from hf_lineage.architecture.paths import NAMED, PATHS, USUAL
 from hf_lineage.errors import OptionError
 from hf_lineage.signature.recipe_table import PARAMETERS
 
-SKETCH_VERSION = 1
-"""A version that rises whenever probe signs or test coordinates are drawn in another way."""
+SKETCH_VERSION = 1  # a version that rises whenever probe signs or test coordinates are drawn in another way
 
-UNIT_SIGNS = 128
-"""Signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate."""
-ROWS = ("inner", "outer", "gate")
-"""The rows of a hidden unit: its reader, its writer, and the other reader of gated units."""
-HEAD_COORDINATES = 16
-"""Test coordinates on either side whose products stand for the direction of a head."""
+UNIT_SIGNS = 128  # signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate
+ROWS = ("inner", "outer", "gate")  # of a hidden unit: its reader, its writer, and the other reader of gated units
+HEAD_COORDINATES = 16  # test coordinates on either side whose products stand for the direction of a head
 
 Array = NDArray[np.float32]
 Vector = NDArray[np.float64]
@@ -87,10 +83,7 @@ class Recipe:
         return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
 
     def probe_matrix(self, width: int) -> Array | None:
-        """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
-
-        With k >= width the identity costs no more than the sketch and has no error, so it is taken instead.
-        """
+        """Return Z (width, k) with entries ±1/√k; None where the identity costs no more and has no error."""
         if self.probes is None or self.probes >= width:
             return None
         drawn = signs(f"probes {self.sketch_version} {width} {self.probes}", (width, self.probes))
@@ -111,8 +104,7 @@ def signs(purpose: str, shape: tuple[int, int]) -> Array:
     count = shape[0] * shape[1]
     words = random_stream(purpose).random_raw(-(-count // 64))
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=count, bitorder="little")
-    drawn: Array = bits.astype(np.float32).reshape(shape) * 2 - 1
-    return drawn
+    return np.asarray(bits.astype(np.float32).reshape(shape) * 2 - 1)
 
 
 def random_stream(purpose: str) -> np.random.Philox:
@@ -168,14 +160,12 @@ class Spec:
     """The specification of a signature: its recipe and its paths; OptionError for an unknown path."""
 
     recipe: Recipe = RECIPES["robust"]
-    paths: Names = Names(*USUAL)
-    """Names of paths, or a name in NAMED."""
+    paths: Names = Names(*USUAL)  # names of paths, or a name in NAMED
 
     def __post_init__(self) -> None:
         if self.paths in NAMED:
             return
         unknown = [path for path in self.paths if path not in PATHS]
         if unknown or not self.paths or len(set(self.paths)) != len(self.paths):
-            raise OptionError(
-                f"paths must be all, usual, or some of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
-            )
+            known = f"all, usual, or some of {', '.join(PATHS)}, each once"
+            raise OptionError(f"paths must be {known}, not {', '.join(self.paths)}")

@@ -8,31 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature.arrays import (
-    Scratch,
-    Tensor,
-    as_kind_of,
-    by_columns,
-    columns,
-    dots,
-    empty,
-    largest,
-    on_host,
-    zeros,
-)
+from hf_lineage.signature import arrays
+from hf_lineage.signature.arrays import Scratch, Tensor, as_kind_of, on_host
 from hf_lineage.signature.devices import Share
 from hf_lineage.signature.matrix_product import UNITS, MatrixProduct, Probes, Tile, pieces, row_norms
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Recipe, Vector
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
 from hf_lineage.signature.values import UnitCodes
-
-BLOCK = 8
-"""Hidden units whose inner products are read off one square product."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +29,15 @@ class UnitStatistics:
     Tensors that are multiplied later stay on the device of the term; all others are arrays of NumPy.
     """
 
-    projection: Tensor
-    """(h, k): inn Z."""
-    corner: Tensor
-    """(h, m): inn[:, S], its mean not removed."""
-    mean: Tensor
-    """(h,): the mean that centring subtracts from its column of the writer."""
-    trace: Array
-    """(h,): its share of tr M."""
-    total: Array
-    """(h,): its share of 1ᵀ M 1."""
-    norm: Vector
-    """(h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g."""
-    inner: NDArray[np.bool_]
-    """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
-    outer: NDArray[np.bool_]
-    """(h / part, signs): the same of its writer; no signs for heads."""
-    gate: NDArray[np.bool_]
-    """(h / part, signs): the same of its gate; no signs where it has none."""
+    projection: Tensor  # (h, k): inn Z
+    corner: Tensor  # (h, m): inn[:, S], its mean not removed
+    mean: Tensor  # (h,): the mean that centring subtracts from its column of the writer
+    trace: Array  # (h,): its share of tr M
+    total: Array  # (h,): its share of 1ᵀ M 1
+    norm: Vector  # (h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g
+    inner: NDArray[np.bool_]  # (h / part, signs): of random sums of its reader, or a head's product
+    outer: NDArray[np.bool_]  # (h / part, signs): the same of its writer; no signs for heads
+    gate: NDArray[np.bool_]  # (h / part, signs): the same of its gate; no signs where it has none
 
     @classmethod
     def empty(cls, term: MatrixProduct, probes: Probes) -> UnitStatistics:
@@ -69,9 +47,9 @@ class UnitStatistics:
         size = len(probes.coordinates)
         inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
         return cls(
-            projection=empty((hidden, columns), term.writer),
-            corner=empty((hidden, size), term.writer),
-            mean=empty((hidden,), term.writer),
+            projection=arrays.empty((hidden, columns), term.writer),
+            corner=arrays.empty((hidden, size), term.writer),
+            mean=arrays.empty((hidden,), term.writer),
             trace=np.empty(hidden, np.float32),
             total=np.empty(hidden, np.float32),
             norm=np.empty(parts),
@@ -81,10 +59,7 @@ class UnitStatistics:
         )
 
     def scale(self, factors: Vector) -> None:
-        """Multiply every part by its own factor (h / part,); 0 gives 0 even for a part too large for float32.
-
-        Weights that are not finite cannot be scaled away: the norm stays not finite.
-        """
+        """Multiply every part by its own factor (h / part,); 0 gives 0, but the norm of what is not finite stays so."""
         per_unit = np.repeat(factors.astype(np.float32), len(self.trace) // len(factors))
         closed = np.flatnonzero(per_unit == 0).tolist()
         for value in (self.projection, self.corner):
@@ -104,19 +79,20 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
         for tile in term.tiles(starts):
             chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
             units.projection[chosen] = probes.project(tile.inn)
-            units.corner[chosen] = columns(tile.inn, probes.coordinates) + tile.means[1][:, None]
+            units.corner[chosen] = arrays.columns(tile.inn, probes.coordinates) + tile.means[1][:, None]
             units.mean[chosen] = tile.means[0]
             units.trace[chosen] = unit_dots(tile.out, tile.inn)
             units.total[chosen] = on_host((tile.out @ probes.ones) * (tile.inn @ probes.ones))
-            heads = term.part > 1
-            norms = part_norms(tile.out, tile.inn, term.part) if heads else row_norms(tile.inn) * row_norms(tile.out)
-            units.norm[parts] = norms
+            if term.part > 1:  # heads
+                units.norm[parts] = part_norms(tile.out, tile.inn, term.part)
+            else:
+                units.norm[parts] = row_norms(tile.inn) * row_norms(tile.out)
             _direct(units, parts, tile, probes)
             if tile.gate is not None:
-                units.gate[parts] = on_host(columns(tile.gate, probes.coordinates) @ probes.signs > 0)
+                units.gate[parts] = on_host(arrays.columns(tile.gate, probes.coordinates) @ probes.signs > 0)
 
     def write(chosen: Iterator[slice]) -> None:
-        """Record the signs of random sums of the writers of some hidden units, from a few rows of the writer."""
+        # The signs of random sums of the writers of some hidden units, from a few rows of the writer.
         scratch = Scratch(len(probes.coordinates) * min(len(term.reader), UNITS), term.writer)
         for some in chosen:
             written = term.prepare_writer(probes.coordinates, some, units.mean[some], scratch)
@@ -132,27 +108,23 @@ def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> 
     """Record the signs of a tile's parts: of random sums of their readers or, for heads, of products' entries."""
     coordinates = probes.coordinates
     if units.outer.shape[1]:
-        sketched = min(probes.sketch_size, UNIT_SIGNS // 2)
+        sketched = 0 if isinstance(probes.matrix, slice) else min(probes.matrix.shape[1], UNIT_SIGNS // 2)
         units.inner[parts, :sketched] = on_host(units.projection[parts, :sketched] > 0)
-        units.inner[parts, sketched:] = on_host(columns(tile.inn, coordinates) @ probes.signs[:, sketched:] > 0)
+        units.inner[parts, sketched:] = on_host(arrays.columns(tile.inn, coordinates) @ probes.signs[:, sketched:] > 0)
         return
     few = min(len(coordinates), HEAD_COORDINATES)
     count = parts.stop - parts.start
-    out, inn = (rows[:, some].reshape(-1, len(tile.inn) // count, few) for rows, some in (
-        (tile.out, coordinates[:few]), (tile.inn, coordinates[-few:])
-    ))  # fmt: skip
+    both = (tile.out, coordinates[:few]), (tile.inn, coordinates[-few:])
+    out, inn = (rows[:, some].reshape(-1, len(tile.inn) // count, few) for rows, some in both)
     units.inner[parts] = on_host(out.mT @ inn > 0).reshape(count, -1)
 
 
 def unit_dots(out: Tensor, inn: Tensor) -> NDArray[np.float32]:
-    """Return the inner product (t,) of every row of outᵀ with the same row of inn (t, width).
-
-    If the two are stored in different orders, they are the diagonals of small square products, because only such
-    products read both at full speed.
-    """
-    if by_columns(out) == by_columns(inn):
-        return on_host(dots(inn, out))
-    blocks = (-1, math.gcd(len(inn), BLOCK), inn.shape[1])
+    """Return the inner product (t,) of every row of outᵀ with the same row of inn (t, width)."""
+    if arrays.by_columns(out) == arrays.by_columns(inn):
+        return on_host(arrays.dots(inn, out))
+    # They are the diagonals of small square products: only these read unlike orders at full speed.
+    blocks = (-1, math.gcd(len(inn), 8), inn.shape[1])
     squares = on_host(inn.reshape(blocks) @ out.reshape(blocks).mT)
     diagonals: NDArray[np.float32] = np.einsum("bii->bi", squares)
     return diagonals.ravel()
@@ -166,7 +138,7 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
     grams, sizes = [], []
     for rows in (out, inn):
         parts = rows.reshape(-1, part, rows.shape[1])
-        size = largest(parts.reshape(len(parts), -1))
+        size = arrays.largest(parts.reshape(len(parts), -1))
         scale = np.where(size > 0, size, 1).astype(np.float32)
         scaled = parts / as_kind_of(scale, rows)[:, None, None]
         grams.append(scaled @ scaled.mT)
@@ -175,8 +147,7 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
     return np.sqrt(np.maximum(squares, 0)) * sizes[0] * sizes[1]
 
 
-ROWS = 128
-"""Residual coordinates of a writer that are multiplied at a time."""
+ROWS = 128  # residual coordinates of a writer that are multiplied at a time
 
 
 @dataclass(frozen=True)
@@ -195,7 +166,10 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
 
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
-    measured = [(term.writer_alone(), measure_units(term, probes, share)) for term in branch]
+    # The second pass needs no readers, so that their memory is free.
+    measured = [
+        (replace(term, reader=term.writer.mT, gate=None), measure_units(term, probes, share)) for term in branch
+    ]
     if recipe.cap:
         cap([units for _, units in measured])
     codes = unit_codes([units for _, units in measured])
@@ -213,9 +187,6 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
 
 
 Target = tuple[slice | Tensor, Sequence[Tensor], Tensor, bool]
-"""Some rows of the writers, the factor for the rows of each term, and the product that the sum is added to.
-
-Then whether the mean of the writer is removed."""
 
 
 def multiply(
@@ -223,9 +194,10 @@ def multiply(
 ) -> tuple[Array, Array]:
     """Return M Z (width, k), and M[S, S] (m, m) with its means: the second pass over the writers, by rows."""
     chosen = probes.coordinates
-    product = zeros(probes.shape, chosen)
-    corner = zeros((len(chosen), len(chosen)), chosen)
+    product = arrays.zeros(probes.shape, chosen)
+    corner = arrays.zeros((len(chosen), len(chosen)), chosen)
     projections = [units.projection for _, units in branch]
+    # Rows of the writers, the factor for those of each term, what the sum is added to, and whether means are removed.
     targets: list[Target] = [(chosen, [units.corner for _, units in branch], corner, False)]
     targets += [(rows, projections, product[rows], True) for rows in pieces(probes.width, ROWS)]
 
@@ -263,11 +235,7 @@ def unit_codes(branch: Sequence[UnitStatistics]) -> UnitCodes:
     weights = np.concatenate([units.norm for units in branch])
     total = weights.sum()
     shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
-    rows = (_pack_signs([getattr(units, row) for units in branch]) for row in UNIT_ROWS)
-    return UnitCodes(shares.astype(np.float32), *rows)
-
-
-def _pack_signs(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
-    """Return signs (u, n) as bytes; an incomplete last byte is left out: its padding would agree in any two units."""
-    rows = np.concatenate(signs)
-    return np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1)
+    signs = (np.concatenate([getattr(units, row) for units in branch]) for row in UNIT_ROWS)
+    # Without an incomplete last byte: its padding would agree in any two units.
+    packed = (np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1) for rows in signs)
+    return UnitCodes(shares.astype(np.float32), *packed)

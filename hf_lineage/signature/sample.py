@@ -1,12 +1,8 @@
 """Sample: some hidden units and residual coordinates of every layer, drawn at random, and the branch seen through them.
 
-If the hidden units of a model are in the same places as those of its base, a tenth of its bytes shows its descent. If
-the units were reordered, pruned or retrained, a few of them show nothing.
-
-A sample of all hidden units on some coordinates shows such a model, and one whose layers were moved, as well as whole
-layers do: the permutation test needs no more of them than these coordinates of their products. It takes a third of the
-time: nearly all of a layer is read, and hardly any of it enters a computation.
-
+If the hidden units of a model are in the same places as those of its base, a tenth of its bytes shows its descent. A
+sample of all hidden units on some coordinates also shows a model whose units or layers were moved: the permutation test
+needs no more of them. It takes a third of the time, for hardly any of a layer enters a computation.
 Nobody must be able to predict the sample: they could copy that part only. Units are drawn anew in each layer. So a
 layer of the base and one of the candidate can only be alike where both have the same number.
 """
@@ -35,16 +31,10 @@ from hf_lineage.signature.recipe import Recipe, random_stream
 from hf_lineage.signature.residual import summarise
 from hf_lineage.signature.values import PathSignature, SampleSize, UnitCodes
 
-UNITS, RUN = 1024, 64
-"""Hidden units of a layer that are read, and how many of them stand side by side: one request or one read each."""
-HEADS, FEWEST_GROUPS = 4, 2
-"""The fewest query heads of a layer that are read, and the fewest groups of heads whose values are read."""
-COORDINATES, NEIGHBOURS = 64, 4
-"""Residual coordinates that are read, the same in all layers, and how many of them stand side by side."""
-OF_ALL_UNITS, SIDE_BY_SIDE = 128, 8
-"""Residual coordinates that are read of all units of a layer, and how many of them stand side by side."""
-SAVES = 4
-"""Layers are sampled only if they have at least this many times as many units, and coordinates, as a sample reads."""
+UNITS, RUN = 1024, 64  # hidden units of a layer that are read, and how many side by side: one request or read each
+COORDINATES, NEIGHBOURS = 64, 4  # residual coordinates that are read, the same in all layers, and how many side by side
+OF_ALL_UNITS, SIDE_BY_SIDE = 128, 8  # the same where all units of a layer are read
+SAVES = 4  # a sampled layer has at least so many times as many units, and coordinates, as a sample reads
 
 Runs = tuple[slice, ...]
 
@@ -54,10 +44,8 @@ class Sample:
     """The random choice of units and coordinates of every layer; equal for all models of equal sizes."""
 
     seed: int
-    all_units: bool = False
-    """Whether no units are drawn, but all of a layer are read."""
-    look: int = 0
-    """Number of the draw of coordinates."""
+    all_units: bool = False  # whether no units are drawn, but all of a layer are read
+    look: int = 0  # number of the draw of coordinates
 
     def coordinates_of(self, width: int) -> Runs:
         """Return the residual coordinates that are read, the same in all layers."""
@@ -71,7 +59,7 @@ class Sample:
             return tuple(slice(start, min(start + UNITS, count)) for start in range(0, count, UNITS))
         if "value" not in layer_set.heads:
             return runs(count, UNITS, RUN, f"sample {self.seed} units {layer}")
-        wanted = max(FEWEST_GROUPS, -(-HEADS * count // layer_set.heads["query"].count))
+        wanted = max(2, -(-4 * count // layer_set.heads["query"].count))  # groups of at least four query heads together
         return runs(count, wanted, 1, f"sample {self.seed} heads {layer}")
 
 
@@ -103,7 +91,6 @@ def fits(layout: Layout, checkpoint: Checkpoint, path: str) -> bool:
 
 
 def _roles(layer_set: LayerSet, path: str) -> tuple[str, ...]:
-    """Return the roles whose matrices are read for a path."""
     return PATHS[path].roles if PATHS[path].branch != "mlp" else tuple(layer_set.slots)
 
 
@@ -114,7 +101,6 @@ class _View:
     checkpoint: Checkpoint
     layout: Layout
     layer_set: LayerSet
-    """The matrix set of the layer."""
     recipe: Recipe
     path: str
     layer: int
@@ -130,22 +116,18 @@ class _View:
 
     @property
     def matrices(self) -> dict[str, str]:
-        """Name of each matrix that is read -> its role."""
-        return {self.layer_set.slots[role].tensor: role for role in _roles(self.layer_set, self.path)}
+        return {self.layer_set.slots[role].tensor: role for role in _roles(self.layer_set, self.path)}  # those read
 
     @property
     def part(self) -> int:
-        """The number of rows of a unit, or of a head of values."""
-        return self.layer_set.heads[PATHS[self.path].reader].size
+        return self.layer_set.heads[PATHS[self.path].reader].size  # rows of a unit, or of a head of values
 
     @property
     def queries_per_value(self) -> int:
-        """The number of query heads that a head of values serves; 1 for hidden units."""
         heads = self.layer_set.heads
         return heads["query"].count // heads["value"].count if "value" in heads else 1
 
     def pieces(self, tensor: str) -> list[StoredTensor]:
-        """Return the rows of one matrix that are read."""
         rows = self.checkpoint.rows(tensor)
         assert rows is not None  # noqa: S101 - `fits` has checked it
         writer = self.layer_set.slots[PATHS[self.path].writer].tensor
@@ -154,39 +136,29 @@ class _View:
 
     def term(self) -> MatrixProduct:
         """Return the term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
-        count = len(indices(self.units))
-        heads = {
-            role: Heads(count * (self.queries_per_value if role == "query" else 1), self.part)
-            for role in self.layer_set.heads
-        }
+        count, served = len(indices(self.units)), {"query": self.queries_per_value}
+        heads = {role: Heads(count * served.get(role, 1), self.part) for role in self.layer_set.heads}
         width = len(indices(self.coordinates)) if self.sample.all_units else self.layer_set.width
         branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads, width=width),),)}
         layout = replace(self.layout, branches=branches)
         (whole,) = matrix_products(layout, self.path, 0, self.recipe, functools.cache(self._read))
         if self.sample.all_units:
             return whole
-        seen = indices(self.coordinates)
-        reader = _among(Rows(whole.reader, whole.reader_gain, whole.centred), seen)
-        return replace(
-            whole,
-            reader=reader.stored,
-            reader_gain=reader.gain,
-            writer_gain=None if whole.writer_gain is None else whole.writer_gain[seen],
-            gate=whole.gate and _among(whole.gate, seen),
-        )
+        places = indices(self.coordinates)
+        reader = _among(Rows(whole.reader, whole.reader_gain, whole.centred), places)
+        writer_gain = None if whole.writer_gain is None else whole.writer_gain[places]
+        gate = whole.gate and _among(whole.gate, places)
+        return replace(whole, reader=reader.stored, reader_gain=reader.gain, writer_gain=writer_gain, gate=gate)
 
     def _read(self, name: str) -> NDArray[Any]:
-        """Return a tensor of the layer: the rows of a matrix that are read, or a vector's numbers for these units.
-
-        Where all units are read, only the coordinates that are read count, as if the stream had no others.
-        """
+        """Return a tensor of the layer: the rows of a matrix that are read, or a vector's numbers for these units."""
         layer_set, matrices = self.layer_set, self.matrices
         units = indices(_times(self.units, self.part * self.queries_per_value))
         if name in matrices:
             writes = matrices[name] == PATHS[self.path].writer
             if self.sample.all_units and not writes:  # a piece at a time, or whole matrices would be in memory
-                seen, pieces = indices(self.coordinates), self.pieces(name)
-                return np.concatenate([self.checkpoint.read_pieces(name, [one]).take(seen, axis=1) for one in pieces])
+                places, pieces = indices(self.coordinates), self.pieces(name)
+                return np.concatenate([self.checkpoint.read_pieces(name, [one]).take(places, axis=1) for one in pieces])
             rows = self.checkpoint.read_pieces(name, self.pieces(name))
             return rows.take(units, axis=1) if writes and not self.sample.all_units else rows
         inner = layer_set.inner_norm or ""
@@ -196,17 +168,14 @@ class _View:
             return whole[units]
         if not self.sample.all_units or whole.shape != (layer_set.width,):
             return whole
-        few: NDArray[Any] = single(whole[indices(self.coordinates)])
-        return few
+        return np.asarray(single(whole[indices(self.coordinates)]))  # as if the stream had no others
 
 
 def _among(rows: Rows, places: NDArray[np.int64]) -> Rows:
-    """Return some columns of rows, without what a norm adds to their products."""
     return Rows(np.asarray(rows.stored)[:, places], None if rows.gain is None else rows.gain[places], rows.centred)
 
 
-def _times(runs: Runs, factor: int) -> Runs:
-    """Return runs of parts with `factor` rows each as runs of rows."""
+def _times(runs: Runs, factor: int) -> Runs:  # runs of parts with so many rows each as runs of rows
     return tuple(slice(run.start * factor, run.stop * factor) for run in runs)
 
 
@@ -218,11 +187,7 @@ def indices(runs: Runs) -> NDArray[np.int64]:
 def sample_path(
     checkpoint: Checkpoint, layout: Layout, recipe: Recipe, path: str, layers: Collection[int], sample: Sample
 ) -> PathSignature:
-    """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
-
-    It has a row for each of these layers, in ascending order. The means of a LayerNorm are taken over the coordinates
-    of the sample.
-    """
+    """Return the signature of some layers of a path, ascending, as if each were what a sample reads of it."""
     sets = layout.sets(path)
     views = [_View(checkpoint, layout, sets[layer][0], recipe, path, layer, sample) for layer in sorted(layers)]
     first = views[0]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.schema import MOST_LAYERS
 from hf_lineage.errors import OptionError, SignatureError, printable, remedy
 from hf_lineage.files.atomic import write_output
-from hf_lineage.files.safetensors import Stamp, opened_header, read_into
+from hf_lineage.files.safetensors import opened_header, read_into
 from hf_lineage.signature.recipe import ROWS, Recipe
 from hf_lineage.signature.values import PARTS, WIDEST, PathSignature, Signature, UnitCodes
 
@@ -26,12 +26,9 @@ FORMAT, VERSION = "hf-lineage signature", 4
 NUMPY: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1"),
 }  # fmt: skip
-STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
-"""Stored array of a path -> its number format."""
-UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
-"""Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
-PER_UNIT = tuple(UNITS)[1:]
-"""The arrays with a row for each unit."""
+STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))  # stored array of a path -> its number format
+UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")  # counts by layer, then all units in order
+PER_UNIT = tuple(UNITS)[1:]  # the arrays with a row for each unit
 
 
 class _Format(msgspec.Struct):
@@ -61,8 +58,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     unaccounted: tuple[str, ...] = ()
     own_code: str = ""
     read_as: str = ""
-    sections: dict[str, msgspec.Raw] = {}
-    """Sections that later versions add to a file of this format version, with arrays of their own; not read here."""
+    sections: dict[str, msgspec.Raw] = {}  # that later versions add, with arrays of their own; not read here
 
 
 def provenance(opened: Any, file: Path) -> Provenance:
@@ -79,21 +75,18 @@ def provenance(opened: Any, file: Path) -> Provenance:
     return msgspec.structs.replace(whole, paths=known or whole.paths)
 
 
-@dataclass(frozen=True)
-class StoredArray:
-    """One array as the header describes it."""
-
+class _StoredArray(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     start: int
 
 
-def stored_arrays(opened: Any, begin: int) -> dict[str, StoredArray]:
+def stored_arrays(opened: Any, begin: int) -> dict[str, _StoredArray]:
     """Return name -> array, in the order of their bytes; ValueError for a number format that is not read."""
     arrays = {}
     for name in opened.offset_keys():
         view = opened.get_slice(name)
-        array = StoredArray(view.get_dtype(), tuple(view.get_shape()), begin)
+        array = _StoredArray(view.get_dtype(), tuple(view.get_shape()), begin)
         if array.dtype not in NUMPY:
             # NumPy does not have all number formats of safetensors.
             raise ValueError(f"{printable(name, 200)} is stored as {array.dtype}, not as one of {', '.join(NUMPY)}")
@@ -102,7 +95,7 @@ def stored_arrays(opened: Any, begin: int) -> dict[str, StoredArray]:
     return arrays
 
 
-def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> None:
+def check_bounds(metadata: Provenance, arrays: Mapping[str, _StoredArray]) -> None:
     """Raise ValueError unless numbers, widths and arrays fit each other, SignatureError for one of another shape."""
     if not metadata.paths or not set(metadata.paths) <= set(PATHS) or len(set(metadata.paths)) < len(metadata.paths):
         raise ValueError(f"its paths are {', '.join(map(repr, metadata.paths))}, not some of {', '.join(PATHS)}")
@@ -110,11 +103,8 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
     for path in metadata.paths:
         absent, widths = metadata.without.get(path, ()), metadata.widths.get(path, ())
         rows = metadata.layers - len(absent)
-        if (
-            rows < 1
-            or sorted(set(absent)) != list(absent)
-            or not all(0 <= number < metadata.layers for number in absent)
-        ):
+        outside = not all(0 <= number < metadata.layers for number in absent)
+        if rows < 1 or sorted(set(absent)) != list(absent) or outside:
             raise ValueError(f"{path}: the layers without it must lie between 0 and {metadata.layers - 1}, in order")
         if widths and (len(widths) != rows or not 2 <= min(widths) <= max(widths) <= dimension):
             raise ValueError(f"{path} has {len(widths)} widths for {rows} layers, or widths outside 2 to {dimension}")
@@ -122,29 +112,17 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
         shapes: list[tuple[int, ...]] = [(rows, dimension, metadata.recipe.columns(metadata.width)), (rows, m, m)]
         shapes += [(rows,)] * (2 + len(UNITS))
         for (part, dtype), shape in zip((STORED | UNITS).items(), shapes, strict=True):
-            known = None if part in PER_UNIT else shape
-            _fits(metadata.model, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, known)
+            name = f"{path}.{part}"
+            array = arrays.get(name)
+            if array is None or array.dtype != dtype:
+                stored = f"stored as {array.dtype}" if array else "missing"
+                raise ValueError(f"{name} is {stored}, not stored as {dtype}")
+            if part not in PER_UNIT and array.shape != shape:
+                text = printable(metadata.model, 200)
+                raise SignatureError(f"{text}: {name} has shape {array.shape}, but its recipe needs {shape}")
 
 
-def _fits(model: str, name: str, array: StoredArray | None, dtype: str, shape: tuple[int, ...] | None) -> None:
-    """Raise unless an array is there, in this number format and of this shape, if it has to have one."""
-    if array is None or array.dtype != dtype:
-        stored = f"stored as {array.dtype}" if array else "missing"
-        raise ValueError(f"{name} is {stored}, not stored as {dtype}")
-    if shape is not None and array.shape != shape:
-        text = printable(model, 200)
-        raise SignatureError(f"{text}: {name} has shape {array.shape}, but its recipe needs {shape}")
-
-
-def read_array(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any, Any]:
-    """Return one array; raise OSError if the file is no longer what it was when its header was read."""
-    array: np.ndarray[Any, Any] = np.empty(stored.shape, dtype=NUMPY[stored.dtype])
-    read_into(file, stored.start, memoryview(array.reshape(-1).view(np.uint8).data), stamp)
-    return array
-
-
-LARGEST_HEADER = 2**20
-"""The most bytes of a header; that of a signature has some thousand."""
+LARGEST_HEADER = 2**20  # the most bytes of a header; that of a signature has some thousand
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -159,26 +137,26 @@ def save_signature(signature: Signature, file: str | PathLike[str]) -> None:
 def encode(signature: Signature) -> bytes:
     """Return a signature as the content of a file; raise SignatureError if the residuals are not in memory."""
     if not all(isinstance(path.sketch, np.ndarray) for path in signature.paths.values()):
-        raise SignatureError(
-            f"{signature.model}: the exact residuals do not fit in memory, so nothing can be written; use probes"
-        )
+        large = f"{signature.model}: the exact residuals do not fit in memory"
+        raise SignatureError(f"{large}, so nothing can be written; use probes")
     fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
     fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
     widths = {path: one.widths for path, one in signature.paths.items() if one.widths}
     metadata = Provenance(**fields, widths=widths)
-    tensors = {
-        f"{path}.{part}": np.ascontiguousarray(rows)
-        for path, path_signature in signature.paths.items()
-        for part, rows in _arrays(path_signature).items()
-    }
+    arrays = dict[str, np.ndarray[Any, Any]]()
+    for path, one in signature.paths.items():
+        arrays |= {f"{path}.{part}": getattr(one, part) for part in PARTS}
+        arrays[f"{path}.units"] = np.array([len(codes.weight) for codes in one.units], dtype=np.int64)
+        for part in PER_UNIT if one.units else ():
+            arrays[f"{path}.{part}"] = np.concatenate([getattr(codes, part) for codes in one.units])
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return save(tensors, metadata={"signature": msgspec.json.encode(metadata).decode()})
 
 
 def load_signature(file: str | PathLike[str]) -> Signature:
     """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version.
 
-    Every number in its metadata is checked against bounds and against the header of the file before arrays of these
-    sizes are allocated.
+    Every number in its metadata is checked against bounds, and against the header, before such arrays are allocated.
     """
     file = Path(file)
     try:
@@ -186,10 +164,11 @@ def load_signature(file: str | PathLike[str]) -> Signature:
             metadata = provenance(opened, file)
             places = stored_arrays(opened, begin)
         check_bounds(metadata, places)
-        arrays = {
-            path: {part: read_array(file, places[f"{path}.{part}"], stamp) for part in STORED | UNITS}
-            for path in metadata.paths
-        }
+        arrays = dict[str, dict[str, np.ndarray[Any, Any]]]()
+        for path, part in itertools.product(metadata.paths, STORED | UNITS):
+            stored = places[f"{path}.{part}"]
+            array = arrays.setdefault(path, {})[part] = np.empty(stored.shape, dtype=NUMPY[stored.dtype])
+            read_into(file, stored.start, memoryview(array.reshape(-1).view(np.uint8).data), stamp)
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
         what = remedy(error, "extract it again")
         raise SignatureError(f"{file} cannot be read as a signature: {error}; {what}") from None
@@ -200,15 +179,7 @@ def load_signature(file: str | PathLike[str]) -> Signature:
     return Signature(**fields, paths=paths)
 
 
-def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
-    """Return all arrays that a file can hold of one path."""
-    counts = np.array([len(codes.weight) for codes in path.units], dtype=np.int64)
-    rows = {part: np.concatenate([getattr(codes, part) for codes in path.units]) for part in PER_UNIT if path.units}
-    return {part: getattr(path, part) for part in PARTS} | {"units": counts} | rows
-
-
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
-    """Return the signature of one path, made from its stored arrays."""
     parts: dict[str, Any] = {part: arrays[part] for part in PARTS}
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
     dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]

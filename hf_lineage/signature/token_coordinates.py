@@ -1,15 +1,10 @@
 """Token coordinates: a linear map between two residual streams, from the rows of the tokens that both models share.
 
 A hidden unit with the direction b, in a stream where K tokens have the rows Y (K, d'), is a function of tokens: Y b. In
-another stream these tokens have the rows X (K, d). By least squares, nearly the same function is given by the vector
-
-    (XᵀX + λ)⁻¹ Xᵀ Y b,    λ = ε tr(XᵀX) / d.
-
-An orthogonal change of the coordinates of either model, or another order of its units, changes nothing in it. It is
-always taken from the narrower stream into the wider one, and its result has to be brought to length 1 again. All rows
-have length 1 before, or a few rows of unused tokens that were enlarged would decide the fit. Then their mean is taken
-away, which models that learned apart have in common. The ridge ε is chosen by generalised cross-validation (Golub,
-Heath and Wahba 1979): the noisier the rows, the larger it is.
+another stream with the rows X (K, d), least squares give nearly the same function: the vector (XᵀX + λ)⁻¹ Xᵀ Y b with
+λ = ε tr(XᵀX) / d. Neither an orthogonal change of coordinates nor another order of units changes anything in it. It is
+taken from the narrower stream into the wider one, and brought to length 1 again. The ridge ε is chosen by generalised
+cross-validation (Golub, Heath and Wahba 1979): the noisier the rows, the larger it is.
 """
 
 from __future__ import annotations
@@ -27,23 +22,17 @@ from hf_lineage.signature.arrays import mirror
 from hf_lineage.signature.recipe import Array, signs
 from hf_lineage.signature.sample import indices, runs
 
-RIDGES = 1e-3, 1e-2
-"""The values of ε to choose from. Larger ones leave so few directions that independent units agree."""
-ASKED = 64
-"""Random directions in which the error of a fit is measured."""
-SEEN = 256
-"""The most coordinates in which units are compared; of a wider stream these are random sums."""
-LEAST = 1e-9
-"""Rows whose numbers have a smaller mean square count as all the same."""
-SPANNED, ASKED_FIRST = 0.5, 1.5
-"""The share of the narrower stream that rows of tokens have to span: fewer directions do not show most of a unit. And
-the number of rows that are tried first, as a multiple of the directions that they have to span."""
+RIDGES = 1e-3, 1e-2  # the values of ε to choose from. Larger ones leave so few directions that independent units agree
+ASKED = 64  # random directions in which the error of a fit is measured
+SEEN = 256  # the most coordinates in which units are compared; of a wider stream these are random sums
+SPANNED = 0.5  # the share of the narrower stream that rows of tokens have to span: fewer do not show most of a unit
 
 
 def prepare_rows(rows: Array) -> None:
     """Bring the rows (K, d) of the tokens of a stream to length 1 and take their mean away, in place.
 
-    Raise NothingToCompare where they are not finite.
+    Else a few rows of unused tokens that were enlarged would decide the fit, and models that learned apart have a mean
+    in common. Raise NothingToCompare where they are not finite.
     """
     largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))[:, None]
     if not np.isfinite(largest).all() or not largest.any():
@@ -55,25 +44,18 @@ def prepare_rows(rows: Array) -> None:
 
 
 def check_span(rows: Array, narrower: int) -> None:
-    """Raise NothingToCompare where prepared rows (K, d) span too few directions.
-
-    `narrower` is the width of the narrower stream of the two. More rows span no fewer directions, so some of the rows
-    are tried first.
-    """
+    """Raise NothingToCompare where prepared rows (K, d) span too few directions of the narrower stream of the two."""
     wanted = SPANNED * narrower
-    few = round(ASKED_FIRST * wanted)
+    few = round(1.5 * wanted)  # more rows span no fewer directions, so some of the rows are tried first
     if few < min(rows.shape) and Ridges(rows[:: len(rows) // few][:few].T).span >= wanted:
         return
     _enough(Ridges(rows).span, rows, narrower)
 
 
 def _enough(spanned: float, rows: Array, narrower: int) -> None:
-    """Raise NothingToCompare where rows span about so many directions, and these are too few."""
     if spanned < SPANNED * narrower:
-        raise NothingToCompare(
-            f"the rows of {len(rows)} tokens span only about {spanned:.0f} of the {rows.shape[1]} directions of its "
-            "stream"
-        )
+        span = f"the rows of {len(rows)} tokens span only about {spanned:.0f}"
+        raise NothingToCompare(f"{span} of the {rows.shape[1]} directions of its stream")
 
 
 class Ridges:
@@ -109,48 +91,29 @@ class Ridges:
     @property
     def span(self) -> float:
         """The number of directions, about, in which the rows lie."""
-        if not self.differ:
+        if not self._mean > 1e-9:  # they are all the same
             return 0.0
         self.factor(RIDGES[0])
         return self.freedom
 
-    @property
-    def differ(self) -> bool:
-        """Whether the rows are not all the same."""
-        return self._mean > LEAST
-
 
 def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
-    """Return matrices that bring units of the wider stream (s, d), and of the narrower (s, d'), to shared coordinates.
-
-    `wide` and `narrow` are the prepared rows (K, width) of the same tokens. Raise NothingToCompare where the wider rows
-    span too few directions.
-    """
-    ridges, seen = Ridges(wide), seen_through(wide.shape[1])
-    if not ridges.differ:
-        _enough(0, wide, narrow.shape[1])
+    """Return what brings units of both streams to shared coordinates, by prepared rows of the same tokens."""
+    ridges, through = Ridges(wide), seen_through(wide.shape[1])
+    freedom = ridges.span
+    _enough(freedom, wide, narrow.shape[1])
     sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
-    columns = np.hstack((seen.T, wide.T @ sums))
-
-    def fit_ridge(ridge: float) -> tuple[float, Array]:
-        ridges.factor(ridge)
-        freedom = ridges.freedom
-        if ridge == RIDGES[0]:
-            _enough(freedom, wide, narrow.shape[1])
-        solved, given = np.hsplit(ridges.solve(columns), (len(seen),))
-        return measure_error(sums - wide @ given, freedom), solved
-
-    _, solved = min(map(fit_ridge, RIDGES), key=itemgetter(0))
-    return seen, ((wide @ solved).T @ narrow).astype(np.float32, copy=False)
-
-
-def measure_error(left: Array, freedom: float) -> float:
-    """Return the error with which the wider rows give some sums of the narrower ones, corrected for overfitting.
-
-    `left` is the remainder of the fit (K, n), and `freedom` the number of directions in which it was fitted.
-    """
-    free = 1 - freedom / len(left)
-    return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2
+    columns, fits = np.hstack((through.T, wide.T @ sums)), list[tuple[float, Array]]()
+    for ridge in RIDGES:
+        if ridge != RIDGES[0]:
+            ridges.factor(ridge)
+            freedom = ridges.freedom
+        solved, coefficients = np.hsplit(ridges.solve(columns), (len(through),))
+        # The error with which the wider rows give sums of the narrower ones, corrected for the directions of the fit.
+        error, free = np.square(sums - wide @ coefficients, dtype=np.float64).mean(), 1 - freedom / len(sums)
+        fits.append((float(error) / max(free, 1e-6) ** 2, solved))
+    _, solved = min(fits, key=itemgetter(0))
+    return through, ((wide @ solved).T @ narrow).astype(np.float32, copy=False)
 
 
 def seen_through(width: int) -> Array:
@@ -161,29 +124,19 @@ def seen_through(width: int) -> Array:
 
 
 Numbers = NDArray[np.int64]
-LEAST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2, 4, 64
-"""Tokens for every coordinate of the wider stream: at least and, if few, at most; rows are read SIDE_BY_SIDE."""
-FEW = 4096
-"""Up to so many tokens are few."""
 
 
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
-    """Return the numbers of the shared tokens that are read, ascending and the same for all models of these widths.
-
-    More tokens make up for the noise of their rows, but cost time in proportion.
-    """
+    """Return the shared tokens that are read, ascending: more make up for the noise of their rows, but cost time."""
     widest = max(widths)
-    wanted = max(LEAST_TOKENS * widest, min(MOST_TOKENS * widest, FEW))
+    wanted = max(2 * widest, min(4 * widest, 4096))
     if shared <= wanted:
         return np.arange(shared)
-    return indices(runs(shared, wanted, SIDE_BY_SIDE, f"tokens {shared} {wanted}"))
+    return indices(runs(shared, wanted, 64, f"tokens {shared} {wanted}"))
 
 
 def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Array:
-    """Return the rows (K, d) of some tokens; only these are read where the embedding is stored as plain rows.
-
-    Raise as `Checkpoint.read` does.
-    """
+    """Return the rows (K, d) of some tokens; only these are read where the embedding is stored as plain rows."""
     stored = checkpoint.rows(name)
     if stored is None:
         whole = np.asarray(checkpoint.read(name))[numbers]

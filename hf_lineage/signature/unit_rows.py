@@ -6,8 +6,8 @@ of the stream that fits these pairs makes better ones, and so on, until there ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -19,37 +19,27 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.arrays import compute_whitening
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
-PATH, HEADS = "mlp", "value_output"
-"""The path whose hidden units are compared, and the one whose heads are."""
+PATH, HEADS = "mlp", "value_output"  # the path whose hidden units are compared, and the one whose heads are
 
 
 class HeadProducts(NamedTuple):
     """The products of the heads of one layer."""
 
-    directions: Array
-    """(n, s s): the product of the matrices of each head, of length 1."""
-    weight: Vector
-    """(n,): the norm of that product in the whole stream, at most the median of the layer."""
+    directions: Array  # (n, s s): the product of the matrices of each head, of length 1
+    weight: Vector  # (n,): the norm of that product in the whole stream, at most the median of the layer
 
 
 @dataclass(frozen=True)
 class UnitRows:
     """The hidden units of one layer, in the order in which they are stored."""
 
-    inner: Array
-    """(u, s): what each unit reads, over the norm of all that it reads, the part outside these coordinates included."""
-    outer: Array
-    """(u, s): what each unit writes, likewise."""
-    gate: Array
-    """(u, s): the other reader of gated units, likewise; (u, 0) of units without a gate."""
-    weight: Vector
-    """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer."""
-    sizes: Vector
-    """(2, u): the norms of the readers and of the writers of the units."""
-    experts: tuple[int, ...] = ()
-    """The number of units of each expert, one after the other; empty where there are no experts."""
-    kept_share: float = 1.0
-    """These units as a share of the layer's units."""
+    inner: Array  # (u, s): what each unit reads, over the norm of all that it reads, also outside these coordinates
+    outer: Array  # (u, s): what each unit writes, likewise
+    gate: Array  # (u, s): the other reader of gated units, likewise; (u, 0) of units without a gate
+    weight: Vector  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer
+    sizes: Vector  # (2, u): the norms of the readers and of the writers of the units
+    experts: tuple[int, ...] = ()  # units of each expert, one after the other; empty where there are no experts
+    kept_share: float = 1.0  # these units as a share of the layer's units
 
     def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
         """Return some of the units."""
@@ -69,23 +59,20 @@ class UnitRows:
         return all(bool(np.isfinite(part).all()) for part in numbers)
 
 
-Layers = Mapping[int, UnitRows]
-"""Number of a layer -> its hidden units."""
+Layers = Mapping[int, UnitRows]  # number of a layer -> its hidden units
 
 
 def cosines(a: UnitRows, b: UnitRows) -> Array:
     """Return for every unit of A and every unit of B the cosine of what they read times that of what they write."""
-    products: Array = (a.inner @ b.inner.T) * (a.outer @ b.outer.T)
-    return products
+    return np.asarray((a.inner @ b.inner.T) * (a.outer @ b.outer.T))
 
 
 def likeness(a: UnitRows, b: UnitRows) -> Array:
     """Return the likeness of every unit of A and every unit of B, between -1 and 1.
 
-    Without gates it is the cosine of what they read times the cosine of what they write. With gates it is that product
-    times the cosine of their gates, to the power of 2/3: three cosines then count as much as two.
-    Reader and writer may both change their sign, so only the sign of their product counts. Opposite gates have nothing
-    in common, nor do a unit with a gate and one without.
+    It is the cosine of what they read times that of what they write. With gates it is that product times the cosine of
+    their gates, to the power of 2/3: three cosines then count as much as two. Reader and writer may both change their
+    sign, and opposite gates have nothing in common, nor do a unit with a gate and one without.
     """
     products = cosines(a, b)
     if not a.gate.shape[1] and not b.gate.shape[1]:
@@ -96,21 +83,11 @@ def likeness(a: UnitRows, b: UnitRows) -> Array:
     return np.cbrt(products, out=products) ** 2 * np.sign(products)
 
 
-MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
-"""The fewest units of a layer; steps to the strongest direction; most and fewest rounds; the gain a round must add."""
-SETTLED = 1 - 1e-4
-"""Steps end where the direction after one of them has a larger cosine with the one before."""
-ALIKE, COPIES = 0.5, 0.95
-"""Two units count as a pair, or as copies, if the product of the cosines of their readers and writers is larger."""
-HARDLY = 0.01
-"""In wide streams a smaller share of paired units ends the search."""
-LEAST = 1e-6
-"""A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
-ASKED = 2**12
-"""The most units for which copies are searched."""
+MUTUAL = 8  # the fewest units of a layer
+ALIKE, COPIES = 0.5, 0.95  # units are a pair, or copies, if the product of cosines of readers and writers is larger
+HARDLY = 0.01  # in wide streams a smaller share of paired units ends the search
+LEAST = 1e-6  # a direction that holds a smaller part of the matched units, beside the largest one, is rounding
 TILE = 2**10
-FURTHEST = 8.0
-"""The most mean deviations from the median to which a number of a description is limited: none outweighs the others."""
 Numbers = NDArray[np.int64]
 
 
@@ -118,17 +95,11 @@ Numbers = NDArray[np.int64]
 class OrderedUnits:
     """Hidden units of a model in one order, layer after layer."""
 
-    inner: Array
-    """(u, d): the reader of each unit, of length 1."""
-    outer: Array
-    """(u, d): the writer of each unit, of length 1."""
-    weight: Array
-    """(u,): the square root of the share of each unit in all that the units add."""
-    layers: tuple[slice, ...]
-    """The units of each layer."""
-
-    wide: bool = False
-    """Whether their stream has more coordinates than those that they are given in."""
+    inner: Array  # (u, d): the reader of each unit, of length 1
+    outer: Array  # (u, d): the writer of each unit, of length 1
+    weight: Array  # (u,): the square root of the share of each unit in all that the units add
+    layers: tuple[slice, ...]  # the units of each layer
+    wide: bool = False  # whether their stream has more coordinates than those that they are given in
 
     def rows(self, units: NDArray[np.int64] | slice) -> tuple[Array, Array]:
         """Return the readers and the writers of some units."""
@@ -136,11 +107,10 @@ class OrderedUnits:
 
 
 def distinct(units: OrderedUnits) -> float:
-    """Return about the number of different units: copies, such as the experts made of one dense layer, count as one.
-    If there are many units, copies are counted for some of them.
-    """
+    """Return about the number of different units: copies, such as the experts made of one dense layer, count as one."""
     count = len(units.weight)
-    probes = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
+    order = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")
+    probes = order[: 2**12]  # copies are counted for these
     inner, outer = units.rows(probes)
     least = COPIES * np.vecdot(inner, inner) * np.vecdot(outer, outer)
     tiles = [slice(start, start + TILE) for start in range(0, len(probes), TILE)]
@@ -149,13 +119,14 @@ def distinct(units: OrderedUnits) -> float:
 
 
 def match_units(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
-    """Return the units that pair up, after the last round of matching.
-
-    Raise NothingToCompare if so few pair up in a wide stream that matching the others is not worth while.
-    """
+    """Return the units that pair up, after the last round of matching; NothingToCompare for few in a wide stream."""
     first, second = _first_pairs(base, candidate)
     turn = _polar(product(base, candidate, first, second, _agreement(base, candidate, first, second)))
-    *_, last = _rounds(base, candidate, turn)
+    last = MatchedPairs(base, candidate, turn)
+    for number in range(1, 8):
+        before, last = last, MatchedPairs(base, candidate, last.best_rotation(base, candidate))
+        if number >= 3 and last.share - before.share < 0.005:
+            break
     if (base.wide or candidate.wide) and last.share < HARDLY:
         raise NothingToCompare(f"only {last.share:.1%} of what hidden units write has a counterpart")
     return last
@@ -165,12 +136,9 @@ def heavier(units: OrderedUnits, most: int) -> OrderedUnits:
     """Return at most so many units: of each layer those that write most."""
     each = most // len(units.layers)
     rows = [np.argsort(-units.weight[layer], kind="stable")[:each] + layer.start for layer in units.layers]
-    chosen = np.sort(np.concatenate(rows))
-    ends = np.cumsum([0, *map(len, rows)]).tolist()
-    return replace(
-        units, inner=units.inner[chosen], outer=units.outer[chosen], weight=units.weight[chosen],
-        layers=tuple(slice(start, stop) for start, stop in pairwise(ends)),
-    )  # fmt: skip
+    chosen, ends = np.sort(np.concatenate(rows)), np.cumsum([0, *map(len, rows)]).tolist()
+    layers, (inner, outer) = tuple(slice(*both) for both in pairwise(ends)), units.rows(chosen)
+    return OrderedUnits(inner, outer, units.weight[chosen], layers, units.wide)
 
 
 def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers]:
@@ -178,30 +146,27 @@ def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, 
     parts = [(slice(0, len(base.weight)), slice(0, len(candidate.weight)))]
     if 1 < len(base.layers) == len(candidate.layers):
         parts += zip(base.layers, candidate.layers, strict=True)
-    nearest = [
-        tuple(place + part.start for place, part in zip(_alike(base, candidate, *both), both, strict=True))
-        for both in parts
-        if min(part.stop - part.start for part in both) >= MUTUAL
-    ]
+    nearest = list[tuple[Numbers, Numbers]]()
+    for part, other in parts:
+        if min(part.stop - part.start, other.stop - other.start) >= MUTUAL:
+            a, b = describe_units(base, part), describe_units(candidate, other)
+            halves = [(numbers**2).sum(axis=1) / 2 for numbers in (a, b)]
+            best = _Best(partial(_nearness, (a, halves[0]), (b, halves[1])), len(a), len(b))
+            nearest.append((best.mutual[0] + part.start, best.mutual[1] + other.start))
     return np.concatenate([pair[0] for pair in nearest]), np.concatenate([pair[1] for pair in nearest])
 
 
-def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candidate: slice) -> tuple[Numbers, Numbers]:
-    """Return the units that are nearest to each other by their descriptions."""
-    one, other = (
-        describe_units(*units.rows(part), units.weight[part])
-        for units, part in ((base, of_base), (candidate, of_candidate))
-    )
-    halves = [(numbers**2).sum(axis=1) / 2 for numbers in (one, other)]
-    return _Best(lambda tile: one @ other[tile].T - halves[0][:, None] - halves[1][tile], len(one), len(other)).mutual
+def _nearness(one: tuple[Array, Array], other: tuple[Array, Array], tile: slice) -> Array:
+    return one[0] @ other[0][tile].T - one[1][:, None] - other[1][tile]
 
 
-def describe_units(inner: Array, outer: Array, weight: Array) -> Array:
+def describe_units(units: OrderedUnits, part: slice) -> Array:
     """Return numbers (u, f) that describe each unit in any coordinates and in any order of the units.
 
     If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of all
     units as well, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
     """
+    (inner, outer), weight = units.rows(part), units.weight[part]
     weighed = inner * weight[:, None], outer * weight[:, None]
     read, written, both = weighed[0].T @ inner, weighed[1].T @ outer, weighed[1].T @ inner
     forms = [read, written, both, read @ read, written @ written, both @ both, both @ both.T]
@@ -213,19 +178,19 @@ def describe_units(inner: Array, outer: Array, weight: Array) -> Array:
     described = np.stack(numbers, axis=1)
     described -= np.median(described, axis=0)
     described /= np.abs(described).mean(axis=0) + 1e-30
-    return described.clip(-FURTHEST, FURTHEST)
+    return described.clip(-8.0, 8.0)  # so many mean deviations: no number outweighs the others
 
 
 def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:
     """Return each pair's agreement with all others, with its sign: the strongest direction of G, never formed."""
     (inner, outer), (other_inner, other_outer) = base.rows(first), candidate.rows(second)
     weights = np.ones(len(first), dtype=np.float32)
-    for _ in range(STEPS):
+    for _ in range(50):
         column, before = weights[:, None], weights
         agreed = (inner * column).T @ other_inner + (outer * column).T @ other_outer
         weights = np.vecdot(inner @ agreed, other_inner) + np.vecdot(outer @ agreed, other_outer) - 2 * weights
         weights /= np.linalg.norm(weights) + 1e-30
-        if abs(weights @ before) > SETTLED:
+        if abs(weights @ before) > 1 - 1e-4:
             break
     return weights
 
@@ -238,16 +203,6 @@ def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second:
         for one, other in zip(base.rows(first[some]), candidate.rows(second[some]), strict=True):
             total += (one * weights[some, None]).T @ other.astype(np.float32, copy=False)
     return total
-
-
-def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterator[MatchedPairs]:
-    """Yield the units that pair up after a rotation of the candidate's stream, round by round."""
-    share = 0.0
-    for number in range(ROUNDS):
-        yield (made := MatchedPairs(base, candidate, turn))
-        if number >= FEWEST_ROUNDS and made.share - share < GAIN:
-            return
-        share, turn = made.share, made.best_rotation(base, candidate)
 
 
 class MatchedPairs:
@@ -267,7 +222,6 @@ class MatchedPairs:
 
 
 def _cosines(base: OrderedUnits, inner: Array, outer: Array, tile: slice) -> Array:
-    """Return the products of the cosines of readers and of writers, of units of the base and of a tile (u, t)."""
     return (base.inner @ inner[tile].T) * (base.outer @ outer[tile].T)
 
 
@@ -276,8 +230,7 @@ def _polar(product: Array) -> Array:
     if product.shape[0] < product.shape[1]:
         return _polar(product.T).T
     scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)
-    polar: Array = compute_whitening(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32)
-    return polar
+    return np.asarray(compute_whitening(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32))
 
 
 class _Best:

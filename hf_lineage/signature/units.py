@@ -29,14 +29,11 @@ from hf_lineage.signature.residual import cap, measure_units, median_norm, part_
 from hf_lineage.signature.unit_rows import HEADS, PATH, HeadProducts, UnitRows
 from hf_lineage.signature.values import Signature
 
-MOST_KEPT, MOST_OF_LAYER = 2**17, 2**12
-"""The most units that are kept of all layers of a model with experts, and of one: 400 MB in 256 coordinates."""
-SMALLEST = 8
-"""The size in units that an expert exceeds; no layer is divided into smaller parts."""
+MOST_KEPT, MOST_OF_LAYER = 2**17, 2**12  # units that are kept of a model with experts at most, and of a layer: 400 MB
+SMALLEST = 8  # the size in units that an expert exceeds; no layer is divided into smaller parts
 
 Numbers = NDArray[np.int64]
-Keep = Callable[[Sequence[Vector]], list[Numbers]]
-"""Rule from the weights of the units of each expert of a layer to the numbers of the units that are kept, ascending."""
+Keep = Callable[[Sequence[Vector]], list[Numbers]]  # from the weights of each expert's units to those that are kept
 
 
 def everything(experts: Sequence[Vector]) -> list[Numbers]:
@@ -45,11 +42,7 @@ def everything(experts: Sequence[Vector]) -> list[Numbers]:
 
 
 def in_the_same_places(most: int, seed: int) -> Keep:
-    """Return a rule that keeps about `most` units of a layer, at the same places in all experts of one size.
-
-    A layer without experts is kept whole, as all layers of a dense model are. Units that are kept with a small `most`
-    are also kept with a larger one. So models of unlike size can be compared.
-    """
+    """Return a rule that keeps about `most` units of a layer, nested in `most`, in all experts at the same places."""
 
     def keep(experts: Sequence[Vector]) -> list[Numbers]:
         total = sum(map(len, experts))
@@ -92,26 +85,21 @@ def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
     return tuple((least,) * (size // least) if size % least == 0 else (size,) for size in sizes)
 
 
-RECIPE = RECIPES["robust"]
-"""The recipe of their rows: gains folded in, means removed."""
-LIGHT = replace(RECIPE, probes=1, coordinates=2)
-"""The same recipe with almost no sketch, to measure the weight of every unit."""
-WIDE = 1024
-"""Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
-FEW = 4
-"""The fewest units for each kept one with which the kept units are taken out before rows are prepared."""
+RECIPE = RECIPES["robust"]  # the recipe of their rows: gains folded in, means removed
+LIGHT = replace(RECIPE, probes=1, coordinates=2)  # with almost no sketch, to measure the weight of every unit
+WIDE = 1024  # longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1
+FEW = 4  # the fewest units for each kept one with which the kept units are taken out before rows are prepared
 
 
-Weights = tuple[Vector, ...]
-"""The weights of the units of each expert of a layer, at most the median of the layer; a dense layer is one expert."""
+Weights = tuple[Vector, ...]  # of the units of each expert of a layer, or of a dense one, at most the layer's median
+Known = MutableMapping[int, Weights]
 
 
 class KnownWeights(NamedTuple):
     """The weights of the units of some layers, by the number of the layer."""
 
     weights: Mapping[int, Weights] = MappingProxyType({})
-    exact: bool = True
-    """Whether all coordinates of the units were read, and not some of them."""
+    exact: bool = True  # whether all coordinates of the units were read, and not some of them
 
 
 def known_weights(signature: Signature | None, layout: Layout) -> KnownWeights:
@@ -120,10 +108,9 @@ def known_weights(signature: Signature | None, layout: Layout) -> KnownWeights:
     if signature is None or PATH not in signature.paths or signature.recipe != recipe:
         return KnownWeights()
     path, numbers = signature.paths[PATH], signature.numbers(PATH)
-    weights = zip(numbers, path.units, strict=False)
-    return KnownWeights(
-        {number: _by_expert(units.weight, layout, number) for number, units in weights}, path.sampled is None
-    )
+    pairs = zip(numbers, path.units, strict=False)
+    weights = {number: _by_expert(units.weight, layout, number) for number, units in pairs}
+    return KnownWeights(weights, path.sampled is None)
 
 
 def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> Weights:
@@ -142,14 +129,10 @@ def obstacle(layout: Layout) -> str:
 class View:
     """The coordinates, scaling and choice of units in which a layer is read."""
 
-    through: Array | None = None
-    """(s, d): the matrix that units are multiplied with; without it they are in the coordinates of their own stream."""
-    of_length_one: bool = False
-    """Whether the rows of a unit are scaled to length 1; if not, they are divided by the length of the whole rows."""
-    keep: Keep = everything
-    """The rule that chooses the units of a layer with experts that are held in memory."""
-    gates: bool = True
-    """Whether the gates of gated units are seen."""
+    through: Array | None = None  # (s, d): units are multiplied with it; None for the coordinates of their own stream
+    of_length_one: bool = False  # whether the rows of a unit are scaled to length 1, or over the whole rows' length
+    keep: Keep = everything  # the rule that chooses the units of a layer with experts that are held in memory
+    gates: bool = True  # whether the gates of gated units are seen
 
     def rows(self, rows: Array, norms: Vector) -> Array | Vector:
         """Return rows (u, d) of these norms (u,) in the coordinates and the scaling of the view."""
@@ -157,23 +140,14 @@ class View:
         return projected * _over(np.sqrt(np.vecdot(projected, projected))) if self.of_length_one else projected
 
 
-def _over(norms: Vector) -> Vector:
-    """Return one over each norm, (u, 1); 0 for a row of zeros."""
-    over: Vector = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
-    return over
+def _over(norms: Vector) -> Vector:  # one over each norm, (u, 1); 0 for a row of zeros
+    return np.asarray(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None])
 
 
 def unit_rows(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    layers: Collection[int],
-    view: View,
-    known: MutableMapping[int, Weights] | None = None,
+    checkpoint: Checkpoint, layout: Layout, layers: Collection[int], view: View, known: Known | None = None
 ) -> dict[int, UnitRows]:
-    """Return the hidden units of each of these layers that has an MLP, as they are seen.
-
-    The weight of units is taken from `known`, or measured and added to it. Raise as `Checkpoint.read` does.
-    """
+    """Return the hidden units of each of these layers that has an MLP; weights not `known` are measured and added."""
     known = {} if known is None else known
     rows, memory = dict[int, UnitRows](), Memory()
     with workers() as share:
@@ -198,14 +172,14 @@ def _layer(
 ) -> UnitRows:
     """Return the kept hidden units of a layer, as they are seen."""
     kept = view.keep(parts)
-    seen, first = list[tuple[Array, Array, Array, Vector]](), 0
+    projected, first = list[tuple[Array, Array, Array, Vector]](), 0
     for term, own in zip(branch, experts, strict=True):
         starts = accumulate(own[:-1], initial=0)
         places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
-        seen.append(_project_units(term, np.concatenate(places), view, share))
+        projected.append(_project_units(term, np.concatenate(places), view, share))
         first += len(own)
-    inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
-    norms = np.concatenate([one[3] for one in seen], axis=1)
+    inner, outer, gate = (np.concatenate([one[side] for one in projected]) for side in range(3))
+    norms = np.concatenate([one[3] for one in projected], axis=1)
     chosen = np.concatenate([part[places] for part, places in zip(parts, kept, strict=True)])
     counts = tuple(map(len, kept)) if len(parts) > 1 else ()
     return UnitRows(inner, outer, gate, chosen, norms, counts, len(chosen) / max(sum(map(len, parts)), 1))
@@ -214,13 +188,10 @@ def _layer(
 def _project_units(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
     """Return readers, writers and gates of the kept units, (u, s) each, and the norms of readers and writers (2, u)."""
     if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
-        term = replace(
-            term,
-            writer=np.asarray(term.writer)[:, kept],
-            reader=np.asarray(term.reader)[kept],
-            unit_gain=None if term.unit_gain is None else term.unit_gain[kept],
-            gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[kept]),
-        )
+        writer, reader = np.asarray(term.writer)[:, kept], np.asarray(term.reader)[kept]
+        gate_rows = term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[kept])
+        gain = None if term.unit_gain is None else term.unit_gain[kept]
+        term = replace(term, writer=writer, reader=reader, unit_gain=gain, gate=gate_rows)
         kept = np.arange(len(kept))
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
@@ -233,22 +204,19 @@ def _project_units(term: MatrixProduct, kept: Numbers, view: View, share: Share)
         for tile in term.tiles(starts):
             here = places[tile.units]
             mine = here >= 0
-            for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out), (gate, tile.gate))):
+            for side, (target, rows) in enumerate(((inner, tile.inn), (outer, tile.out), (gate, tile.gate))):
                 if rows is None:
                     continue
                 chosen = np.asarray(rows) if mine.all() else np.asarray(rows)[mine]
                 sizes[side, here[mine]] = norms = row_norms(chosen)
-                seen[here[mine]] = view.rows(chosen, norms)
+                target[here[mine]] = view.rows(chosen, norms)
 
     share(note, term.starts)
     return inner, outer, gate, sizes[:2]
 
 
 def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: Array) -> HeadProducts | None:
-    """Return the heads of a layer, seen through a matrix (s, d); None where it has none.
-
-    Raise as `Checkpoint.read` does.
-    """
+    """Return the heads of a layer, seen through a matrix (s, d); None where it has none."""
     norms, products = list[Vector](), list[Array]()
     checkpoint.prefetch(*tensors(layout, HEADS, layer, RECIPE))
     for term in matrix_products(layout, HEADS, layer, RECIPE, checkpoint.read):

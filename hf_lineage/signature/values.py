@@ -13,27 +13,22 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.errors import SignatureError
-from hf_lineage.signature.recipe import ROWS, Array, Recipe, Vector
+from hf_lineage.signature.recipe import Array, Recipe, Vector
 
 
 @dataclass(frozen=True)
 class Origin:
     """The source of the numbers of a model; if a base is a folder, its record names its weight files."""
 
-    kind: Literal["weights", "cache", "file"]
-    """The weights, their cached signature, or a signature file that the user named."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """File of the folder -> its sha256."""
+    kind: Literal["weights", "cache", "file"]  # the weights, their cached signature, or a signature file that was named
+    files: Mapping[str, str] = field(default_factory=dict)  # file of the folder -> its sha256
 
 
 WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
 
-PARTS = ("sketch", "corner", "trace", "norm")
-"""The arrays of a path, each with a row for every layer."""
+PARTS = ("sketch", "corner", "trace", "norm")  # the arrays of a path, each with a row for every layer
 
-WIDEST = 2**20
-"""The largest width, several times that of real models."""
+WIDEST = 2**20  # the largest width, several times that of real models
 
 
 class Columns(Protocol):
@@ -55,34 +50,23 @@ class Columns(Protocol):
 class UnitCodes:
     """The interchangeable parts of one layer's branch, its hidden units or heads: what each writes, and its direction.
 
-    A direction is stored as signs: for a hidden unit those of random sums over its reader and its writer, for a head
-    those of entries of its own product. The share of signs in which two parts agree tells their cosine.
+    A direction is stored as signs: for a hidden unit of random sums over its rows, for a head of entries of its own
+    product. The share of signs in which two parts agree tells their cosine.
     """
 
-    weight: Array
-    """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum."""
-    inner: NDArray[np.uint8]
-    """(u, bytes): signs, packed."""
-    outer: NDArray[np.uint8]
-    """(u, bytes): signs, packed; no bytes for heads."""
-    gate: NDArray[np.uint8]
-    """(u, bytes): signs of the other reader of gated hidden units, packed; no bytes for others."""
-
-    def __post_init__(self) -> None:
-        rows = [getattr(self, row) for row in ROWS]
-        if self.weight.ndim != 1 or any(codes.ndim != 2 or len(codes) != len(self.weight) for codes in rows):
-            raise SignatureError("a signature holds weights and signs for different numbers of units; extract it again")
+    weight: Array  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum
+    inner: NDArray[np.uint8]  # (u, bytes): signs, packed
+    outer: NDArray[np.uint8]  # (u, bytes): signs, packed; no bytes for heads
+    gate: NDArray[np.uint8]  # (u, bytes): signs of the other reader of gated hidden units, packed; no bytes for others
 
 
 @dataclass(frozen=True)
 class SampleSize:
     """The numbers of units and coordinates that were read of every layer, of all that it has."""
 
-    units: int
-    """Hidden units that were read, of `of_units`."""
+    units: int  # hidden units that were read, of `of_units`
     of_units: int
-    coordinates: int
-    """Residual coordinates that were read, of `of_coordinates`."""
+    coordinates: int  # residual coordinates that were read, of `of_coordinates`
     of_coordinates: int
 
 
@@ -95,29 +79,20 @@ class PathSignature:
     whose branch is zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
-    sketch: Array | Columns = field(repr=False)
-    """(L, d, k): R Z, the centred residual multiplied with the probes."""
-    corner: Array = field(repr=False)
-    """(L, m, m): M[S, S], the product on the test coordinates, for the test by permutations and signs."""
-    trace: Vector = field(repr=False)
-    """(L,): tr M."""
-    norm: Vector = field(repr=False)
-    """(L,): ‖M‖_F, estimated from the probes unless exact."""
-    units: tuple[UnitCodes, ...] = field(default=(), repr=False)
-    """The units of each layer; empty in signatures that were stored without them."""
-    widths: tuple[int, ...] = ()
-    """The width of each layer's stream, where widths differ."""
-    sampled: SampleSize | None = None
-    """The sample of every layer that it is made of; None where that is the whole layer."""
+    sketch: Array | Columns = field(repr=False)  # (L, d, k): R Z, the centred residual multiplied with the probes
+    corner: Array = field(repr=False)  # (L, m, m): M[S, S], on the test coordinates, for the test
+    trace: Vector = field(repr=False)  # (L,): tr M
+    norm: Vector = field(repr=False)  # (L,): ‖M‖_F, estimated from the probes unless exact
+    units: tuple[UnitCodes, ...] = field(default=(), repr=False)  # of each layer; empty where they were not stored
+    widths: tuple[int, ...] = ()  # the width of each layer's stream, where widths differ
+    sampled: SampleSize | None = None  # the sample that every layer is; None where that is the whole layer
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): equally wide, or as `by_number`."""
         if self.by_number:
             return np.eye(len(self.trace), len(other.trace), dtype=np.bool_)
-        own_widths, other_widths = (
-            signature.widths or (signature.sketch.shape[1],) * len(signature.trace) for signature in (self, other)
-        )
-        return np.equal.outer(own_widths, other_widths)
+        widths = (one.widths or (one.sketch.shape[1],) * len(one.trace) for one in (self, other))
+        return np.equal.outer(*widths)
 
     @property
     def by_number(self) -> bool:
@@ -152,49 +127,26 @@ class Signature:
 
     model: str
     commit: str | None
-    architecture: str
-    """The transformers class that `config.json` names."""
+    architecture: str  # the transformers class that `config.json` names
     factorization: str
-    exchangeable: bool
-    """Whether the architecture treats all residual coordinates alike, so that the permutation null holds."""
+    exchangeable: bool  # whether all residual coordinates are alike, so that the permutation null holds
     width: int
     layers: int
     recipe: Recipe = field(repr=False)
     paths: Mapping[str, PathSignature] = field(repr=False)
-    without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Path -> the layers without this branch, which have no row in its arrays; most models have no such layers."""
+    without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by path, layers without it, that have no row
     made_from: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
-    notes: tuple[str, ...] = ()
-    """Sentences about files and tensors that lay beside the weights and were not read."""
-    reservations: tuple[str, ...] = ()
-    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
-    unaccounted: tuple[str, ...] = ()
-    """Names of stored tensors that are not the class's own; where there are some, RELATED verifies nothing."""
-    own_code: str = ""
-    """A sentence about code that the repository brings; empty if it has none."""
-    read_as: str = ""
-    """The listed class that the model is read as because it has the same tensors; empty where its own is listed."""
+    notes: tuple[str, ...] = ()  # sentences about files and tensors that lay beside the weights and were not read
+    reservations: tuple[str, ...] = ()  # why these weights neither verify nor contradict a claim, whatever they show
+    unaccounted: tuple[str, ...] = ()  # stored tensors that are not the class's own: then RELATED verifies nothing
+    own_code: str = ""  # a sentence about code that the repository brings; empty if it has none
+    read_as: str = ""  # the listed class that a model is read as which has the same tensors; empty for a listed class
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""
         missing = set(self.without.get(path, ()))
         return tuple(number for number in range(self.layers) if number not in missing)
-
-    def __post_init__(self) -> None:
-        dimension, columns = self.width, self.recipe.columns(self.width)
-        for path, parts in self.paths.items():
-            m = min(self.recipe.coordinates, dimension, *parts.widths)
-            layers = len(self.numbers(path))
-            if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= dimension):
-                raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
-            shapes = ((layers, dimension, columns), (layers, m, m), *[(layers,)] * 2)
-            for part, shape in zip(PARTS, shapes, strict=True):
-                actual = getattr(parts, part).shape
-                if actual != shape:
-                    raise SignatureError(f"{self.model}: {path}.{part} has shape {actual}, its recipe needs {shape}")
-            if parts.units and len(parts.units) != layers:
-                raise SignatureError(f"{self.model}: {path} has units of {len(parts.units)} layers, not of {layers}")
 
 
 def join_layers(one: Signature, other: Signature) -> Signature:
@@ -221,7 +173,6 @@ def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Sign
 
 
 def _without(layers: int, numbers: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
-    """Path -> the layers of a model that are not among these numbers, for the paths that lack any."""
     absent = {path: tuple(number for number in range(layers) if number not in numbers[path]) for path in numbers}
     return {path: missing for path, missing in absent.items() if missing}
 
