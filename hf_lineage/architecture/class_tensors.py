@@ -60,14 +60,10 @@ class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Classes that build the same tensors."""
 
     classes: tuple[str, ...]
-    prefixes: tuple[str, ...]
-    """The prefixes under which a file may hold the layers."""
-    beside: tuple[tuple[str, ...], ...]
-    """The embedding and the norms beside the layers, each by all its names on disks."""
-    layers: int
-    """The number of the table of layers that belongs to these classes."""
-    others: int
-    """The number of the list of other names that belongs to them."""
+    prefixes: tuple[str, ...]  # The prefixes under which a file may hold the layers
+    beside: tuple[tuple[str, ...], ...]  # The embedding and the norms beside the layers, each by all its names on disks
+    layers: int  # The number of the table of layers that belongs to these classes
+    others: int  # The number of the list of other names that belongs to them
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -89,14 +85,12 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 class ClassTensors:
     """The stored tensors of a model that transformers leaves out, does not know, or lacks."""
 
-    unexpected: frozenset[str] = frozenset()
-    """Tensors inside the layers that are no part of the model."""
+    unexpected: frozenset[str] = frozenset()  # Tensors inside the layers that are no part of the model
     unaccounted: tuple[str, ...] = ()
     """Stored names, ascending, that are not the class's own: a loader may rename them, or not load them at all."""
     missing: tuple[str, ...] = ()
     """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
-    unbiased: bool = False
-    """Whether the class builds a bias that the file does not hold, which is then 0."""
+    unbiased: bool = False  # Whether the class builds a bias that the file does not hold, which is then 0
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -151,7 +145,6 @@ def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: in
 
 def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> bool | None:
     """Return the answer to a question about a value, a layer and the depth; None where the value does not fit it.
-
     `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
     number of the layer. `word` and `entry`: the entry of the list for the layer is an argument, or counts as true.
     """
@@ -192,7 +185,6 @@ def match_class_tensors(
     architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config
 ) -> ClassTensors:
     """Return the tensors that transformers leaves out, does not know, or lacks, as far as that is known of the class.
-
     Nothing is known of a class that a user reads by another factorization. Raise NothingToCompare if transformers loads
     no layer.
     """
@@ -283,8 +275,7 @@ def older(name: str) -> str:
     return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)
 
 
-MOST_EXPERTS = 2**12
-"""The most experts of one stack, ten times those of the largest models."""
+MOST_EXPERTS = 2**12  # The most experts of one stack, ten times those of the largest models
 
 
 class Place(NamedTuple):
@@ -292,14 +283,12 @@ class Place(NamedTuple):
 
     names: tuple[str, ...]
     rows: slice | None
-    expert: int | None
-    """The number of the expert in a stack that has these rows."""
+    expert: int | None  # The number of the expert in a stack that has these rows
 
 
 def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
-    """Return the place of each published tensor, given the patterns of names in memory, with blanks between them.
-
-    A tensor stored under both names is left out, and is two. Raise CheckpointError for shapes that are not of rows.
+    """Return the place of each published tensor, given the patterns of names in memory, with blanks between them. A
+    tensor stored under both names is left out, and is two. Raise CheckpointError for shapes that are not of rows.
     """
     by_first, found = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
     present = {*shapes, *(COUNTED.sub("*", name) for name in shapes)}

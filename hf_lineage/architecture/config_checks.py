@@ -31,10 +31,8 @@ class ModelType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One value of `model_type`."""
 
     classes: tuple[str, ...]
-    depth: int | None = None
-    """The number of layers of its models where `config.json` does not state it."""
-    activation: str | None = None
-    """The value of `hidden_act` where `config.json` does not state it."""
+    depth: int | None = None  # The number of layers of its models where `config.json` does not state it
+    activation: str | None = None  # The value of `hidden_act` where `config.json` does not state it
 
 
 class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,8 +53,7 @@ class Fine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     least: float | None = None
     most: float | None = None
-    others: tuple[bool | str | None, ...] = ()
-    """The values that are no numbers."""
+    others: tuple[bool | str | None, ...] = ()  # The values that are no numbers
 
     def holds(self, value: Any) -> bool:
         """Return whether every number, word or switch of a value is one of them."""
@@ -88,16 +85,13 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model type."""
 
-    settings: str
-    """A mark that shows whether transformers has given the type other settings than those that were tried."""
-    held: frozenset[str] = frozenset()
-    """The keys of `loading/multipliers.yaml` that stand in its code."""
+    settings: str  # A mark that shows whether transformers has given the type other settings than those that were tried
+    held: frozenset[str] = frozenset()  # The keys of `loading/multipliers.yaml` that stand in its code
     rest: Mapping[str, Fine] = {}
     """Key, dotted for one inside of another -> the values with which every branch reaches the stream."""
     small: Mapping[str, Outside] = {}
     """Name of a small tensor in a layer, without `.weight` -> the sides on which it takes a branch out."""
-    inner: Mapping[str, str] = {}
-    """Key of an inner configuration -> its model type, where it does not state one itself."""
+    inner: Mapping[str, str] = {}  # Key of an inner configuration -> its model type, where it does not state one itself
 
 
 class Part(NamedTuple):
@@ -130,9 +124,8 @@ def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
 
 
 def settings_notes(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> tuple[str, ...]:
-    """Return sentences about settings that other loaders may follow in another way.
-
-    Raise NothingToCompare where `config.json` leads to another class or file, or takes the layers out of the model.
+    """Return sentences about settings that other loaders may follow in another way. Raise NothingToCompare where
+    `config.json` leads to another class or file, or takes the layers out of the model.
     """
     if config.get("configuration_files"):
         raise Ambiguous(
@@ -296,7 +289,6 @@ def of_diffusers(config: Mapping[str, Any]) -> bool:
 
 def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return `config.json` with the class that the registry lists, where it names none or another library wrote it.
-
     Where transformers is given a type and no class, it takes the model without a head.
     """
     if not config.get("architectures") and (classes := known_type(config.get("model_type")).classes):

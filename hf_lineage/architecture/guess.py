@@ -29,8 +29,7 @@ _NUMBER = re.compile(r"(?:(?<=\.)|^)\d{1,6}(?=\.|$)")
 class LayerGroup:
     """The layers under one prefix."""
 
-    prefix: str
-    """The prefix with `{layer}`, as a registry file has it."""
+    prefix: str  # The prefix with `{layer}`, as a registry file has it
     depth: int
     kinds: tuple[Mapping[str, Shape], ...]
     """For each kind of layer: name without `.weight`, `{expert}` in place of an expert's number -> shape as stored."""
@@ -113,8 +112,7 @@ def _experts_as_one(layer: Mapping[str, Shape]) -> dict[str, Shape]:
     return spelled
 
 
-YamlSet = dict[str, Any]
-"""A matrix set as a registry file writes it in YAML."""
+YamlSet = dict[str, Any]  # A matrix set as a registry file writes it in YAML
 KINDS = tuple(BRANCH_ROLES)
 _ROLES = tuple(itertools.chain.from_iterable(BRANCH_ROLES.values()))
 _KEYS = ("packed", "blocks", "interleaved", "latent")
@@ -126,8 +124,7 @@ class Pattern(NamedTuple):
 
     kind: str
     yaml_set: YamlSet
-    homes: Counter[str]
-    """The modules under which registry files have it."""
+    homes: Counter[str]  # The modules under which registry files have it
 
 
 class Candidate(NamedTuple):
@@ -227,7 +224,6 @@ def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, 
 
 def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, YamlSet]:
     """Return the norms of each kind of branch: those of the registry file whose norms cover most gains of the group.
-
     The names of the gains count instead, where they tell more norms than any file.
     """
     assignments = Counter(filter(None, (_assignment(factorization, group) for factorization in registry)))

@@ -14,12 +14,9 @@ from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import CheckpointError
 
 Shape = tuple[int, ...]
-KERNEL = 4
-"""Dimensions of a convolution's weights, (out, in, height, width); its taps are summed."""
-STACKED = 3
-"""Dimensions of a stack of matrices, one for each expert."""
-BIASES = ("bias", "beta")
-"""Last parts of the names of vectors that are added to the output of a matrix or of a norm."""
+KERNEL = 4  # Dimensions of a convolution's weights, (out, in, height, width); its taps are summed
+STACKED = 3  # Dimensions of a stack of matrices, one for each expert
+BIASES = ("bias", "beta")  # Last parts of the names of vectors that are added to the output of a matrix or of a norm
 _NUMBER = r"(\d{1,6})"
 
 
@@ -45,13 +42,10 @@ class Layer:
     """One layer of a checkpoint."""
 
     stack: Stack
-    number: int
-    """The number of the layer in its stack."""
+    number: int  # The number of the layer in its stack
     prefix: str
-    outer_prefix: str
-    """The prefix of names with `{layer}`: that of the layer without its last name and its number."""
-    shapes: Mapping[str, Shape]
-    """Only this layer's tensors, by full name, as stored."""
+    outer_prefix: str  # The prefix of names with `{layer}`: that of the layer without its last name and its number
+    shapes: Mapping[str, Shape]  # Only this layer's tensors, by full name, as stored
 
     def fill_numbers(self, pattern: str) -> str:
         """Return a prefix with the numbers of this layer and of its stage."""
@@ -100,9 +94,8 @@ def _without_gap(numbers: set[int], where: str, what: str) -> range:
 
 
 def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> list[Layer]:
-    """Return the layers of every stack, each under the first of its prefixes that the checkpoint has.
-
-    Raise CheckpointError if it has none of them.
+    """Return the layers of every stack, each under the first of its prefixes that the checkpoint has. Raise
+    CheckpointError if it has none of them.
     """
     layers = [
         layer
@@ -116,10 +109,9 @@ def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> li
 
 
 def _stages(patterns: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tuple[int, tuple[str, ...]]]:
-    """Return number and prefixes of every stage in the names on disk; stage 0 alone where there are no stages.
-
-    There are stages where a prefix has `{stage}` or `{block}`. Every `{stage}` has layers, and the weights lack none of
-    them. Blocks may stand within each other, and only some of them have layers.
+    """Return number and prefixes of every stage in the names on disk; stage 0 alone where there are no stages. There
+    are stages where a prefix has `{stage}` or `{block}`. Every `{stage}` has layers, and the weights lack none of them.
+    Blocks may stand within each other, and only some of them have layers.
     """
     if any("{block}" in pattern for pattern in patterns):
         blocks = sorted({block for pattern in patterns for block in _blocks(pattern, shapes)})
@@ -198,16 +190,12 @@ class LayerSet:
     norm: str | None
     output_norm: str | None
     inner_norm: str | None
-    heads: Mapping[str, Heads] = field(default_factory=dict)
-    """Role -> its heads, as the shapes tell."""
-    stacked: tuple[int, ...] = ()
-    """(E,) where the writer is a stack of experts."""
-    width: int = 0
-    """The width of the stream that the set reads and writes, as the shapes tell."""
+    heads: Mapping[str, Heads] = field(default_factory=dict)  # Role -> its heads, as the shapes tell
+    stacked: tuple[int, ...] = ()  # (E,) where the writer is a stack of experts
+    width: int = 0  # The width of the stream that the set reads and writes, as the shapes tell
     variances: Mapping[str, str] = field(default_factory=dict)
     """Norm -> the stored running variance that it divides by; only batch norms have one."""
-    expert: int = 0
-    """The number of the expert, where each expert is stored by itself."""
+    expert: int = 0  # The number of the expert, where each expert is stored by itself
     biases: Mapping[str, str] = field(default_factory=dict)
     """Matrix or norm -> the vector that is added to its output, where there is one."""
 
@@ -243,9 +231,8 @@ class LayerSet:
 
 
 def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
-    """Return the sets that a layer has.
-
-    Raise CheckpointError for a set of which only a part is there, and for a layer with none unless null is among them.
+    """Return the sets that a layer has. Raise CheckpointError for a set of which only a part is there, and for a layer
+    with none unless null is among them.
     """
     here = [
         matrices

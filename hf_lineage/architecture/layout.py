@@ -13,8 +13,7 @@ from hf_lineage.architecture.registry import Slot, setting
 from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
-QUERIES = ("query", "gate")
-"""Roles of attention with as many heads as there are queries; keys and values may be fewer."""
+QUERIES = ("query", "gate")  # Roles of attention with as many heads as there are queries; keys and values may be fewer
 
 
 def is_transposed(factorization: Factorization, slot: Slot) -> bool:
@@ -138,12 +137,9 @@ class Layout:
     """A factorization bound to one checkpoint's header."""
 
     factorization: Factorization
-    widths: tuple[int, ...]
-    """The width of the stream that each layer reads and writes; 0 in a stack without any branch."""
-    heads: int
-    """The most query heads of any stack."""
-    branches: Mapping[str, Sets]
-    """Branch of the registry -> the sets of each layer."""
+    widths: tuple[int, ...]  # The width of the stream that each layer reads and writes; 0 in a stack without any branch
+    heads: int  # The most query heads of any stack
+    branches: Mapping[str, Sets]  # Branch of the registry -> the sets of each layer
     unclaimed: tuple[str, ...]
     """Matrices of the residual width inside the layers that no branch reads and `ignores` does not list."""
 
@@ -194,10 +190,8 @@ class Layout:
 
 
 def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout:
-    """Return the layout of a checkpoint with these tensor shapes.
-
-    Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`,
-    NothingToCompare for more layers than can be compared.
+    """Return the layout of a checkpoint with these tensor shapes. Raise CheckpointError where a tensor is missing or
+    its shape does not fit the others or `config.json`, NothingToCompare for more layers than can be compared.
     """
     layers = find_layers(factorization, shapes)
     if len(layers) > MOST_LAYERS:

@@ -27,7 +27,6 @@ from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingT
 
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
     """Return a listed class that reads all matrices and gains of a model, though others of its tensors may differ.
-
     Where `config.json` names no class, it is the class that leaves the fewest of them unread.
     """
     groups = {group.prefix: group for group in find_groups(shapes)}
@@ -110,8 +109,7 @@ def usual_class(factorization: Factorization, classes: Sequence[str], listed_nam
 
 OWN_CODE = "loading/own_code.yaml"
 """Table of classes whose code is in repositories, each with the listed class that has nearly the same tensors."""
-SIZES = ("hidden_size", "d_model", "n_embd", "dim")
-"""The settings that give the residual width."""
+SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # The settings that give the residual width
 
 
 T = TypeVar("T")
@@ -123,12 +121,10 @@ class Within:
 
     prefixes: tuple[str, ...] = ("",)
     """Possible prefixes of its tensors' names; one has to be on disk, and all other tensors are of other parts."""
-    settings: str = ""
-    """The key of `config.json` that holds its settings; empty where they are at the top."""
+    settings: str = ""  # The key of `config.json` that holds its settings; empty where they are at the top
     layers: str = ""
     """The prefix of its layers as they are stored, with `{layer}`, where names in the layers are not the class's."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Stored name in a layer -> the name in the class."""
+    renamed: Mapping[str, str] = field(default_factory=dict)  # Stored name in a layer -> the name in the class
 
     def place(self, stored: Collection[str]) -> str:
         """Return the prefix of its tensors' names on disk; NothingToCompare unless they stand in just one place."""
@@ -174,9 +170,8 @@ class Like:
 
 
 def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:
-    """Return the listed classes with the tensors of a model, one for each way to compute; or only the one `wanted`.
-
-    A language model comes before other parts, and a larger stack of layers before a smaller one.
+    """Return the listed classes with the tensors of a model, one for each way to compute; or only the one `wanted`. A
+    language model comes before other parts, and a larger stack of layers before a smaller one.
     """
     classes = classes_named(config)
     published = registry_table(OWN_CODE, dict[str, str])
@@ -210,9 +205,8 @@ def _of_group(
     target: str | None,
     as_guessed: bool = False,
 ) -> Iterator[Like]:
-    """Yield every factorization with the tensors of one stack of layers, with the settings that fit them.
-
-    `as_guessed`: only factorizations whose tensors have other names, by the roles that the names seem to tell.
+    """Yield every factorization with the tensors of one stack of layers, with the settings that fit them. `as_guessed`:
+    only factorizations whose tensors have other names, by the roles that the names seem to tell.
     """
     guesses = (guess.branches(group, factorizations()), guess.norms(group, factorizations())) if as_guessed else None
     for factorization in factorizations():

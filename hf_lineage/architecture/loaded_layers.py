@@ -38,9 +38,8 @@ class LoadedTensors:
 
 
 def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> LoadedTensors:
-    """Return the tensors without the layers that transformers leaves out.
-
-    Raise NothingToCompare where layers stand under two prefixes, or are not as many as `config.json` says.
+    """Return the tensors without the layers that transformers leaves out. Raise NothingToCompare where layers stand
+    under two prefixes, or are not as many as `config.json` says.
     """
     for patterns in as_stacks(factorization.layers).values():
         starts = {each: re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(each)) for each in patterns}
@@ -106,9 +105,8 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
 
 
 def _count(config: Mapping[str, Any], key: str) -> int | None:
-    """Return a number of layers, or the length of a list or text of them; 0 for other values, None where absent.
-
-    Raise CheckpointError for a number that is written as a text.
+    """Return a number of layers, or the length of a list or text of them; 0 for other values, None where absent. Raise
+    CheckpointError for a number that is written as a text.
     """
     value = setting(config, key)
     if value is None:
@@ -121,10 +119,9 @@ def _count(config: Mapping[str, Any], key: str) -> int | None:
 
 
 def refuse_hidden(layout: Layout) -> None:
-    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read.
-
-    Among them are an MLP and, inside of the same module, experts: no class has both in one layer; `config.json` says
-    which of them a layer has, and the other is dead weight.
+    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read. Among
+    them are an MLP and, inside of the same module, experts: no class has both in one layer; `config.json` says which of
+    them a layer has, and the other is dead weight.
     """
     if layout.unclaimed:
         raise NothingToCompare(
@@ -145,12 +142,10 @@ def refuse_hidden(layout: Layout) -> None:
 
 NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
 """Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
-LARGEST = 448.0
-"""The largest number of E4M3; of the other formats it is 3 times less to 6 times more."""
+LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
 LEAST_REACH, MOST_REACH = 1e-2, 1e6
 """The largest input over the root mean square of the gain; calibration gives 1 to some ten thousand."""
-MOST_SCALES = 2**16
-"""The most numbers of a tensor of scales, which may have one for each expert."""
+MOST_SCALES = 2**16  # The most numbers of a tensor of scales, which may have one for each expert
 
 
 def within_range(
@@ -179,10 +174,8 @@ def within_range(
             yield name
 
 
-LEAST, MOST = 1e-3, 1e3
-"""After training, the numbers of such tensors lie between these."""
-MOST_NUMBERS = 2**20
-"""More than the widest stream has."""
+LEAST, MOST = 1e-3, 1e3  # After training, the numbers of such tensors lie between these
+MOST_NUMBERS = 2**20  # More than the widest stream has
 
 
 def scalar_reservations(
@@ -192,9 +185,8 @@ def scalar_reservations(
     parts: Iterable[Part],
     prefetch: Callable[..., None] = lambda *_: None,
 ) -> Iterator[str]:
-    """Yield a sentence for each small tensor with which a branch may not reach the stream.
-
-    Everything is requested at once with `prefetch` before it is read.
+    """Yield a sentence for each small tensor with which a branch may not reach the stream. Everything is requested at
+    once with `prefetch` before it is read.
     """
     outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
     if not outside:

@@ -15,14 +15,10 @@ from dataclasses import dataclass
 class Path:
     """One path through a layer."""
 
-    branch: str
-    """The branch of a registry file whose matrix sets it goes through."""
-    writer: str
-    """The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well."""
-    reader: str
-    """The role that makes `inn`."""
-    bilinear: bool = False
-    """Whether both matrices read the stream."""
+    branch: str  # The branch of a registry file whose matrix sets it goes through
+    writer: str  # The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well
+    reader: str  # The role that makes `inn`
+    bilinear: bool = False  # Whether both matrices read the stream
 
     @property
     def roles(self) -> tuple[str, str]:

@@ -27,8 +27,7 @@ from hf_lineage.files.paths import open_regular
 T = TypeVar("T")
 parse_yaml = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 """With libyaml it reads the registry about eight times as fast as PyYAML does alone."""
-USUAL_TASK = "forcausallm"
-"""The end of the names of most classes, in small letters."""
+USUAL_TASK = "forcausallm"  # The end of the names of most classes, in small letters
 _SCHEMA = "registry/README.md documents the schema"
 
 
@@ -48,9 +47,8 @@ def registry_table(file: str, kind: type[T]) -> T:
 
 @functools.cache
 def read_table(root: Path, file: str, kind: Any) -> Any:
-    """Return the content of a YAML or JSON file of a registry's folder, as a value of this type.
-
-    Raise RegistryError if it is missing or holds anything else.
+    """Return the content of a YAML or JSON file of a registry's folder, as a value of this type. Raise RegistryError if
+    it is missing or holds anything else.
     """
     parse = json.loads if file.endswith(".json") else parse_yaml
     try:
@@ -65,8 +63,7 @@ class _KnownNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...]
     sentence: str
     beside: str = ".*"
-    without: str = "(?!)"
-    """Patterns of another name that has to be there, and of names of which none may be."""
+    without: str = "(?!)"  # Patterns of another name that has to be there, and of names of which none may be
 
 
 def find_known(kind: str, names: Collection[str]) -> str:
@@ -106,8 +103,7 @@ class Slot:
     """The tensor that stores one role of a matrix set."""
 
     tensor: str
-    roles: tuple[str, ...]
-    """Every role stored in this tensor, in order."""
+    roles: tuple[str, ...]  # Every role stored in this tensor, in order
     role: str
     interleaved: bool = False
     blocks: int = 1
@@ -272,14 +268,11 @@ def slots(matrices: MatrixSet) -> Iterator[Slot]:
 class Choice:
     """The reading that the user chooses for an unlisted class; a listed class is read as the registry says."""
 
-    as_class: str | None = None
-    """The listed class whose layers the model has."""
-    registry: Path | None = None
-    """A folder of factorizations of the user's own."""
+    as_class: str | None = None  # The listed class whose layers the model has
+    registry: Path | None = None  # A folder of factorizations of the user's own
 
 
-LISTED: Choice = Choice()
-"""The choice by which only classes of the registry are read."""
+LISTED: Choice = Choice()  # The choice by which only classes of the registry are read
 
 
 @dataclass(frozen=True)

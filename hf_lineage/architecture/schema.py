@@ -14,15 +14,13 @@ import msgspec
 
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
-Stacks = Names | dict[str, Names]
-"""Names for every stack of layers, or name of a stack -> its own names."""
+Stacks = Names | dict[str, Names]  # Names for every stack of layers, or name of a stack -> its own names
 Name = TypeVar("Name", str, str | None)
 Setting = bool | int | str | None
 
 MOST_LAYERS = 1024
 """The most layers, several times those of real models; every pair of layers is compared, under every permutation."""
-MLP_READERS = ("up", "gate")
-"""The roles of an MLP that read the stream; their rows are hidden units."""
+MLP_READERS = ("up", "gate")  # The roles of an MLP that read the stream; their rows are hidden units
 ATTENTION_ROLES = ("query", "key", "value", "output")
 BRANCH_ROLES = {"mlp": (*MLP_READERS, "down"), "attention": ATTENTION_ROLES}
 """The branches of a layer, each with the roles that its matrices may have."""
@@ -41,20 +39,15 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """Tensors that mark layers in which this set is not a residual branch, such as weights in the shortcut."""
     norm: Norms = ()
     """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
-    output_norm: Norms = ()
-    """The norm that sits on the branch's output, before it is added to the stream."""
-    inner_norm: Norms = ()
-    """The norm on the hidden units, between reader and writer."""
-    packed: dict[str, tuple[str, ...]] = {}
-    """One stored matrix that holds several roles, one after the other."""
-    blocks: int = 1
-    """Number of blocks in a packed matrix, each of which holds its share of every role."""
+    output_norm: Norms = ()  # The norm that sits on the branch's output, before it is added to the stream
+    inner_norm: Norms = ()  # The norm on the hidden units, between reader and writer
+    packed: dict[str, tuple[str, ...]] = {}  # One stored matrix that holds several roles, one after the other
+    blocks: int = 1  # Number of blocks in a packed matrix, each of which holds its share of every role
     interleaved: dict[str, tuple[str, ...]] = {}
     """One stored matrix that holds several roles in turn: row by row for an MLP, by key/value head for attention."""
     latent: dict[str, tuple[str, str]] = {}
     """For a matrix that reads a latent: the matrix that computes the latent from the stream, and the norm on it."""
-    transposed: tuple[str, ...] = ()
-    """Matrices that are stored the other way than `stored` says."""
+    transposed: tuple[str, ...] = ()  # Matrices that are stored the other way than `stored` says
     up: str | None = None
     gate: str | None = None
     down: str | None = None
@@ -73,9 +66,8 @@ Sets = MatrixSet | tuple[MatrixSet | None, ...]
 
 
 class Branches(_Strict, frozen=True, kw_only=True):
-    """The branches of a layer; of a list, every set that the layer has counts, side by side; null: it may have none.
-
-    A branch that is left out is not a plain product of two matrices in any layer.
+    """The branches of a layer; of a list, every set that the layer has counts, side by side; null: it may have none. A
+    branch that is left out is not a plain product of two matrices in any layer.
     """
 
     mlp: Sets = (None,)
@@ -118,13 +110,11 @@ class Factorization(_Strict, frozen=True, kw_only=True):
 
     name: str
     classes: tuple[str, ...]
-    layers: Stacks
-    """Prefix of a layer on disk, with `{layer}`; of several the first that the checkpoint has."""
+    layers: Stacks  # Prefix of a layer on disk, with `{layer}`; of several the first that the checkpoint has
     normalization: Literal["rms_norm", "layer_norm", "batch_norm"]
     branches: Branches
     stored: Literal["out_in", "in_out"] = "out_in"
-    gain: Literal["plain", "one_plus"] = "plain"
-    """`one_plus`: the file holds γ - 1."""
+    gain: Literal["plain", "one_plus"] = "plain"  # `one_plus`: the file holds γ - 1
     exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True
     """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not. Or the values
     of `config.json` under which it does so, which are checked once a factorization is chosen for a model."""
@@ -175,10 +165,9 @@ def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
 
 
 def fingerprint(factorization: Factorization) -> str:
-    """Return a digest of what a factorization says about the tensors; another digest may mean other numbers.
-
-    It leaves out the listed classes, the ignored matrices, the key that counts the layers, the facts that only
-    adapters need, and all default values.
+    """Return a digest of what a factorization says about the tensors; another digest may mean other numbers. It leaves
+    out the listed classes, the ignored matrices, the key that counts the layers, the facts that only adapters need, and
+    all default values.
     """
     relevant = msgspec.structs.replace(factorization, classes=(), ignores=(), depth=None, lora=Lora())
     return hashlib.sha256(repr(_plain(relevant)).encode()).hexdigest()

@@ -28,18 +28,14 @@ from hf_lineage.source.headers import Headers, read_headers
 from hf_lineage.source.model import FromWeights
 from hf_lineage.source.options import Options
 
-FEW = 4
-"""Layers that are read first, drawn at random; of models with no more than twice as many all are read at once."""
+FEW = 4  # Layers that are read first, drawn at random; of models with no more than twice as many all are read at once
 LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
 """Part of the name of a module before the name of its matrix, whether it was flattened or not."""
 
-LONGEST = 200
-"""Characters at the end of a name in which that of its matrix is looked for."""
+LONGEST = 200  # Characters at the end of a name in which that of its matrix is looked for
 
-PICTURE = ("unet", "transformer", "prior")
-"""Folders in which a pipeline may have the model that makes the picture."""
-SHOWN = 3
-"""Names of adapted matrices in a sentence."""
+PICTURE = ("unet", "transformer", "prior")  # Folders in which a pipeline may have the model that makes the picture
+SHOWN = 3  # Names of adapted matrices in a sentence
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,7 @@ class Adapter:
 
     repo: RepoRef
     lora: Lora
-    component: str = MAIN
-    """The folder of the pipeline whose model the adapter is for."""
+    component: str = MAIN  # The folder of the pipeline whose model the adapter is for
 
     @property
     def description(self) -> str:
@@ -66,8 +61,7 @@ class Adapter:
         )
 
 
-Found = Adapter | Verdict
-"""An adapter, or the verdict that says why it is not compared."""
+Found = Adapter | Verdict  # An adapter, or the verdict that says why it is not compared
 
 
 def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
@@ -85,9 +79,8 @@ def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
 
 
 def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
-    """Return whether the adapters of a repository come from the bases that are claimed.
-
-    An error of the only one is raised, as is any error where one base is compared; one of several is its verdict.
+    """Return whether the adapters of a repository come from the bases that are claimed. An error of the only one is
+    raised, as is any error where one base is compared; one of several is its verdict.
     """
     first = adapters.places[0]
     notes = () if first.file else relation_notes(request.claims, first.repo)

@@ -32,13 +32,11 @@ from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import rows_beside, weights_of
 
-USUAL = next(iter(RECIPES.values())).name
-"""Other recipes reproduce what was measured with them, and nothing else."""
+USUAL = next(iter(RECIPES.values())).name  # Other recipes reproduce what was measured with them, and nothing else
 FEWER = 2
 """So many times fewer layers are read at first where the candidate declares the base. A tool may then have rotated the
 stream as a whole, but nobody rotates a part of a model to hide what is declared."""
-NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)
-"""Verdicts that equal numbers may change."""
+NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)  # Verdicts that equal numbers may change
 
 
 @dataclass(frozen=True)
@@ -76,10 +74,9 @@ class ModelPair:
 
     @functools.cached_property
     def unlike_layers(self) -> str:
-        """Why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty.
-
-        If all layers have one width, all layers of the shallower model are paired; a permutation then changes their
-        score as it does at equal depth. Empirical nulls need models of equal depth.
+        """Why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty. If all
+        layers have one width, all layers of the shallower model are paired; a permutation then changes their score as
+        it does at equal depth. Empirical nulls need models of equal depth.
         """
         reasons = []
         for path in self.options.paths:
@@ -96,10 +93,9 @@ class ModelPair:
 
     @functools.cached_property
     def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The layers in the order in which they are read, and how many of them have been read at each analysis.
-
-        Layers of unlike widths are all read: a few of them would not represent the rest. If the user gave two
-        signatures, all layers are at hand, and stopping early would save nothing.
+        """The layers in the order in which they are read, and how many of them have been read at each analysis. Layers
+        of unlike widths are all read: a few of them would not represent the rest. If the user gave two signatures, all
+        layers are at hand, and stopping early would save nothing.
         """
         base, candidate, options = self.base, self.candidate, self.options
         everything = tuple(range(max(base.layers, candidate.layers)))
@@ -113,9 +109,8 @@ class ModelPair:
 
     @functools.cached_property
     def sampled_models(self) -> tuple[FromWeights, ...]:
-        """Both models; none where they are compared by whole layers alone, or these are read at once.
-
-        Both have to be read from their weights, and layers of the same number to have equally many units.
+        """Both models; none where they are compared by whole layers alone, or these are read at once. Both have to be
+        read from their weights, and layers of the same number to have equally many units.
         """
         if self.incompatible or len(self.plan[1]) == 1:
             return ()
@@ -126,9 +121,8 @@ class ModelPair:
         return (base, candidate) if sizes and sizes == _sizes(candidate, options) else ()
 
     def sample(self, layers: Collection[int], all_units: bool = False, look: int = 0) -> tuple[Signature, Signature]:
-        """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew.
-
-        Raise LineageError if they cannot be read.
+        """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew. Raise
+        LineageError if they cannot be read.
         """
         sample = Sample(self.options.seed or 0, all_units, look)
         base, candidate = (model.reading.sample(self.options.paths, layers, sample) for model in self.sampled_models)
@@ -174,7 +168,6 @@ def may_compare_units(pair: ModelPair) -> bool:
 
 def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
     """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so.
-
     Where tokens show little, fitting coordinates to hidden units takes most of the time of an UNRELATED. It detects
     copies with a rotated stream and another embedding. A publisher who declares a base has no reason to hide that the
     weights come from it, so that only `--budget full` searches for it then.
@@ -218,10 +211,9 @@ def _reopen(model: OpenedModel) -> Headers:
 
 
 def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
-    """Return the layers that are read: those that were read for the paths, else as many as UNRELATED needs.
-
-    Before that, as many as show whether more than half of all layers are inherited; if they show nothing, it ends
-    there. Models of few layers and of unlike depth are read as a whole, since a layer may have its partner anywhere.
+    """Return the layers that are read: those that were read for the paths, else as many as UNRELATED needs. Before
+    that, as many as show whether more than half of all layers are inherited; if they show nothing, it ends there.
+    Models of few layers and of unlike depth are read as a whole, since a layer may have its partner anywhere.
     """
     base, candidate, options = pair.base, pair.candidate, pair.options
     depth = max(base.layers, candidate.layers)

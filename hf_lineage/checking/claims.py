@@ -46,8 +46,7 @@ FITTED = {
 COPY = (
     "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
 )
-Source = RepoRef | Signature
-"""A repository, or the signature that stands for a model."""
+Source = RepoRef | Signature  # A repository, or the signature that stands for a model
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,7 @@ class Request:
 
     claims: Sequence[Claim]
     options: Options
-    by_user: bool = True
-    """Whether the user named the bases, and not the model."""
+    by_user: bool = True  # Whether the user named the bases, and not the model
     open_base: Callable[[str], OpenedModel | Verdict] | None = None
     """Opens the model in a folder of the one base that is compared, or its only one, once each; else None."""
     bases: dict[Claim, Source | Verdict] = field(default_factory=dict)
@@ -120,9 +118,8 @@ def judge_claim(
     part: str = "",
     whole: Source | Verdict | None = None,
 ) -> ClaimResult:
-    """Return the row of one claim: an error of the base becomes its verdict.
-
-    `part` is the folder in which the candidate is; `whole` is the repository of a base that was found before.
+    """Return the row of one claim: an error of the base becomes its verdict. `part` is the folder in which the
+    candidate is; `whole` is the repository of a base that was found before.
     """
     if claim.problem:
         return ClaimResult(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
@@ -227,7 +224,6 @@ def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterat
 
 def whole_base(claim: Claim, local_hub: Path | None) -> Source:
     """Return the repository of a base: what another one declares is a name on the Hub, never a folder of this machine.
-
     Of the repository a folder may be meant.
     """
     try:

@@ -20,13 +20,11 @@ from hf_lineage.source.contents import Adapters, Content, WholeModel, adapter_be
 from hf_lineage.source.locate import with_folders
 from hf_lineage.source.model import FromWeights, OpenedModel
 
-WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
-"""The types of stored numbers that are not quantized."""
+WHOLE = frozenset({"F64", "F32", "F16", "BF16"})  # The types of stored numbers that are not quantized
 
 
 def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Claims:
     """Return what a model declares: nothing for a stored signature, because claims stand in the files of a repository.
-
     What the root declares counts or, where it declares nothing, the folder that is meant, or those of its adapters.
     Where nothing is declared nothing is downloaded, but a folder that holds no model is still an error.
     """
@@ -50,9 +48,8 @@ def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Cla
 def relation_notes(
     claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
 ) -> tuple[str, ...]:
-    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows.
-
-    `model` is the candidate, if it is one and could be opened.
+    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows. `model` is the
+    candidate, if it is one and could be opened.
     """
     declared = [claim for claim in claims if claim.relation and CARD in claim.sources]
     return tuple(
@@ -73,7 +70,6 @@ def names_in(source: RepoRef) -> tuple[str, ...]:
 
 def is_named(base: str, names: Iterable[str]) -> bool:
     """Return whether a base is one of those that a model names; a folder is named by its last part, and names so.
-
     Commits do not count, and neither does a base of which nothing else is known.
     """
     known = {plain_name(name) for name in names}

@@ -26,8 +26,7 @@ from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.run import RunModel, part_key, run_model
 
-ABLATED = ("mlp", "value_output")
-"""Paths whose parts can be held, the first that a verdict has."""
+ABLATED = ("mlp", "value_output")  # Paths whose parts can be held, the first that a verdict has
 Flags = NDArray[np.bool_]
 
 
@@ -55,8 +54,7 @@ class _Parts:
 
     path: str
     layers: tuple[int, ...]
-    numbers: tuple[NDArray[np.int64], ...]
-    """For each layer the parts that were looked up."""
+    numbers: tuple[NDArray[np.int64], ...]  # For each layer the parts that were looked up
     inherited: tuple[Flags, ...]
 
 

@@ -22,8 +22,7 @@ from hf_lineage.signature.recipe import RECIPES, Array, Vector
 from hf_lineage.source.headers import Headers
 
 PLAIN = RECIPES["paper"]
-ROOM = 2**29
-"""Bytes for the products of all pairs of layers; it bounds the number of probes."""
+ROOM = 2**29  # Bytes for the products of all pairs of layers; it bounds the number of probes
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,7 @@ class Pairing:
     signs: Vector
     alike: NDArray[np.bool_]
     """(L, L): which layers have equal shapes, so that reader and writer of the two fit together; S is 0 elsewhere."""
-    layers: tuple[int, ...]
-    """(L,): their numbers in the model."""
+    layers: tuple[int, ...]  # (L,): their numbers in the model
 
     @property
     def concentration(self) -> Vector:
@@ -45,7 +43,6 @@ class Pairing:
     @property
     def accuracy(self) -> float:
         """The share of layers that the assignment on S pairs with themselves, among those with equal shapes elsewhere.
-
         By chance it is one over the number of layers of equal shapes.
         """
         rows, columns = assign(np.where(self.alike, self.scores, -1.0))
@@ -99,9 +96,8 @@ def inspect_model(model: Headers) -> Inspection:
 
 @np.errstate(all="ignore")  # products that are not finite are left out
 def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
-    """Return the pairing experiment of one path, or why it cannot be done. Every weight is read once.
-
-    Traces are exact; ‖M‖_F is estimated from probes where the products would need more than ROOM.
+    """Return the pairing experiment of one path, or why it cannot be done. Every weight is read once. Traces are exact;
+    ‖M‖_F is estimated from probes where the products would need more than ROOM.
     """
     numbers = layout.numbers(path)
     branches = [list(matrix_products(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]

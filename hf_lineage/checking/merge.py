@@ -34,17 +34,14 @@ from hf_lineage.source.rows import UNSEEN, digits_of, matrix, rows_of, weights_o
 
 ALIKE = 0.3
 """The least cosine of a matrix with that of a parent of which it may be a part; of unrelated ones it is near 0."""
-GLANCE = 16
-"""Rows of a matrix by which the layer of a parent is found that a layer of the model is most like."""
+GLANCE = 16  # Rows of a matrix by which the layer of a parent is found that a layer of the model is most like
 
 
 def read_matrices(
     parents: Sequence[FromWeights], model: FromWeights, layers: Sequence[int], sample: Sample, sampled: bool
 ) -> list[Products]:
-    """Return the matrices of these layers of a model beside those of its parents.
-
-    `sampled` says that of the layers no more than a sample is on this disk, so that only layers of one number can be
-    compared.
+    """Return the matrices of these layers of a model beside those of its parents. `sampled` says that of the layers no
+    more than a sample is on this disk, so that only layers of one number can be compared.
     """
     places = [_places(parent, model, layers, sampled) for parent in parents]
     return [one for layer in layers for one in _layer(parents, model, layer, places, sample, sampled)]
@@ -138,14 +135,11 @@ def _cosine(one: Matrix, other: Matrix) -> float:
     return float(np.vdot(one, other)) / sizes if sizes > 0 else 0.0
 
 
-MOST = 16
-"""Parents of one model whose shares are measured: more of them cannot be told apart."""
-TOGETHER = 3
-"""Models of an index that may be parents of one model together."""
+MOST = 16  # Parents of one model whose shares are measured: more of them cannot be told apart
+TOGETHER = 3  # Models of an index that may be parents of one model together
 SHOWING = (BlendPlace.BLEND, BlendPlace.SHARED, BlendPlace.FROM_MODEL, BlendPlace.PIECES, BlendPlace.NEAR)
 """Outcomes with which a parent that nothing declares is reported."""
-MOST_CACHED = 8
-"""Layers of which rows are downloaded where signatures come from the cache."""
+MOST_CACHED = 8  # Layers of which rows are downloaded where signatures come from the cache
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 NOT_READ = (
     "merge contributions are measured on weights, but a signature was used in their place; --no-cache reads the weights"
@@ -156,7 +150,6 @@ def with_shares(
     source: RepoRef, rows: Sequence[ClaimResult], model: OpenedModel | Verdict, names: Sequence[str], options: Options
 ) -> tuple[tuple[ClaimResult, ...], Combination | None]:
     """Return the rows of a model, those of the parents of a merge with what each of them gave; and all of it together.
-
     `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
     """
     reasons, left = dict[int, str](), list[int]()
@@ -201,7 +194,6 @@ def read_beside(
     models: Sequence[OpenedModel | Verdict | None] = (None,),
 ) -> list[Products]:
     """Return the matrices of a model beside those of its parents: of all layers or, from the Hub, of those in the rows.
-
     `models` are all of them as the rows were judged: unless that was by their weights, parts of a few layers are
     downloaded.
     """
@@ -224,9 +216,8 @@ def find_blend(
     rows: Sequence[ClaimResult],
     options: Options,
 ) -> tuple[tuple[int, ...], Blend] | None:
-    """Return a model as a combination of all bases with those others that show, few before many; None if none does.
-
-    The parents are numbered, bases first.
+    """Return a model as a combination of all bases with those others that show, few before many; None if none does. The
+    parents are numbered, bases first.
     """
     parents = (*bases, *others)
     matrices = read_beside(model, parents, rows, options)

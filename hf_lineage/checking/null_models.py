@@ -22,16 +22,14 @@ from hf_lineage.source.locate import locate
 from hf_lineage.source.model import OpenedModel, open_model
 from hf_lineage.source.options import Options
 
-Scores = Mapping[str, float]
-"""Scores by path, or of one path by model."""
+Scores = Mapping[str, float]  # Scores by path, or of one path by model
 
 
 def empirical_nulls(
     base: OpenedModel, candidate: OpenedModel, options: Options, against: Callable[[OpenedModel], Verdict]
 ) -> dict[str, EmpiricalNull]:
-    """Return the base's scores against every `--null`, by path; OptionError for one that cannot serve.
-
-    `against` measures the base against one model on all layers, without nulls.
+    """Return the base's scores against every `--null`, by path; OptionError for one that cannot serve. `against`
+    measures the base against one model on all layers, without nulls.
     """
     scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
     sources = []

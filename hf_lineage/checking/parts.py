@@ -26,8 +26,7 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.source.contents import CONFIG, Folders, part_of
 from hf_lineage.source.model import OpenedModel
 
-NOT_JUDGED = "its use by the rest of the model was not judged"
-"""Reservation in every row about a part."""
+NOT_JUDGED = "its use by the rest of the model was not judged"  # Reservation in every row about a part
 
 
 def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
@@ -49,10 +48,9 @@ def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
 def _judge(
     folders: Folders, candidates: Sequence[tuple[RepoRef, OpenedModel | Verdict]], claim: Claim, request: Request
 ) -> Iterator[ClaimResult]:
-    """Yield the rows of a claim on the folders of a repository, given the candidate in each.
-
-    A folder that cannot be judged and that the base does not have is a note if another folder can be judged. All parts
-    that no factorization reads make one row, unless their files are those of the base.
+    """Yield the rows of a claim on the folders of a repository, given the candidate in each. A folder that cannot be
+    judged and that the base does not have is a note if another folder can be judged. All parts that no factorization
+    reads make one row, unless their files are those of the base.
     """
     rows = [judge_claim(candidate, claim, request, model.file or model.subfolder) for model, candidate in candidates]
     base = None if claim.problem else request.base_of(claim)

@@ -24,10 +24,8 @@ from hf_lineage.signature.sample import Sample
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_beside, rows_of
 
-NEARER = 0.5
-"""Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over."""
-LAYERS = 3
-"""Layers that are compared, spread over those that were paired."""
+NEARER = 0.5  # Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over
+LAYERS = 3  # Layers that are compared, spread over those that were paired
 WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)
 """The kinds of verdict that find matrices of the base in the candidate."""
 
@@ -39,10 +37,8 @@ class _Pair:
     base: FromWeights
     candidate: FromWeights
     sets: tuple[LayerSet, LayerSet]
-    layer: int
-    """The number of the candidate's layer."""
-    sampled: bool
-    """Whether no more than a sample of the layer is on this disk."""
+    layer: int  # The number of the candidate's layer
+    sampled: bool  # Whether no more than a sample of the layer is on this disk
 
 
 @dataclass(frozen=True)
@@ -51,17 +47,14 @@ class _MatrixPair:
 
     change: Change
     aligned: AlignedRows
-    bits: float
-    """Bits a weight with which the candidate stores it; 0 where it is stored as floating-point numbers."""
+    bits: float  # Bits a weight with which the candidate stores it; 0 where it is stored as floating-point numbers
 
 
 def measure_derivation(
     base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, verdict: Verdict, seed: int
 ) -> Derivation | None:
-    """Return how a candidate was made from the base it is related to; None where that was not measured.
-
-    Both have to be read from their weights, and the base must not be quantized: its own rounding would count as a
-    change.
+    """Return how a candidate was made from the base it is related to; None where that was not measured. Both have to be
+    read from their weights, and the base must not be quantized: its own rounding would count as a change.
     """
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
         return None

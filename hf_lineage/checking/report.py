@@ -34,13 +34,11 @@ if TYPE_CHECKING:
 class Combination:
     """A model as a combination of several known parents."""
 
-    parents: tuple[str, ...]
-    """Their names."""
+    parents: tuple[str, ...]  # Their names
     blend: Blend
     is_declared: tuple[bool, ...]
     """Whether each of them is named as a base by the card of the model, or by another of its files."""
-    by_model: bool = True
-    """Whether the model names any base at all; otherwise whoever checks names them."""
+    by_model: bool = True  # Whether the model names any base at all; otherwise whoever checks names them
 
     @property
     def undeclared(self) -> tuple[str, ...]:
@@ -51,10 +49,8 @@ class Combination:
         return tuple(parent for parent, how, declared in made if how is BlendPlace.BLEND and not declared)
 
 
-FILE = "lineage.yaml"
-"""The policy of a model repository, which is its owner's."""
-OWN = "own"
-"""The name that selects that file as the policy."""
+FILE = "lineage.yaml"  # The policy of a model repository, which is its owner's
+OWN = "own"  # The name that selects that file as the policy
 REPORT = "hf_lineage.report"
 """The room that writes reports stands above this one, so its modules are imported by their names, when asked for."""
 
@@ -65,8 +61,7 @@ class Relative:
 
     model: str
     base: str
-    along: float
-    """The cosine of the differences of both models from that base."""
+    along: float  # The cosine of the differences of both models from that base
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,18 +187,16 @@ class Report:
         return text
 
 
-MOST_SHOWN = 5
-"""Claims in the representation of a report."""
+MOST_SHOWN = 5  # Claims in the representation of a report
 
 CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUNED})}
 """Relation that a claim declares -> what the weights must not show."""
 
 
 def find_policy(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
-    """Return the policy that a user names by its file, or as that of the folder that is checked; None without one.
-
-    What fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for
-    the policy of a model on the Hub.
+    """Return the policy that a user names by its file, or as that of the folder that is checked; None without one. What
+    fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for the
+    policy of a model on the Hub.
     """
     chosen = None
     if policy == OWN:
@@ -243,7 +236,6 @@ def _parse_policy(content: bytes, source: str) -> Policy:
 
 def apply_policy(report: Report, policy: Policy | None, today: datetime.date) -> Report:
     """Return a report under a policy: verdicts stay as they are, and rows say what accepts them or what they lack.
-
     Without one the report says that the policy beside the model was not asked for.
     """
     source, notes = report.source, [*report.notes]

@@ -26,8 +26,7 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    numeric: tuple[int, ...] = ()
-    """Columns that hold figures, counted from 0."""
+    numeric: tuple[int, ...] = ()  # Columns that hold figures, counted from 0
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,9 @@ class Bar:
     label: str
     value: float
     low: float
-    high: float
-    """The ends of the interval that holds the value."""
-    clear: bool = True
-    """Whether the value says anything; where the interval is too wide, only that is drawn."""
-    pale: bool = False
-    """Whether it is drawn paler than others, as what a picture is not about."""
+    high: float  # The ends of the interval that holds the value
+    clear: bool = True  # Whether the value says anything; where the interval is too wide, only that is drawn
+    pale: bool = False  # Whether it is drawn paler than others, as what a picture is not about
 
 
 @dataclass(frozen=True)
@@ -60,22 +56,14 @@ class Finding:
     title: str
     about: str = ""
     """The name in front of each sentence where several claims stand in one list; empty where it concerns all."""
-    sentences: tuple[str, ...] = ()
-    """Sentences of every report, without a name in front and without a stop at the end."""
-    details: tuple[str, ...] = ()
-    """Sentences that reports for people add with `--explain`, and pages always."""
-    tables: tuple[Table, ...] = ()
-    """Shown where the details are."""
-    picture: Bars | None = None
-    """Drawn where there are pictures, below `tables`."""
-    values: Any = None
-    """The same for machines, as values of JSON."""
-    first: bool = False
-    """Whether every report says it before everything else."""
-    in_verdict: bool = False
-    """Whether a page says it beside the verdict, above everything else."""
-    brief: str = ""
-    """The sentence of a report without `--explain`; empty where such a report does not have the finding."""
+    sentences: tuple[str, ...] = ()  # Sentences of every report, without a name in front and without a stop at the end
+    details: tuple[str, ...] = ()  # Sentences that reports for people add with `--explain`, and pages always
+    tables: tuple[Table, ...] = ()  # Shown where the details are
+    picture: Bars | None = None  # Drawn where there are pictures, below `tables`
+    values: Any = None  # The same for machines, as values of JSON
+    first: bool = False  # Whether every report says it before everything else
+    in_verdict: bool = False  # Whether a page says it beside the verdict, above everything else
+    brief: str = ""  # The sentence of a report without `--explain`; empty where such a report does not have the finding
 
     @property
     def statements(self) -> Iterator[str]:
@@ -87,10 +75,8 @@ class Finding:
         return f"{self.about}: {sentence}" if self.about else sentence
 
 
-NAMED = ("--base",)
-"""The sources of a claim that the user makes with --base, and the model does not."""
-MERGE = "merge"
-"""The relation that a merge of several parents declares."""
+NAMED = ("--base",)  # The sources of a claim that the user makes with --base, and the model does not
+MERGE = "merge"  # The relation that a merge of several parents declares
 
 
 @dataclass(frozen=True, repr=False)

@@ -42,10 +42,8 @@ SAME = (
 class Stage:
     """One test of a claim. Every test that is possible has its part of alpha, whether it is made in the end or not."""
 
-    name: str
-    """Way in which it compares two models: reports name it if it could not."""
-    possible: Callable[[ModelPair], bool]
-    """Whether it may be made, by what is known before any weights are read."""
+    name: str  # Way in which it compares two models: reports name it if it could not
+    possible: Callable[[ModelPair], bool]  # Whether it may be made, by what is known before any weights are read
     run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]
     """Return what it shows, None where it leaves the verdict as it is; raise LineageError for unreadable files.
 
@@ -53,22 +51,18 @@ class Stage:
     """
     analyses: Callable[[ModelPair], int] = lambda _pair: 1
     """Return the largest number of its p-values; each takes an equal part of alpha (Bonferroni)."""
-    follows: bool = False
-    """Whether it follows a verdict, which it is given; the others are made until there is one."""
-    interim: bool = False
-    """Whether its p-values are interim analyses of the products of the paths."""
+    follows: bool = False  # Whether it follows a verdict, which it is given; the others are made until there is one
+    interim: bool = False  # Whether its p-values are interim analyses of the products of the paths
 
 
-LOOKS = 3
-"""Draws of coordinates on which all units may show nothing; one in 150 pairs of independent models needs more."""
+LOOKS = 3  # Draws of coordinates on which all units may show nothing; one in 150 pairs of independent models needs more
 PERMUTATIONS = 199
 """Permutations that tell a doubtful p from others; those that alpha asks for took three times as long as the rest."""
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one.
-
-    Nor where somebody asks for what only the weights can tell.
+    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one. Nor
+    where somebody asks for what only the weights can tell.
     """
     options, models = pair.options, (pair.base, pair.candidate)
     by_weights = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
@@ -82,9 +76,8 @@ def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None)
 
 
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
-    """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there.
-
-    Nothing where the Hub does not list one of these files, or where the weights of the model are not read.
+    """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there. Nothing
+    where the Hub does not list one of these files, or where the weights of the model are not read.
     """
     if not isinstance(model, FromWeights):
         return {}
@@ -135,10 +128,9 @@ def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return UNRELATED if all units of as many layers as that needs show nothing on some coordinates.
-
-    The exact test is that of whole layers, which have as many test coordinates. So in doubt others are drawn: they show
-    as much in a third of the time. It takes no part of alpha, since it never says RELATED.
+    """Return UNRELATED if all units of as many layers as that needs show nothing on some coordinates. The exact test is
+    that of whole layers, which have as many test coordinates. So in doubt others are drawn: they show as much in a
+    third of the time. It takes no part of alpha, since it never says RELATED.
     """
     order, stops = pair.plan
     read = enough(len(order))
@@ -154,9 +146,8 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
 
 
 def _layers_of(model: OpenedModel, read: Sequence[int]) -> Sequence[int] | None:
-    """Return the layers read so far; None, for all, of a signature that the user gave, as its order may be changed.
-
-    Of a cached one only these layers are used, as of weights: a report does not depend on what is cached.
+    """Return the layers read so far; None, for all, of a signature that the user gave, as its order may be changed. Of
+    a cached one only these layers are used, as of weights: a report does not depend on what is cached.
     """
     return None if model.origin == FILE else [number for number in read if number < model.layers]
 
@@ -190,15 +181,13 @@ BY_PATHS = (
 )
 EQUAL = Stage("number by number", by_units.may_compare_numbers, by_units.judge_numbers, follows=True)
 UNITS = Stage("unit by unit", by_units.may_compare_units, by_units.judge_units, follows=True)
-STAGES: tuple[Stage, ...] = (LISTING, *BY_PATHS, EQUAL, UNITS)
-"""All tests of two models, in order."""
+STAGES: tuple[Stage, ...] = (LISTING, *BY_PATHS, EQUAL, UNITS)  # All tests of two models, in order
 
 
 def judge_models(
     base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
 ) -> Verdict:
     """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read.
-
     `declared` says whether the candidate itself declares the base.
     """
     if isinstance(base, Verdict):
@@ -212,9 +201,8 @@ def judge_models(
 
 
 def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
-    """Return the verdict after some of the stages; alpha is divided among all that are possible.
-
-    An error after a verdict is a part of its reason.
+    """Return the verdict after some of the stages; alpha is divided among all that are possible. An error after a
+    verdict is a part of its reason.
     """
     possible = [stage for stage in STAGES if stage.possible(pair)]
     criteria = divide_alpha(pair, possible)
@@ -260,7 +248,6 @@ def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
 
 def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
     """Return which of two stages decides: the later one, except that it finds nothing where the first was significant.
-
     What was measured before is kept.
     """
     if after.code is Code.UNRELATED and by_units.is_faint(before, alpha):

@@ -41,8 +41,7 @@ class CodedRows:
     parts: Sequence[NDArray[Any]]
     numbers: Array
     base: Array
-    start: int
-    """The first of these rows."""
+    start: int  # The first of these rows
 
     def ends(self, raw: bool) -> tuple[Array, Array]:
         """Return the least and the largest value of the grid of each number; `raw` before anything is undone."""
@@ -79,8 +78,7 @@ class Tally:
     numbers: int
     equal: bool = True
     beyond: int = 0
-    clipped: int = 0
-    """Numbers that lie beyond their grid as a search for scales leaves some."""
+    clipped: int = 0  # Numbers that lie beyond their grid as a search for scales leaves some
     worst: tuple[float, tuple[int, ...]] = (0.0, ())
     worst_cut: tuple[float, tuple[int, ...]] = (0.0, ())
     blocks: int = 0
@@ -161,18 +159,15 @@ def _largest(steps: NDArray[Any], start: int) -> tuple[float, tuple[int, ...]]:
     return float(steps[place]), (first + start, *rest)
 
 
-BEFORE = 2.0**-9
-"""Relative rounding, to bfloat16, that a number of float32 may have had before."""
-UNDONE = 2.0**-24
-"""Error that adding 1 to a gain, and taking it off again, leaves in it."""
+BEFORE = 2.0**-9  # Relative rounding, to bfloat16, that a number of float32 may have had before
+UNDONE = 2.0**-24  # Error that adding 1 to a gain, and taking it off again, leaves in it
 UNKNOWN = "hf-lineage knows no bound for the rounding of its format"
 LONG = frozenset({"F32", "F64"})
 
 
 def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, outcome: Verdict) -> Verdict:
-    """Return a verdict with the comparison of every number, not verified where one is not the base's.
-
-    Raise OptionError where only a signature is there, CheckpointError where a file cannot be read.
+    """Return a verdict with the comparison of every number, not verified where one is not the base's. Raise OptionError
+    where only a signature is there, CheckpointError where a file cannot be read.
     """
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return outcome
@@ -183,7 +178,6 @@ def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, 
 
 def _weights(model: OpenedModel) -> Headers:
     """Return the weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
-
     What was opened for the verdict may have ended its downloads.
     """
     headers = model.reopen() if model.reopen else None

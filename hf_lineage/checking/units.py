@@ -52,9 +52,8 @@ from hf_lineage.source.headers import Headers
 
 
 def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Array, Array]]:
-    """Return the coordinates of the tokens that both know, and what the units of each are multiplied with.
-
-    Raise NothingToCompare where there is none.
+    """Return the coordinates of the tokens that both know, and what the units of each are multiplied with. Raise
+    NothingToCompare where there is none.
     """
     names = _embedding(base), _embedding(candidate)
     shared = _find_shared(base, candidate, names)
@@ -110,8 +109,7 @@ def _name_in_errors(model: Headers) -> Iterator[None]:
         raise NothingToCompare(f"{model.model_config.repo}: {error}") from None
 
 
-ENOUGH = 0.5
-"""With a larger share of inherited units no other coordinates are tried."""
+ENOUGH = 0.5  # With a larger share of inherited units no other coordinates are tried
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
 """Random sums to which the units of a wide stream are reduced at first; units of all layers of a model with experts
 that are kept then, which are 200 MB; and units of a layer that are permuted."""
@@ -124,10 +122,9 @@ def compare_by_units(
     known: tuple[KnownWeights, KnownWeights] = (KnownWeights(), KnownWeights()), heads: bool = True,
 ) -> UnitComparison:  # fmt: skip
     """Return what some layers of two models show unit by unit, in the coordinates named `at_first` or in fitted ones.
-
     Without `fit`, coordinates are only fitted where the two share no tokens. `known` is what units of either weigh,
-    which is not measured again. With `heads`, heads are compared too, where units are inherited.
-    Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
+    which is not measured again. With `heads`, heads are compared too, where units are inherited. Raise NothingToCompare
+    where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
     models = zip((base, candidate), known, strict=True)
     units = [_Units(model, analyses[-1], test.seed, own) for model, own in models]
@@ -178,7 +175,6 @@ def _with_heads(
 
 def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitComparison], fit: bool) -> UnitComparison:
     """Return the coordinates that show more inherited units; fitted ones are tried if known ones show less than half.
-
     Raise NothingToCompare, with the reason of the first, if neither exists.
     """
     try:
@@ -210,10 +206,8 @@ class _Units:
         self._at_least_estimated = ChainMap(self._known, dict(known.weights))
 
     def project(self, layers: Collection[int], through: Array, coordinates: Coordinates, coarse: bool) -> Layers:
-        """Return the units of some layers, seen through a matrix (s, d).
-
-        If coarse, fewer units of many experts are enough, and no gates. Raise NothingToCompare where a number is not
-        finite.
+        """Return the units of some layers, seen through a matrix (s, d). If coarse, fewer units of many experts are
+        enough, and no gates. Raise NothingToCompare where a number is not finite.
         """
         levelled = coordinates.name != RESIDUAL
         most = FEW_KEPT // len(layers) if coarse else self._most
@@ -221,9 +215,8 @@ class _Units:
         return self._read(layers, view, coarse)
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
-        """Return those that write most in the model's own coordinates, one layer in memory besides what is kept.
-
-        They are at most so many, or as many as the width of the stream needs.
+        """Return those that write most in the model's own coordinates, one layer in memory besides what is kept. They
+        are at most so many, or as many as the width of the stream needs.
         """
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
         each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))

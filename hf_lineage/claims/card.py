@@ -31,9 +31,8 @@ _MARKER = re.compile(
 
 
 def read_text(content: bytes | None) -> str:
-    """Return a card's bytes as text that `written` turns into the same bytes again; a missing card is empty text.
-
-    Raise CardError if it is too large, or is not text in UTF-8.
+    """Return a card's bytes as text that `written` turns into the same bytes again; a missing card is empty text. Raise
+    CardError if it is too large, or is not text in UTF-8.
     """
     content = content or b""
     if len(content) > LARGEST:
@@ -49,10 +48,9 @@ def encode_card(text: str) -> bytes:
 
 
 def with_section(text: str, body: str) -> str:
-    """Return a card whose marked section holds `body`: replaced where it stands, else added at the end.
-
-    A new section comes before a code block or comment that never ends, which would hide it. Lines end as in the old
-    section, or as most lines of the card. Raise CardError if the markers do not make one section.
+    """Return a card whose marked section holds `body`: replaced where it stands, else added at the end. A new section
+    comes before a code block or comment that never ends, which would hide it. Lines end as in the old section, or as
+    most lines of the card. Raise CardError if the markers do not make one section.
     """
     mark, lines = split_lines(text)
     section_range = _section(lines)

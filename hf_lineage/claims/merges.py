@@ -22,8 +22,7 @@ LINEAR, SLERP, PASS_THROUGH = "linear", "slerp", "passthrough"
 FROM_BASE = ("task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock")
 """Beginnings of the names of the methods that add differences from their base model."""
 LARGEST_WEIGHT = 1e6
-MOST = 1000
-"""Weights of one model, and numbers of one gradient; a recipe with more is not read."""
+MOST = 1000  # Weights of one model, and numbers of one gradient; a recipe with more is not read
 _BLOCK = re.compile(r"^(`{3,}|~{3,})[ \t]*ya?ml[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 
 
@@ -32,8 +31,7 @@ class MergeRecipe:
     """The method, base model, weights and layers by which a merge says that it was made."""
 
     method: str
-    base: str = ""
-    """The model from which differences are taken; empty where the method takes none."""
+    base: str = ""  # The model from which differences are taken; empty where the method takes none
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Model, in lower case -> a weight for each slice in which it is, as mergekit writes it: a number, a gradient over
     the layers, or a list of either with the tensors for which it holds."""
@@ -41,9 +39,8 @@ class MergeRecipe:
     """Model, in lower case -> number of layers taken from it, where the configuration counts layers."""
 
     def weight(self, model: str, tensor: str) -> float | None:
-        """Return the weight that one model has in a tensor; None where it is not declared.
-
-        It is a share where the method makes it one: the weights of a linear merge add up to 1.
+        """Return the weight that one model has in a tensor; None where it is not declared. It is a share where the
+        method makes it one: the weights of a linear merge add up to 1.
         """
         if self.method == PASS_THROUGH:
             return self.layers[model] / sum(self.layers.values()) if self.layers.get(model) else None
@@ -98,7 +95,6 @@ def recipe_in_card(text: str) -> MergeRecipe | None:
 
 def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], str, Mapping[str, Any]]]:
     """Yield every model of a configuration and of its modules: the parameters that hold for it, its key and its entry.
-
     They hold where the entry has none itself, those of the nearest part first.
     """
     modules, whole = config.get("modules"), config.get("parameters")

@@ -15,16 +15,13 @@ from urllib.parse import unquote
 from hf_lineage.errors import printable
 from hf_lineage.hub.repo import hub_name
 
-NO_VALUE = frozenset({"", "~", "null", "Null", "NULL"})
-"""The texts by which YAML means that there is no value."""
+NO_VALUE = frozenset({"", "~", "null", "Null", "NULL"})  # The texts by which YAML means that there is no value
 NO_MODEL = frozenset({"none", "n/a", "na", "nan", "-", "undefined", "unknown", "tbd", "todo", "false", "[]", "{}"})
 """Words, in lower case, that templates and programs leave where no base was given."""
-RELATIONS = ("adapter", "finetune", "merge", "quantized")
-"""The relations that the Hub knows."""
+RELATIONS = ("adapter", "finetune", "merge", "quantized")  # The relations that the Hub knows
 KEYS = ("name", "model", "id", "repo_id", "model_id", "model_name", "base_model", "path")
 """Keys under which a mapping may hold the name of a model."""
-LONGEST = 1000
-"""Characters of a text that may be understood; no name of the Hub, and no address of one, is as long."""
+LONGEST = 1000  # Characters of a text that may be understood; no name of the Hub, and no address of one, is as long
 PATH = "it is a path on the machine that trained the model, not a name on the Hub"
 DATA_SET = "it is a data set, not a model"
 PAGE = "it is a page of the Hub that is not about one model"
@@ -59,8 +56,7 @@ class Name:
 
     base: str
     relation: str | None = None
-    problem: str = ""
-    """Why it names no model; empty if it does."""
+    problem: str = ""  # Why it names no model; empty if it does
 
 
 def names_in(value: Any, relation: str | None = None) -> Iterator[Name]:
@@ -103,9 +99,8 @@ def bases_of_adapter(config: Mapping[str, Any]) -> Iterator[Name]:
 
 
 def at_revisions(declared: Iterable[Name], stated: Iterable[Name]) -> Sequence[Name]:
-    """Return the declared names; a base named without a revision takes the revision at which `stated` names it.
-
-    An adapter changes the weights that it was trained on, and later weights of the same name may be different.
+    """Return the declared names; a base named without a revision takes the revision at which `stated` names it. An
+    adapter changes the weights that it was trained on, and later weights of the same name may be different.
     """
     exact = {name.base.partition("@")[0].casefold(): name.base for name in stated if not name.problem}
     return [replace(name, base=exact.get(name.base.casefold(), name.base)) for name in declared]

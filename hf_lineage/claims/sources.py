@@ -25,14 +25,10 @@ GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository
 """The keys of metadata that name the model from which a file was made; the first that is there counts."""
 GGUF_TITLE = "general.name"
 """The key of the name that a file gives itself: mostly a title, else the converted model's name on the Hub."""
-LARGEST = 2**20
-"""The most bytes of a configuration, and of the beginning of a card, that are read for claims."""
-LAST = 2
-"""The rank of a source that only programs write; a text in it that names no model is no claim."""
-ORIGIN = "_name_or_path"
-"""The key under which transformers writes what a configuration was loaded from."""
-MOST_CLAIMS = 100
-"""The most claims of one model, because each may cost a download."""
+LARGEST = 2**20  # The most bytes of a configuration, and of the beginning of a card, that are read for claims
+LAST = 2  # The rank of a source that only programs write; a text in it that names no model is no claim
+ORIGIN = "_name_or_path"  # The key under which transformers writes what a configuration was loaded from
+MOST_CLAIMS = 100  # The most claims of one model, because each may cost a download
 
 
 @dataclass(frozen=True)
@@ -75,18 +71,15 @@ class ClaimSource:
     file: str
     declares: Callable[[RepoRef, str], Iterable[Name]]
     """Returns what the file of a repository declares; raises CheckpointError if it cannot be parsed."""
-    rank: int = 0
-    """Sources of a higher rank count only if the sources of lower ranks name no model."""
+    rank: int = 0  # Sources of a higher rank count only if the sources of lower ranks name no model
 
 
-Declared = Mapping[ClaimSource, Sequence[Name]]
-"""Source -> the names of bases that its file declares."""
+Declared = Mapping[ClaimSource, Sequence[Name]]  # Source -> the names of bases that its file declares
 
 
 def read_claims(repo: RepoRef) -> Claims:
-    """Return the bases that a repository declares in any of its files.
-
-    Raise CheckpointError if a file cannot be parsed, unless another of a lower rank names a model.
+    """Return the bases that a repository declares in any of its files. Raise CheckpointError if a file cannot be
+    parsed, unless another of a lower rank names a model.
     """
     declared: dict[ClaimSource, Sequence[Name]] = {}
     unread: list[str] = []
@@ -261,14 +254,12 @@ def metadata_in(text: str) -> str | None:
 LARGEST_METADATA = safe_yaml.SHORT
 """Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
 LICENCE = ("license", "license_name", "license_link")
-LONGEST, MOST_LICENCES = 200, 10
-"""Characters of one value, and licences of one card, that are shown."""
+LONGEST, MOST_LICENCES = 200, 10  # Characters of one value, and licences of one card, that are shown
 
 
 def stated_licence(source: object) -> str:
-    """Return the licence that the card of a repository states, on one printable line; empty where it states none.
-
-    Only the file that is here already is read: nothing is fetched for it.
+    """Return the licence that the card of a repository states, on one printable line; empty where it states none. Only
+    the file that is here already is read: nothing is fetched for it.
     """
     if not isinstance(source, RepoRef):
         return ""

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from hf_lineage.checkpoint.local import Checkpoint
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
-HEADS = ("lm_head", "score", "norm")
-"""Modules beside the layers of a language model that are no parts by themselves."""
-MAIN = ("text", "thinker")
-"""The part that stands for a model whose own class no factorization lists."""
+HEADS = ("lm_head", "score", "norm")  # Modules beside the layers of a language model that are no parts by themselves
+MAIN = ("text", "thinker")  # The part that stands for a model whose own class no factorization lists
 MOST_SURVEYED = 20_000
 """The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
 SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
@@ -38,14 +36,10 @@ SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 class Part(msgspec.Struct, frozen=True):
     """A part of the models of a class that is a model by itself."""
 
-    usual: str = msgspec.field(name="class")
-    """Its class where its settings do not tell another one."""
-    settings: str
-    """The key of `config.json` that holds its settings."""
-    prefixes: tuple[str, ...]
-    """Beginnings of the names of its tensors."""
-    read: bool = False
-    """Whether the factorization of the class reads it already."""
+    usual: str = msgspec.field(name="class")  # Its class where its settings do not tell another one
+    settings: str  # The key of `config.json` that holds its settings
+    prefixes: tuple[str, ...]  # Beginnings of the names of its tensors
+    read: bool = False  # Whether the factorization of the class reads it already
 
 
 class _Whole(msgspec.Struct, frozen=True):
@@ -67,13 +61,10 @@ class ModelConfig:
 
     repo: RepoRef
     config: Mapping[str, Any]
-    architecture: str
-    """The name of the class in `config.json`."""
+    architecture: str  # The name of the class in `config.json`
     factorization: Factorization
-    foreign: ForeignForm | None = None
-    """The form of a converted model; None for a model as transformers saves it."""
-    notes: tuple[str, ...] = ()
-    """Sentences about choices of the user that nobody has proved."""
+    foreign: ForeignForm | None = None  # The form of a converted model; None for a model as transformers saves it
+    notes: tuple[str, ...] = ()  # Sentences about choices of the user that nobody has proved
     within: Within | None = None
     """Place of the model in the repository, where it is a part of it or has other names; None for all of it."""
     read_as: str = ""
@@ -97,9 +88,8 @@ def whole_config(model: ModelConfig) -> Mapping[str, Any]:
 
 
 def read_config(repo: RepoRef, choice: Choice = LISTED) -> ModelConfig:
-    """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class.
-
-    A class that is not listed, and whose tensors are those of one listed class, is read as that.
+    """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class. A class
+    that is not listed, and whose tensors are those of one listed class, is read as that.
     """
     config, foreign = model_config(repo)
     with about(repo):
@@ -175,9 +165,8 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
 
 
 def model_config(repo: RepoRef) -> tuple[dict[str, Any], ForeignForm | None]:
-    """Return `config.json`, or what a converted model says in its place, and the form of such a model.
-
-    Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
+    """Return `config.json`, or what a converted model says in its place, and the form of such a model. Raise
+    NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """
     with about(repo):
         if foreign := foreign_model(repo):
@@ -238,7 +227,6 @@ def parts_of_model(repo: RepoRef, read: bool = False) -> tuple[RepoRef, ...]:
 
 def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
     """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
-
     Raise NothingToCompare if there is none.
     """
     if isinstance(base, Signature):

@@ -28,13 +28,10 @@ FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 """A folder below the root of a repository, never one above it."""
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
-MOST = 20
-"""Parts of one repository that are judged."""
-LORA_FILE = "pytorch_lora_weights.safetensors"
-"""Name that diffusers gives to the file with an adapter."""
+MOST = 20  # Parts of one repository that are judged
+LORA_FILE = "pytorch_lora_weights.safetensors"  # Name that diffusers gives to the file with an adapter
 END = ".safetensors"
-MODELS = (CONFIG, INDEX)
-"""Files of a repository that is a model or a pipeline itself."""
+MODELS = (CONFIG, INDEX)  # Files of a repository that is a model or a pipeline itself
 MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
 """Beginnings of the names of files that hold no adapter without a configuration."""
 
@@ -75,8 +72,7 @@ class Place:
     """The place of one adapter of a repository."""
 
     repo: RepoRef
-    file: str = ""
-    """The file of an adapter that has no configuration."""
+    file: str = ""  # The file of an adapter that has no configuration
 
     @property
     def part(self) -> str:
@@ -89,10 +85,8 @@ class Adapters:
     """The adapters of a repository that holds no model."""
 
     places: tuple[Place, ...]
-    left_out: str = ""
-    """Other files, which may have any ancestry."""
-    notes: tuple[str, ...] = ()
-    """Sentences about other files that are not adapters themselves."""
+    left_out: str = ""  # Other files, which may have any ancestry
+    notes: tuple[str, ...] = ()  # Sentences about other files that are not adapters themselves
 
 
 Content = Signature | WholeModel | NamedPart | Adapters | Folders | Components
@@ -148,16 +142,14 @@ def folders_of(repo: RepoRef) -> Folders | None:
 
 
 def adapter_beside(repo: RepoRef) -> bool:
-    """Return whether an adapter lies beside the weights, which a loader with peft would apply.
-
-    A configuration without the weights of an adapter makes peft fail, so that it changes nothing.
+    """Return whether an adapter lies beside the weights, which a loader with peft would apply. A configuration without
+    the weights of an adapter makes peft fail, so that it changes nothing.
     """
     return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, ADAPTER_WEIGHTS))
 
 
 def counterpart(base: Source, subfolder: str) -> Source:
     """Return what the folder of a candidate is to be compared with: the same folder, or the only model of the base.
-
     Raise NothingToCompare if there is neither.
     """
     if isinstance(base, Signature):
@@ -246,9 +238,8 @@ def _json(repo: RepoRef, file: str) -> Any:
 
 
 def find_adapters(source: RepoRef) -> Adapters | None:
-    """Return the adapters of a repository that holds no model, None if there are none.
-
-    They are found by its files alone, or by the headers of files of unknown names.
+    """Return the adapters of a repository that holds no model, None if there are none. They are found by its files
+    alone, or by the headers of files of unknown names.
     """
     if any(map(source.offers, MODELS)):
         return None
@@ -266,9 +257,8 @@ def find_adapters(source: RepoRef) -> Adapters | None:
 
 
 def _adapter_folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """Return the folders with adapters, only the last state of a training run, and sentences about the others.
-
-    Beside an adapter in the root they are its earlier states.
+    """Return the folders with adapters, only the last state of a training run, and sentences about the others. Beside
+    an adapter in the root they are its earlier states.
     """
     folders = adapter_folders(repo)
     states = sorted((name for name in folders if CHECKPOINT.fullmatch(name)), key=lambda name: int(name.split("-")[1]))

@@ -132,10 +132,8 @@ def _print_value(value: Any) -> str:
     return printable(json.dumps(value, default=str), 100)
 
 
-MOST_POSITIONS = 2**20
-"""The most positions that a list of them is read for."""
-MOST_BYTES = 2**28
-"""Bytes of all such tensors together that are read; what lies beyond is not held against the base."""
+MOST_POSITIONS = 2**20  # The most positions that a list of them is read for
+MOST_BYTES = 2**28  # Bytes of all such tensors together that are read; what lies beyond is not held against the base
 DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
 """Settings that classes of diffusers leave out, and settings that say nothing of their layers."""
 
@@ -216,16 +214,12 @@ class Pairing:
 
     base: Checkpoint
     candidate: Checkpoint
-    pairs: tuple[tuple[str, str], ...]
-    """Names in the model and in the base."""
-    added: tuple[str, ...]
-    """Tensors that the base does not have."""
-    lacking: tuple[str, ...]
-    """Tensors that the model does not have."""
+    pairs: tuple[tuple[str, str], ...]  # Names in the model and in the base
+    added: tuple[str, ...]  # Tensors that the base does not have
+    lacking: tuple[str, ...]  # Tensors that the model does not have
     copies: tuple[str, ...]
     """Tensors that only one of the two stores and that say nothing of their own, each with its meaning."""
-    settings: tuple[str, ...]
-    """Settings that have other values in the two configurations."""
+    settings: tuple[str, ...]  # Settings that have other values in the two configurations
 
 
 def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
@@ -312,7 +306,6 @@ def _copies(
 
 def _rotary_factors(checkpoint: Checkpoint, name: str, base: Headers) -> str:
     """Return in words that a tensor is what a converter makes of the base's rotary settings; empty for any other.
-
     Frequencies with waves longer than the positions that a model was first trained on are divided. Those of short waves
     are not, and between the two there is a slope (`rope_type` llama3).
     """

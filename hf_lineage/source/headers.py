@@ -27,8 +27,7 @@ class Headers:
     weights: WeightFiles
     checkpoint: Checkpoint
     layout: Layout
-    notes: tuple[str, ...] = ()
-    """Sentences about files beside the weights that were not read."""
+    notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)
@@ -48,9 +47,8 @@ class Headers:
 
 
 def read_headers(model: ModelConfig, headers: Headers | None = None) -> Headers:
-    """Return a model's headers, read as transformers loads it; what `bind_headers` gave before is not read again.
-
-    Raise NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
+    """Return a model's headers, read as transformers loads it; what `bind_headers` gave before is not read again. Raise
+    NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
     """
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)

@@ -24,14 +24,11 @@ from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import CONFIG, INDEX, only, part_of
 from hf_lineage.source.options import Options
 
-SUFFIX = ".lineage.safetensors"
-"""The end of the name of the file that `extract` writes by default."""
+SUFFIX = ".lineage.safetensors"  # The end of the name of the file that `extract` writes by default
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
 """The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
-CONFIGS = ("config.json", "adapter_config.json")
-"""Files that say how weights are used."""
-FOLDER = "onnx"
-"""Folder into which exporters put the graphs of a repository whose `config.json` stays at its root."""
+CONFIGS = ("config.json", "adapter_config.json")  # Files that say how weights are used
+FOLDER = "onnx"  # Folder into which exporters put the graphs of a repository whose `config.json` stays at its root
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
 Model = str | os.PathLike[str]
@@ -40,7 +37,6 @@ Model = str | os.PathLike[str]
 
 def model_name(model: Model) -> str:
     """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
-
     Raise OptionError for what is neither.
     """
     if isinstance(model, str):
@@ -60,9 +56,8 @@ def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
 def locate(
     model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None
 ) -> RepoRef | Signature:
-    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
-
-    A folder of a repository is named by `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX
+    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither. A
+    folder of a repository is named by `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX
     file of the repository; the path of one may also stand for the model itself.
     """
     if model.startswith("ollama://"):
@@ -123,27 +118,24 @@ def weights(model: str, source: RepoRef | Signature) -> RepoRef:
 
 
 def locate_model(model: str, options: Options) -> RepoRef | Signature:
-    """Return the model that is to be judged, as the options say where it is and what may be read of it.
-
-    Raise LineageError if there is none.
+    """Return the model that is to be judged, as the options say where it is and what may be read of it. Raise
+    LineageError if there is none.
     """
     source = locate(model, options.local_hub, options.subfolder, options.file)
     return options.allow(source) if isinstance(source, RepoRef) else source
 
 
 def one(model: str, options: Options) -> RepoRef:
-    """Return the one model with weights that a name means, which may be in a folder of its repository.
-
-    Raise LineageError if there is none, or a signature in its place.
+    """Return the one model with weights that a name means, which may be in a folder of its repository. Raise
+    LineageError if there is none, or a signature in its place.
     """
     return only(weights(model, locate_model(model, options)))
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
-    """Raise RepositoryError for a name that may be one on the Hub and that something here has too.
-
-    Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
-    folder of a checkout must not choose what is compared.
+    """Raise RepositoryError for a name that may be one on the Hub and that something here has too. Neither is silently
+    taken for the other, whether the name is that of a model or of a base: who chose the name of a folder of a checkout
+    must not choose what is compared.
     """
     kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
     if kind and not is_path(name) and not (local_hub and spell_name(local_hub, name)):
@@ -159,10 +151,8 @@ def is_here(name: str) -> bool:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name that the user typed means a folder or a file, such as ./x.
-
-    It does if it cannot be a name on the Hub. It also does if it is a file with the name that `extract` gives, of
-    weights, or of a converted model.
+    """Return whether a name that the user typed means a folder or a file, such as ./x. It does if it cannot be a name
+    on the Hub. It also does if it is a file with the name that `extract` gives, of weights, or of a converted model.
     """
     of_file = Path(name).suffix in WEIGHTS or nameable(name)
     return hub_name(name) is None or ("/" not in name and of_file and is_file(name))

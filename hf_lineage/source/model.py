@@ -47,7 +47,6 @@ class LazySignature:
 
     def read(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
-
         Once all layers are read, their signature is cached.
         """
         layout = self._model.layout
@@ -71,9 +70,8 @@ class LazySignature:
         return self._signature or of_all_units
 
     def sample(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
-        """Return the signature of a sample of these layers along some paths.
-
-        The last one of some units is kept, and the last one of all.
+        """Return the signature of a sample of these layers along some paths. The last one of some units is kept, and
+        the last one of all.
         """
         key = (tuple(paths), tuple(layers), sample)
         before, signature = self._samples.get(sample.all_units, (None, None))
@@ -123,24 +121,20 @@ class OpenedModel(ABC):
 
     name: str
     commit: str | None
-    identity: tuple[str, ...] | None
-    """Equal for all names of one model; None for a signature that the user gave."""
+    identity: tuple[str, ...] | None  # Equal for all names of one model; None for a signature that the user gave
     local: bool
     width: int
     layers: int
     rows: Rows
     origin: Origin
-    notes: tuple[str, ...] = ()
-    """Sentences about files beside the weights that were not read."""
+    notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
-    unaccounted: tuple[str, ...] = ()
-    """Names of stored tensors that are not the class's own."""
+    unaccounted: tuple[str, ...] = ()  # Names of stored tensors that are not the class's own
     own_code: str = ""
     read_as: str = ""
     """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
-    repo: RepoRef | None = None
-    """The repository; None of a signature that the user gave."""
+    repo: RepoRef | None = None  # The repository; None of a signature that the user gave
     factorization: Factorization | None = None
     in_blocks: bool = False
     """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
@@ -261,9 +255,8 @@ class FromSignature(OpenedModel):
 
 
 def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
-    """Open a model by its headers; its cached signature may replace the weights.
-
-    Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
+    """Open a model by its headers; its cached signature may replace the weights. Raise NothingToCompare if there is
+    nothing to compare, and another LineageError for any other failure.
     """
     if isinstance(source, Signature):
         return FromSignature.from_stored(source, FILE, spec=options)

@@ -27,22 +27,16 @@ from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 
-RUNS = 2
-"""Runs of a sample's rows that are compared of each matrix."""
-UNSEEN = ("query", "key")
-"""Roles of which a sample reads nothing."""
-ROWS = 128
-"""Rows of other matrices that are compared, as many as share a scale at most."""
-LARGE = 2**20
-"""Numbers of a matrix from which on only these rows are compared."""
-WRITERS = ("down", "output")
-"""Roles whose columns are hidden units; the rows of MLP_READERS are."""
+RUNS = 2  # Runs of a sample's rows that are compared of each matrix
+UNSEEN = ("query", "key")  # Roles of which a sample reads nothing
+ROWS = 128  # Rows of other matrices that are compared, as many as share a scale at most
+LARGE = 2**20  # Numbers of a matrix from which on only these rows are compared
+WRITERS = ("down", "output")  # Roles whose columns are hidden units; the rows of MLP_READERS are
 
 
 def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, sample: Sample, sampled: bool) -> Runs:
-    """Return the rows of a large matrix that are compared; none stands for all.
-
-    `sampled` says that no more than a sample of the layer is on this disk.
+    """Return the rows of a large matrix that are compared; none stands for all. `sampled` says that no more than a
+    sample of the layer is on this disk.
     """
     slot, checkpoint = layer_set.slots[role], model.headers.checkpoint
     count, *_ = shape = checkpoint.tensors[slot.tensor].shape
@@ -119,12 +113,10 @@ class RowPair(NamedTuple):
     kind: str
     layer: int
     writes: bool | None
-    numbers: int
-    """Numbers of the whole tensor."""
+    numbers: int  # Numbers of the whole tensor
     base: Matrix
     candidate: Matrix
-    digits: tuple[int, ...]
-    """Binary digits with which the base stores them, and the candidate."""
+    digits: tuple[int, ...]  # Binary digits with which the base stores them, and the candidate
 
 
 def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
@@ -144,9 +136,8 @@ def rows_beside(
     coordinates: Runs = (),
     fetch: bool = True,
 ) -> Iterator[RowPair]:
-    """Yield some rows of each tensor, or of those of some layers; without `fetch` of those alone that are here.
-
-    With residual coordinates it is matrices of the stream alone, and these rows of those that write into it.
+    """Yield some rows of each tensor, or of those of some layers; without `fetch` of those alone that are here. With
+    residual coordinates it is matrices of the stream alone, and these rows of those that write into it.
     """
     places, known, wanted = _places(candidate.headers), by_bare_name(base.headers), []
     for bare, name in by_bare_name(candidate.headers).items():

@@ -34,19 +34,16 @@ from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import OpenedModel
 from hf_lineage.source.options import Options
 
-WRITERS = {"mlp": "down", "value_output": "output"}
-"""Path -> the role that writes into the stream."""
+WRITERS = {"mlp": "down", "value_output": "output"}  # Path -> the role that writes into the stream
 CONFIG = "config.json"
 LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
 """Keys of `config.json` that name code or another repository; the process does not see them."""
-SHARD = 2**30
-"""Bytes of a file of decoded numbers."""
+SHARD = 2**30  # Bytes of a file of decoded numbers
 SAFETENSORS = ".safetensors"
 WHOLE = ("float32", 4)
 DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
 """Format of most stored numbers -> the one in which a model runs that does not fit in WHOLE, and its bytes a number."""
-WORK = 2**31
-"""Bytes of memory for torch, for inputs, and for what becomes of them."""
+WORK = 2**31  # Bytes of memory for torch, for inputs, and for what becomes of them
 SECONDS, PER_GIB = 600.0, 600.0
 """Longest time of one request: so many seconds, and so many more for each GiB of weights."""
 
@@ -59,9 +56,8 @@ class RunModel:
     ran: Ran
 
     def hold(self, parts: Mapping[str, Sequence[int]]) -> Values:
-        """Return for each kind of input the loss, by sequence, if these parts write the same for every token.
-
-        Beside it stand the unit of the loss, and how much the model says at all.
+        """Return for each kind of input the loss, by sequence, if these parts write the same for every token. Beside it
+        stand the unit of the loss, and how much the model says at all.
         """
         lists = {key: list(map(int, each)) for key, each in parts.items()}
         return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=lists)
@@ -84,9 +80,8 @@ def part_key(path: str, layer: int, number: int) -> str:
 
 @contextlib.contextmanager
 def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterator[RunModel]:
-    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed.
-
-    A model without a tokenizer reads the tokens of that of its base.
+    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed. A
+    model without a tokenizer reads the tokens of that of its base.
     """
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
@@ -123,9 +118,8 @@ def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
 
 
 def _process(opened: Headers, options: Options, folder: str, files: Sequence[str]) -> Process:
-    """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time.
-
-    It runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
+    """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time. It
+    runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
     """
     sizes = [tensor.numbers for tensor in opened.checkpoint.tensors.values()]
     stored: Counter[str] = Counter()
