@@ -1,22 +1,20 @@
 """Guess: the layers of a header by their numbers alone, and tensors of a layer that may be a branch.
 
-Every set of a registry file is a pattern that is searched under every module of a layer. So names from the registry
-match in new combinations. What no pattern fits is guessed by letters and sizes.
+Names tell the matrices of attention by their letters, and sizes those of an MLP.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from hf_lineage.architecture.layers import BIASES, Shape
-from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets
+from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factorization, as_names, as_sets
 
 MOST_KINDS, MOST = 8, 8
 """Kinds of layers, and matrix sets of one kind of branch, at most; real models have two or three, and up to five."""
@@ -114,92 +112,8 @@ def _experts_as_one(layer: Mapping[str, Shape]) -> dict[str, Shape]:
 
 YamlSet = dict[str, Any]  # A matrix set as a registry file writes it in YAML
 KINDS = tuple(BRANCH_ROLES)
-_ROLES = tuple(itertools.chain.from_iterable(BRANCH_ROLES.values()))
-_KEYS = ("packed", "blocks", "interleaved", "latent")
-"""Other keys of a set about its matrices; norms are guessed separately, and sizes tell the orientation."""
-
-
-class Pattern(NamedTuple):
-    """The names of a matrix set, relative to the module that holds all of them."""
-
-    kind: str
-    yaml_set: YamlSet
-    homes: Counter[str]  # The modules under which registry files have it
-
-
-class Candidate(NamedTuple):
-    """A pattern with a module of a layer that it matches."""
-
-    kind: str
-    yaml_set: YamlSet
-    names: frozenset[str]
-    rank: tuple[int, int, int]
-    """Number of tensors, whether a registry file has exactly these names, number of files with the pattern."""
-
-
-def patterns(registry: Iterable[Factorization]) -> list[Pattern]:
-    """Return every pattern of the registry once; a set spread over several stacks makes none."""
-    patterns_by_set: dict[str, Pattern] = {}
-    sets = ((kind, one) for each in registry for kind in KINDS for one in as_sets(each.branches.sets(kind)))
-    for kind, matrices in sets:
-        stated = {key: getattr(matrices, key) for key in (*_ROLES, *_KEYS)}
-        plain = {key: value for key, value in stated.items() if value != getattr(MatrixSet(), key)}
-        modules = zip(*(name.split(".")[:-1] for name in names(plain)), strict=False)
-        home = ".".join(parts[0] for parts in itertools.takewhile(lambda parts: len({*parts}) == 1, modules))
-        yaml_set = _rename_module(plain, home, "")
-        if "{layer}" not in str(yaml_set):
-            patterns_by_set.setdefault(f"{kind}{yaml_set}", Pattern(kind, yaml_set, Counter())).homes[home] += 1
-    return list(patterns_by_set.values())
-
-
-def candidates(
-    free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int, patterns: Sequence[Pattern]
-) -> Iterator[Candidate]:
-    """Yield the places where free matrices of a layer have the names of a pattern and sizes that fit together."""
-    modules: dict[str, list[str]] = defaultdict(list)
-    for name in free:
-        parts = name.split(".")
-        for cut in range(len(parts)):
-            modules[".".join(parts[cut:])].append(".".join(parts[:cut]))
-    for pattern in patterns:
-        for module in modules.get(names(pattern.yaml_set)[0], ()):
-            yaml_set = _rename_module(pattern.yaml_set, "", module)
-            tensors = [name for name in names(yaml_set) if name in free]
-            latent = yaml_set.get("latent", {})
-            direct = {name: parts for name, parts in _parts(yaml_set).items() if name not in latent}
-            units = {math.prod(free[name][-2:]) / parts for name, parts in direct.items() if name in free}
-            fit = all(name in layer for name in names(yaml_set)) and all(width in free.get(name, ()) for name in direct)
-            # Each role of an MLP has as many hidden units.
-            if fit and (pattern.kind != "mlp" or len(units) == 1):
-                rank = (len(tensors), int(module in pattern.homes), pattern.homes.total())
-                yield Candidate(pattern.kind, yaml_set, frozenset(tensors), rank)
-
-
-def _parts(yaml_set: YamlSet) -> dict[str, int]:
-    """Return tensor -> the number of roles that a set stores in it."""
-    packed = {name: len(roles) for key in ("packed", "interleaved") for name, roles in yaml_set.get(key, {}).items()}
-    return {yaml_set[role]: 1 for role in _ROLES if role in yaml_set} | packed
-
-
-def names(yaml_set: YamlSet) -> list[str]:
-    """Return every tensor that a set names, without its norms, each once."""
-    latent = [name for pair in yaml_set.get("latent", {}).values() for name in pair]
-    return list(dict.fromkeys((*_parts(yaml_set), *latent)))
-
-
-def _rename_module(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
-    """Return the same set under another module."""
-
-    def rename(name: str) -> str:
-        return ".".join(part for part in (new, name.removeprefix(old).removeprefix(".")) if part)
-
-    renamed: YamlSet = {}
-    for key, value in yaml_set.items():
-        if isinstance(value, dict):  # of names, each with roles, or with the names of its latent
-            tensors = key == "latent"
-            value = {rename(name): [rename(n) if tensors else n for n in entries] for name, entries in value.items()}
-        renamed[key] = rename(value) if isinstance(value, str) else value
-    return renamed
+KnownSets = Callable[[Mapping[str, Shape], Mapping[str, Shape], int], Iterable[tuple[str, YamlSet, frozenset[str]]]]
+"""Kind, set and matrices of familiar names among the free matrices of a layer, the best first."""
 
 
 _AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
@@ -212,9 +126,8 @@ _NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")
 """Names of norms of queries and keys, or on an output, which give no hint."""
 
 
-def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, list[YamlSet | None]]:
+def branches(group: LayerGroup, familiar: KnownSets = lambda *_: ()) -> dict[str, list[YamlSet | None]]:
     """Return the matrix sets that the layers of a group seem to have, by kind; None if some layers have none."""
-    familiar = patterns(registry)
     guesses: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
     for layer in group.kinds:
         for kind, sets in _of_layer(layer, familiar, group.width).items():
@@ -240,23 +153,23 @@ def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, Yam
     }
 
 
-def _of_layer(
-    layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int
-) -> Mapping[str, Sequence[YamlSet | None]]:
+def _of_layer(layer: Mapping[str, Shape], familiar: KnownSets, width: int) -> dict[str, list[YamlSet | None]]:
     """Return the sets of one layer: every MLP that shares no tensor with a better one, and the best attention."""
     free = {name: shape for name, shape in layer.items() if len(shape) in (2, 3)}
-    sets_by_kind: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
-    for candidate in sorted(candidates(free, layer, width, familiar), key=lambda one: one.rank, reverse=True):
-        if candidate.names <= free.keys() and not (candidate.kind == "attention" and sets_by_kind["attention"]):
-            sets_by_kind[candidate.kind].append(candidate.yaml_set)
-            free = {name: shape for name, shape in free.items() if name not in candidate.names}
+    by_kind: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
+    for kind, yaml_set, names in familiar(free, layer, width):
+        if names <= free.keys() and not (kind == "attention" and by_kind["attention"]):
+            by_kind[kind].append(yaml_set)
+            free = {name: shape for name, shape in free.items() if name not in names}
     free = {name: shape for name, shape in free.items() if width in shape}
-    if not sets_by_kind["attention"] and (yaml_set := _by_letters(free)):
-        sets_by_kind["attention"] = [yaml_set]
-        free = {name: shape for name, shape in free.items() if name not in names(yaml_set)}
-    if not sets_by_kind["mlp"] and (yaml_set := _by_sizes(free, layer, width)):
-        sets_by_kind["mlp"] = [yaml_set]
-    return sets_by_kind
+    if not by_kind["attention"] and (lettered := _by_letters(free)):
+        by_kind["attention"] = [lettered]
+        free = {
+            name: shape for name, shape in free.items() if name not in (*lettered.values(), *lettered.get("packed", ()))
+        }
+    if not by_kind["mlp"] and (sized := _by_sizes(free, layer, width)):
+        by_kind["mlp"] = [sized]
+    return by_kind
 
 
 def _siblings(names: Iterable[str], parts: int = 1) -> list[dict[str, str]]:

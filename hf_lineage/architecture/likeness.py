@@ -208,7 +208,7 @@ def _of_group(
     """Yield every factorization with the tensors of one stack of layers, with the settings that fit them. `as_guessed`:
     only factorizations whose tensors have other names, by the roles that the names seem to tell.
     """
-    guesses = (guess.branches(group, factorizations()), guess.norms(group, factorizations())) if as_guessed else None
+    guesses = (guess.branches(group), guess.norms(group, factorizations())) if as_guessed else None
     for factorization in factorizations():
         ends = [pattern for pattern in prefixes(factorization) if f".{group.prefix}".endswith(f".{pattern}")]
         if not ends or (target and target not in factorization.classes):
