@@ -10,7 +10,7 @@ import contextlib
 import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -66,7 +66,7 @@ class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: int  # The number of the list of other names that belongs to them
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file of a factorization."""
 
     classes: tuple[_Class, ...]
@@ -74,11 +74,6 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     """For each kind of class: name of a stack -> the groups of tensors of its layers."""
     others: tuple[tuple[tuple[str, ...], ...], ...]
     """All names beside the layers by kind of class, those of one tensor together: bare, and with `*` for numbers."""
-
-    @functools.cached_property
-    def meanings(self) -> tuple[Mapping[str, str], ...]:
-        """For each kind: name -> the first of the names that mean the same tensor."""
-        return tuple({name: names[0] for names in of_kind for name in names} for of_kind in self.others)
 
 
 @dataclass(frozen=True)
@@ -148,31 +143,22 @@ def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> boo
     `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
     number of the layer. `word` and `entry`: the entry of the list for the layer is an argument, or counts as true.
     """
-    if kind in OF_NUMBERS and type(value) not in NUMERIC:
+    fits = type(value) in NUMERIC if kind in OF_NUMBERS else kind != "holds" or isinstance(value, list | None)
+    if not fits or (kind in OF_LISTS and not (isinstance(value, list) and value)):
         return None
-    if kind in OF_LISTS and not (isinstance(value, list) and value):
-        return None
-    match kind:
-        case "true":
-            return bool(value)
-        case "is":
-            return value in argument
-        case "above":
-            return bool(value > argument)
-        case "from":
-            return bool(layer >= value)
-        case "to":
-            return bool(layer <= (value if value >= 0 else depth + value))
-        case "last":
-            return bool(layer >= depth - value)
-        case "every":
-            return bool(value >= 1 and (layer + argument) % value == 0)
-        case "word":
-            return value[layer % len(value)] in argument
-        case "entry":
-            return bool(value[layer % len(value)])
-        case _:
-            return layer in (value or ()) if value is None or isinstance(value, list) else None
+    answers: dict[str, Callable[[], Any]] = {
+        "true": lambda: value,
+        "is": lambda: value in argument,
+        "above": lambda: value > argument,
+        "from": lambda: layer >= value,
+        "to": lambda: layer <= (value if value >= 0 else depth + value),
+        "last": lambda: layer >= depth - value,
+        "every": lambda: value >= 1 and (layer + argument) % value == 0,
+        "word": lambda: value[layer % len(value)] in argument,
+        "entry": lambda: value[layer % len(value)],
+        "holds": lambda: layer in (value or ()),
+    }
+    return bool(answers[kind]())
 
 
 def patterns_in_memory(architecture: str, factorization: Factorization) -> Patterns:
@@ -212,7 +198,8 @@ def match_class_tensors(
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
     others = shapes.keys() - {name for layer in layers for name in layer.shapes}
     tied = {name for names in row.beside if EMBEDDING.fullmatch(names[0]) for name in names}
-    unknown = set(_unknown(factorization, shapes, others, table.meanings[row.others])) - tied
+    meanings = {name: names[0] for names in table.others[row.others] for name in names}
+    unknown = set(_unknown(factorization, shapes, others, meanings)) - tied
     unaccounted = sorted(unknown | {name for name in outside if not f".{name}".endswith(DECIDES_NOTHING)})
     return ClassTensors(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
 

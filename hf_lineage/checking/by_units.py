@@ -12,10 +12,11 @@ nothing more. The p-value of the paths is corrected for each whenever it may fol
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.paths import NAMED, PATHS, resolve_paths
+from hf_lineage.architecture.schema import prefixes
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import evaluate, measure
 from hf_lineage.evidence.criteria import Criteria
@@ -62,7 +63,9 @@ class ModelPair:
     def incompatible(self) -> str:
         """Why the products of both cannot be compared, in the coordinates of the residual stream; or empty."""
         base, candidate = self.base, self.candidate
-        if base.width != candidate.width or (base.layers != candidate.layers and candidate.in_blocks):
+        known = prefixes(candidate.factorization) if candidate.factorization else ()
+        in_blocks = any("{block}" in prefix for prefix in known)  # so that weights that no loader reads may be layers
+        if base.width != candidate.width or (base.layers != candidate.layers and in_blocks):
             return (
                 f"{base.name} has {base.layers} layers of width {base.width}, "
                 f"{candidate.name} has {candidate.layers} of width {candidate.width}"
@@ -78,17 +81,20 @@ class ModelPair:
         layers have one width, all layers of the shallower model are paired; a permutation then changes their score as
         it does at equal depth. Empirical nulls need models of equal depth.
         """
+
+        def describe(model: OpenedModel, path: str) -> str:
+            widths = tuple(model.rows[path].values())
+            several = f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else ""
+            return f"{len(widths)} layers{several}"
+
         reasons = []
         for path in self.options.paths:
-            base, candidate = self.base.rows.get(path), self.candidate.rows.get(path)
-            if not base or not candidate or sorted(base.values()) == sorted(candidate.values()):
-                continue
-            unlike = len({*base.values(), *candidate.values()}) > 1
-            if unlike or self.options.nulls:
-                reasons.append(
-                    f"{self.base.name} has {path} in {_layers(base)}, {self.candidate.name} in {_layers(candidate)}; "
-                    f"leave {'this path' if unlike else '--null'} out"
-                )
+            base, candidate = (model.rows.get(path, {}).values() for model in (self.base, self.candidate))
+            if base and candidate and sorted(base) != sorted(candidate):
+                unlike = len({*base, *candidate}) > 1
+                both = f"{self.base.name} has {path} in {describe(self.base, path)}, {self.candidate.name} in "
+                both += f"{describe(self.candidate, path)}; leave {'this path' if unlike else '--null'} out"
+                reasons += [both] if unlike or self.options.nulls else []
         return "; ".join(reasons)
 
     @functools.cached_property
@@ -112,13 +118,17 @@ class ModelPair:
         """Both models; none where they are compared by whole layers alone, or these are read at once. Both have to be
         read from their weights, and layers of the same number to have equally many units.
         """
+        models, sizes = (self.base, self.candidate), list[list[int]]()
         if self.incompatible or len(self.plan[1]) == 1:
             return ()
-        base, candidate, options = self.base, self.candidate, self.options
-        if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
-            return ()
-        sizes = _sizes(base, options)
-        return (base, candidate) if sizes and sizes == _sizes(candidate, options) else ()
+        for model in models:
+            if not isinstance(model, FromWeights):
+                return ()
+            layout, checkpoint, paths = model.headers.layout, model.headers.checkpoint, self.options.paths
+            readable = all(fits(layout, checkpoint, path) for path in paths)
+            sizes.append([layout.parts(path, at) for path in paths for at in range(layout.layers)] if readable else [])
+        alike = sizes[0] and sizes[0] == sizes[1]
+        return tuple(model for model in models if isinstance(model, FromWeights)) if alike else ()
 
     def sample(self, layers: Collection[int], all_units: bool = False, look: int = 0) -> tuple[Signature, Signature]:
         """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew. Raise
@@ -127,19 +137,6 @@ class ModelPair:
         sample = Sample(self.options.seed or 0, all_units, look)
         base, candidate = (model.reading.sample(self.options.paths, layers, sample) for model in self.sampled_models)
         return base, candidate
-
-
-def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
-    """Return the number of units per layer along every path; empty if some of it cannot be read some rows at a time."""
-    layout, checkpoint = model.headers.layout, model.headers.checkpoint
-    if not all(fits(layout, checkpoint, path) for path in options.paths):
-        return ()
-    return tuple(layout.parts(path, layer) for path in options.paths for layer in range(layout.layers))
-
-
-def _layers(rows: Mapping[int, int]) -> str:
-    widths = tuple(rows.values())
-    return f"{len(rows)} layers" + (f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else "")
 
 
 def is_exchangeable(pair: ModelPair) -> bool:
@@ -179,9 +176,13 @@ def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> V
     from hf_lineage.evidence import unit_comparison
     from hf_lineage.signature.units import known_weights
 
-    options = pair.options
+    options, opened = pair.options, list[Headers]()
+    for model in (pair.base, pair.candidate):
+        if model.reopen is None:
+            raise NothingToCompare(f"{model.name}: its weights are not read")
+        opened.append(model.reopen())
     test = unit_comparison.OrderSettings(criteria.permutations_at_first(), criteria.seed, criteria.tests)
-    base, candidate = _reopen(pair.base), _reopen(pair.candidate)
+    base, candidate = opened
     known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
     analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
@@ -202,12 +203,6 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     if first.code is Code.INCONCLUSIVE and first.evidence and not is_exchangeable(pair):
         return unit_comparison.RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
     return unit_comparison.TOKEN if first.code is Code.UNRELATED or is_faint(first, pair.options.alpha) else None
-
-
-def _reopen(model: OpenedModel) -> Headers:
-    if model.reopen is None:
-        raise NothingToCompare(f"{model.name}: its weights are not read")
-    return model.reopen()
 
 
 def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:

@@ -30,7 +30,6 @@ from hf_lineage.source.contents import (
     Components,
     Content,
     Folders,
-    NamedPart,
     WholeModel,
     contents_of,
     counterpart,
@@ -89,10 +88,10 @@ def check_source(
 def judge_content(content: Content, request: Request) -> RepositoryResult:
     """Return whether one thing in a repository comes from the bases that are claimed."""
     match content:
+        case WholeModel(part) if part.part:
+            return judge_named(part, request)
         case (Signature() as source) | WholeModel(source):
             return judge_model(source, request)
-        case NamedPart(part):
-            return judge_named(part, request)
         case Adapters():
             from hf_lineage.checking.adapters import judge_adapters
 

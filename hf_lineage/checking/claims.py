@@ -16,7 +16,6 @@ from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
 from hf_lineage.errors import (
-    CheckpointError,
     NetworkError,
     NothingToCompare,
     RepositoryError,
@@ -37,15 +36,6 @@ if TYPE_CHECKING:
     from hf_lineage.checking.report import Combination
 
 
-FITTED = {
-    False: "a copy of {} in a rotated stream with another embedding was not searched for because the model itself "
-    "declares this base; --budget full searches for it",
-    True: "a copy of {} in a rotated stream with another embedding was searched for, and not found",
-}
-"""Sentence about the test that takes most of the time of an UNRELATED, by whether it was made."""
-COPY = (
-    "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
-)
 Source = RepoRef | Signature  # A repository, or the signature that stands for a model
 
 
@@ -84,14 +74,11 @@ class RepositoryResult:
 def judge_model(source: Source, request: Request) -> RepositoryResult:
     """Return whether a model, or the signature that stands for one, comes from the bases that are claimed."""
     part, options, blended = source.subfolder if isinstance(source, RepoRef) else "", request.options, None
-    if request.open_base:
-        base = request.open_base(part)
-        row = judge_pair(request.claims[0], base, opened_candidate(source, options), options, part)
-        return RepositoryResult((row,), tuple(_adapters_in_folders(source)))
     candidate = opened_candidate(source, options)
-    rows: tuple[ClaimResult, ...] = ()
-    for claim in request.claims:
-        rows += (judge_claim(candidate, claim, request, part),)
+    if request.open_base:
+        row = judge_pair(request.claims[0], request.open_base(part), candidate, options, part)
+        return RepositoryResult((row,), tuple(_adapters_in_folders(source)))
+    rows = tuple([judge_claim(candidate, claim, request, part) for claim in request.claims])
     rows = as_merge(rows, options.min_share)
     if isinstance(source, Signature):
         return RepositoryResult(rows)
@@ -105,10 +92,7 @@ def judge_model(source: Source, request: Request) -> RepositoryResult:
 
 def opened_candidate(source: Source, options: Options) -> OpenedModel | Verdict:
     """Return a candidate, or the verdict that says why there is nothing to compare."""
-    try:
-        return open_candidate(source, options)
-    except NothingToCompare as error:
-        return error_as_verdict(error)
+    return catch_as_verdict(lambda: open_candidate(source, options), NothingToCompare)
 
 
 def judge_claim(
@@ -142,32 +126,26 @@ def judge_claim(
 
 
 def _open_base(source: Source, options: Options) -> OpenedModel | Verdict:
-    """Return a base; or why nothing is compared, with the base that it declares, which may be named instead."""
+    """Return a base; or why nothing is compared, with the one base that it declares, which may be named instead."""
     try:
         return open_model(source, options)
-    except (RepositoryError, CheckpointError) as error:
-        return error_as_verdict(error)
-    except NothingToCompare as error:
-        further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _suggest_own_base(source)
-        return Verdict(Code(error.code), f"{error}{further}")
-
-
-def _suggest_own_base(source: RepoRef) -> str:
-    """Return the remedy for a base that declares one base itself; empty for any other."""
+    except VERDICTS as error:
+        outcome, is_unlisted = error_as_verdict(error), isinstance(error, UnlistedClass)
+        if not isinstance(error, NothingToCompare) or is_unlisted or isinstance(source, Signature):
+            return outcome
     claims = catch_as_verdict(lambda: read_claims(replace(source, subfolder="")).claims, *VERDICTS)
     if isinstance(claims, Verdict) or len(claims) != 1 or claims[0].problem:
-        return ""
-    return f"; name its base: --base {shlex.quote(printable(claims[0].base, 200))}"
+        return outcome
+    own = shlex.quote(printable(claims[0].base, 200))
+    return replace(outcome, reason=f"{outcome.reason}; name its base: --base {own}")
 
 
 def as_merge(rows: Sequence[ClaimResult], min_share: float) -> tuple[ClaimResult, ...]:
     """Return all rows, in which the parents that a merge declares are judged together."""
-    merged = [row.verdict for row in rows if row.claim.relation == MERGE]
-    outcomes = iter(judge_merge(merged, min_share))
-    return tuple(
-        replace(row, verdict=_saying(next(outcomes), row.own_code)) if row.claim.relation == MERGE else row
-        for row in rows
-    )
+    merged = [row for row in rows if row.claim.relation == MERGE]
+    outcomes = zip(merged, judge_merge([row.verdict for row in merged], min_share), strict=True)
+    judged = {id(row): replace(row, verdict=_saying(outcome, row.own_code)) for row, outcome in outcomes}
+    return tuple(judged.get(id(row), row) for row in rows)
 
 
 def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
@@ -216,10 +194,14 @@ def judge_pair(
 
 
 def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:
-    """Yield a sentence about the search for a copy in another stream, where it was left out or all was searched."""
+    """Yield a sentence about the test that takes most of the time of an UNRELATED, where that was left out or made."""
     searched = outcome.unit_comparison.searched if outcome.code is Code.UNRELATED and outcome.unit_comparison else None
-    if searched is False or (searched and options.budget == "full"):
-        yield FITTED[searched].format(printable(claim.base, 200))
+    copy = f"a copy of {printable(claim.base, 200)} in a rotated stream with another embedding was"
+    if searched is False:
+        why = "because the model itself declares this base; --budget full searches for it"
+        yield f"{copy} not searched for {why}"
+    elif searched and options.budget == "full":
+        yield f"{copy} searched for, and not found"
 
 
 def whole_base(claim: Claim, local_hub: Path | None) -> Source:
@@ -242,8 +224,9 @@ def _same_bytes(row: ClaimResult, repo: RepoRef, request: Request) -> ClaimResul
     base = request.base_of(row.claim)
     if not isinstance(base, RepoRef) or base.identity == repo.identity or not is_copy(repo, base):
         return row
-    same = COPY.format(row.verdict.reason)
-    return replace(row, verdict=as_related(Code.LISTED, same, request.options.criteria(analyses=1)))
+    same = "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared"
+    outcome = as_related(Code.LISTED, f"{same}, for {row.verdict.reason}", request.options.criteria(analyses=1))
+    return replace(row, verdict=outcome)
 
 
 def is_copy(part: RepoRef, base: RepoRef) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +19,6 @@ from hf_lineage.source.config import model_config
 from hf_lineage.source.contents import Adapters, Content, WholeModel, adapter_beside
 from hf_lineage.source.locate import with_folders
 from hf_lineage.source.model import FromWeights, OpenedModel
-
-WHOLE = frozenset({"F64", "F32", "F16", "BF16"})  # The types of stored numbers that are not quantized
 
 
 def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Claims:
@@ -48,15 +46,34 @@ def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Cla
 def relation_notes(
     claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
 ) -> tuple[str, ...]:
-    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows. `model` is the
+    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows; `model` is the
     candidate, if it is one and could be opened.
     """
-    declared = [claim for claim in claims if claim.relation and CARD in claim.sources]
-    return tuple(
-        f"{CARD} declares the relation {printable(str(relation), 40)}, but {contradiction}"
-        for relation in dict.fromkeys(claim.relation for claim in declared)
-        for contradiction in _contradictions(str(relation), declared, repo, model)
-    )
+    declared, notes = [claim for claim in claims if claim.relation and CARD in claim.sources], []
+    for relation in dict.fromkeys(str(claim.relation) for claim in declared):
+        contradiction, alone = "", adapter_beside(repo) and not any(map(_is_weights, repo.files()))
+        if relation not in RELATIONS:
+            contradiction = f"the Hub knows only {', '.join(RELATIONS)}"
+        elif relation == "adapter" and not adapter_beside(repo):
+            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
+            contradiction = f"there is no adapter: {missing} is missing"
+        elif relation != "adapter" and alone:
+            contradiction = "the repository holds only an adapter"
+        elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
+            contradiction = "names one parent only"
+        elif relation == "quantized" and isinstance(model, FromWeights):
+            config, types = model.headers.model_config, {one.dtype for one in model.headers.checkpoint.stored.values()}
+            # The Hub calls a converted model quantized.
+            whole = not config.foreign and types <= {"F64", "F32", "F16", "BF16"}
+            if whole and not any(map(config.config.get, SETTINGS)):
+                contradiction = "no tensor is quantized and config.json has no `quantization_config`"
+        if contradiction:
+            notes.append(f"{CARD} declares the relation {printable(relation, 40)}, but {contradiction}")
+    return tuple(notes)
+
+
+def _is_weights(name: str) -> bool:
+    return name.endswith(WEIGHT_FILES) and not name.startswith(("adapter_model.", "adapters."))
 
 
 def names_in(source: RepoRef) -> tuple[str, ...]:
@@ -80,38 +97,3 @@ def is_named(base: str, names: Iterable[str]) -> bool:
 def plain_name(name: str) -> str:
     """Return the name of a model without its revision, as names are compared."""
     return name.partition("@")[0].casefold()
-
-
-def notes_of_all(claims: Sequence[Claim], models: Iterable[tuple[RepoRef, OpenedModel | Verdict]]) -> tuple[str, ...]:
-    """Return the sentences that hold for every model of a repository: one that is quantized makes the relation true."""
-    by_part = [relation_notes(claims, repo, model) for repo, model in models]
-    return tuple(note for note in by_part[0] if all(note in notes for notes in by_part))
-
-
-def _contradictions(
-    relation: str, declared: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None
-) -> Iterator[str]:
-    if relation not in RELATIONS:
-        yield f"the Hub knows only {', '.join(RELATIONS)}"
-    elif relation == "adapter":
-        if not adapter_beside(repo):
-            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
-            yield f"there is no adapter: {missing} is missing"
-    elif adapter_beside(repo) and not _has_weights(repo):
-        yield "the repository holds only an adapter"
-    elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
-        yield "names one parent only"
-    elif relation == "quantized" and isinstance(model, FromWeights) and _is_whole(model):
-        yield "no tensor is quantized and config.json has no `quantization_config`"
-
-
-def _has_weights(repo: RepoRef) -> bool:
-    weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
-    return any(not name.startswith(("adapter_model.", "adapters.")) for name in weights)
-
-
-def _is_whole(model: FromWeights) -> bool:
-    config = model.headers.model_config.config
-    converted = model.headers.model_config.foreign  # which the Hub calls quantized
-    types = {tensor.dtype for tensor in model.headers.checkpoint.stored.values()}
-    return not converted and types <= WHOLE and not any(map(config.get, SETTINGS))

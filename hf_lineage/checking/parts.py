@@ -17,7 +17,7 @@ from hf_lineage.checking.claims import (
     judge_pair,
     opened_candidate,
 )
-from hf_lineage.checking.declared import notes_of_all
+from hf_lineage.checking.declared import relation_notes
 from hf_lineage.checking.result import VERDICTS, ClaimResult, catch_as_verdict
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
@@ -26,23 +26,22 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.source.contents import CONFIG, Folders, part_of
 from hf_lineage.source.model import OpenedModel
 
-NOT_JUDGED = "its use by the rest of the model was not judged"  # Reservation in every row about a part
-
 
 def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
     """Return whether the models in folders come from the bases that are claimed."""
-    rows = list[ClaimResult]()
-    if request.open_base:
-        for model in folders.models:
-            base, candidate = request.open_base(model.subfolder), opened_candidate(model, request.options)
-            name = model.file or model.subfolder
-            rows.append(judge_pair(request.claims[0], base, candidate, request.options, name))
-        return RepositoryResult(tuple(rows))
-    candidates = [(model, opened_candidate(model, request.options)) for model in folders.models]
-    notes = notes_of_all(request.claims, candidates)
-    for claim in request.claims:
-        rows += _judge(folders, candidates, claim, request)
-    return RepositoryResult(tuple(rows), notes)
+    candidates = ((model, opened_candidate(model, request.options)) for model in folders.models)
+    if open_base := request.open_base:
+        claim, options = request.claims[0], request.options
+        pairs = ((model, open_base(model.subfolder), candidate) for model, candidate in candidates)
+        judged = (judge_pair(claim, base, own, options, model.file or model.subfolder) for model, base, own in pairs)
+        return RepositoryResult(tuple(judged))
+    opened = list(candidates)
+    notes = [relation_notes(request.claims, repo, model) for repo, model in opened]
+    of_all = (
+        note for note in notes[0] if all(note in others for others in notes)
+    )  # one that is quantized is enough
+    rows = [row for claim in request.claims for row in _judge(folders, opened, claim, request)]
+    return RepositoryResult(tuple(rows), tuple(of_all))
 
 
 def _judge(
@@ -54,26 +53,25 @@ def _judge(
     """
     rows = [judge_claim(candidate, claim, request, model.file or model.subfolder) for model, candidate in candidates]
     base = None if claim.problem else request.base_of(claim)
+
+    def has(part: str) -> bool:
+        return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
+
     every = folders.models[0].each  # the user asks for each of these files
-    usable = [row for row in rows if every or not row.verdict.code.is_unjudged or _has(base, row.part)]
+    usable = [row for row in rows if every or not row.verdict.code.is_unjudged or has(row.part)]
     usable = usable if any(not row.verdict.code.is_unjudged for row in usable) else rows
     left = (f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in usable))
     notes = (*folders.notes, *left)
     yield from (replace(row, notes=(*row.notes, *notes)) for row in usable)
-    if names := [f"{part} ({name})" for part, name in folders.others.items() if not _is_of(base, folders, part)]:
+    whole = replace(folders.models[0], subfolder="")
+    equal = {
+        part
+        for part in folders.others
+        if isinstance(base, RepoRef) and has(part) and is_copy(part_of(whole, part), part_of(base, part))
+    }
+    if names := [f"{part} ({name})" for part, name in folders.others.items() if part not in equal]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
         yield ClaimResult(claim, Verdict(Code.UNSUPPORTED, reason))
-
-
-def _has(base: object, part: str) -> bool:
-    return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
-
-
-def _is_of(base: object, folders: Folders, part: str) -> bool:
-    """Return whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
-    if not isinstance(base, RepoRef) or not _has(base, part):
-        return False
-    return is_copy(part_of(replace(folders.models[0], subfolder=""), part), part_of(base, part))
 
 
 def judge_components(parts: Sequence[RepoRef], request: Request) -> RepositoryResult:
@@ -105,4 +103,4 @@ def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
 
 def _judge_part(part: RepoRef, claim: Claim, base: Source | Verdict, request: Request) -> ClaimResult:
     row = judge_claim(opened_candidate(part, request.options), claim, request, part.part, base)
-    return replace(row, notes=(*row.notes, f"{part.part}: {NOT_JUDGED}"))
+    return replace(row, notes=(*row.notes, f"{part.part}: its use by the rest of the model was not judged"))

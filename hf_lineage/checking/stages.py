@@ -13,8 +13,7 @@ any of them is made, here and nowhere else. A test that is added to the list has
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,26 +60,22 @@ PERMUTATIONS = 199
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one. Nor
-    where somebody asks for what only the weights can tell.
-    """
+    """Return the verdict where the listing shows the same files, and nobody asks for what only the weights can tell."""
     options, models = pair.options, (pair.base, pair.candidate)
     by_weights = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
     if by_weights or any(model.local for model in models):
         return None
-    base, candidate = map(_tensors, models)
-    if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
+    base, candidate = map(_listed, models)
+    if base is None or base != candidate:
         return None
-    files = len({content for content, *_ in base.values()})
+    files = len({content for content, *_ in base[0].values()})
     return as_related(Code.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
 
 
-def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
-    """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there. Nothing
-    where the Hub does not list one of these files, or where the weights of the model are not read.
-    """
+def _listed(model: OpenedModel) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return SHA-256 of its file, place, type and shape of each tensor, and the settings; None where one is unknown."""
     if not isinstance(model, FromWeights):
-        return {}
+        return None
     from hf_lineage.hub import client
 
     checkpoint = model.headers.checkpoint
@@ -88,12 +83,9 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
         name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
         for name, tensor in checkpoint.stored.items()
     }
-    return tensors if all(client.SHA256.fullmatch(content) for content, *_ in tensors.values()) else {}
-
-
-def _settings(model: OpenedModel) -> Mapping[str, Any]:
-    config = model.headers.model_config.config if isinstance(model, FromWeights) else {}
-    return {key: value for key, value in config.items() if key not in SAVED}
+    known = tensors and all(client.SHA256.fullmatch(content) for content, *_ in tensors.values())
+    config = model.headers.model_config.config
+    return (tensors, {key: value for key, value in config.items() if key not in SAVED}) if known else None
 
 
 def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool:
@@ -145,19 +137,16 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
     return None
 
 
-def _layers_of(model: OpenedModel, read: Sequence[int]) -> Sequence[int] | None:
-    """Return the layers read so far; None, for all, of a signature that the user gave, as its order may be changed. Of
-    a cached one only these layers are used, as of weights: a report does not depend on what is cached.
-    """
-    return None if model.origin == FILE else [number for number in read if number < model.layers]
-
-
 def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict:
     """Return the verdict at the first interim analysis whose result the unread layers cannot change."""
     order, stops = pair.plan
     for read in stops:
-        base = pair.base.signature(_layers_of(pair.base, order[:read]))
-        candidate = pair.candidate.signature(_layers_of(pair.candidate, order[:read]))
+        # Of a signature that the user gave all layers count, as their order may be changed. Of a cached one only these
+        # are used, as of weights: a report does not depend on what is cached.
+        base, candidate = (
+            model.signature(None if model.origin == FILE else [at for at in order[:read] if at < model.layers])
+            for model in (pair.base, pair.candidate)
+        )
         same_recipe(base, candidate)
         outcome = evaluate(base, candidate, criteria)
         if _clear(outcome, read, len(order), criteria):
@@ -233,17 +222,14 @@ def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
     if interim and options.nulls:
         from hf_lineage.checking.null_models import empirical_nulls
 
-        against = functools.partial(_against_null_model, pair)
-        independent = empirical_nulls(pair.base, pair.candidate, options, against)
+        def compare_base(other: OpenedModel) -> Verdict:
+            if unlike := replace(pair, candidate=other).unlike_layers:
+                return Verdict(Code.INCOMPATIBLE, unlike)
+            alone = replace(options, nulls=(), budget="full")
+            return make_tests(ModelPair.along_common_paths(pair.base, other, alone), BY_PATHS)
+
+        independent = empirical_nulls(pair.base, pair.candidate, options, compare_base)
     return options.criteria(analyses=sum(interim), further=sum(further), independent=independent)
-
-
-def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
-    """Return the verdict on the base and a model that is named as independent of it."""
-    if unlike := replace(pair, candidate=other).unlike_layers:
-        return Verdict(Code.INCOMPATIBLE, unlike)
-    options = replace(pair.options, nulls=(), budget="full")
-    return make_tests(ModelPair.along_common_paths(pair.base, other, options), BY_PATHS)
 
 
 def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:

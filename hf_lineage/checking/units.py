@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from hf_lineage.architecture.schema import as_names
-from hf_lineage.checkpoint.vocabulary import SharedTokens, shared_tokens
+from hf_lineage.checkpoint.vocabulary import shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.inherited import HALF, inherited_heads
 from hf_lineage.evidence.unit_comparison import (
@@ -55,34 +55,27 @@ def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Arr
     """Return the coordinates of the tokens that both know, and what the units of each are multiplied with. Raise
     NothingToCompare where there is none.
     """
-    names = _embedding(base), _embedding(candidate)
-    shared = _find_shared(base, candidate, names)
+    models = base, candidate
+    names, repos = [_embedding(model) for model in models], [model.model_config.repo for model in models]
+    heights = [model.checkpoint.tensors[name].shape[0] for model, name in zip(models, names, strict=True)]
+    try:
+        shared = shared_tokens(repos[0], repos[1], (heights[0], heights[1]))
+    except CheckpointError as error:  # a tokenizer that is damaged hides no weights
+        raise NothingToCompare(str(error)) from None
     widths = base.layout.width, candidate.layout.width
+    if len(shared.base) < min(widths):
+        few = f"share {len(shared.base)} tokens, fewer than the coordinates of their streams"
+        raise NothingToCompare(f"{repos[0]} and {repos[1]} {few}")
     chosen = drawn_tokens(len(shared.base), widths)
-    numbers = shared.base[chosen], shared.candidate[chosen]
     order = 1 if widths[0] >= widths[1] else -1
-    wide, narrow = list(zip((base, candidate), names, numbers, strict=True))[::order]
+    wide, narrow = list(zip(models, names, (shared.base[chosen], shared.candidate[chosen]), strict=True))[::order]
     with _name_in_errors(narrow[0]):
         narrow_rows = _prepare_rows(*narrow)
         check_span(narrow_rows, min(widths))
     with _name_in_errors(wide[0]):
-        seen, through = fit_tokens(_prepare_rows(*wide), narrow_rows)
-    return Coordinates(TOKEN, len(chosen), shared.by), (seen, through) if order == 1 else (through, seen)
-
-
-def _find_shared(base: Headers, candidate: Headers, names: tuple[str, str]) -> SharedTokens:
-    """Return the tokens that both know; `names` are the tensors with a row for each."""
-    rows = base.checkpoint.tensors[names[0]].shape[0], candidate.checkpoint.tensors[names[1]].shape[0]
-    try:
-        shared = shared_tokens(base.model_config.repo, candidate.model_config.repo, rows)
-    except CheckpointError as error:  # a tokenizer that is damaged hides no weights
-        raise NothingToCompare(str(error)) from None
-    if len(shared.base) < min(base.layout.width, candidate.layout.width):
-        raise NothingToCompare(
-            f"{base.model_config.repo} and {candidate.model_config.repo} share {len(shared.base)} tokens, fewer than "
-            "the coordinates of their streams"
-        )
-    return shared
+        wide_rows, through = fit_tokens(_prepare_rows(*wide), narrow_rows)
+    both = (wide_rows, through) if order == 1 else (through, wide_rows)
+    return Coordinates(TOKEN, len(chosen), shared.by), both
 
 
 def _embedding(model: Headers) -> str:
@@ -200,7 +193,7 @@ class _Units:
     def __init__(self, model: Headers, layers: Collection[int], seed: int, known: KnownWeights) -> None:
         if why := obstacle(model.layout):
             raise NothingToCompare(f"{model.model_config.repo} {why}")
-        self._model, self._seed = model, seed
+        self._model, self._seed, self.width = model, seed, model.layout.width
         self._most = min(MOST_KEPT // max(len(layers), 1), MOST_OF_LAYER)
         self._known = dict(known.weights) if known.exact else {}
         self._at_least_estimated = ChainMap(self._known, dict(known.weights))
@@ -209,10 +202,9 @@ class _Units:
         """Return the units of some layers, seen through a matrix (s, d). If coarse, fewer units of many experts are
         enough, and no gates. Raise NothingToCompare where a number is not finite.
         """
-        levelled = coordinates.name != RESIDUAL
         most = FEW_KEPT // len(layers) if coarse else self._most
-        view = View(through, levelled, in_the_same_places(most, self._seed), gates=not coarse)
-        return self._read(layers, view, coarse)
+        levelled = coordinates.name != RESIDUAL
+        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed), not coarse), coarse)
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return those that write most in the model's own coordinates, one layer in memory besides what is kept. They
@@ -225,16 +217,10 @@ class _Units:
         return_freed_memory()
         return units
 
-    @property
-    def width(self) -> int:
-        """The width of the stream."""
-        return self._model.layout.width
-
     def _read(self, layers: Collection[int], view: View, coarse: bool) -> Layers:
         """Return units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
-        model = self._model
         known = self._at_least_estimated if coarse else self._known
-        rows = unit_rows(model.checkpoint, model.layout, layers, view, known)
+        rows = unit_rows(self._model.checkpoint, self._model.layout, layers, view, known)
         if not rows or not all(layer.finite for layer in rows.values()):
-            raise NothingToCompare(f"{model.model_config.repo} has no layers with finite hidden units")
+            raise NothingToCompare(f"{self._model.model_config.repo} has no layers with finite hidden units")
         return rows

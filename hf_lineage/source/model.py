@@ -9,10 +9,11 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.paths import NAMED, resolve_paths
-from hf_lineage.architecture.schema import Factorization, prefixes
+from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import Ambiguous, SignatureError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.extract import extract_paths
@@ -92,27 +93,30 @@ class LazySignature:
         return self._build(paths, layout, options.recipe, layout.width)
 
     def _build(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
-        repo = self._model.model_config.repo
         return Signature(
-            model=repo.name,
-            commit=repo.commit,
+            model=self._model.model_config.repo.name,
             architecture=self._model.model_config.architecture,
             factorization=layout.factorization.name,
             exchangeable=layout.factorization.exchangeable is True,
-            width=width,
-            layers=layout.layers,
             recipe=recipe,
             paths=paths,
             without={path: layout.without(path) for path in paths if layout.without(path)},
-            notes=self._model.notes,
-            reservations=self._model.reservations,
-            unaccounted=self._model.doubtful,
-            own_code=self._model.own_code,
-            read_as=self._model.model_config.read_as,
+            **_facts(self._model) | {"width": width},
         )
 
 
-Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
+def _facts(model: Headers) -> dict[str, Any]:
+    """Return what a model and its signature have under the same names."""
+    return {
+        "commit": model.model_config.repo.commit,
+        "width": model.layout.width,
+        "layers": model.layout.layers,
+        "notes": model.notes,
+        "reservations": model.reservations,
+        "unaccounted": model.doubtful,
+        "own_code": model.own_code,
+        "read_as": model.model_config.read_as,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +125,9 @@ class OpenedModel(ABC):
 
     name: str
     commit: str | None
-    identity: tuple[str, ...] | None  # Equal for all names of one model; None for a signature that the user gave
-    local: bool
     width: int
     layers: int
-    rows: Rows
+    rows: Mapping[str, Mapping[int, int]]  # By path, the numbers of the layers that have it, each with its width
     origin: Origin
     notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
     reservations: tuple[str, ...] = ()
@@ -136,10 +138,18 @@ class OpenedModel(ABC):
     """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
     repo: RepoRef | None = None  # The repository; None of a signature that the user gave
     factorization: Factorization | None = None
-    in_blocks: bool = False
-    """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
     reopen: Callable[[], Headers] | None = None
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
+
+    @property
+    def identity(self) -> tuple[str, ...] | None:
+        """Equal for all names of one model; None for a signature that the user gave."""
+        return self.repo.identity if self.repo else None
+
+    @property
+    def local(self) -> bool:
+        """Whether it is on this machine."""
+        return self.repo is None or self.repo.remote is None
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -169,24 +179,14 @@ class FromWeights(OpenedModel):
         options = replace(options, paths=resolve_paths(options.paths, layout.paths))
         return cls(
             name=repo.name,
-            commit=repo.commit,
-            identity=repo.identity,
-            local=repo.remote is None,
-            width=layout.width,
-            layers=layout.layers,
             rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
             origin=WEIGHTS,
-            notes=model.notes,
-            reservations=model.reservations,
-            unaccounted=model.doubtful,
-            own_code=model.own_code,
-            read_as=model.model_config.read_as,
             repo=repo,
             factorization=layout.factorization,
-            in_blocks=any("{block}" in prefix for prefix in prefixes(layout.factorization)),  # only some have layers
             reopen=lambda: model,
             headers=model,
             reading=LazySignature(model, options, cached and repo.remote is not None),
+            **_facts(model),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -214,32 +214,15 @@ class FromSignature(OpenedModel):
     """Requirements on a signature that the user gave; None for other signatures, which were chosen to meet them."""
 
     @classmethod
-    def from_stored(
-        cls, stored: Signature, origin: Origin, repo: RepoRef | None = None, spec: Spec | None = None
-    ) -> FromSignature:
-        """Return a model from its signature, which is that of a repository, or one that the user gave."""
+    def from_stored(cls, stored: Signature, origin: Origin, **more: Any) -> FromSignature:
+        """Return a model from its signature, with what else is known of it."""
         rows = {
             path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
             for path, parts in stored.paths.items()
         }
-        return cls(
-            name=stored.model,
-            commit=stored.commit,
-            identity=repo.identity if repo else None,
-            local=repo is None,
-            width=stored.width,
-            layers=stored.layers,
-            rows=rows,
-            origin=origin,
-            notes=stored.notes,
-            reservations=stored.reservations,
-            unaccounted=stored.unaccounted,
-            own_code=stored.own_code,
-            read_as=stored.read_as,
-            repo=repo,
-            stored=stored,
-            spec=spec,
-        )
+        names = "commit", "width", "layers", "notes", "reservations", "unaccounted", "own_code", "read_as"
+        facts = {name: getattr(stored, name) for name in names} | more
+        return cls(name=stored.model, rows=rows, origin=origin, stored=stored, **facts)
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; SignatureError if it is not what is asked for."""
@@ -270,8 +253,8 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
     reopen = functools.cache(lambda: read_headers(model, headers))
     if not cached:
         return FromWeights.from_opened(reopen(), options)
-    stored = FromSignature.from_stored(cached, CACHE, source)
-    return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
+    known = {"factorization": model.factorization, "reopen": reopen, "read_as": model.read_as}
+    return FromSignature.from_stored(cached, CACHE, repo=source, **known)
 
 
 def _find_cached(model: ModelConfig, options: Options) -> Signature | None:
