@@ -74,10 +74,11 @@ class RepositoryResult:
 def judge_model(source: Source, request: Request) -> RepositoryResult:
     """Return whether a model, or the signature that stands for one, comes from the bases that are claimed."""
     part, options, blended = source.subfolder if isinstance(source, RepoRef) else "", request.options, None
-    candidate = opened_candidate(source, options)
     if request.open_base:
-        row = judge_pair(request.claims[0], request.open_base(part), candidate, options, part)
+        base = request.open_base(part)
+        row = judge_pair(request.claims[0], base, opened_candidate(source, options), options, part)
         return RepositoryResult((row,), tuple(_adapters_in_folders(source)))
+    candidate = opened_candidate(source, options)
     rows = tuple([judge_claim(candidate, claim, request, part) for claim in request.claims])
     rows = as_merge(rows, options.min_share)
     if isinstance(source, Signature):

@@ -7,13 +7,12 @@ counts, in the layers that it read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.evaluate import name_layers, with_run
 from hf_lineage.evidence.executed import Ablation, Loss, RunOutcome
@@ -48,8 +47,7 @@ def judge_executed(
     return with_run(stored, RunOutcome(running.ran, ablation, seed))
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(NamedTuple):
     """The parts of some layers of a model along one path."""
 
     path: str
@@ -65,11 +63,15 @@ def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int)
     layers = candidate.reopen().layout.sets(parts.path)  # type: ignore[misc]
 
     def measure_loss(flags: Sequence[Flags]) -> tuple[Values, dict[str, Loss]]:
-        inputs = dict[str, list[int]]()
-        chosen = [numbers[some] for numbers, some in zip(parts.numbers, flags, strict=True)]
-        for layer, numbers in zip(parts.layers, chosen, strict=True):
-            inputs |= _by_set(parts.path, layer, layers[layer], numbers)
-        values, count = running.hold(inputs), sum(map(len, chosen))
+        inputs, count = dict[str, list[int]](), 0
+        for layer, known, some in zip(parts.layers, parts.numbers, flags, strict=True):
+            numbers, start = known[some], 0
+            count += len(numbers)
+            for number, one in enumerate(layers[layer]):
+                of_set = numbers[(numbers >= start) & (numbers < start + one.parts)]
+                inputs[part_key(parts.path, layer, number)] = (of_set - start).tolist()
+                start += one.parts
+        values = running.hold(inputs)
         return values, {kind: Loss(np.array(each["lost"], np.float64), count) for kind, each in values.items()}
 
     others = [~flags for flags in parts.inherited]
@@ -84,15 +86,6 @@ def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int)
         for kind, each in values.items()
     ]
     return min(found, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
-
-
-def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np.int64]) -> dict[str, list[int]]:
-    """Return, per name of a set of a layer, the parts that are meant, given their numbers in the layer."""
-    starts = np.concatenate([[0], np.cumsum([one.parts for one in sets])])
-    return {
-        part_key(path, layer, number): (numbers[(numbers >= start) & (numbers < stop)] - start).tolist()
-        for number, (start, stop) in enumerate(pairwise(starts.tolist()))
-    }
 
 
 def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:

@@ -109,19 +109,14 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     for kind in dict.fromkeys(kinds):
         chosen = [layer for layer, other in enumerate(kinds) if other == kind]
         block = np.ix_(chosen, chosen)
-        traces[block], norms[block] = _traces_and_norms(
-            [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
-        )
+        # As many probes as fit in ROOM, 16 to 256; the identity for a narrower model.
+        width = kind[0][1]
+        probes = replace(PLAIN, probes=max(16, min(256, ROOM // (4 * len(chosen) ** 2 * width)))).probe_matrix(width)
+        probes = np.eye(width, dtype=np.float32) if probes is None else probes
+        traces[block], norms[block] = _traces_and_norms([branches[layer] for layer in chosen], probes)
     usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)
     scores = np.divide(np.abs(traces), norms, out=np.zeros_like(norms), where=usable)
     return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()), alike, numbers)
-
-
-def _probes(layers: int, width: int) -> Array:
-    """Return as many probes as fit in ROOM, 16 to 256; the identity for a narrower model."""
-    room = max(16, min(256, ROOM // (4 * layers**2 * width)))
-    matrix = replace(PLAIN, probes=room).probe_matrix(width)
-    return np.eye(width, dtype=np.float32) if matrix is None else matrix
 
 
 def _traces_and_norms(branches: list[list[MatrixProduct]], probes: Array) -> tuple[Vector, Vector]:

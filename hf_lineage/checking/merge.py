@@ -21,7 +21,6 @@ from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Combination
 from hf_lineage.checking.result import MERGE, ClaimResult
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
-from hf_lineage.claims.merges import MergeRecipe
 from hf_lineage.claims.sources import merge_recipe
 from hf_lineage.evidence.blend import Blend, BlendPlace, blend_of
 from hf_lineage.evidence.merge import MOST_LEFT, Parent, Products, Share, StoredMatrix, inner_products
@@ -76,37 +75,29 @@ def _layer(
     sample: Sample,
     sampled: bool,
 ) -> Iterator[Products]:
-    for branch, sets in model.headers.layout.branches.items():
-        if not sets[layer]:
-            continue
-        others = [_set(parent, branch, place.get(layer)) for parent, place in zip(parents, places, strict=True)]
-        names = set[str]()
-        for role, slot in sets[layer][0].slots.items():
+    for branch, sets in ((branch, sets[layer]) for branch, sets in model.headers.layout.branches.items()):
+        others, names = list[LayerSet | None](), set[str]()
+        for parent, place in zip(parents, places, strict=True):
+            of_branch, at = parent.headers.layout.branches.get(branch, ()), place.get(layer, -1)
+            others.append(of_branch[at][0] if 0 <= at < len(of_branch) and of_branch[at] else None)
+        for role, slot in sets[0].slots.items() if sets else ():
             if slot.tensor in names or (sampled and role in UNSEEN) or not _readable(model, slot, sampled):
                 continue
             names.add(slot.tensor)
-            rows = rows_of(model, role, sets[layer][0], layer, sample, sampled)
+            rows = rows_of(model, role, sets[0], layer, sample, sampled)
             numbers, alike = matrix(model, slot, rows), []
+            shape = model.headers.checkpoint.tensors[slot.tensor].shape
             for number, (parent, other) in enumerate(zip(parents, others, strict=True)):
                 same = other.slots.get(role) if other else None
-                if not same or same.roles != slot.roles or _shape(parent, same) != _shape(model, slot):
+                if not same or same.roles != slot.roles or not _readable(parent, same, sampled):
                     continue
-                if _readable(parent, same, sampled):
+                if parent.headers.checkpoint.tensors[same.tensor].shape == shape:
                     other_numbers = matrix(parent, same, rows)
                     if _cosine(other_numbers, numbers) >= ALIKE:
                         alike.append((number, StoredMatrix(other_numbers)))
             one = inner_products(layer, branch, alike, _read_stored(model, slot, numbers)) if alike else None
             if one is not None:
                 yield one
-
-
-def _set(parent: FromWeights, branch: str, layer: int | None) -> LayerSet | None:
-    layers = parent.headers.layout.branches.get(branch, ())
-    return layers[layer][0] if layer is not None and layer < len(layers) and layers[layer] else None
-
-
-def _shape(model: FromWeights, slot: Slot) -> tuple[int, ...]:
-    return model.headers.checkpoint.tensors[slot.tensor].shape
 
 
 def _readable(model: FromWeights, slot: Slot, sampled: bool) -> bool:
@@ -120,12 +111,8 @@ def _read_stored(model: FromWeights, slot: Slot, numbers: Matrix) -> StoredMatri
     decoded = slot.tensor in checkpoint.decoded_names
     digits = shortest(numbers, digits_of(checkpoint, slot.tensor))
     grid = find_grid(numbers, DIGITS["F32"] if decoded else digits)
-    return StoredMatrix(
-        numbers,
-        0 if decoded or grid else digits,
-        None if decoded else spacing(numbers, digits),
-        grid.step if grid else None,
-    )
+    gap = None if decoded else spacing(numbers, digits)
+    return StoredMatrix(numbers, 0 if decoded or grid else digits, gap, grid.step if grid else None)
 
 
 def _cosine(one: Matrix, other: Matrix) -> float:
@@ -152,18 +139,21 @@ def with_shares(
     """Return the rows of a model, those of the parents of a merge with what each of them gave; and all of it together.
     `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
     """
-    reasons, left = dict[int, str](), list[int]()
+    reasons, blend = dict[int, str](), None
     for place, row in enumerate(rows):
-        if reason := _obstacle(row, model, options):
-            reasons[place] = reason
-        else:
-            left.append(place)
+        if not row.verdict.is_related:
+            reasons[place] = f"it is {row.verdict.label}"
+        elif not row.verdict.evidence:
+            reasons[place] = NOT_COMPARED
+        elif not all(weights_of(one, options) for one in (row.base_model, model)):
+            reasons[place] = NOT_READ
+    left = [place for place in range(len(rows)) if place not in reasons]
     if len(left) == 1 or len(left) > MOST:
         many = f"the contributions of at most {MOST} parents are measured"
         reasons |= dict.fromkeys(left, "no other parent can be compared" if len(left) == 1 else many)
         left = []
-    declared, blend = [place for place, row in enumerate(left) if is_named(rows[row].claim.base, names)], None
     if left:
+        declared = [place for place, row in enumerate(left) if is_named(rows[row].claim.base, names)]
         some = [rows[place] for place in left]
         models = [model, *(row.base_model for row in some)]
         own, *parents = (one for each in models if (one := weights_of(each, options)))
@@ -175,15 +165,6 @@ def with_shares(
     bases = tuple(rows[place].claim.base for place in left)
     known = (*names, *(row.claim.base for row in rows if is_named(row.claim.base, names)))
     return tuple(rows), Combination(bases, blend, tuple(not names or is_named(base, known) for base in bases))
-
-
-def _obstacle(row: ClaimResult, model: OpenedModel | Verdict, options: Options) -> str:
-    """Return why nothing can be measured of one parent; empty if it can."""
-    if not row.verdict.is_related:
-        return f"it is {row.verdict.label}"
-    if not row.verdict.evidence:
-        return NOT_COMPARED
-    return "" if all(weights_of(one, options) for one in (row.base_model, model)) else NOT_READ
 
 
 def read_beside(
@@ -248,35 +229,29 @@ def _as_merge(
     """Return the rows with what is declared and measured of each parent of a merge."""
     recipe, parents = merge_recipe(source), dict[int, Parent]()
     for place, row in enumerate(rows):
-        if row.claim.relation == MERGE and not row.claim.problem:
-            parents[place] = _read_declared(row, recipe, model)
+        if row.claim.relation != MERGE or row.claim.problem:
+            continue
+        name, known = row.claim.base.casefold(), dict[str, float]()
+        for path in row.verdict.evidence if recipe else ():
+            # Weights are declared by tensor: the first one of the path counts, where the weights are at hand.
+            first = model.headers.layout.sets(path)[0][0] if isinstance(model, FromWeights) else None
+            tensor = first.slots[PATHS[path].reader].tensor if first else ""
+            if recipe and (weight := recipe.weight(name, tensor)) is not None:
+                known[path] = weight
+        is_base = bool(recipe and recipe.base and recipe.base == name)
+        parents[place] = Parent(declared=known, method=recipe.method, is_base=is_base) if recipe else Parent()
     based = any(parent.is_base for parent in parents.values())
     for place, parent in parents.items():
-        if place in reasons:
-            parents[place] = replace(parent, reason=reasons[place])
+        if place in reasons or blend is None:
+            parents[place] = replace(parent, reason=reasons.get(place, NOT_COMPARED))
         else:
             parents[place] = _with_own(parent, rows[place], blend, left.index(place), based)
     return tuple(replace(row, parent=parents.get(place)) for place, row in enumerate(rows))
 
 
-def _read_declared(row: ClaimResult, recipe: MergeRecipe | None, model: OpenedModel | Verdict) -> Parent:
-    """Return what a merge declares of one parent, by the first tensor of each path where the weights are at hand."""
-    if recipe is None:
-        return Parent()
-    name, known = row.claim.base.casefold(), dict[str, float]()
-    for path in row.verdict.evidence:
-        first = model.headers.layout.sets(path)[0][0] if isinstance(model, FromWeights) else None
-        weight = recipe.weight(name, first.slots[PATHS[path].reader].tensor if first else "")
-        if weight is not None:
-            known[path] = weight
-    return Parent(declared=known, method=recipe.method, is_base=bool(recipe.base) and recipe.base == name)
-
-
-def _with_own(parent: Parent, row: ClaimResult, blend: Blend | None, place: int, based: bool) -> Parent:
+def _with_own(parent: Parent, row: ClaimResult, blend: Blend, place: int, based: bool) -> Parent:
     """Return one parent with its shares along every path on which it was compared."""
-    if blend is None:
-        return replace(parent, reason=NOT_COMPARED)
-    own, remainders, reasons = dict[str, Share](), dict[str, float](), []
+    own, remainders, reasons = dict[str, Share](), dict[str, float](), dict[str, None]()
     for path in row.verdict.evidence:
         shares = blend.by_branch.get(PATHS[path].branch)
         share = shares.parents[place] if shares else NOT_COMPARED
@@ -287,7 +262,7 @@ def _with_own(parent: Parent, row: ClaimResult, blend: Blend | None, place: int,
                 "taken"
             )
         if isinstance(share, str) or shares is None:
-            reasons.append(str(share))
+            reasons[str(share)] = None
         else:
             own[path], remainders[path] = share, shares.remainder
-    return replace(parent, shares=own, remainders=remainders, reason="" if own else "; ".join(dict.fromkeys(reasons)))
+    return replace(parent, shares=own, remainders=remainders, reason="" if own else "; ".join(reasons))

@@ -29,17 +29,18 @@ from hf_lineage.source.model import OpenedModel
 
 def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
     """Return whether the models in folders come from the bases that are claimed."""
-    candidates = ((model, opened_candidate(model, request.options)) for model in folders.models)
     if open_base := request.open_base:
-        claim, options = request.claims[0], request.options
-        pairs = ((model, open_base(model.subfolder), candidate) for model, candidate in candidates)
-        judged = (judge_pair(claim, base, own, options, model.file or model.subfolder) for model, base, own in pairs)
+        claim, options, places = (
+            request.claims[0],
+            request.options,
+            [one.file or one.subfolder for one in folders.models],
+        )
+        bases = ((open_base(model.subfolder), opened_candidate(model, options)) for model in folders.models)
+        judged = (judge_pair(claim, *pair, options, place) for pair, place in zip(bases, places, strict=True))
         return RepositoryResult(tuple(judged))
-    opened = list(candidates)
+    opened = [(model, opened_candidate(model, request.options)) for model in folders.models]
     notes = [relation_notes(request.claims, repo, model) for repo, model in opened]
-    of_all = (
-        note for note in notes[0] if all(note in others for others in notes)
-    )  # one that is quantized is enough
+    of_all = (note for note in notes[0] if all(note in others for others in notes))  # one that is quantized is enough
     rows = [row for claim in request.claims for row in _judge(folders, opened, claim, request)]
     return RepositoryResult(tuple(rows), tuple(of_all))
 

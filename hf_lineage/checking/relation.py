@@ -6,14 +6,14 @@ They are rows of matrices of layers that the verdict was based on, so that nothi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import norm
 
 from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.paths import PATHS
-from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import MLP_READERS
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare, measure_change
@@ -30,8 +30,7 @@ WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)
 """The kinds of verdict that find matrices of the base in the candidate."""
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """One matrix set of both models."""
 
     base: FromWeights
@@ -41,13 +40,8 @@ class _Pair:
     sampled: bool  # Whether no more than a sample of the layer is on this disk
 
 
-@dataclass(frozen=True)
-class _MatrixPair:
-    """One matrix of both models."""
-
-    change: Change
-    aligned: AlignedRows
-    bits: float  # Bits a weight with which the candidate stores it; 0 where it is stored as floating-point numbers
+_MatrixPair = tuple[Change, AlignedRows, float]
+"""One matrix of both models, and the bits a weight with which the candidate stores it; 0 for floating-point numbers."""
 
 
 def measure_derivation(
@@ -71,19 +65,19 @@ def measure_derivation(
     for branch in branches:
         for pair in _pairs(base, candidate, branch, measured):
             compared += _compare(pair, Sample(seed))
-        if any(not one.change.equal for one in compared):
+        if any(not change.equal for change, *_ in compared):
             break
     if not compared and verdict.equal is None:
         return None
     part = measured.origins if 0 < len(measured.origins) < measured.layers_read else None
-    pairs = rows_beside(base, candidate, seed, part, fetch=local or all(one.change.equal for one in compared))
+    pairs = rows_beside(base, candidate, seed, part, fetch=local or all(change.equal for change, *_ in compared))
     shares = (EqualShare.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in pairs)
     return Derivation(
-        tuple(one.change for one in compared),
-        reordered=any(one.aligned.reordered for one in compared),
-        rescaled=any(one.aligned.rescaled for one in compared),
-        stored_bits=float(np.median([one.bits for one in compared] or [0.0])),
-        folded=any(one.aligned.folded for one in compared),
+        tuple(change for change, *_ in compared),
+        reordered=any(aligned.reordered for _, aligned, _ in compared),
+        rescaled=any(aligned.rescaled for _, aligned, _ in compared),
+        stored_bits=float(np.median([bits for *_, bits in compared] or [0.0])),
+        folded=any(aligned.folded for _, aligned, _ in compared),
         equal_shares=tuple(shares),
     )
 
@@ -104,14 +98,18 @@ def _pairs(base: FromWeights, candidate: FromWeights, branch: str, measured: Evi
 
 
 def _compare(pair: _Pair, sample: Sample) -> Iterator[_MatrixPair]:
-    """Yield what was done to each matrix of a set that both models store alike."""
+    """Yield what was done to each matrix of a set that is here, and that both store alike, the base unquantized."""
     base, candidate = pair.base.headers.checkpoint, pair.candidate.headers.checkpoint
-    seen, moved = set[str](), False
+    compared, moved = set[str](), False
     for role, slot in pair.sets[1].slots.items():
         other = pair.sets[0].slots.get(role)
-        if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, role, other, slot):
+        if other is None or slot.tensor in compared or (moved and role in WRITERS):
             continue
-        seen.add(slot.tensor)
+        alike = other.roles == slot.roles and base.tensors[other.tensor].shape == candidate.tensors[slot.tensor].shape
+        here = (pair.sampled and role not in UNSEEN) or (base.at_hand(other.tensor) and candidate.at_hand(slot.tensor))
+        if not (alike and here) or other.tensor in base.decoded_names:
+            continue
+        compared.add(slot.tensor)
         rows = rows_of(pair.base, role, pair.sets[0], pair.layer, sample, pair.sampled)
         base_rows, candidate_rows = matrix(pair.base, other, rows), matrix(pair.candidate, slot, rows)
         folded = None if role in WRITERS else _fold_gains(pair, base_rows, candidate_rows)
@@ -124,7 +122,7 @@ def _compare(pair: _Pair, sample: Sample) -> Iterator[_MatrixPair]:
         change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
         if aligned and change:
             change = replace(change, equal=change.equal or (aligned.folded and change.hidden))
-            yield _MatrixPair(change, aligned, bits_of(candidate, slot.tensor))
+            yield change, aligned, bits_of(candidate, slot.tensor)
 
 
 def _fold_gains(pair: _Pair, base: Matrix, candidate: Matrix) -> AlignedRows | None:
@@ -138,13 +136,3 @@ def _fold_gains(pair: _Pair, base: Matrix, candidate: Matrix) -> AlignedRows | N
     with np.errstate(all="ignore"):
         moved = base * np.float32(before / after)
         return AlignedRows(moved, folded=True) if norm(candidate - moved) < NEARER * norm(candidate - base) else None
-
-
-def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
-    """Return whether both models store a matrix in one way, the base unquantized, and none has to be downloaded."""
-    base, candidate = pair.base.headers.checkpoint, pair.candidate.headers.checkpoint
-    if base_slot.roles != slot.roles or base_slot.tensor in base.decoded_names:
-        return False
-    same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
-    sampled = pair.sampled and role not in UNSEEN
-    return same and (sampled or (base.at_hand(base_slot.tensor) and candidate.at_hand(slot.tensor)))

@@ -93,8 +93,7 @@ class Report:
     """The policy of whoever checks, which has been applied to the rows; None without one."""
 
     def __repr__(self) -> str:
-        rows = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
-        more = len(self.rows) - MOST_SHOWN
+        rows, more = ", ".join(map(str, self.rows[:5])) or "nothing is declared", len(self.rows) - 5
         return f"<Report on {printable(self.model, 200)}: {rows}{f' and {more} more' if more > 0 else ''}>"
 
     @property
@@ -125,11 +124,10 @@ class Report:
     @property
     def unmet(self) -> bool:
         """Whether a requirement of the policy is not met."""
-        if self.policy is None:
-            return any(row.unmet for row in self.rows)
-        nothing = self.policy.relations and not self.rows
-        refused = self.policy.undeclared_parent == REFUSED and self.undeclared
-        return bool(nothing or refused or any(row.unmet for row in self.rows))
+        policy = self.policy
+        nothing = policy and policy.relations and not self.rows
+        refused = policy and policy.undeclared_parent == REFUSED and self.undeclared
+        return bool(nothing or refused) or any(row.unmet for row in self.rows)
 
     @property
     def status(self) -> ExitCode:
@@ -187,12 +185,6 @@ class Report:
         return text
 
 
-MOST_SHOWN = 5  # Claims in the representation of a report
-
-CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUNED})}
-"""Relation that a claim declares -> what the weights must not show."""
-
-
 def find_policy(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
     """Return the policy that a user names by its file, or as that of the folder that is checked; None without one. What
     fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for the
@@ -202,10 +194,8 @@ def find_policy(policy: str | None, fail_on: str | None, locate: Callable[[], Re
     if policy == OWN:
         source = locate()
         if isinstance(source, Signature) or source.remote is not None:
-            raise OptionError(
-                f"--policy {OWN} is for a folder of your own; on the Hub the publisher of the model wrote the file, "
-                "so name a file of yours"
-            )
+            why = "on the Hub the publisher of the model wrote the file, so name a file of yours"
+            raise OptionError(f"--policy {OWN} is for a folder of your own; {why}")
         content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
         chosen = None if content is None else _parse_policy(content, FILE)
     elif policy is not None:
@@ -238,13 +228,11 @@ def apply_policy(report: Report, policy: Policy | None, today: datetime.date) ->
     """Return a report under a policy: verdicts stay as they are, and rows say what accepts them or what they lack.
     Without one the report says that the policy beside the model was not asked for.
     """
-    source, notes = report.source, [*report.notes]
+    source, notes, rows = report.source, [*report.notes], list[ClaimResult]()
     if policy is None:
         if source and source.remote is None and is_file(str(replace(source, subfolder="").path(FILE))):
-            notes.append(
-                f"{FILE} of the model was not read because the publisher of the model wrote it; if you are the "
-                f"publisher, add --policy {OWN}"
-            )
+            why = "because the publisher of the model wrote it; if you are the publisher, add --policy"
+            notes.append(f"{FILE} of the model was not read {why} {OWN}")
         return replace(report, notes=tuple(notes))
     on_hub = source.remote if source else None
     # Of a model on the Hub what is accepted has to name it: the next one would only have to declare the same base.
@@ -256,21 +244,18 @@ def apply_policy(report: Report, policy: Policy | None, today: datetime.date) ->
     counting = replace(policy, accepted=tuple(one for one in policy.accepted if one not in unnamed))
     model = on_hub or report.model
     notes += _idle(model, report.rows, counting, today)
-    rows = tuple(_apply_to_row(model, row, counting, today) for row in report.rows)
+    for row in report.rows:
+        finding = model, row.claim.base, row.verdict.code, row.part
+        is_bad = row.verdict.exit_code is not ExitCode.VERIFIED
+        if is_bad and (waiver := counting.waiver(*finding, today)):
+            rows.append(replace(row, waiver=waiver))
+        else:
+            expired = next(counting.covering(*finding), None) if is_bad else row.expired
+            rows.append(replace(row, expired=expired, unmet=tuple(_unmet(row, counting))))
     if policy.relations and not rows:
         wanted = " or ".join(policy.relations)
         notes.append(f"{policy.source} asks for the relation {wanted}, but the model declares no base")
-    return replace(report, rows=rows, notes=tuple(notes), policy=policy)
-
-
-def _apply_to_row(model: str, row: ClaimResult, policy: Policy, today: datetime.date) -> ClaimResult:
-    finding = model, row.claim.base, row.verdict.code, row.part
-    if row.verdict.exit_code is not ExitCode.VERIFIED:
-        waiver = policy.waiver(*finding, today)
-        if waiver is not None:
-            return replace(row, waiver=waiver)
-        row = replace(row, expired=next(policy.covering(*finding), None))
-    return replace(row, unmet=tuple(_unmet(row, policy)))
+    return replace(report, rows=tuple(rows), notes=tuple(notes), policy=policy)
 
 
 def _unmet(row: ClaimResult, policy: Policy) -> Iterator[str]:
@@ -285,7 +270,7 @@ def _unmet(row: ClaimResult, policy: Policy) -> Iterator[str]:
         ran = row.verdict.executed
         why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
         yield f"the policy asks for claims that are verified by running, but {why}"
-    against = CONTRADICTING.get(relation or "", frozenset())
+    against = {Means.DENSE, Means.LOW_RANK, Means.PRUNED} if relation == "quantized" else set()
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
         yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"
 
