@@ -23,8 +23,8 @@ from hf_lineage.architecture import guess
 from hf_lineage.architecture.guess import KINDS, LayerGroup, YamlSet, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.likeness import classes_named, star_numbers, unread
-from hf_lineage.architecture.registry import factorizations, setting
+from hf_lineage.architecture.likeness import star_numbers, unread
+from hf_lineage.architecture.registry import classes_named, factorizations, setting
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.source.config import open_header

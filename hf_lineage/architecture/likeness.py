@@ -20,7 +20,15 @@ from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded
-from hf_lineage.architecture.registry import factorizations, registry_table, setting, settle_exchangeable, slots, unmet
+from hf_lineage.architecture.registry import (
+    classes_named,
+    factorizations,
+    registry_table,
+    setting,
+    settle_exchangeable,
+    slots,
+    unmet,
+)
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets, prefixes
 from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
 
@@ -85,12 +93,6 @@ def _absent(matrices: MatrixSet, tensors: Mapping[str, Shape]) -> Iterator[str]:
         known = (name for name in map(str, names) if "{layer}" in name or name.replace("{expert}", "0") in tensors)
         if not any(known) and tensors.keys().isdisjoint(names):
             yield " or ".join(map(str, names))
-
-
-def classes_named(config: Mapping[str, Any]) -> list[str]:
-    """Return the classes that `config.json` names."""
-    names = config.get("architectures")
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def usual_class(factorization: Factorization, classes: Sequence[str], listed_names: Sequence[str]) -> str:

@@ -205,6 +205,12 @@ def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
     return ""
 
 
+def classes_named(config: Mapping[str, Any]) -> list[str]:
+    """Return the classes that `config.json` names."""
+    names = config.get("architectures")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
 def setting(config: Mapping[str, Any], key: str) -> Any:
     """Return the value of `config.json` under a key such as `heads`, `outer.inner` or `list.0`; None if absent."""
     value: Any = config
@@ -224,8 +230,8 @@ def unmet(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Sett
 
 def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Factorization]:
     """Return the class that `config.json` names and its factorization; raise NothingToCompare if there is none."""
-    classes = config.get("architectures")
-    if not isinstance(classes, list) or not classes or not all(isinstance(name, str) for name in classes):
+    classes = classes_named(config)
+    if not classes or config["architectures"] != classes:
         raise UnlistedClass("config.json names no class under `architectures`, so no factorization applies")
     candidates = [(name, factorization) for name in classes for factorization in listing(name, root)]
     if candidates:
@@ -291,8 +297,7 @@ def choose(config: Mapping[str, Any], choice: Choice) -> ClassChoice:
     except UnlistedClass:
         if choice == LISTED:
             raise
-    classes = config.get("architectures")
-    own = next((name for name in classes if isinstance(name, str)), None) if isinstance(classes, list) else None
+    own = next(iter(classes_named(config)), None)
     wanted = choice.as_class or own
     candidates = [(wanted, one) for one in _own(choice.registry, wanted)] if wanted and choice.registry else []
     if candidates:

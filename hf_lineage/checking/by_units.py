@@ -118,17 +118,16 @@ class ModelPair:
         """Both models; none where they are compared by whole layers alone, or these are read at once. Both have to be
         read from their weights, and layers of the same number to have equally many units.
         """
-        models, sizes = (self.base, self.candidate), list[list[int]]()
+        base, candidate, paths, sizes = self.base, self.candidate, self.options.paths, list[list[int]]()
         if self.incompatible or len(self.plan[1]) == 1:
             return ()
-        for model in models:
-            if not isinstance(model, FromWeights):
+        if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
+            return ()
+        for headers in (base.headers, candidate.headers):
+            if not all(fits(headers.layout, headers.checkpoint, path) for path in paths):
                 return ()
-            layout, checkpoint, paths = model.headers.layout, model.headers.checkpoint, self.options.paths
-            readable = all(fits(layout, checkpoint, path) for path in paths)
-            sizes.append([layout.parts(path, at) for path in paths for at in range(layout.layers)] if readable else [])
-        alike = sizes[0] and sizes[0] == sizes[1]
-        return tuple(model for model in models if isinstance(model, FromWeights)) if alike else ()
+            sizes.append([headers.layout.parts(path, at) for path in paths for at in range(headers.layout.layers)])
+        return (base, candidate) if sizes[0] == sizes[1] else ()
 
     def sample(self, layers: Collection[int], all_units: bool = False, look: int = 0) -> tuple[Signature, Signature]:
         """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew. Raise

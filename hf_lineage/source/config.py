@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, known_type
-from hf_lineage.architecture.registry import LISTED, Choice, choose, listing, lookup, registry_table
+from hf_lineage.architecture.registry import LISTED, Choice, choose, classes_named, listing, lookup, registry_table
 from hf_lineage.architecture.schema import Factorization, as_names, prefixes
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import ForeignForm
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from hf_lineage.checkpoint.local import Checkpoint
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
-HEADS = ("lm_head", "score", "norm")  # Modules beside the layers of a language model that are no parts by themselves
 MAIN = ("text", "thinker")  # The part that stands for a model whose own class no factorization lists
-MOST_SURVEYED = 20_000
-"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
 SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 """Settings that say where a model was saved and by what, and nothing about what it computes."""
 
@@ -78,8 +75,7 @@ def holds_others(config: Mapping[str, Any]) -> bool:
 
 def named_class(config: Mapping[str, Any]) -> str | None:
     """Return the first class that `config.json` names; None if it names none."""
-    classes = config.get("architectures")
-    return next((name for name in classes if isinstance(name, str)), None) if isinstance(classes, list) else None
+    return next(iter(classes_named(config)), None)
 
 
 def whole_config(model: ModelConfig) -> Mapping[str, Any]:
@@ -113,20 +109,26 @@ def read_config(repo: RepoRef, choice: Choice = LISTED) -> ModelConfig:
 
 def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None, error: UnlistedClass) -> ModelConfig:
     """Return an unlisted class's model as the one listed class with its tensors; UnlistedClass for none or several."""
+    from hf_lineage.architecture.likeness import fitting_class
+
     likes = () if foreign else _likes(repo, config)
     names = [like.architecture for like in likes]
     if not names:
-        raise UnlistedClass(f"{error}; {_instead(repo)}") from None
+        instead = "registry/README.md explains how to write a factorization, with which `--as ./DIR` reads the model"
+        with contextlib.suppress(LineageError, OSError):
+            shapes, header_config = open_header(repo)
+            if name := fitting_class(_surveyed(shapes), header_config):
+                instead = f"its names and shapes fit {name}: add `--as {name}` to read it as that class"
+        raise UnlistedClass(f"{error}; {instead}") from None
     if len(names) > 1:
         each = " or ".join(f"`--as {name}`" for name in names)
-        raise UnlistedClass(
-            f"{error}; its names and shapes fit {' and '.join(names)}, which do not compute the same: add {each} to "
-            "read it as one of them"
-        ) from None
+        fit = f"its names and shapes fit {' and '.join(names)}, which do not compute the same"
+        raise UnlistedClass(f"{error}; {fit}: add {each} to read it as one of them") from None
     note = f"{printable(str(error), 200)}; by its names and shapes it is read as {names[0]}, which nobody has proved"
-    (like,) = likes
-    known = ModelConfig(repo, like.settings, named_class(config) or names[0], like.factorization, notes=(note,))
-    return replace(known, within=like.within, read_as=names[0])
+    architecture, (like,) = named_class(config) or names[0], likes
+    return ModelConfig(
+        repo, like.settings, architecture, like.factorization, None, (note,), within=like.within, read_as=names[0]
+    )
 
 
 def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) -> Sequence[Like]:
@@ -134,20 +136,13 @@ def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) 
     from hf_lineage.architecture.likeness import find_likes
 
     with contextlib.suppress(LineageError, OSError):
-        shapes = open_weights(weights_in(repo, None), config).shapes
-        return find_likes(shapes, config, wanted) if len(shapes) <= MOST_SURVEYED else ()
+        return find_likes(_surveyed(open_weights(weights_in(repo, None), config).shapes), config, wanted)
     return ()
 
 
-def _instead(repo: RepoRef) -> str:
-    """Return what a user can do with a class that fits no listed one as it is."""
-    from hf_lineage.architecture.likeness import fitting_class
-
-    with contextlib.suppress(LineageError, OSError):
-        shapes, config = open_header(repo)
-        if name := fitting_class(shapes if len(shapes) <= MOST_SURVEYED else {}, config):
-            return f"its names and shapes fit {name}: add `--as {name}` to read it as that class"
-    return "registry/README.md explains how to write a factorization, with which `--as ./DIR` reads the model"
+def _surveyed(shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Return shapes that are compared with every factorization, none of more than two seconds take."""
+    return shapes if len(shapes) <= 20_000 else {}
 
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
@@ -258,17 +253,16 @@ def unread_parts(model: ModelConfig, checkpoint: Checkpoint) -> tuple[tuple[str,
     """Return sentences about unread parts of a model, and the prefixes of those that are judged by themselves."""
     if model.repo.part or not (model.within or holds_others(model.config)):
         return (), ()
+
+    def module(name: str) -> str:
+        return name.removeprefix("model.").partition(".")[0]
+
     here = model.within.prefixes if model.within else ()
-    own = () if here else (*prefixes(model.factorization), *as_names(model.factorization.embedding), *HEADS)
+    # Beside its layers a language model has a head and a norm, which are no parts by themselves.
+    own = *prefixes(model.factorization), *as_names(model.factorization.embedding), "lm_head", "score", "norm"
     parts = parts_of_class(whole_config(model)).values()
-    read = {*map(_module, own), *(_module(prefix) for part in parts for prefix in part.prefixes)}
+    read = {*map(module, () if here else own), *(module(prefix) for part in parts for prefix in part.prefixes)}
     matrices = (name for name, shape in checkpoint.shapes.items() if len(shape) > 1 and not name.startswith(here))
-    others = printable(", ".join(sorted({*map(_module, matrices)} - read)), 300)
-    unread = [] if model.within else [part for part in parts if not part.read]
-    elsewhere = tuple(prefix for part in unread for prefix in part.prefixes if prefix)
-    return (f"parts of the model that were not looked at: {others}",) if others else (), elsewhere
-
-
-def _module(name: str) -> str:
-    """Return the part of a model that a tensor is in, by its name."""
-    return name.removeprefix("model.").partition(".")[0]
+    others = printable(", ".join(sorted({*map(module, matrices)} - read)), 300)
+    elsewhere = (prefix for part in parts for prefix in part.prefixes if prefix and not part.read and not model.within)
+    return (f"parts of the model that were not looked at: {others}",) if others else (), tuple(elsewhere)

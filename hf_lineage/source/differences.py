@@ -14,9 +14,8 @@ zeros.
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -53,16 +52,16 @@ def differing_settings(base: Headers, candidate: Headers) -> tuple[str, ...]:
     first, second = dict(base.model_config.config), dict(candidate.model_config.config)
     code, of_base = second.pop(OWN_CODE, None) or None, first.pop(OWN_CODE, None)
     other = () if code in (None, of_base) else (f"{OWN_CODE} names code of the repository that the base does not have",)
-    compare: Callable[[Settings, Settings], Iterator[str]] = differing
-    if _is_metadata(base) or _is_metadata(candidate):
-        compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
-    is_known = compare is not differing and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
-    if _stated_settings(first) == _stated_settings(second) or (is_known and not [*compare(first, second)]):
+    metadata = second if _is_metadata(candidate) else first if _is_metadata(base) else None
+    is_known = metadata is not None and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
+    stated = [{key: value for key, value in one.items() if key not in STORAGE} for one in (first, second)]
+    if stated[0] == stated[1] or (is_known and not [*differing(first, second, metadata=metadata)]):
         return other
     if not all(map(find_spec, ("torch", "transformers"))):
         unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
-        return (*other, *compare(first, second), unknown)
-    return (*other, *compare(_complete_config(first, base), _complete_config(second, candidate)))
+        return (*other, *differing(first, second, metadata=metadata), unknown)
+    first, second = _complete_config(first, base), _complete_config(second, candidate)
+    return (*other, *differing(first, second, metadata=metadata))
 
 
 def _is_metadata(model: Headers) -> bool:
@@ -78,31 +77,24 @@ def _complete_config(config: dict[str, Any], model: Headers) -> dict[str, Any]:
     return config if _is_metadata(model) or not kind else complete(kind, config) or config
 
 
-def _stated_settings(settings: Settings) -> Settings:
-    return {key: value for key, value in settings.items() if key not in STORAGE}
-
-
-def differing(first: Settings, second: Settings, within: str = "") -> Iterator[str]:
-    """Yield as a phrase each setting of the second model that is another in the first."""
-    for key in dict.fromkeys((*second, *first)):
+def differing(first: Settings, second: Settings, within: str = "", metadata: Settings | None = None) -> Iterator[str]:
+    """Yield as a phrase each setting of the second model that is another in the first; where one of the two is the
+    metadata of a converted model, only theirs, which hold one number for all layers.
+    """
+    for key in dict.fromkeys((*second, *first)) if metadata is None else metadata:
         if key in STORAGE:
             continue
         one, other = (settings.get(key, _rotary(settings, key)) for settings in (first, second))
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
+        if metadata is None and isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from differing(one, other, f"{within}{key}.")
-        elif not _alike(*(None if each is NOTHING else each for each in (one, other))):
+            continue
+        values = [None if each is NOTHING else each for each in (one, other)]
+        unlike = not _alike(*values)
+        if metadata is not None:
+            unlike = key in POSITIONS if one is NOTHING or other is NOTHING else unlike
+            unlike &= any(values) or metadata[key] != 0  # llama.cpp writes 0 for no window
+        if unlike:
             yield _phrase(f"{within}{key}", one, other)
-
-
-def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
-    """Yield differing settings; metadata, of the first or the second model, hold some, as one number for all layers."""
-    whole = (second, first)[few]
-    for key, value in (first, second)[few].items():
-        known = whole.get(key, _rotary(whole, key))
-        other = key in POSITIONS if known is NOTHING else not _alike(value, known)
-        is_none = value == 0 and (known is NOTHING or not known)  # llama.cpp writes 0 for no window
-        if other and not is_none and key not in STORAGE:
-            yield _phrase(key, *((known, value) if few else (value, known)))
 
 
 def _rotary(settings: Mapping[str, Any], key: str) -> Any:
@@ -120,16 +112,12 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _phrase(key: str, one: Any, other: Any) -> str:
-    name = printable(key, 100)
+    name, before, now = printable(key, 100), *(printable(json.dumps(each, default=str), 100) for each in (one, other))
     if one is NOTHING:
-        return f"{name} is {_print_value(other)}, and the base has no such setting"
-    if other is NOTHING:
-        return f"{name} is only in the base, as {_print_value(one)}"
-    return f"{name} is {_print_value(other)}, and {_print_value(one)} in the base"
-
-
-def _print_value(value: Any) -> str:
-    return printable(json.dumps(value, default=str), 100)
+        return f"{name} is {now}, and the base has no such setting"
+    return (
+        f"{name} is only in the base, as {before}" if other is NOTHING else f"{name} is {now}, and {before} in the base"
+    )
 
 
 MOST_POSITIONS = 2**20  # The most positions that a list of them is read for
@@ -139,23 +127,20 @@ DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
-    """Return a sentence about the unaccounted tensors of a candidate, if it has any."""
+    """Yield a sentence about the unaccounted tensors of a candidate, if it has any."""
     names, listed = candidate.unaccounted, candidate.factorization.classes if candidate.factorization else ()
     unknown = any(name.startswith((DIFFUSERS, TIMM)) for name in listed)
     if not (names or unknown) or not (base.reopen and candidate.reopen):
-        return evaluate.describe_unaccounted(names)
-    both = base.reopen(), candidate.reopen()
-    if unknown and not any(one.model_config.foreign for one in both):
-        return _unlike(*both)
-    unlike = set(find_unaccounted(*both))
-    return evaluate.describe_unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
-
-
-def _unlike(base: Headers, candidate: Headers) -> Iterator[str]:
-    yield from evaluate.describe_unaccounted(
-        sorted(candidate.checkpoint.tensors.keys() - base.checkpoint.tensors.keys())
-    )
-    for setting in [*differing(_settings(base), _settings(candidate))][:1]:
+        yield from evaluate.describe_unaccounted(names)
+        return
+    first, second = base.reopen(), candidate.reopen()
+    if first.model_config.foreign or second.model_config.foreign or not unknown:
+        unlike = set(find_unaccounted(first, second))
+        some = [name for name in names if name in unlike]
+        yield from evaluate.describe_unaccounted(some, ", and the base has no equal ones")
+        return
+    yield from evaluate.describe_unaccounted(sorted(second.checkpoint.tensors.keys() - first.checkpoint.tensors.keys()))
+    for setting in [*differing(_settings(first), _settings(second))][:1]:
         yield f"config.json is not that of the base, and no rule knows what its class makes of it: {setting}"
 
 
@@ -177,17 +162,18 @@ def find_unaccounted(base: Headers, candidate: Headers) -> Iterator[str]:
     here, there = candidate.checkpoint.with_tensors(own), base.checkpoint.with_tensors(others)
     here.prefetch(*compared)
     there.prefetch(*compared)
-    equal = {name for name in compared if _content(here, name) == _content(there, name)}
     read = {tensor.removesuffix(".weight") for layer_set in candidate.layout.everything for tensor in layer_set.tensors}
+    equal = set[str]()
+    for name in compared:
+        mine, its = (
+            [(part.dtype, part.shape, part.tobytes()) for part in one.read_parts(name)] for one in (here, there)
+        )
+        equal |= {name} if mine == its else set()
     for name in (name for name in own if name not in equal):
         # Under a second name a bias of 0 may take the place of another; beside a matrix that was read it adds nothing.
         second = name.endswith(".bias") and name.removesuffix(".bias") not in read
         if second or not says_nothing(here, name, own[name]):
             yield name
-
-
-def _content(checkpoint: Checkpoint, name: str) -> list[tuple[object, ...]]:
-    return [(part.dtype, part.shape, part.tobytes()) for part in checkpoint.read_parts(name)]
 
 
 def says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
@@ -224,15 +210,16 @@ class Pairing:
 
 def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
     """Return the tensors of two models that are one, by names and shapes; raise CheckpointError for names twice."""
-    _refuse_doubles(base)
-    _refuse_doubles(candidate)
-    known, own = by_bare_name(base), by_bare_name(candidate)
+    known, own = by_bare_name(base, refuse=True), by_bare_name(candidate, refuse=True)
     pairs = {name: known[bare] for bare, name in own.items() if bare in known}
-    used = set(pairs.values())
-    for name in own.values():
-        if name not in pairs and (other := _find_renamed(candidate, name, known, used)):
-            pairs[name] = other
-            used.add(other)
+    used, foreign = set(pairs.values()), candidate.model_config.foreign
+    for name in [name for name in own.values() if foreign and name not in pairs]:
+        # A converter may store it under another name: it counts where just one that is free can be it.
+        aliases, starts = foreign.aliases(name) if foreign else (), base_prefixes(candidate.layout.factorization)
+        possible = {known.get(bare) for alias in aliases for bare in (alias, bare_name(alias, starts))} - {None, *used}
+        if len(possible) == 1:
+            pairs[name] = str(possible.pop())
+            used.add(pairs[name])
     alone = [name for name in own.values() if name not in pairs]
     lacking = [name for name in known.values() if name not in used]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
@@ -248,36 +235,17 @@ def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
     )
 
 
-def by_bare_name(model: Headers) -> dict[str, str]:
-    """Return names of tensors by their names without the prefix of the base model; none where two are the same."""
-    names = _names(model)
-    return {bare: every[0] for bare, every in names.items() if len(every) == 1}
-
-
-def _names(model: Headers) -> dict[str, list[str]]:
+def by_bare_name(model: Headers, refuse: bool = False) -> dict[str, str]:
+    """Return names of tensors by their names without the prefix of the base model; none where two are the same, which
+    raises CheckpointError if they are to be refused.
+    """
     names, starts = dict[str, list[str]](), base_prefixes(model.layout.factorization)
     for name in model.checkpoint.tensors:
         names.setdefault(bare_name(name, starts), []).append(name)
-    return names
-
-
-def _refuse_doubles(model: Headers) -> None:
-    doubles = [bare for bare, every in _names(model).items() if len(every) > 1]
-    if doubles:
+    doubles = [bare for bare, every in names.items() if len(every) > 1]
+    if refuse and doubles:
         raise CheckpointError(f"{model.model_config.repo} has two tensors that are {printable(doubles[0], 200)}")
-
-
-def _find_renamed(model: Headers, name: str, known: Mapping[str, str], used: set[str]) -> str | None:
-    """Return the base's tensor that a converter stores under another name, if just one that is free can be it."""
-    if model.model_config.foreign is None:
-        return None
-    possible = {
-        known[bare]
-        for alias in model.model_config.foreign.aliases(name)
-        for bare in (alias, bare_name(alias, base_prefixes(model.layout.factorization)))
-        if bare in known and known[bare] not in used
-    }
-    return possible.pop() if len(possible) == 1 else None
+    return {bare: every[0] for bare, every in names.items() if len(every) == 1}
 
 
 def _copies(

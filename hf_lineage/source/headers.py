@@ -32,13 +32,8 @@ class Headers:
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)
     """Stored tensors that are not the class's own: which of them a loader takes is not known."""
-    passing: frozenset[str] = frozenset()
-    """Unaccounted tensors that scale the inputs of matrices, and let pass what a norm gives."""
-
-    @property
-    def doubtful(self) -> tuple[str, ...]:
-        """Names of the stored tensors by which nothing is verified unless the base has equal ones."""
-        return tuple(name for name in self.unaccounted if name not in self.passing)
+    doubtful: tuple[str, ...] = ()
+    """Names of those that verify nothing unless the base has equal ones: all but scales that let a norm pass."""
 
     @property
     def own_code(self) -> str:
@@ -70,7 +65,7 @@ def bind_headers(model: ModelConfig) -> Headers:
     others, elsewhere = unread_parts(model, checkpoint)
     with about(model.repo):
         checkpoint = _rename(model, checkpoint)
-        known, passing = ClassTensors(), frozenset[str]()
+        known, passing = ClassTensors(), set[str]()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             # Nothing is known of what another program than transformers loads.
@@ -82,8 +77,7 @@ def bind_headers(model: ModelConfig) -> Headers:
                 from hf_lineage.architecture.loaded_layers import within_range
 
                 names = tuple(name for name in known.unaccounted if not checkpoint.tensors[name].refusal)
-                in_range = within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
-                passing = frozenset(in_range)
+                passing |= {*within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)}
         except CheckpointError as error:
             if instead := find_known("tensors", {*known.unexpected, *known.unaccounted} or checkpoint.stored):
                 raise NothingToCompare(f"{error}; {instead}") from None
@@ -97,9 +91,9 @@ def bind_headers(model: ModelConfig) -> Headers:
             raise NothingToCompare(draft)
     loaded = {name: info for name, info in checkpoint.tensors.items() if name not in known.unexpected}
     unaccounted = {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)}
-    notes = (*reading.notes, *others)
-    opened = Headers(model, weights, checkpoint.with_tensors(loaded), layout, notes, known.reservations)
-    return replace(opened, unaccounted=unaccounted, passing=passing)
+    doubtful = tuple(name for name in unaccounted if name not in passing)
+    checkpoint, notes = checkpoint.with_tensors(loaded), (*reading.notes, *others)
+    return Headers(model, weights, checkpoint, layout, notes, known.reservations, unaccounted, doubtful)
 
 
 def _rename(model: ModelConfig, checkpoint: Checkpoint) -> Checkpoint:

@@ -68,18 +68,13 @@ def locate(
         return _in_its_folder(model) if nameable(model) else _signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and not is_folder(model):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
-    if not subfolder and is_path(model):
-        model, subfolder = _above(model)
+    if not subfolder and is_path(model):  # of a pipeline or a checkpoint it may be a part
+        above, name = Path(model).parent, Path(model).name
+        if name not in ("", "..") and is_file(str(above / (INDEX if is_folder(model) else CONFIG))):
+            model, subfolder = model_name(above), name
     repo = resolve(model, local_hub)
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
-
-
-def _above(model: str) -> tuple[str, str]:
-    """Return the pipeline or the checkpoint above a path and the part that it names; else the path alone."""
-    above, name = Path(model).parent, Path(model).name
-    is_part = name not in ("", "..") and is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
-    return (model_name(above), name) if is_part else (model, "")
 
 
 def _signature(file: Path) -> Signature:
@@ -92,13 +87,12 @@ def _signature(file: Path) -> Signature:
         what = content_of(RepoRef(file.name, file.parent), file.name)
         if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
-        config_name = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
-        quoted = shlex.quote(str(file.parent))
-        folder = f"{quoted}, where its {config_name} is" if config_name else "with its config.json beside it"
-        raise RepositoryError(
-            f"{file} {f'is {what}' if what else 'cannot be read as a signature'}; to name the model with these "
-            f"weights, give its folder, {folder}"
-        ) from None
+        config = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        folder = (
+            f"{shlex.quote(str(file.parent))}, where its {config} is" if config else "with its config.json beside it"
+        )
+        kind, give = f"is {what}" if what else "cannot be read as a signature", "to name the model with these weights"
+        raise RepositoryError(f"{file} {kind}; {give}, give its folder, {folder}") from None
 
 
 def _in_its_folder(model: str) -> RepoRef:
@@ -110,13 +104,6 @@ def _in_its_folder(model: str) -> RepoRef:
     return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
 
 
-def weights(model: str, source: RepoRef | Signature) -> RepoRef:
-    """Return a source that holds weights; OptionError for a signature, which does not."""
-    if isinstance(source, Signature):
-        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
-    return source
-
-
 def locate_model(model: str, options: Options) -> RepoRef | Signature:
     """Return the model that is to be judged, as the options say where it is and what may be read of it. Raise
     LineageError if there is none.
@@ -125,10 +112,15 @@ def locate_model(model: str, options: Options) -> RepoRef | Signature:
     return options.allow(source) if isinstance(source, RepoRef) else source
 
 
+def weights(model: str, source: RepoRef | Signature) -> RepoRef:
+    """Return a source that holds weights; OptionError for a signature, which does not."""
+    if isinstance(source, Signature):
+        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
+    return source
+
+
 def one(model: str, options: Options) -> RepoRef:
-    """Return the one model with weights that a name means, which may be in a folder of its repository. Raise
-    LineageError if there is none, or a signature in its place.
-    """
+    """Return the one model with weights that a name means, in a folder or not; LineageError for none, or a signature."""
     return only(weights(model, locate_model(model, options)))
 
 
@@ -162,12 +154,12 @@ def with_folders(claims: Claims, source: RepoRef) -> Claims:
     """Return the claims of a repository, each with the folder here that may be meant; those of one on the Hub as is."""
     if source.remote is not None:
         return claims
-    found = []
+    located = []
     for claim in claims.claims:
         folders = (place for place in _places(claim.base, source.folder) if is_file(f"{place}/config.json"))
         folder = next((place for place in folders if is_folder(str(place)) and not place.samefile(source.folder)), None)
-        found.append(replace(claim, folder=spell_path(os.path.relpath(folder))) if folder else claim)
-    return replace(claims, claims=tuple(found))
+        located.append(replace(claim, folder=spell_path(os.path.relpath(folder))) if folder else claim)
+    return replace(claims, claims=tuple(located))
 
 
 def _places(base: str, model: Path) -> Iterator[Path]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -65,10 +66,8 @@ def matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
 
 def digits_of(checkpoint: Checkpoint, name: str) -> int:
     """Return the binary digits with which a tensor is stored, those of float32 where it is decoded."""
-    (first, *_) = checkpoint.tensors[name].parts
-    return (
-        DIGITS["F32"] if name in checkpoint.decoded_names else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
-    )
+    dtype = "" if name in checkpoint.decoded_names else checkpoint.stored[checkpoint.tensors[name].parts[0]].dtype
+    return DIGITS.get(dtype, DIGITS["F32"])
 
 
 def bits_of(checkpoint: Checkpoint, name: str) -> float:
@@ -81,18 +80,20 @@ def bits_of(checkpoint: Checkpoint, name: str) -> float:
 
 def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
     """Return a verdict that names the first tensor of each model by which a layer is not finite, if there is one."""
-    broken = [{path: one.not_finite[side] for path, one in outcome.evidence.items()} for side in range(len(models))]
-    pairs = [(model, layers) for model, layers in zip(models, broken, strict=True) if any(layers.values())]
-    found = [next(_broken(model.reopen(), layers), "") for model, layers in pairs if model.reopen]
-    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *found))))
+    reasons = [outcome.reason] if outcome.reason else []
+    for side, model in enumerate(models):
+        broken = [(path, at) for path, one in outcome.evidence.items() for at in one.not_finite[side]]
+        if broken and (opened := model.reopen and model.reopen()):
+            sets = (one for path, at in broken for one in opened.layout.sets(path)[at])
+            reasons += itertools.islice(_broken(opened, sets), 1)
+    return replace(outcome, reason="; ".join(reasons))
 
 
-def _broken(opened: Headers, layers: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    for layer_set in (one for path, row in layers.items() for at in row for one in opened.layout.sets(path)[at]):
-        for name in layer_set.tensors:
-            numbers = opened.checkpoint.read(name)
-            if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
-                yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
+def _broken(opened: Headers, sets: Iterable[LayerSet]) -> Iterator[str]:
+    for name in (name for layer_set in sets for name in layer_set.tensors):
+        numbers = opened.checkpoint.read(name)
+        if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
+            yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
 
 
 def _is_transposed(model: FromWeights, slot: Slot) -> bool:

@@ -27,7 +27,6 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence.executed import Ran
-from hf_lineage.hub.repo import RepoRef
 from hf_lineage.running.process import TOKENIZER, Load, Process, Values, Writer
 from hf_lineage.signature.devices import CPU, budgets
 from hf_lineage.source.headers import Headers
@@ -35,11 +34,8 @@ from hf_lineage.source.model import OpenedModel
 from hf_lineage.source.options import Options
 
 WRITERS = {"mlp": "down", "value_output": "output"}  # Path -> the role that writes into the stream
-CONFIG = "config.json"
 LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
 """Keys of `config.json` that name code or another repository; the process does not see them."""
-SHARD = 2**30  # Bytes of a file of decoded numbers
-SAFETENSORS = ".safetensors"
 WHOLE = ("float32", 4)
 DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
 """Format of most stored numbers -> the one in which a model runs that does not fit in WHOLE, and its bytes a number."""
@@ -88,10 +84,13 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
     opened = model.reopen()
     if opened.model_config.within and (opened.model_config.read_as or opened.model_config.notes):
         raise NothingToCompare(f"{model.name} could not be run: no class is run that is not listed")
-    others = base.reopen().model_config.repo if base.reopen else None
+    repos = {"own": opened.model_config.repo} | ({"base": base.reopen().model_config.repo} if base.reopen else {})
+    tokens = next((whose for whose, repo in repos.items() if repo.offers(TOKENIZER)), "none")
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
-            tokens = _copy_tokenizer(opened.model_config.repo, others, folder)
+            if tokens in repos:
+                repos[tokens].fetch(TOKENIZER)
+                Path(folder, TOKENIZER).write_bytes(repos[tokens].read_bytes(TOKENIZER) or b"")
             shapes = process.ask("run", f"running {printable(model.name, 60)}", seed=options.seed or 0)
             _refuse_left_out(opened, process.values["unexpected"])
             numbers, on_disk = (int(process.values[key]) for key in ("numbers", "on_disk"))
@@ -101,28 +100,12 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
         raise type(error)(f"{model.name} could not be run: {error}") from None
 
 
-def _refuse_left_out(opened: Headers, unexpected: Collection[str]) -> None:
-    names = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
-    if left_out := names.intersection(unexpected):
-        raise NothingToCompare(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
-
-
-def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
-    """Copy the tokenizer of a model, or else of its base, and return whose it is, a key of `TOKENS`."""
-    for tokens, repo in (("own", own), ("base", base)):
-        if repo is not None and repo.offers(TOKENIZER):
-            repo.fetch(TOKENIZER)
-            Path(folder, TOKENIZER).write_bytes(repo.read_bytes(TOKENIZER) or b"")
-            return tokens
-    return "none"
-
-
 def _process(opened: Headers, options: Options, folder: str, files: Sequence[str]) -> Process:
     """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time. It
     runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
     """
     sizes = [tensor.numbers for tensor in opened.checkpoint.tensors.values()]
-    stored: Counter[str] = Counter()
+    stored = Counter[str]()
     for each in opened.checkpoint.stored.values():
         stored[each.dtype] += each.numbers
     usual = DTYPES.get("BF16" if _is_decoded(opened) else max(stored, key=stored.__getitem__), WHOLE)
@@ -137,27 +120,29 @@ def _process(opened: Headers, options: Options, folder: str, files: Sequence[str
     within = None if _is_decoded(opened) else opened.model_config.within
     prefix = within.place(opened.checkpoint.stored) if within else ""
     writers = [replace(each, tensor=f"{prefix}{each.tensor}") for each in list_writers(opened.layout)]
-    load = Load(
-        folder,
-        opened.model_config.architecture,
-        tuple(files),
-        writers,
+    largest, disk = (
         min(number * sum(sizes), room) + 2 * WORK + mapped,
-        dtype,
-        memory,
-        offload,
         shutil.disk_usage(tempfile.gettempdir()).free // 2,
-        prefix,
     )
+    architecture = opened.model_config.architecture
+    load = Load(folder, architecture, tuple(files), writers, largest, dtype, memory, offload, disk, prefix)
     return Process(load, SECONDS + PER_GIB * mapped / 2**30)
+
+
+def _refuse_left_out(opened: Headers, unexpected: Collection[str]) -> None:
+    names = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
+    if left_out := names.intersection(unexpected):
+        raise NothingToCompare(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
 
 
 @contextlib.contextmanager
 def _folder(opened: Headers) -> Iterator[tuple[str, list[str]]]:
     """Yield a folder of links to the judged files, and the names of those with weights."""
+    from safetensors import safe_open
+
     repo = opened.model_config.repo
     files = weight_files(repo)
-    if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
+    if foreign_model(repo) or not all(file.endswith(".safetensors") for file in files):
         raise NothingToCompare(
             "transformers is given safetensors files and a whole config.json alone: a converted file does not say all "
             "that its class needs to compute the same; check the safetensors release"
@@ -166,16 +151,17 @@ def _folder(opened: Headers) -> Iterator[tuple[str, list[str]]]:
     before = {file: repo.sha256(file) for file in files}
     with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
         config = opened.model_config.config if opened.model_config.within else repo.config()
-        Path(folder, CONFIG).write_text(json.dumps(_plain(config)), "utf-8")
-        if _is_decoded(opened):
-            names = list(_decode(opened.checkpoint, folder))
-        else:
-            names = files
-            for file in files:
-                Path(folder, file).symlink_to(Path(repo.locate(file)).absolute())
-        if names != [f"model{SAFETENSORS}"]:
-            index = {"metadata": {}, "weight_map": dict(_shards(folder, names))}
-            Path(folder, f"model{SAFETENSORS}.index.json").write_text(json.dumps(index), "utf-8")
+        Path(folder, "config.json").write_text(json.dumps(_plain(config)), "utf-8")
+        names = list(_decode(opened.checkpoint, folder)) if _is_decoded(opened) else files
+        for file in files if names is files else ():
+            Path(folder, file).symlink_to(Path(repo.locate(file)).absolute())
+        if names != ["model.safetensors"]:
+            places = dict[str, str]()
+            for file in names:
+                with safe_open(Path(folder, file), "np") as stored:
+                    places |= dict.fromkeys(stored.keys(), file)
+            index = {"metadata": {}, "weight_map": places}
+            Path(folder, "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
         yield folder, names
     changed = [file for file in files if repo.sha256(file) != before[file]]
     if changed:
@@ -188,7 +174,7 @@ def _is_decoded(opened: Headers) -> bool:
 
 
 def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
-    """Write every tensor as plain numbers, and yield the names of the files."""
+    """Write every tensor as plain numbers, into files of about a GiB, and yield their names."""
     from safetensors.numpy import save_file
 
     size, free = 2 * sum(each.numbers for each in checkpoint.tensors.values()), shutil.disk_usage(folder).free // 2
@@ -200,19 +186,10 @@ def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
         tensor = checkpoint.read(name)
         half = tensor.dtype.kind == "f" and name in checkpoint.decoded_names
         batch[name] = np.array(tensor, ml_dtypes.bfloat16 if half else tensor.dtype, order="C")
-        if name is names[-1] or sum(each.nbytes for each in batch.values()) > SHARD:
-            file = f"decoded-{number}{SAFETENSORS}"
-            save_file(batch, Path(folder, file))
+        if name is names[-1] or sum(each.nbytes for each in batch.values()) > 2**30:
+            save_file(batch, Path(folder, f"decoded-{number}.safetensors"))
             batch = {}
-            yield file
-
-
-def _shards(folder: str, files: Sequence[str]) -> Iterator[tuple[str, str]]:
-    from safetensors import safe_open
-
-    for file in files:
-        with safe_open(Path(folder, file), "np") as stored:
-            yield from ((tensor, file) for tensor in stored.keys())  # noqa: SIM118 - it is no mapping
+            yield f"decoded-{number}.safetensors"
 
 
 def _plain(config: Any) -> Any:

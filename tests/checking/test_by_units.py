@@ -264,11 +264,11 @@ def test_all_paths_are_those_that_both_models_have_and_named_ones_stay():
 
 
 def test_how_a_pair_is_sampled_is_found_once(tmp_path, monkeypatch):
-    sizes = []
-    monkeypatch.setattr(by_units, "_sizes", lambda model, options: sizes.append(model.name) or ())
+    paths = []
+    monkeypatch.setattr(by_units, "fits", lambda layout, checkpoint, path: paths.append(path))
     base, child = (tiny_llama(tmp_path / name, layers=12) for name in ("base", "child"))
     compare(base, child, Options(seed=0))
-    assert sizes == [str(base)]
+    assert paths == ["mlp"]
 
 
 @pytest.fixture(scope="module")
