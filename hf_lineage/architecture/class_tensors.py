@@ -32,11 +32,9 @@ DECIDES_NOTHING = (
     *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
 )
 """Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor."""
-EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)
-"""Tables that are tied may be stored under all their names, and are no second names."""
+EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)  # Tied, they may have all their names
 NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
-COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
-"""Numbers in tensor names whose count `config.json` gives."""
+COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")  # Their count is in `config.json`
 
 Condition = Sequence[Any]
 """`[question, keys of config.json, default, argument]`, or one of `["all", ...]`, `["any", ...]`, `["not", condition]`;
@@ -50,8 +48,7 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tensors of a layer that are built under one condition."""
 
     names: tuple[str, ...]
-    instead: tuple[str, ...] = msgspec.field(name="or", default=())
-    """Alternative names: in other files, one or more of them replace those names."""
+    instead: tuple[str, ...] = msgspec.field(name="or", default=())  # One or more of these replace them in other files
     when: Condition = ("all",)
     optional: bool = False
 
@@ -70,10 +67,8 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file of a factorization."""
 
     classes: tuple[_Class, ...]
-    layers: tuple[dict[str, tuple[_Group, ...]], ...]
-    """For each kind of class: name of a stack -> the groups of tensors of its layers."""
-    others: tuple[tuple[tuple[str, ...], ...], ...]
-    """All names beside the layers by kind of class, those of one tensor together: bare, and with `*` for numbers."""
+    layers: tuple[dict[str, tuple[_Group, ...]], ...]  # By kind of class: name of a stack -> groups of tensors
+    others: tuple[tuple[tuple[str, ...], ...], ...]  # By kind, those of one tensor together: bare, `*` for a number
 
 
 @dataclass(frozen=True)
@@ -81,10 +76,8 @@ class ClassTensors:
     """The stored tensors of a model that transformers leaves out, does not know, or lacks."""
 
     unexpected: frozenset[str] = frozenset()  # Tensors inside the layers that are no part of the model
-    unaccounted: tuple[str, ...] = ()
-    """Stored names, ascending, that are not the class's own: a loader may rename them, or not load them at all."""
-    missing: tuple[str, ...] = ()
-    """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
+    unaccounted: tuple[str, ...] = ()  # Stored names, ascending, that are not the class's own: a loader may rename them
+    missing: tuple[str, ...] = ()  # Tensors of the layers, or beside them, that the class builds and the file lacks
     unbiased: bool = False  # Whether the class builds a bias that the file does not hold, which is then 0
 
     @property

@@ -23,8 +23,7 @@ from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS, SETTINGS = "loading/model_types.json", "loading/multipliers.yaml", "loading/settings.json"
 WEIGHTS, CODE, GENERATE = "transformers_weights", "_implementation", "custom_generate/generate.py"
-QUANTIZED = ("quantization_config", "compression_config")
-"""Keys at the top of `config.json` that say how all weights are stored."""
+QUANTIZED = ("quantization_config", "compression_config")  # Keys at the top that say how all weights are stored
 
 
 class ModelType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,8 +86,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     settings: str  # A mark that shows whether transformers has given the type other settings than those that were tried
     held: frozenset[str] = frozenset()  # The keys of `loading/multipliers.yaml` that stand in its code
-    rest: Mapping[str, Fine] = {}
-    """Key, dotted for one inside of another -> the values with which every branch reaches the stream."""
+    rest: Mapping[str, Fine] = {}  # Key, dotted for one inside another -> values with which every branch has an effect
     small: Mapping[str, Outside] = {}
     """Name of a small tensor in a layer, without `.weight` -> the sides on which it takes a branch out."""
     inner: Mapping[str, str] = {}  # Key of an inner configuration -> its model type, where it does not state one itself

@@ -16,10 +16,8 @@ from typing import Any
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factorization, as_names, as_sets
 
-MOST_KINDS, MOST = 8, 8
-"""Kinds of layers, and matrix sets of one kind of branch, at most; real models have two or three, and up to five."""
-_PLAIN = re.compile(r"[\w.-]{1,200}", re.ASCII)
-"""Names that can be written into a registry file; any other name is untrusted input, shown only in escaped form."""
+MOST_KINDS, MOST = 8, 8  # Kinds of layers, and sets of one branch; real models have two or three, and up to five
+_PLAIN = re.compile(r"[\w.-]{1,200}", re.ASCII)  # Names that a registry file can hold; any other is untrusted input
 _NUMBER = re.compile(r"(?:(?<=\.)|^)\d{1,6}(?=\.|$)")
 
 
@@ -29,8 +27,7 @@ class LayerGroup:
 
     prefix: str  # The prefix with `{layer}`, as a registry file has it
     depth: int
-    kinds: tuple[Mapping[str, Shape], ...]
-    """For each kind of layer: name without `.weight`, `{expert}` in place of an expert's number -> shape as stored."""
+    kinds: tuple[Mapping[str, Shape], ...]  # Name without `.weight`, `{expert}` for a number -> shape as stored
 
     @functools.cached_property
     def tensors(self) -> dict[str, Shape]:
@@ -122,8 +119,7 @@ _PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv
 _FIRST, _LAST = re.compile(r"gate|act|1$"), re.compile(r"down|out|2$")
 """Names of the reader that is probably the gate, and of the matrix that is probably the writer."""
 _HINTS = {"attention": re.compile(r"att|before|input|1$"), "mlp": re.compile(r"mlp|ff|feed|after|2$")}
-_NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")
-"""Names of norms of queries and keys, or on an output, which give no hint."""
+_NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")  # Norms of queries and keys, or on an output
 
 
 def branches(group: LayerGroup, familiar: KnownSets = lambda *_: ()) -> dict[str, list[YamlSet | None]]:

@@ -196,8 +196,7 @@ class LayerSet:
     variances: Mapping[str, str] = field(default_factory=dict)
     """Norm -> the stored running variance that it divides by; only batch norms have one."""
     expert: int = 0  # The number of the expert, where each expert is stored by itself
-    biases: Mapping[str, str] = field(default_factory=dict)
-    """Matrix or norm -> the vector that is added to its output, where there is one."""
+    biases: Mapping[str, str] = field(default_factory=dict)  # Matrix or norm -> the vector added to its output
 
     @property
     def units(self) -> int:

@@ -140,8 +140,7 @@ class Layout:
     widths: tuple[int, ...]  # The width of the stream that each layer reads and writes; 0 in a stack without any branch
     heads: int  # The most query heads of any stack
     branches: Mapping[str, Sets]  # Branch of the registry -> the sets of each layer
-    unclaimed: tuple[str, ...]
-    """Matrices of the residual width inside the layers that no branch reads and `ignores` does not list."""
+    unclaimed: tuple[str, ...]  # Matrices of the residual width in the layers, neither read nor listed in `ignores`
 
     @property
     def layers(self) -> int:

@@ -109,8 +109,7 @@ def usual_class(factorization: Factorization, classes: Sequence[str], listed_nam
     )
 
 
-OWN_CODE = "loading/own_code.yaml"
-"""Table of classes whose code is in repositories, each with the listed class that has nearly the same tensors."""
+OWN_CODE = "loading/own_code.yaml"  # Classes whose code is in repositories, each with the listed class nearest to it
 SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # The settings that give the residual width
 
 
@@ -124,8 +123,7 @@ class Within:
     prefixes: tuple[str, ...] = ("",)
     """Possible prefixes of its tensors' names; one has to be on disk, and all other tensors are of other parts."""
     settings: str = ""  # The key of `config.json` that holds its settings; empty where they are at the top
-    layers: str = ""
-    """The prefix of its layers as they are stored, with `{layer}`, where names in the layers are not the class's."""
+    layers: str = ""  # Prefix of its layers as stored, with `{layer}`, where names in them are not the class's
     renamed: Mapping[str, str] = field(default_factory=dict)  # Stored name in a layer -> the name in the class
 
     def place(self, stored: Collection[str]) -> str:

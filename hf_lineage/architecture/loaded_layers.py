@@ -25,8 +25,7 @@ from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, prin
 
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """Names that configurations give to the number of layers; transformers treats them as one key."""
-PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")
-"""Keys that count additional layers which only predict further tokens; transformers does not load those."""
+PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")  # Keys of layers that only predict further tokens
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,7 @@ def refuse_hidden(layout: Layout) -> None:
 NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
 """Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
 LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
-LEAST_REACH, MOST_REACH = 1e-2, 1e6
-"""The largest input over the root mean square of the gain; calibration gives 1 to some ten thousand."""
+LEAST_REACH, MOST_REACH = 1e-2, 1e6  # Largest input over the rms of the gain; calibration gives 1 to some ten thousand
 MOST_SCALES = 2**16  # The most numbers of a tensor of scales, which may have one for each expert
 
 

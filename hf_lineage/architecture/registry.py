@@ -107,8 +107,7 @@ class Slot:
     role: str
     interleaved: bool = False
     blocks: int = 1
-    latent: tuple[str, ...] = ()
-    """The matrix that makes a latent, which the tensor reads instead of the stream, and the norm on the latent."""
+    latent: tuple[str, ...] = ()  # The matrix that makes a latent, which the tensor reads, and the norm on it
     transposed: bool = False
 
     @property

@@ -47,8 +47,7 @@ class ModelPair:
     base: OpenedModel
     candidate: OpenedModel
     options: Options
-    declared: bool = False
-    """Whether the candidate itself declares the base: then it has no reason to hide that it comes from it."""
+    declared: bool = False  # Whether the candidate itself declares the base, and so has no reason to hide it
 
     @classmethod
     def along_common_paths(

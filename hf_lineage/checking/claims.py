@@ -46,10 +46,8 @@ class Request:
     claims: Sequence[Claim]
     options: Options
     by_user: bool = True  # Whether the user named the bases, and not the model
-    open_base: Callable[[str], OpenedModel | Verdict] | None = None
-    """Opens the model in a folder of the one base that is compared, or its only one, once each; else None."""
-    bases: dict[Claim, Source | Verdict] = field(default_factory=dict)
-    """The repositories of bases that were found so far."""
+    open_base: Callable[[str], OpenedModel | Verdict] | None = None  # Opens a model of the one base that is compared
+    bases: dict[Claim, Source | Verdict] = field(default_factory=dict)  # Those that were found so far
 
     def base_of(self, claim: Claim) -> Source | Verdict:
         """Return the repository of a base, found once, or the verdict that says why there is none."""
@@ -64,8 +62,7 @@ class RepositoryResult:
 
     rows: tuple[ClaimResult, ...] = ()
     notes: tuple[str, ...] = ()
-    blended: Combination | None = None
-    """The model beside the bases that are claimed, if there are several whose weights are at hand."""
+    blended: Combination | None = None  # The model beside the bases, if several have their weights at hand
 
     def __add__(self, other: RepositoryResult) -> RepositoryResult:
         return RepositoryResult(self.rows + other.rows, self.notes + other.notes, self.blended or other.blended)

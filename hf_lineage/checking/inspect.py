@@ -31,8 +31,7 @@ class Pairing:
 
     scores: Vector
     signs: Vector
-    alike: NDArray[np.bool_]
-    """(L, L): which layers have equal shapes, so that reader and writer of the two fit together; S is 0 elsewhere."""
+    alike: NDArray[np.bool_]  # (L, L): which have equal shapes, so that reader and writer fit; S is 0 elsewhere
     layers: tuple[int, ...]  # (L,): their numbers in the model
 
     @property
@@ -68,8 +67,7 @@ class Inspection:
     layers: int
     width: int
     heads: int
-    pairings: Mapping[str, Pairing | str]
-    """Path -> its pairing, or a text that says why it has none."""
+    pairings: Mapping[str, Pairing | str]  # Path -> its pairing, or why it has none
     bytes_read: int
     bytes_stored: int
     unclaimed: tuple[str, ...]

@@ -31,8 +31,7 @@ from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import UNSEEN, digits_of, matrix, rows_of, weights_of
 
-ALIKE = 0.3
-"""The least cosine of a matrix with that of a parent of which it may be a part; of unrelated ones it is near 0."""
+ALIKE = 0.3  # The least cosine with the matrix of a parent that may have given a part; unrelated ones are near 0
 GLANCE = 16  # Rows of a matrix by which the layer of a parent is found that a layer of the model is most like
 
 

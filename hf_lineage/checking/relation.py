@@ -26,8 +26,7 @@ from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, 
 
 NEARER = 0.5  # Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over
 LAYERS = 3  # Layers that are compared, spread over those that were paired
-WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)
-"""The kinds of verdict that find matrices of the base in the candidate."""
+WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)  # Verdicts that find matrices of the base
 
 
 class _Pair(NamedTuple):
@@ -40,8 +39,7 @@ class _Pair(NamedTuple):
     sampled: bool  # Whether no more than a sample of the layer is on this disk
 
 
-_MatrixPair = tuple[Change, AlignedRows, float]
-"""One matrix of both models, and the bits a weight with which the candidate stores it; 0 for floating-point numbers."""
+_MatrixPair = tuple[Change, AlignedRows, float]  # With the bits a weight in the candidate; 0 for floating point
 
 
 def measure_derivation(

@@ -36,8 +36,7 @@ class Combination:
 
     parents: tuple[str, ...]  # Their names
     blend: Blend
-    is_declared: tuple[bool, ...]
-    """Whether each of them is named as a base by the card of the model, or by another of its files."""
+    is_declared: tuple[bool, ...]  # Whether the model's card, or another of its files, names each of them
     by_model: bool = True  # Whether the model names any base at all; otherwise whoever checks names them
 
     @property
@@ -51,8 +50,7 @@ class Combination:
 
 FILE = "lineage.yaml"  # The policy of a model repository, which is its owner's
 OWN = "own"  # The name that selects that file as the policy
-REPORT = "hf_lineage.report"
-"""The room that writes reports stands above this one, so its modules are imported by their names, when asked for."""
+REPORT = "hf_lineage.report"  # This room stands above, so its modules are imported when asked for
 
 
 @dataclass(frozen=True)

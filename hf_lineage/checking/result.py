@@ -54,8 +54,7 @@ class Finding:
     """One result about a claim, or about all of them."""
 
     title: str
-    about: str = ""
-    """The name in front of each sentence where several claims stand in one list; empty where it concerns all."""
+    about: str = ""  # The name in front of each sentence in a list of several claims; empty for all of them
     sentences: tuple[str, ...] = ()  # Sentences of every report, without a name in front and without a stop at the end
     details: tuple[str, ...] = ()  # Sentences that reports for people add with `--explain`, and pages always
     tables: tuple[Table, ...] = ()  # Shown where the details are

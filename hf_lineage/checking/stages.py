@@ -48,15 +48,13 @@ class Stage:
 
     NothingToCompare is raised where the two models cannot be compared in this way.
     """
-    analyses: Callable[[ModelPair], int] = lambda _pair: 1
-    """Return the largest number of its p-values; each takes an equal part of alpha (Bonferroni)."""
+    analyses: Callable[[ModelPair], int] = lambda _pair: 1  # Most p-values, each with an equal part of alpha
     follows: bool = False  # Whether it follows a verdict, which it is given; the others are made until there is one
     interim: bool = False  # Whether its p-values are interim analyses of the products of the paths
 
 
 LOOKS = 3  # Draws of coordinates on which all units may show nothing; one in 150 pairs of independent models needs more
-PERMUTATIONS = 199
-"""Permutations that tell a doubtful p from others; those that alpha asks for took three times as long as the rest."""
+PERMUTATIONS = 199  # They tell a doubtful p; those that alpha asks for took three times as long as the rest
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:

@@ -27,8 +27,7 @@ from hf_lineage.source.differences import Pairing, pair_tensors
 from hf_lineage.source.headers import Headers, read_headers
 from hf_lineage.source.model import OpenedModel
 
-AT_ONCE = 2**22
-"""Numbers that are looked at together: what is computed of them takes several times the memory of a number each."""
+AT_ONCE = 2**22  # Numbers that are looked at together: each takes several times its memory
 Array = NDArray[np.float32]
 
 

@@ -106,8 +106,7 @@ ENOUGH = 0.5  # With a larger share of inherited units no other coordinates are 
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
 """Random sums to which the units of a wide stream are reduced at first; units of all layers of a model with experts
 that are kept then, which are 200 MB; and units of a layer that are permuted."""
-Analyses = Sequence[Collection[int]]
-"""The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
+Analyses = Sequence[Collection[int]]  # Layers read at each analysis, the last where nothing shows (futility)
 
 
 def compare_by_units(

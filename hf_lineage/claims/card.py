@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-LARGEST = 4 * 2**20
-"""The most bytes of a card that is edited; a megabyte takes the parser a second, or half a minute for one list."""
+LARGEST = 4 * 2**20  # Bytes of a card that is edited; the parser takes a second a megabyte, half a minute for a list
 BEGIN = (
     "<!-- hf-lineage:begin v1: written by `hf-lineage annotate`; the next run overwrites changes in this section -->"
 )

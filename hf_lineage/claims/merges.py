@@ -35,8 +35,7 @@ class MergeRecipe:
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Model, in lower case -> a weight for each slice in which it is, as mergekit writes it: a number, a gradient over
     the layers, or a list of either with the tensors for which it holds."""
-    layers: Mapping[str, int] = field(default_factory=dict)
-    """Model, in lower case -> number of layers taken from it, where the configuration counts layers."""
+    layers: Mapping[str, int] = field(default_factory=dict)  # Model, in lower case -> number of layers taken from it
 
     def weight(self, model: str, tensor: str) -> float | None:
         """Return the weight that one model has in a tensor; None where it is not declared. It is a share where the

@@ -23,8 +23,7 @@ CARD, CONFIG, MERGE_CONFIG, MOE_CONFIG = "README.md", "config.json", "mergekit_c
 GGUF = "GGUF metadata"
 GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
 """The keys of metadata that name the model from which a file was made; the first that is there counts."""
-GGUF_TITLE = "general.name"
-"""The key of the name that a file gives itself: mostly a title, else the converted model's name on the Hub."""
+GGUF_TITLE = "general.name"  # The name that a file gives itself: a title, or the converted model's on the Hub
 LARGEST = 2**20  # The most bytes of a configuration, and of the beginning of a card, that are read for claims
 LAST = 2  # The rank of a source that only programs write; a text in it that names no model is no claim
 ORIGIN = "_name_or_path"  # The key under which transformers writes what a configuration was loaded from
@@ -38,10 +37,8 @@ class Claim:
     base: str
     relation: str | None
     sources: tuple[str, ...]
-    problem: str = ""
-    """Why the claim cannot be followed; empty if it can."""
-    folder: str = ""
-    """A folder of this machine that may be meant, as it is typed; it is never read for that. Empty if none is known."""
+    problem: str = ""  # Why the claim cannot be followed; empty if it can
+    folder: str = ""  # A folder here that may be meant, as it is typed, and which is never read for that
 
     @property
     def remedy(self) -> str:
@@ -58,10 +55,8 @@ class Claims:
 
     claims: tuple[Claim, ...]
     conflicts: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    """Sentences about what is declared besides and does not count."""
-    besides: tuple[Claim, ...] = ()
-    """Bases that only weaker sources name than those whose claims count."""
+    notes: tuple[str, ...] = ()  # Sentences about what is declared besides and does not count
+    besides: tuple[Claim, ...] = ()  # Bases that only weaker sources name than those that count
 
 
 @dataclass(frozen=True)
@@ -69,8 +64,7 @@ class ClaimSource:
     """One file of a repository in which bases are declared."""
 
     file: str
-    declares: Callable[[RepoRef, str], Iterable[Name]]
-    """Returns what the file of a repository declares; raises CheckpointError if it cannot be parsed."""
+    declares: Callable[[RepoRef, str], Iterable[Name]]  # Raises CheckpointError for what cannot be parsed
     rank: int = 0  # Sources of a higher rank count only if the sources of lower ranks name no model
 
 
@@ -251,8 +245,7 @@ def metadata_in(text: str) -> str | None:
     return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
 
 
-LARGEST_METADATA = safe_yaml.SHORT
-"""Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
+LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
 LICENCE = ("license", "license_name", "license_link")
 LONGEST, MOST_LICENCES = 200, 10  # Characters of one value, and licences of one card, that are shown
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
 MAIN = ("text", "thinker")  # The part that stands for a model whose own class no factorization lists
-SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
-"""Settings that say where a model was saved and by what, and nothing about what it computes."""
+SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})  # Not about what is computed
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -48,8 +47,7 @@ class Parts(msgspec.Struct, frozen=True):
     """The table of the parts of transformers' classes, which `python -m tests.parts` writes."""
 
     whole: tuple[_Whole, ...]
-    without: dict[str, tuple[str, ...]]
-    """The classes of parts that are not read, or why there are none -> the classes that have them."""
+    without: dict[str, tuple[str, ...]]  # Classes of parts that are not read, or why there are none -> their classes
 
 
 @dataclass(frozen=True)
@@ -62,10 +60,8 @@ class ModelConfig:
     factorization: Factorization
     foreign: ForeignForm | None = None  # The form of a converted model; None for a model as transformers saves it
     notes: tuple[str, ...] = ()  # Sentences about choices of the user that nobody has proved
-    within: Within | None = None
-    """Place of the model in the repository, where it is a part of it or has other names; None for all of it."""
-    read_as: str = ""
-    """The listed class that it is read as because it has the same tensors; empty where the registry lists its own."""
+    within: Within | None = None  # Place in the repository of a part, or of a model with other names
+    read_as: str = ""  # The listed class with the same tensors as which it is read; empty for a listed one
 
 
 def holds_others(config: Mapping[str, Any]) -> bool:

@@ -24,8 +24,7 @@ from hf_lineage.source.config import holds_others, part_named, parts_of_model
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
-FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
-"""A folder below the root of a repository, never one above it."""
+FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")  # Below the root, never above it
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20  # Parts of one repository that are judged
@@ -54,8 +53,7 @@ class Folders:
 
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
-    others: Mapping[str, str] = field(default_factory=dict)
-    """Folder -> class of the parts that no factorization reads; they may have any ancestry."""
+    others: Mapping[str, str] = field(default_factory=dict)  # Folder -> class of a part that nothing reads
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,7 @@ class Adapters:
     notes: tuple[str, ...] = ()  # Sentences about other files that are not adapters themselves
 
 
-Content = Signature | WholeModel | Adapters | Folders | Components
-"""One thing in a repository that is judged, or the signature that stands for a model."""
+Content = Signature | WholeModel | Adapters | Folders | Components  # One thing that is judged
 
 
 def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:

@@ -122,8 +122,7 @@ def _phrase(key: str, one: Any, other: Any) -> str:
 
 MOST_POSITIONS = 2**20  # The most positions that a list of them is read for
 MOST_BYTES = 2**28  # Bytes of all such tensors together that are read; what lies beyond is not held against the base
-DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
-"""Settings that classes of diffusers leave out, and settings that say nothing of their layers."""
+DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}  # What classes leave out, and what says nothing of layers
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
@@ -203,8 +202,7 @@ class Pairing:
     pairs: tuple[tuple[str, str], ...]  # Names in the model and in the base
     added: tuple[str, ...]  # Tensors that the base does not have
     lacking: tuple[str, ...]  # Tensors that the model does not have
-    copies: tuple[str, ...]
-    """Tensors that only one of the two stores and that say nothing of their own, each with its meaning."""
+    copies: tuple[str, ...]  # Tensors of one side that say nothing of their own, each with its meaning
     settings: tuple[str, ...]  # Settings that have other values in the two configurations
 
 

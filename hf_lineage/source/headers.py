@@ -28,12 +28,9 @@ class Headers:
     checkpoint: Checkpoint
     layout: Layout
     notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
-    reservations: tuple[str, ...] = ()
-    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
-    unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)
-    """Stored tensors that are not the class's own: which of them a loader takes is not known."""
-    doubtful: tuple[str, ...] = ()
-    """Names of those that verify nothing unless the base has equal ones: all but scales that let a norm pass."""
+    reservations: tuple[str, ...] = ()  # Reasons why these weights neither verify nor contradict a claim
+    unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)  # Stored, and not the class's own
+    doubtful: tuple[str, ...] = ()  # Those that verify nothing unless the base has equal ones; no scales in range
 
     @property
     def own_code(self) -> str:

@@ -25,14 +25,12 @@ from hf_lineage.source.contents import CONFIG, INDEX, only, part_of
 from hf_lineage.source.options import Options
 
 SUFFIX = ".lineage.safetensors"  # The end of the name of the file that `extract` writes by default
-WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
-"""The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
+WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})  # Ends of files beside a `config.json`
 CONFIGS = ("config.json", "adapter_config.json")  # Files that say how weights are used
 FOLDER = "onnx"  # Folder into which exporters put the graphs of a repository whose `config.json` stays at its root
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
-Model = str | os.PathLike[str]
-"""A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
+Model = str | os.PathLike[str]  # A model as people name it: org/name, org/name@revision, or a path
 
 
 def model_name(model: Model) -> str:
@@ -120,7 +118,7 @@ def weights(model: str, source: RepoRef | Signature) -> RepoRef:
 
 
 def one(model: str, options: Options) -> RepoRef:
-    """Return the one model with weights that a name means, in a folder or not; LineageError for none, or a signature."""
+    """Return the one model with weights that a name means, in a folder or not; LineageError for a signature."""
     return only(weights(model, locate_model(model, options)))
 
 

@@ -31,10 +31,8 @@ class Downloads:
     """Amount of data that was downloaded of one model."""
 
     requests: int
-    moved: int
-    """Downloaded bytes."""
-    stored: int
-    """Bytes of all tensors of the model."""
+    moved: int  # Downloaded bytes
+    stored: int  # Bytes of all tensors of the model
 
 
 class LazySignature:
@@ -130,16 +128,13 @@ class OpenedModel(ABC):
     rows: Mapping[str, Mapping[int, int]]  # By path, the numbers of the layers that have it, each with its width
     origin: Origin
     notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
-    reservations: tuple[str, ...] = ()
-    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
+    reservations: tuple[str, ...] = ()  # Reasons why these weights neither verify nor contradict a claim
     unaccounted: tuple[str, ...] = ()  # Names of stored tensors that are not the class's own
     own_code: str = ""
-    read_as: str = ""
-    """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
+    read_as: str = ""  # The listed class with the same tensors, if it was read as that
     repo: RepoRef | None = None  # The repository; None of a signature that the user gave
     factorization: Factorization | None = None
-    reopen: Callable[[], Headers] | None = None
-    """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
+    reopen: Callable[[], Headers] | None = None  # Opens the weights; None, as `factorization`, if they are not read
 
     @property
     def identity(self) -> tuple[str, ...] | None:
@@ -210,8 +205,7 @@ class FromSignature(OpenedModel):
     """A model of which only a signature is read: the cached one, or one that the user gave."""
 
     stored: Signature
-    spec: Spec | None = None
-    """Requirements on a signature that the user gave; None for other signatures, which were chosen to meet them."""
+    spec: Spec | None = None  # Requirements on a signature that the user gave; others were chosen to meet them
 
     @classmethod
     def from_stored(cls, stored: Signature, origin: Origin, **more: Any) -> FromSignature:

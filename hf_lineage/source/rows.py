@@ -100,8 +100,7 @@ def _is_transposed(model: FromWeights, slot: Slot) -> bool:
     return is_transposed(model.headers.layout.factorization, slot)
 
 
-MOST, RUN = 2**16, 32
-"""Numbers of a tensor that are read at most, unless a few rows have more, and rows that stand side by side."""
+MOST, RUN = 2**16, 32  # Numbers that are read of a tensor unless few rows have more, and rows side by side
 BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
 Place = tuple[str, int, bool | None]
 """The kind of a tensor in words, the number of its layer, and whether its rows are residual coordinates; if not its

@@ -37,11 +37,9 @@ WRITERS = {"mlp": "down", "value_output": "output"}  # Path -> the role that wri
 LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
 """Keys of `config.json` that name code or another repository; the process does not see them."""
 WHOLE = ("float32", 4)
-DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
-"""Format of most stored numbers -> the one in which a model runs that does not fit in WHOLE, and its bytes a number."""
+DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}  # Where WHOLE does not fit, and bytes a number
 WORK = 2**31  # Bytes of memory for torch, for inputs, and for what becomes of them
-SECONDS, PER_GIB = 600.0, 600.0
-"""Longest time of one request: so many seconds, and so many more for each GiB of weights."""
+SECONDS, PER_GIB = 600.0, 600.0  # Longest time of one request, and what each GiB of weights adds
 
 
 @dataclass(frozen=True)
