@@ -132,10 +132,7 @@ def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: in
 
 
 def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> bool | None:
-    """Return the answer to a question about a value, a layer and the depth; None where the value does not fit it.
-    `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
-    number of the layer. `word` and `entry`: the entry of the list for the layer is an argument, or counts as true.
-    """
+    """Return the answer to a question about a value, a layer and the depth; None where the value does not fit it."""
     fits = type(value) in NUMERIC if kind in OF_NUMBERS else kind != "holds" or isinstance(value, list | None)
     if not fits or (kind in OF_LISTS and not (isinstance(value, list) and value)):
         return None
@@ -163,10 +160,7 @@ def patterns_in_memory(architecture: str, factorization: Factorization) -> Patte
 def match_class_tensors(
     architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config
 ) -> ClassTensors:
-    """Return the tensors that transformers leaves out, does not know, or lacks, as far as that is known of the class.
-    Nothing is known of a class that a user reads by another factorization. Raise NothingToCompare if transformers loads
-    no layer.
-    """
+    """Return what transformers leaves out, does not know, or lacks; NothingToCompare if it loads no layer at all."""
     listed = any(factorization in (one, settle_exchangeable(config, one)) for one in listing(architecture))
     table: _Table | None = _read(TABLES, factorization.name, _Table) if listed else None
     row = next((row for row in table.classes if architecture in row.classes), None) if table else None
@@ -267,9 +261,7 @@ class Place(NamedTuple):
 
 
 def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
-    """Return the place of each published tensor, given the patterns of names in memory, with blanks between them. A
-    tensor stored under both names is left out, and is two. Raise CheckpointError for shapes that are not of rows.
-    """
+    """Return the place of each published tensor; none for one under both names, CheckpointError for misfit shapes."""
     by_first, found = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
     present = {*shapes, *(COUNTED.sub("*", name) for name in shapes)}
     for name, shape in shapes.items():

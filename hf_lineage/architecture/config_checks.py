@@ -122,9 +122,7 @@ def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
 
 
 def settings_notes(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> tuple[str, ...]:
-    """Return sentences about settings that other loaders may follow in another way. Raise NothingToCompare where
-    `config.json` leads to another class or file, or takes the layers out of the model.
-    """
+    """Return what other loaders may follow otherwise; NothingToCompare for what leads elsewhere or takes layers out."""
     if config.get("configuration_files"):
         raise Ambiguous(
             "config.json refers to other files for some versions of transformers (`configuration_files`), so it is "
@@ -163,7 +161,6 @@ def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
 
 
 def _own(architecture: str) -> list[str]:
-    """Return the model types whose classes include this one."""
     return [kind for kind, model_type in _types().items() if architecture in model_type.classes]
 
 
@@ -286,9 +283,7 @@ def of_diffusers(config: Mapping[str, Any]) -> bool:
 
 
 def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `config.json` with the class that the registry lists, where it names none or another library wrote it.
-    Where transformers is given a type and no class, it takes the model without a head.
-    """
+    """Return `config.json` with the listed class; of a type without a class transformers takes that without a head."""
     if not config.get("architectures") and (classes := known_type(config.get("model_type")).classes):
         return {**config, "architectures": [min(classes, key=lambda name: (not name.endswith("Model"), len(name)))]}
     if "architectures" in config or "model_type" in config:

@@ -132,9 +132,7 @@ def branches(group: LayerGroup, familiar: KnownSets = lambda *_: ()) -> dict[str
 
 
 def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, YamlSet]:
-    """Return the norms of each kind of branch: those of the registry file whose norms cover most gains of the group.
-    The names of the gains count instead, where they tell more norms than any file.
-    """
+    """Return the norms of each kind of branch: of the registry file that covers most gains, or by the gains' names."""
     assignments = Counter(filter(None, (_assignment(factorization, group) for factorization in registry)))
     best = max(assignments, key=lambda one: (len({name for *_, name in one}), assignments[one]), default=frozenset())
     plausible = [name for name in group.gains if not _NO_INPUT.search(name)]

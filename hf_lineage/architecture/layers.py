@@ -94,9 +94,7 @@ def _without_gap(numbers: set[int], where: str, what: str) -> range:
 
 
 def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> list[Layer]:
-    """Return the layers of every stack, each under the first of its prefixes that the checkpoint has. Raise
-    CheckpointError if it has none of them.
-    """
+    """Return the layers of every stack, each under the first of its prefixes on disk; CheckpointError for no layers."""
     layers = [
         layer
         for stack, patterns in as_stacks(factorization.layers).items()
@@ -168,7 +166,6 @@ def named_tensors(factorization: Factorization) -> Iterator[str]:
 
 
 def _in_branches(factorization: Factorization) -> Iterator[str]:
-    """Yield every tensor name in the branches of a factorization."""
     for matrices in factorization.branches.everything():
         yield from (name for slot in slots(matrices) for name in slot.tensors)
         yield from (name for names in matrices.norms for name in as_names(names) if name)
@@ -230,9 +227,7 @@ class LayerSet:
 
 
 def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
-    """Return the sets that a layer has. Raise CheckpointError for a set of which only a part is there, and for a layer
-    with none unless null is among them.
-    """
+    """Return the sets that a layer has; CheckpointError for a part of one, or for none unless null is among them."""
     here = [
         matrices
         for matrices in as_sets(sets)

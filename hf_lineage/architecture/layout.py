@@ -189,9 +189,7 @@ class Layout:
 
 
 def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout:
-    """Return the layout of a checkpoint with these tensor shapes. Raise CheckpointError where a tensor is missing or
-    its shape does not fit the others or `config.json`, NothingToCompare for more layers than can be compared.
-    """
+    """Return the layout of tensor shapes; CheckpointError where one does not fit, NothingToCompare for too many."""
     layers = find_layers(factorization, shapes)
     if len(layers) > MOST_LAYERS:
         raise NothingToCompare(f"the weights have {len(layers)} layers; at most {MOST_LAYERS} are compared")

@@ -34,9 +34,7 @@ from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingT
 
 
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
-    """Return a listed class that reads all matrices and gains of a model, though others of its tensors may differ.
-    Where `config.json` names no class, it is the class that leaves the fewest of them unread.
-    """
+    """Return a listed class that reads all matrices and gains or, where no class is named, leaves fewest unread."""
     groups = {group.prefix: group for group in find_groups(shapes)}
     fits: dict[int, list[Factorization]] = {}
     for factorization in factorizations():
@@ -170,9 +168,7 @@ class Like:
 
 
 def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:
-    """Return the listed classes with the tensors of a model, one for each way to compute; or only the one `wanted`. A
-    language model comes before other parts, and a larger stack of layers before a smaller one.
-    """
+    """Return the listed classes with a model's tensors, one for each way to compute; a language model comes first."""
     classes = classes_named(config)
     published = registry_table(OWN_CODE, dict[str, str])
     target = wanted or next((published[name] for name in classes if name in published), None)
@@ -205,9 +201,7 @@ def _of_group(
     target: str | None,
     as_guessed: bool = False,
 ) -> Iterator[Like]:
-    """Yield every factorization with the tensors of one stack of layers, with the settings that fit them. `as_guessed`:
-    only factorizations whose tensors have other names, by the roles that the names seem to tell.
-    """
+    """Yield every factorization with the tensors of a stack; `as_guessed` under other names, by their roles."""
     guesses = (guess.branches(group), guess.norms(group, factorizations())) if as_guessed else None
     for factorization in factorizations():
         ends = [pattern for pattern in prefixes(factorization) if f".{group.prefix}".endswith(f".{pattern}")]

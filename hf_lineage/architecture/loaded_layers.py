@@ -37,9 +37,7 @@ class LoadedTensors:
 
 
 def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> LoadedTensors:
-    """Return the tensors without the layers that transformers leaves out. Raise NothingToCompare where layers stand
-    under two prefixes, or are not as many as `config.json` says.
-    """
+    """Return the tensors that transformers loads; NothingToCompare where loaders or `config.json` see others."""
     for patterns in as_stacks(factorization.layers).values():
         starts = {each: re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(each)) for each in patterns}
         names = [each for each, start in starts.items() if any(map(re.compile(rf"{start}\.").match, shapes))]
@@ -104,9 +102,7 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
 
 
 def _count(config: Mapping[str, Any], key: str) -> int | None:
-    """Return a number of layers, or the length of a list or text of them; 0 for other values, None where absent. Raise
-    CheckpointError for a number that is written as a text.
-    """
+    """Return a number, or a length, of layers; 0 for other values, None where absent, CheckpointError for its text."""
     value = setting(config, key)
     if value is None:
         return None
@@ -183,9 +179,7 @@ def scalar_reservations(
     parts: Iterable[Part],
     prefetch: Callable[..., None] = lambda *_: None,
 ) -> Iterator[str]:
-    """Yield a sentence for each small tensor with which a branch may not reach the stream. Everything is requested at
-    once with `prefetch` before it is read.
-    """
+    """Yield a sentence for each small tensor with which a branch may not reach the stream; all are fetched at once."""
     outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
     if not outside:
         return

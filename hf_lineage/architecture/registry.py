@@ -47,9 +47,7 @@ def registry_table(file: str, kind: type[T]) -> T:
 
 @functools.cache
 def read_table(root: Path, file: str, kind: Any) -> Any:
-    """Return the content of a YAML or JSON file of a registry's folder, as a value of this type. Raise RegistryError if
-    it is missing or holds anything else.
-    """
+    """Return a YAML or JSON file of a registry's folder as a value of this type; RegistryError for anything else."""
     parse = json.loads if file.endswith(".json") else parse_yaml
     try:
         return msgspec.convert(parse((root / file).read_text(encoding="utf-8")), kind)

@@ -59,9 +59,7 @@ Sets = MatrixSet | tuple[MatrixSet | None, ...]
 
 
 class Branches(_Strict, frozen=True, kw_only=True):
-    """The branches of a layer; of a list, every set that the layer has counts, side by side; null: it may have none. A
-    branch that is left out is not a plain product of two matrices in any layer.
-    """
+    """The branches of a layer, side by side those of a list; null: it may have none; left out: no plain product."""
 
     mlp: Sets = (None,)
     attention: Sets = (None,)

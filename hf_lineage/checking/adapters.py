@@ -72,9 +72,7 @@ def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
 
 
 def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
-    """Return whether the adapters of a repository come from the bases that are claimed. An error of the only one is
-    raised, as is any error where one base is compared; one of several is its verdict.
-    """
+    """Return whether the adapters of a repository come from the bases; an error is raised where it concerns all."""
     first, rows = adapters.places[0], list[ClaimResult]()
     alone = len(adapters.places) == 1 or request.open_base is not None
     by_place = {

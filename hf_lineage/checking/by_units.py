@@ -129,9 +129,7 @@ class ModelPair:
         return (base, candidate) if sizes[0] == sizes[1] else ()
 
     def sample(self, layers: Collection[int], all_units: bool = False, look: int = 0) -> tuple[Signature, Signature]:
-        """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew. Raise
-        LineageError if they cannot be read.
-        """
+        """Return signatures of a sample of these layers, of some or all units; each look draws anew."""
         sample = Sample(self.options.seed or 0, all_units, look)
         base, candidate = (model.reading.sample(self.options.paths, layers, sample) for model in self.sampled_models)
         return base, candidate

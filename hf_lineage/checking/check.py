@@ -69,9 +69,7 @@ def check(model: Model, bases: Model | Sequence[Model] = (), options: Options | 
 def check_source(
     model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options, commits: Mapping[str, str] = {}
 ) -> Report:
-    """Return what `check` returns, for a model that was located before: the Hub is not asked for it again. `commits`
-    has the commits at which declared bases are compared, by their names.
-    """
+    """Return what `check` returns for a located model; `commits` are those at which bases are compared, by name."""
     began, options = now(), with_seed(options)
     contents = contents_of(source)
     declared, own = _claims(source, contents, bases, options)

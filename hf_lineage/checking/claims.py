@@ -100,9 +100,7 @@ def judge_claim(
     part: str = "",
     whole: Source | Verdict | None = None,
 ) -> ClaimResult:
-    """Return the row of one claim: an error of the base becomes its verdict. `part` is the folder in which the
-    candidate is; `whole` is the repository of a base that was found before.
-    """
+    """Return the row of a claim on a candidate in the folder `part`; `whole` is a base's repository, if known."""
     if claim.problem:
         return ClaimResult(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
     if isinstance(candidate, Verdict):
@@ -203,9 +201,7 @@ def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterat
 
 
 def whole_base(claim: Claim, local_hub: Path | None) -> Source:
-    """Return the repository of a base: what another one declares is a name on the Hub, never a folder of this machine.
-    Of the repository a folder may be meant.
-    """
+    """Return a base: what another repository declares is a name on the Hub, and never a folder of this machine."""
     try:
         if claim.sources == NAMED:
             return locate(claim.base, local_hub)

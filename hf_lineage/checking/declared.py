@@ -46,9 +46,7 @@ def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Cla
 def relation_notes(
     claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
 ) -> tuple[str, ...]:
-    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows; `model` is the
-    candidate, if it is one and could be opened.
-    """
+    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows."""
     declared, notes = [claim for claim in claims if claim.relation and CARD in claim.sources], []
     for relation in dict.fromkeys(str(claim.relation) for claim in declared):
         contradiction, alone = "", adapter_beside(repo) and not any(map(_is_weights, repo.files()))

@@ -94,9 +94,7 @@ def inspect_model(model: Headers) -> Inspection:
 
 @np.errstate(all="ignore")  # products that are not finite are left out
 def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
-    """Return the pairing experiment of one path, or why it cannot be done. Every weight is read once. Traces are exact;
-    ‖M‖_F is estimated from probes where the products would need more than ROOM.
-    """
+    """Return the pairing experiment of one path, or why there is none; large norms ‖M‖_F are estimated from probes."""
     numbers = layout.numbers(path)
     branches = [list(matrix_products(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]
     kinds = [tuple(term.reader.shape for term in branch) for branch in branches]

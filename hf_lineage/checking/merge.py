@@ -38,9 +38,7 @@ GLANCE = 16  # Rows of a matrix by which the layer of a parent is found that a l
 def read_matrices(
     parents: Sequence[FromWeights], model: FromWeights, layers: Sequence[int], sample: Sample, sampled: bool
 ) -> list[Products]:
-    """Return the matrices of these layers of a model beside those of its parents. `sampled` says that of the layers no
-    more than a sample is on this disk, so that only layers of one number can be compared.
-    """
+    """Return the matrices of some layers beside those of parents; if `sampled`, no more than a sample is here."""
     places = [_places(parent, model, layers, sampled) for parent in parents]
     return [one for layer in layers for one in _layer(parents, model, layer, places, sample, sampled)]
 
@@ -135,9 +133,7 @@ NOT_READ = (
 def with_shares(
     source: RepoRef, rows: Sequence[ClaimResult], model: OpenedModel | Verdict, names: Sequence[str], options: Options
 ) -> tuple[tuple[ClaimResult, ...], Combination | None]:
-    """Return the rows of a model, those of the parents of a merge with what each of them gave; and all of it together.
-    `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
-    """
+    """Return the rows, those of a merge's parents with their shares, and all together; `names` are declared bases."""
     reasons, blend = dict[int, str](), None
     for place, row in enumerate(rows):
         if not row.verdict.is_related:
@@ -196,9 +192,7 @@ def find_blend(
     rows: Sequence[ClaimResult],
     options: Options,
 ) -> tuple[tuple[int, ...], Blend] | None:
-    """Return a model as a combination of all bases with those others that show, few before many; None if none does. The
-    parents are numbered, bases first.
-    """
+    """Return a model as a combination of all bases, numbered first, and the fewest others that show; else None."""
     parents = (*bases, *others)
     matrices = read_beside(model, parents, rows, options)
     choices = (

@@ -26,9 +26,7 @@ from hf_lineage.source.options import Options
 def empirical_nulls(
     base: OpenedModel, candidate: OpenedModel, options: Options, against: Callable[[OpenedModel], Verdict]
 ) -> dict[str, EmpiricalNull]:
-    """Return the base's scores against every `--null`, by path; OptionError for one that cannot serve. `against`
-    measures the base against one model on all layers, without nulls.
-    """
+    """Return the base's scores `against` every `--null`, by path; OptionError for one that cannot serve."""
     scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
     sources = []
     for name in options.nulls:

@@ -223,9 +223,7 @@ def _parse_policy(content: bytes, source: str) -> Policy:
 
 
 def apply_policy(report: Report, policy: Policy | None, today: datetime.date) -> Report:
-    """Return a report under a policy: verdicts stay as they are, and rows say what accepts them or what they lack.
-    Without one the report says that the policy beside the model was not asked for.
-    """
+    """Return a report under a policy: verdicts stay, and rows say what accepts them or what they lack."""
     source, notes, rows = report.source, [*report.notes], list[ClaimResult]()
     if policy is None:
         if source and source.remote is None and is_file(str(replace(source, subfolder="").path(FILE))):

@@ -174,9 +174,7 @@ STAGES: tuple[Stage, ...] = (LISTING, *BY_PATHS, EQUAL, UNITS)  # All tests of t
 def judge_models(
     base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
 ) -> Verdict:
-    """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read.
-    `declared` says whether the candidate itself declares the base.
-    """
+    """Return the verdict on two models; `declared`: the candidate declares the base. LineageError if one is unread."""
     if isinstance(base, Verdict):
         return base
     if isinstance(candidate, Verdict):
@@ -188,9 +186,7 @@ def judge_models(
 
 
 def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
-    """Return the verdict after some of the stages; alpha is divided among all that are possible. An error after a
-    verdict is a part of its reason.
-    """
+    """Return the verdict after some stages, and errors after it as reasons; alpha is divided among all."""
     possible = [stage for stage in STAGES if stage.possible(pair)]
     criteria = divide_alpha(pair, possible)
     outcome = Verdict(Code.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
@@ -231,9 +227,7 @@ def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
 
 
 def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
-    """Return which of two stages decides: the later one, except that it finds nothing where the first was significant.
-    What was measured before is kept.
-    """
+    """Return the verdict that decides: the later, unless it finds nothing and the first was significant."""
     if after.code is Code.UNRELATED and by_units.is_faint(before, alpha):
         return replace(before, unit_comparison=after.unit_comparison)
     return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)

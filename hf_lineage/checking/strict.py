@@ -154,9 +154,7 @@ UNDONE = 2.0**-24  # Error that adding 1 to a gain, and taking it off again, lea
 
 
 def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, outcome: Verdict) -> Verdict:
-    """Return a verdict with the comparison of every number, not verified where one is not the base's. Raise OptionError
-    where only a signature is there, CheckpointError where a file cannot be read.
-    """
+    """Return a verdict with every number compared, unverified where one is not the base's; else OptionError."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return outcome
     opened = list[Headers]()

@@ -52,9 +52,7 @@ from hf_lineage.source.headers import Headers
 
 
 def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Array, Array]]:
-    """Return the coordinates of the tokens that both know, and what the units of each are multiplied with. Raise
-    NothingToCompare where there is none.
-    """
+    """Return the coordinates of common tokens, and what units are multiplied with; NothingToCompare for none."""
     models = base, candidate
     names, repos = [_embedding(model) for model in models], [model.model_config.repo for model in models]
     heights = [model.checkpoint.tensors[name].shape[0] for model, name in zip(models, names, strict=True)]
@@ -166,9 +164,7 @@ def _with_heads(
 
 
 def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitComparison], fit: bool) -> UnitComparison:
-    """Return the coordinates that show more inherited units; fitted ones are tried if known ones show less than half.
-    Raise NothingToCompare, with the reason of the first, if neither exists.
-    """
+    """Return which shows more inherited units; fitted ones are tried if known ones show less than half, or fail."""
     try:
         first = known()
     except NothingToCompare as unseen:
@@ -198,17 +194,13 @@ class _Units:
         self._at_least_estimated = ChainMap(self._known, dict(known.weights))
 
     def project(self, layers: Collection[int], through: Array, coordinates: Coordinates, coarse: bool) -> Layers:
-        """Return the units of some layers, seen through a matrix (s, d). If coarse, fewer units of many experts are
-        enough, and no gates. Raise NothingToCompare where a number is not finite.
-        """
+        """Return the units of some layers, seen through a matrix (s, d); if coarse, fewer experts' and no gates."""
         most = FEW_KEPT // len(layers) if coarse else self._most
         levelled = coordinates.name != RESIDUAL
         return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed), not coarse), coarse)
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
-        """Return those that write most in the model's own coordinates, one layer in memory besides what is kept. They
-        are at most so many, or as many as the width of the stream needs.
-        """
+        """Return so many that write most, or as many as the stream's width needs, one layer in memory besides."""
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
         each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
         view = View(keep=heaviest(each), gates=False)

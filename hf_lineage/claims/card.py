@@ -30,9 +30,7 @@ _MARKER = re.compile(
 
 
 def read_text(content: bytes | None) -> str:
-    """Return a card's bytes as text that `written` turns into the same bytes again; a missing card is empty text. Raise
-    CardError if it is too large, or is not text in UTF-8.
-    """
+    """Return bytes as text that becomes the same bytes again; CardError if too large, or not text in UTF-8."""
     content = content or b""
     if len(content) > LARGEST:
         raise CardError(f"README.md is larger than {LARGEST >> 20} MiB; shorten it")

@@ -38,9 +38,7 @@ class MergeRecipe:
     layers: Mapping[str, int] = field(default_factory=dict)  # Model, in lower case -> number of layers taken from it
 
     def weight(self, model: str, tensor: str) -> float | None:
-        """Return the weight that one model has in a tensor; None where it is not declared. It is a share where the
-        method makes it one: the weights of a linear merge add up to 1.
-        """
+        """Return a model's weight in a tensor, in a linear merge as its share; None where it is not declared."""
         if self.method == PASS_THROUGH:
             return self.layers[model] / sum(self.layers.values()) if self.layers.get(model) else None
         weights = {name: _mean(settings, tensor) for name, settings in self.settings.items()}
@@ -93,9 +91,7 @@ def recipe_in_card(text: str) -> MergeRecipe | None:
 
 
 def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], str, Mapping[str, Any]]]:
-    """Yield every model of a configuration and of its modules: the parameters that hold for it, its key and its entry.
-    They hold where the entry has none itself, those of the nearest part first.
-    """
+    """Yield every model: the parameters that hold for it if it has none, the nearest first; its key and its entry."""
     modules, whole = config.get("modules"), config.get("parameters")
     inside = (part for part in (modules.values() if isinstance(modules, dict) else ()) if isinstance(part, dict))
     for part in (config, *inside):
@@ -134,7 +130,6 @@ def _value(setting: Any, tensor: str) -> float | None:
 
 
 def _holds(setting: Mapping[str, Any], tensor: str) -> bool:
-    """Return whether a conditional setting is for a tensor, as mergekit decides it."""
     chosen = setting.get("filter")
     return chosen in (None, "", "*", "null") or (isinstance(chosen, str) and bool(tensor) and chosen in tensor)
 
@@ -148,7 +143,6 @@ def _number(value: Any) -> float | None:
 
 
 def _length(value: Any) -> int:
-    """Return the number of layers in a range `[first, last]`; 0 for a value that is no range."""
     ends = [_number(end) for end in value] if isinstance(value, list) and len(value) == 2 else []
     first, last = ends if len(ends) == 2 else (None, None)
     return int(last - first) if first is not None and last is not None and 0 <= first <= last else 0
@@ -159,7 +153,6 @@ def _entries(value: object) -> Iterator[dict[str, Any]]:
 
 
 def _name(value: object) -> str:
-    """Return the model that a value names, in lower case; empty if it names none."""
     name = next(_model_name(value), None)
     return "" if name is None or name.problem else name.base.casefold()
 

@@ -72,9 +72,7 @@ Declared = Mapping[ClaimSource, Sequence[Name]]  # Source -> the names of bases 
 
 
 def read_claims(repo: RepoRef) -> Claims:
-    """Return the bases that a repository declares in any of its files. Raise CheckpointError if a file cannot be
-    parsed, unless another of a lower rank names a model.
-    """
+    """Return the bases that any file declares; CheckpointError for one unread unless a lower rank names a model."""
     declared: dict[ClaimSource, Sequence[Name]] = {}
     unread: list[str] = []
     counting: int | None = None
@@ -188,7 +186,6 @@ def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
 
 
 def _own(repo: RepoRef) -> set[str]:
-    """Return the names of a repository itself, in lower case."""
     return {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.new_name) if name}
 
 
@@ -251,9 +248,7 @@ LONGEST, MOST_LICENCES = 200, 10  # Characters of one value, and licences of one
 
 
 def stated_licence(source: object) -> str:
-    """Return the licence that the card of a repository states, on one printable line; empty where it states none. Only
-    the file that is here already is read: nothing is fetched for it.
-    """
+    """Return the licence that a card on this disk states, on one printable line; empty where it states none."""
     if not isinstance(source, RepoRef):
         return ""
     try:
@@ -267,7 +262,6 @@ def stated_licence(source: object) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a value as it is shown: a text, or the texts of a list."""
     values = value[:MOST_LICENCES] if isinstance(value, list) else [value]
     texts = (text.strip() for text in values if isinstance(text, str))
     return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

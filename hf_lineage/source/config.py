@@ -80,9 +80,7 @@ def whole_config(model: ModelConfig) -> Mapping[str, Any]:
 
 
 def read_config(repo: RepoRef, choice: Choice = LISTED) -> ModelConfig:
-    """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class. A class
-    that is not listed, and whose tensors are those of one listed class, is read as that.
-    """
+    """Return what `config.json` says of a model, or of the listed class with its tensors; else NothingToCompare."""
     config, foreign = model_config(repo)
     with about(repo):
         if repo.part:
@@ -156,9 +154,7 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
 
 
 def model_config(repo: RepoRef) -> tuple[dict[str, Any], ForeignForm | None]:
-    """Return `config.json`, or what a converted model says in its place, and the form of such a model. Raise
-    NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
-    """
+    """Return `config.json` or what stands for it, and a converted form; NothingToCompare for formats without one."""
     with about(repo):
         if foreign := foreign_model(repo):
             return foreign.config(), foreign
@@ -217,9 +213,7 @@ def parts_of_model(repo: RepoRef, read: bool = False) -> tuple[RepoRef, ...]:
 
 
 def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
-    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
-    Raise NothingToCompare if there is none.
-    """
+    """Return a base's part of the same name, else of the same class, else all of it; NothingToCompare for none."""
     if isinstance(base, Signature):
         raise NothingToCompare("a signature stands for the base, which holds no parts")
     if base.part:

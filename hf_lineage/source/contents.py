@@ -128,16 +128,12 @@ def folders_of(repo: RepoRef) -> Folders | None:
 
 
 def adapter_beside(repo: RepoRef) -> bool:
-    """Return whether an adapter lies beside the weights, which a loader with peft would apply. A configuration without
-    the weights of an adapter makes peft fail, so that it changes nothing.
-    """
+    """Return whether an adapter lies beside the weights, which peft applies; without its weights peft fails."""
     return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, ADAPTER_WEIGHTS))
 
 
 def counterpart(base: Source, subfolder: str) -> Source:
-    """Return what the folder of a candidate is to be compared with: the same folder, or the only model of the base.
-    Raise NothingToCompare if there is neither.
-    """
+    """Return what a candidate's folder is compared with: the same folder, or the only model; else NothingToCompare."""
     if isinstance(base, Signature):
         return base
     if subfolder and base.offers(f"{subfolder}/{CONFIG}"):
@@ -162,7 +158,6 @@ def _only(repo: RepoRef, instead: str) -> RepoRef:
 
 
 def _modules(repo: RepoRef) -> Folders | None:
-    """Return the transformer of sentence-transformers."""
     listed = _json(repo, MODULES)
     entries = [entry for entry in (listed if isinstance(listed, list) else []) if isinstance(entry, dict)]
     transformers = (entry for entry in entries if str(entry.get("type")).rpartition(".")[2] == "Transformer")
@@ -202,7 +197,6 @@ def _has_weights(repo: RepoRef) -> bool:
 
 
 def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:
-    """Return the folders among these that hold a configuration; None if there are none."""
     folders = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
     notes = (f"only the first {MOST} of {len(folders)} folders with models were judged",) if len(folders) > MOST else ()
     return Folders(tuple(part_of(repo, name) for name in folders[:MOST]), notes) if folders else None
@@ -220,9 +214,7 @@ def _json(repo: RepoRef, file: str) -> Any:
 
 
 def find_adapters(source: RepoRef) -> Adapters | None:
-    """Return the adapters of a repository that holds no model, None if there are none. They are found by its files
-    alone, or by the headers of files of unknown names.
-    """
+    """Return the adapters of a repository that holds no model, by files and headers alone; None if there are none."""
     if any(source.offers(file) for file in (CONFIG, INDEX)):
         return None
     here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []

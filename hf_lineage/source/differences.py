@@ -78,9 +78,7 @@ def _complete_config(config: dict[str, Any], model: Headers) -> dict[str, Any]:
 
 
 def differing(first: Settings, second: Settings, within: str = "", metadata: Settings | None = None) -> Iterator[str]:
-    """Yield as a phrase each setting of the second model that is another in the first; where one of the two is the
-    metadata of a converted model, only theirs, which hold one number for all layers.
-    """
+    """Yield as a phrase each setting that is another in the first; beside `metadata` only theirs, one a model."""
     for key in dict.fromkeys((*second, *first)) if metadata is None else metadata:
         if key in STORAGE:
             continue
@@ -234,9 +232,7 @@ def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
 
 
 def by_bare_name(model: Headers, refuse: bool = False) -> dict[str, str]:
-    """Return names of tensors by their names without the prefix of the base model; none where two are the same, which
-    raises CheckpointError if they are to be refused.
-    """
+    """Return names of tensors by those without the base model's prefix; doubles are left out, or are refused."""
     names, starts = dict[str, list[str]](), base_prefixes(model.layout.factorization)
     for name in model.checkpoint.tensors:
         names.setdefault(bare_name(name, starts), []).append(name)

@@ -39,9 +39,7 @@ class Headers:
 
 
 def read_headers(model: ModelConfig, headers: Headers | None = None) -> Headers:
-    """Return a model's headers, read as transformers loads it; what `bind_headers` gave before is not read again. Raise
-    NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
-    """
+    """Return headers read as transformers loads them, bound before or now; NothingToCompare for two ways to load."""
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)
     headers = headers or bind_headers(model)

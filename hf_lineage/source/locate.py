@@ -34,9 +34,7 @@ Model = str | os.PathLike[str]  # A model as people name it: org/name, org/name@
 
 
 def model_name(model: Model) -> str:
-    """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
-    Raise OptionError for what is neither.
-    """
+    """Return a model's name as text: a path object is a folder or file here, not a name on the Hub."""
     if isinstance(model, str):
         return model
     if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
@@ -103,9 +101,7 @@ def _in_its_folder(model: str) -> RepoRef:
 
 
 def locate_model(model: str, options: Options) -> RepoRef | Signature:
-    """Return the model that is to be judged, as the options say where it is and what may be read of it. Raise
-    LineageError if there is none.
-    """
+    """Return the model that is to be judged, as the options say where it is and what may be read of it."""
     source = locate(model, options.local_hub, options.subfolder, options.file)
     return options.allow(source) if isinstance(source, RepoRef) else source
 

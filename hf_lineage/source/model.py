@@ -45,9 +45,7 @@ class LazySignature:
         self._samples: dict[bool, tuple[object, Signature]] = {}
 
     def read(self, layers: Collection[int] | None = None) -> Signature:
-        """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
-        Once all layers are read, their signature is cached.
-        """
+        """Return the signature of these layers, or of all, which is cached; LineageError if one cannot be read."""
         layout = self._model.layout
         wanted = frozenset(range(layout.layers) if layers is None else layers)
         new = layout.only(wanted - self._read)
@@ -69,9 +67,7 @@ class LazySignature:
         return self._signature or of_all_units
 
     def sample(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
-        """Return the signature of a sample of these layers along some paths. The last one of some units is kept, and
-        the last one of all.
-        """
+        """Return the signature of a sample of these layers; the last of some units, and of all, are kept."""
         key = (tuple(paths), tuple(layers), sample)
         before, signature = self._samples.get(sample.all_units, (None, None))
         if signature is None or before != key:
@@ -232,9 +228,7 @@ class FromSignature(OpenedModel):
 
 
 def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
-    """Open a model by its headers; its cached signature may replace the weights. Raise NothingToCompare if there is
-    nothing to compare, and another LineageError for any other failure.
-    """
+    """Open a model by its headers, or a signature in its place; NothingToCompare if there is nothing to compare."""
     if isinstance(source, Signature):
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allow(source)

@@ -36,9 +36,7 @@ WRITERS = ("down", "output")  # Roles whose columns are hidden units; the rows o
 
 
 def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, sample: Sample, sampled: bool) -> Runs:
-    """Return the rows of a large matrix that are compared; none stands for all. `sampled` says that no more than a
-    sample of the layer is on this disk.
-    """
+    """Return the rows of a large matrix that are compared, none for all; if `sampled`, a sample is here."""
     slot, checkpoint = layer_set.slots[role], model.headers.checkpoint
     count, *_ = shape = checkpoint.tensors[slot.tensor].shape
     if checkpoint.rows(slot.tensor) is None or _is_transposed(model, slot):

@@ -50,9 +50,7 @@ class RunModel:
     ran: Ran
 
     def hold(self, parts: Mapping[str, Sequence[int]]) -> Values:
-        """Return for each kind of input the loss, by sequence, if these parts write the same for every token. Beside it
-        stand the unit of the loss, and how much the model says at all.
-        """
+        """Return the loss by kind of input if these parts write the same for every token, and its unit."""
         lists = {key: list(map(int, each)) for key, each in parts.items()}
         return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=lists)
 
@@ -74,9 +72,7 @@ def part_key(path: str, layer: int, number: int) -> str:
 
 @contextlib.contextmanager
 def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterator[RunModel]:
-    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed. A
-    model without a tokenizer reads the tokens of that of its base.
-    """
+    """Run a model, with its base's tokens if it has none; NothingToCompare where it cannot be run."""
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
@@ -99,9 +95,7 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
 
 
 def _process(opened: Headers, options: Options, folder: str, files: Sequence[str]) -> Process:
-    """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time. It
-    runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
-    """
+    """Return a bounded process that loads files: in float32 where it fits, else as stored, else layer by layer."""
     sizes = [tensor.numbers for tensor in opened.checkpoint.tensors.values()]
     stored = Counter[str]()
     for each in opened.checkpoint.stored.values():
