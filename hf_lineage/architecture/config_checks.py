@@ -9,6 +9,7 @@ class is listed with the name of its library in front, so no `config.json` of tr
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
@@ -22,7 +23,7 @@ from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS, SETTINGS = "loading/model_types.json", "loading/multipliers.yaml", "loading/settings.json"
-WEIGHTS, CODE, GENERATE = "transformers_weights", "_implementation", "custom_generate/generate.py"
+WEIGHTS, CODE = "transformers_weights", "_implementation"
 QUANTIZED = ("quantization_config", "compression_config")  # Keys at the top that say how all weights are stored
 
 
@@ -124,15 +125,11 @@ def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
 def settings_notes(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> tuple[str, ...]:
     """Return what other loaders may follow otherwise; NothingToCompare for what leads elsewhere or takes layers out."""
     if config.get("configuration_files"):
-        raise Ambiguous(
-            "config.json refers to other files for some versions of transformers (`configuration_files`), so it is "
-            "not clear which file counts; keep one config.json"
-        )
+        versions = "other files for some versions of transformers (`configuration_files`)"
+        raise Ambiguous(f"config.json refers to {versions}, so it is not clear which file counts; keep one config.json")
     if config.get("attribute_map") is not None:
-        raise NothingToCompare(
-            "config.json renames its keys (`attribute_map`), which transformers follows and other loaders do not; "
-            "leave it out"
-        )
+        renames = "config.json renames its keys (`attribute_map`)"
+        raise NothingToCompare(f"{renames}, which transformers follows and other loaders do not; leave it out")
     inside = {key: value for key, value in config.items() if key != WEIGHTS}
     partial = [value for _, value in _entries(inside, {}, frozenset({WEIGHTS})) if value is not None]
     if partial:
@@ -144,8 +141,11 @@ def settings_notes(config: Mapping[str, Any], architecture: str, factorization: 
     own, kind = _own(architecture), config.get("model_type")
     if kind is None or kind in own or not own:
         return ()
-    text = printable(str(kind), 100)
-    if not isinstance(kind, str) or not _alike(kind, config, factorization):
+    text, names = printable(str(kind), 100), set[str]()
+    if isinstance(kind, str):
+        with contextlib.suppress(NothingToCompare):  # whether every class of the type has its layers in these places
+            names = {lookup({**config, "architectures": [name]})[1].name for name in known_type(kind).classes}
+    if names != {factorization.name}:
         raise NothingToCompare(
             f"config.json names the class {architecture}, which is of model_type {' or '.join(own)}, and says "
             f"model_type {text}: transformers uses the type, other loaders use the class; make the two agree"
@@ -162,15 +162,6 @@ def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
 
 def _own(architecture: str) -> list[str]:
     return [kind for kind, model_type in _types().items() if architecture in model_type.classes]
-
-
-def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
-    """Return whether every class of a type has its layers where this factorization says."""
-    try:
-        names = {lookup({**config, "architectures": [name]})[1].name for name in known_type(kind).classes}
-    except NothingToCompare:
-        return False
-    return names == {factorization.name}
 
 
 def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
@@ -202,7 +193,8 @@ def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Itera
 
 def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
     """Return a sentence about code that a loader is led to, here or in another repository; empty if to none."""
-    codes, waiting = {f"of {GENERATE}"} if offers(GENERATE) else set[str](), list[tuple[str, Any]]([("", config)])
+    generate = "custom_generate/generate.py"
+    codes, waiting = {f"of {generate}"} if offers(generate) else set[str](), list[tuple[str, Any]]([("", config)])
     while waiting:
         key, value = waiting.pop()
         if key == "auto_map" and value:
@@ -212,35 +204,31 @@ def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
         elif key.endswith(CODE) and isinstance(value, str) and "/" in value:
             codes.add(f"of {value} ({key})")
     words = printable(" and ".join(sorted(codes)), 200)
-    return words and (
-        f"it is loaded with code {words}, which hf-lineage never runs: the verdict is on the weights as transformers "
-        "loads them by itself"
-    )
+    never = "which hf-lineage never runs: the verdict is on the weights as transformers loads them by itself"
+    return words and f"it is loaded with code {words}, {never}"
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
     """Raise NothingToCompare for a number with which the layers have hardly any effect, under a key that is read."""
-    known = {id(part.config): part.kind.held for part in parts(config, usual)}
+    table, known = _multipliers(), {id(part.config): part.kind.held for part in parts(config, usual)}
+    hardly, out = "their weights have hardly any effect", "which takes the {} out of the model"
     for key, value in _entries(config, known, bounded_keys()):
         for number in map(_number, value if isinstance(value, list) else [value]):
-            if number is not None and (why := _dead(key, number)) is not None:
+            if number is None:
+                continue
+            size, why = abs(number), ""
+            if key in table.keys | table.limits and not table.least <= size < math.inf:
+                why = f"{out.format('layers')}: their weights have no effect"
+            elif key in table.beside and not table.least_beside <= size < math.inf:
+                why = f"{out.format('experts')}, or nearly so: {hardly}"
+            elif key in table.keys | table.beside and size > table.most:
+                why = f"so large that the other parts of the layers add almost nothing: {hardly}"
+            elif key in table.epsilons and not 0 <= number <= table.most_epsilon:
+                why = "with which the norms hide the stream from the layers: their weights have no effect"
+            elif key in table.sparsities and not 0 <= number <= table.most_sparsity:
+                why = f"which leaves almost nothing of the hidden units of a layer: {hardly}"
+            if why:
                 raise NothingToCompare(f"config.json says `{key}: {number!r}`, {why}; correct it")
-
-
-def _dead(key: str, number: float) -> str | None:
-    """Return why the weights of the layers have hardly any effect with this number; None where they have one."""
-    table, size = _multipliers(), abs(number)
-    if key in table.keys | table.limits and not table.least <= size < math.inf:
-        return "which takes the layers out of the model: their weights have no effect"
-    if key in table.beside and not table.least_beside <= size < math.inf:
-        return "which takes the experts out of the model, or nearly so: their weights have hardly any effect"
-    if key in table.keys | table.beside and size > table.most:
-        return "so large that the other parts of the layers add almost nothing: their weights have hardly any effect"
-    if key in table.epsilons and not 0 <= number <= table.most_epsilon:
-        return "with which the norms hide the stream from the layers: their weights have no effect"
-    if key in table.sparsities and not 0 <= number <= table.most_sparsity:
-        return "which leaves almost nothing of the hidden units of a layer: their weights have hardly any effect"
-    return None
 
 
 def _entries(
@@ -261,10 +249,9 @@ def _entries(
 def _number(value: Any) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    try:
+    with contextlib.suppress(OverflowError):
         return float(value)
-    except OverflowError:
-        return math.inf
+    return math.inf
 
 
 DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")
@@ -272,13 +259,7 @@ DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "dept
 
 
 def of_diffusers(config: Mapping[str, Any]) -> bool:
-    """Return whether diffusers wrote `config.json`: only where no key asks transformers to load the folder.
-
-    >>> of_diffusers({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"})
-    True
-    >>> of_diffusers({"_class_name": "SomeUNet", "architectures": ["SomeForCausalLM"]})
-    False
-    """
+    """Return whether diffusers wrote `config.json`: only where no key asks transformers to load the folder."""
     return "_class_name" in config and not {"architectures", "model_type"} & config.keys()
 
 
@@ -300,9 +281,6 @@ def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
 @functools.cache
 def timm_architectures() -> Mapping[str, dict[str, Any]]:
     """Return architecture of timm -> its class, as `architectures`, and its settings."""
-    kinds = registry_table("loading/timm.json", dict[str, dict[str, dict[str, Any]]])
-    return {
-        name: {"architectures": [f"{TIMM}{kind}"], **settings}
-        for kind, architectures in kinds.items()
-        for name, settings in architectures.items()
-    }
+    table = registry_table("loading/timm.json", dict[str, dict[str, dict[str, Any]]])
+    rows = [(name, kind, settings) for kind, known in table.items() for name, settings in known.items()]
+    return {name: {"architectures": [f"{TIMM}{kind}"], **settings} for name, kind, settings in rows}

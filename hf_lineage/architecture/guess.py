@@ -72,8 +72,19 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
 
     groups = []
     for start in sorted(layers, key=matrices, reverse=True):
-        alike = dict.fromkeys(tuple(_experts_as_one(layer).items()) for _, layer in sorted(layers[start].items()))
-        groups.append(LayerGroup(f"{start}{{layer}}", len(layers[start]), tuple(map(dict, [*alike][:MOST_KINDS]))))
+        kinds = dict[tuple[tuple[str, Shape], ...], None]()
+        for _, layer in sorted(layers[start].items()):
+            alike = {
+                at
+                for at, numbered in _numbered_names(layer).items()
+                if len(numbered) > 1 and len({frozenset(entry.items()) for entry in numbered.values()}) == 1
+            }
+            spelled = {}
+            for name, shape in layer.items():  # `{expert}` for numbers under which all siblings have the same shapes
+                expert = next((entry for entry in _numbers(name) if entry[0] in alike), None)
+                spelled[f"{expert[0]}{{expert}}.{expert[2]}".removesuffix(".") if expert else name] = shape
+            kinds[tuple(spelled.items())] = None
+        groups.append(LayerGroup(f"{start}{{layer}}", len(layers[start]), tuple(map(dict, [*kinds][:MOST_KINDS]))))
     return tuple(groups)
 
 
@@ -91,20 +102,6 @@ def _numbered_names(tensors: Mapping[str, Shape]) -> Mapping[str, Mapping[int, M
         for start, number, rest in _numbers(name):
             under[start][number][rest] = shape
     return under
-
-
-def _experts_as_one(layer: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Return the tensors of a layer, with `{expert}` for numbers under which all siblings have the same shapes."""
-    alike = {
-        start
-        for start, numbered in _numbered_names(layer).items()
-        if len(numbered) > 1 and len({frozenset(entry.items()) for entry in numbered.values()}) == 1
-    }
-    spelled = {}
-    for name, shape in layer.items():
-        where = next((entry for entry in _numbers(name) if entry[0] in alike), None)
-        spelled[f"{where[0]}{{expert}}.{where[2]}".removesuffix(".") if where else name] = shape
-    return spelled
 
 
 YamlSet = dict[str, Any]  # A matrix set as a registry file writes it in YAML
@@ -198,22 +195,22 @@ def _by_sizes(free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int)
             *_, rows, columns = free[name]
             if (rows == width) != (columns == width):
                 sizes[columns if rows == width else rows].append(name)
-        for hidden, called in sizes.items():
-            if len(called) in (2, 3):
-                return _reader_and_writer(called, layer, width)
-            if len(called) == 1 and len(sizes.get(2 * hidden, ())) == 1:
-                return {"packed": {sizes[2 * hidden][0]: ["gate", "up"]}, "down": called[0]}
+        for hidden, names in sizes.items():
+            if len(names) in (2, 3):
+                return _reader_and_writer(names, layer, width)
+            if len(names) == 1 and len(sizes.get(2 * hidden, ())) == 1:
+                return {"packed": {sizes[2 * hidden][0]: ["gate", "up"]}, "down": names[0]}
     return None
 
 
-def _reader_and_writer(called: Sequence[str], layer: Mapping[str, Shape], width: int) -> YamlSet | None:
-    sides = [[name for name in called if (layer[name][-1] == width) is side] for side in (False, True)]
-    biased = [name for name in called if layer.get(f"{name}.bias") == (width,)]
+def _reader_and_writer(names: Sequence[str], layer: Mapping[str, Shape], width: int) -> YamlSet | None:
+    sides = [[name for name in names if (layer[name][-1] == width) is side] for side in (False, True)]
+    biased = [name for name in names if layer.get(f"{name}.bias") == (width,)]
     alone = sides[len(sides[0]) > 1]
     if len(alone) != 1:
         return None
-    writers = biased or [name for name in called if _LAST.search(name)] or alone if len(called) == 2 else alone
-    others = [name for name in dict.fromkeys(called) if name != writers[0]]
+    writers = biased or [name for name in names if _LAST.search(name)] or alone if len(names) == 2 else alone
+    others = [name for name in dict.fromkeys(names) if name != writers[0]]
     readers = sorted(others, key=lambda name: not _FIRST.search(name))
     return {"up": readers[-1], "down": writers[0]} | ({"gate": readers[0]} if len(readers) == 2 else {})
 

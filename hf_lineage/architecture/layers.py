@@ -75,12 +75,8 @@ class Layer:
         ignored = "|".join(re.escape(self.full(name)) for name in ignores)
         pattern = re.compile(f"({ignored})(\\.weight)?".replace(r"\{expert\}", _NUMBER).replace(r"\*", ".*"))
         for name, shape in self.shapes.items():
-            if (
-                len(shape) in (2, 3, 4)
-                and width in (shape[:2] if len(shape) == KERNEL else shape)
-                and name not in claimed
-                and not pattern.fullmatch(name)
-            ):
+            is_wide = len(shape) in (2, 3, 4) and width in (shape[:2] if len(shape) == KERNEL else shape)
+            if is_wide and name not in claimed and not pattern.fullmatch(name):
                 yield name
 
 
@@ -95,23 +91,18 @@ def _without_gap(numbers: set[int], where: str, what: str) -> range:
 
 def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> list[Layer]:
     """Return the layers of every stack, each under the first of its prefixes on disk; CheckpointError for no layers."""
-    layers = [
-        layer
-        for stack, patterns in as_stacks(factorization.layers).items()
-        for stage, prefixes in _stages(patterns, shapes)
-        for layer in _stack(factorization, Stack(stack, stage), prefixes, shapes)
-    ]
+    layers: list[Layer] = []
+    for name, patterns in as_stacks(factorization.layers).items():
+        for stage, prefixes in _stages(patterns, shapes):
+            layers += _stack(factorization, Stack(name, stage), prefixes, shapes)
     if not layers:
         raise _none(factorization, prefixes_of(factorization))
     return layers
 
 
 def _stages(patterns: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tuple[int, tuple[str, ...]]]:
-    """Return number and prefixes of every stage in the names on disk; stage 0 alone where there are no stages. There
-    are stages where a prefix has `{stage}` or `{block}`. Every `{stage}` has layers, and the weights lack none of them.
-    Blocks may stand within each other, and only some of them have layers.
-    """
-    if any("{block}" in pattern for pattern in patterns):
+    """Return number and prefixes of every stage on disk, none of which may lack, or of every block with layers."""
+    if any("{block}" in pattern for pattern in patterns):  # blocks may stand within each other
         blocks = sorted({block for pattern in patterns for block in _blocks(pattern, shapes)})
         return [(number, (prefix,)) for number, (_, prefix) in enumerate(blocks)]
     for pattern in (pattern for pattern in patterns if "{stage}" in pattern):
@@ -228,16 +219,14 @@ class LayerSet:
 
 def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
     """Return the sets that a layer has; CheckpointError for a part of one, or for none unless null is among them."""
-    here = [
-        matrices
-        for matrices in as_sets(sets)
-        if all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless)))
-    ]
-    layer_sets = tuple(layer_set for matrices in here for layer_set in _complete(matrices, layer))
+    layer_sets: list[LayerSet] = []
+    for matrices in as_sets(sets):
+        if all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless))):
+            layer_sets += _complete(matrices, layer)
     if not layer_sets and (isinstance(sets, MatrixSet) or None not in sets):
         names = ((*as_names(matrices.where), next(slots(matrices)).tensor)[0] for matrices in as_sets(sets))
         raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(names)}")
-    return layer_sets
+    return tuple(layer_sets)
 
 
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:

@@ -197,24 +197,23 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
     bound: dict[str, list[tuple[LayerSet, ...]]] = {branch: [] for branch in BRANCH_ROLES}
     for stack, own in itertools.groupby(layers, key=lambda layer: layer.stack):
         here = list(own)
-        sets = {
-            branch: [find_sets(factorization.branches.sets(branch), layer) for layer in here] for branch in BRANCH_ROLES
-        }
+        own_sets = factorization.branches.sets
+        sets = {branch: [find_sets(own_sets(branch), layer) for layer in here] for branch in BRANCH_ROLES}
         heads = _heads(factorization, stack, config) if any(sets["attention"]) else 0
         fit = Fit(factorization, shapes, heads)
         # The width is that of the stream which the first branch writes into; 0 if there is no branch.
         if first := next(itertools.chain.from_iterable(itertools.chain(*sets.values())), None):
             fit = replace(fit, width=fit.matrix(first.slots.get("down") or first.slots["output"])[-2])
         fits += [fit] * len(here)
-        mlps = [tuple(map(fit.mlp, layer_sets)) for layer_sets in sets["mlp"]]
-        attentions = [tuple(map(fit.attention, layer_sets)) for layer_sets in sets["attention"]]
-        bound["mlp"] += mlps
-        bound["attention"] += attentions
-        claimed = {name for layer_set in itertools.chain(*mlps, *attentions) for name in layer_set.tensors}
+        claimed = set[str]()
+        for branch, complete in (("mlp", fit.mlp), ("attention", fit.attention)):
+            of_layers = [tuple(map(complete, layer_sets)) for layer_sets in sets[branch]]
+            bound[branch] += of_layers
+            claimed |= {name for layer_set in itertools.chain(*of_layers) for name in layer_set.tensors}
         unclaimed += [name for each in here for name in each.find_unclaimed(fit.width, claimed, factorization.ignores)]
     if not any(fit.width for fit in fits):
         raise CheckpointError(f"no layer has a branch that factorization {factorization.name} knows")
-    branches = {branch: tuple(of_layers) for branch, of_layers in bound.items()}
+    branches = {branch: tuple(layer_sets) for branch, layer_sets in bound.items()}
     widths, most_heads = tuple(fit.width for fit in fits), max(fit.heads for fit in fits)
     return Layout(factorization, widths, most_heads, branches, tuple(unclaimed))
 

@@ -8,28 +8,21 @@ compute the same, so nothing is verified by such a reading.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from hf_lineage.architecture import guess
+from hf_lineage.architecture import guess, registry
 from hf_lineage.architecture.class_tensors import exact_classes
 from hf_lineage.architecture.config_checks import QUANTIZED, known_type, usual_activations
 from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded
-from hf_lineage.architecture.registry import (
-    classes_named,
-    factorizations,
-    registry_table,
-    setting,
-    settle_exchangeable,
-    slots,
-    unmet,
-)
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets, prefixes
+from hf_lineage.architecture.registry import classes_named, factorizations, settle_exchangeable, slots, unmet
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names, as_sets, prefixes
 from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
 
 
@@ -75,40 +68,36 @@ def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> 
     """Return the names that a factorization asks for and no layer has; of several sets, those of the nearest set."""
     absent: list[str] = []
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
-        by_set = [list(_absent(matrices, tensors)) for matrices in as_sets(sets)]
-        if isinstance(sets, tuple) and None in sets:
-            by_set.append([])
+        by_set: list[list[str]] = [[]] if isinstance(sets, tuple) and None in sets else []
+        for matrices in as_sets(sets):
+            stored = dict.fromkeys((name,) for slot in slots(matrices) for name in slot.tensors)
+            norms = (names for names in map(as_names, matrices.norms) if names and None not in names)
+            wanted = [[str(name) for name in names] for names in (*stored, *norms)]  # with alternatives
+            by_set.append([" or ".join(names) for names in wanted if not _has_any(names, tensors)])
         nearest = min(by_set, key=len)
         absent += nearest
     return tuple(dict.fromkeys(absent))
 
 
-def _absent(matrices: MatrixSet, tensors: Mapping[str, Shape]) -> Iterator[str]:
-    """Yield the names of a set, each with its alternatives, that no layer has; `bind` checks those beside it."""
-    stored = dict.fromkeys(name for slot in slots(matrices) for name in slot.tensors)
-    norms = [as_names(names) for names in matrices.norms]
-    for names in (*((name,) for name in stored), *(names for names in norms if names and None not in names)):
-        known = (name for name in map(str, names) if "{layer}" in name or name.replace("{expert}", "0") in tensors)
-        if not any(known) and tensors.keys().isdisjoint(names):
-            yield " or ".join(map(str, names))
+def _has_any(names: Sequence[str], tensors: Mapping[str, Shape]) -> bool:
+    """Return whether some layer has one of the names; `bind` checks those beside the layers."""
+    known = any("{layer}" in name or name.replace("{expert}", "0") in tensors for name in names)
+    return known or not tensors.keys().isdisjoint(names)
 
 
 def usual_class(factorization: Factorization, classes: Sequence[str], listed_names: Sequence[str]) -> str:
     """Return the class that a factorization is called after, with the head of a class that is named, if it can be."""
     heads = {name.partition("For")[2] for name in listed_names if "For" in name or name.endswith("Model")}
-    return max(
-        classes,
-        key=lambda name: (
-            name.lower().startswith(factorization.name.partition("_")[0]),
-            (head := name.partition("For")[2]) in heads,
-            head == "CausalLM",
-            -len(name),
-        ),
-    )
+    start = factorization.name.partition("_")[0]
+
+    def rank(name: str) -> tuple[bool, bool, bool, int]:
+        head = name.partition("For")[2]
+        return name.lower().startswith(start), head in heads, head == "CausalLM", -len(name)
+
+    return max(classes, key=rank)
 
 
 OWN_CODE = "loading/own_code.yaml"  # Classes whose code is in repositories, each with the listed class nearest to it
-SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # The settings that give the residual width
 
 
 T = TypeVar("T")
@@ -141,7 +130,7 @@ class Within:
 
     def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return its settings, with those of the storage."""
-        own = setting(whole, self.settings) if self.settings else whole
+        own = registry.setting(whole, self.settings) if self.settings else whole
         return {key: whole[key] for key in QUANTIZED if key in whole} | dict(own if isinstance(own, Mapping) else {})
 
     def _rename(self, name: str) -> str:
@@ -170,13 +159,11 @@ class Like:
 def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:
     """Return the listed classes with a model's tensors, one for each way to compute; a language model comes first."""
     classes = classes_named(config)
-    published = registry_table(OWN_CODE, dict[str, str])
+    published = registry.registry_table(OWN_CODE, dict[str, str])
     target = wanted or next((published[name] for name in classes if name in published), None)
-    by_group = [
-        list(_of_group(group, shapes, config, target))
-        or list(_of_group(group, shapes, config, target, as_guessed=True))
-        for group in find_groups(shapes)
-    ]
+    of_group = functools.partial(_of_group, shapes=shapes, config=config, target=target)
+    groups = find_groups(shapes)
+    by_group = [[*of_group(one, as_guessed=False)] or [*of_group(one, as_guessed=True)] for one in groups]
     languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
     likes = next((likes for likes in (*languages, *by_group[:1]) if likes), list[Like]())
     # Those with a class of the model's type count if there are any, else those with its usual activation.
@@ -195,11 +182,7 @@ def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: s
 
 
 def _of_group(
-    group: LayerGroup,
-    shapes: Mapping[str, Shape],
-    config: Mapping[str, Any],
-    target: str | None,
-    as_guessed: bool = False,
+    group: LayerGroup, shapes: Mapping[str, Shape], config: Mapping[str, Any], target: str | None, as_guessed: bool
 ) -> Iterator[Like]:
     """Yield every factorization with the tensors of a stack; `as_guessed` under other names, by their roles."""
     guesses = (guess.branches(group), guess.norms(group, factorizations())) if as_guessed else None
@@ -225,14 +208,12 @@ def _classes(
     """Return the listed classes whose tensors these are, under settings that fit them; none if there are none."""
     if unmet(config, factorization.requires):
         return ()
-    try:
+    with contextlib.suppress(LineageError):
         layout = bind(factorization, as_loaded(factorization, shapes, config).shapes, config)
-    except LineageError:
-        return ()
-    sizes = [config[key] for key in SIZES if isinstance(config.get(key), int)]
-    if layout.unclaimed or (sizes and layout.width not in sizes):
-        return ()
-    return (target,) if target else exact_classes(factorization, shapes, config)
+        sizes = [config[key] for key in ("hidden_size", "d_model", "n_embd", "dim") if isinstance(config.get(key), int)]
+        if not layout.unclaimed and (not sizes or layout.width in sizes):
+            return (target,) if target else exact_classes(factorization, shapes, config)
+    return ()
 
 
 def _match_names(

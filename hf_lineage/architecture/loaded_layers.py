@@ -10,8 +10,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +27,7 @@ ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")  # Keys of layers that only predict further tokens
 
 
-@dataclass(frozen=True)
-class LoadedTensors:
+class LoadedTensors(NamedTuple):
     """The tensors that transformers would load, and sentences about those that it would not."""
 
     shapes: Mapping[str, Shape]
@@ -62,12 +60,11 @@ def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, 
     predicting = next((count for key in PREDICTING if isinstance(count := config.get(key), int)), 0)
     if depth < len(layers) <= depth + predicting:
         return layers[depth:]
-    name = f" in the {stack.name}" if stack.name else ""
-    more = (
-        f"transformers loads layers 0 to {depth - 1} and leaves the others out"
-        if depth < len(layers)
-        else "transformers fills the missing ones with random numbers"
+    name, more = (
+        f" in the {stack.name}" if stack.name else "",
+        "transformers fills the missing ones with random numbers",
     )
+    more = f"transformers loads layers 0 to {depth - 1} and leaves the others out" if depth < len(layers) else more
     raise NothingToCompare(
         f"config.json says {depth} layers{name} and the weights hold {len(layers)}: {more}, other loaders refuse or "
         "load them all; make the two agree"
@@ -83,9 +80,8 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     if keys:
         counts = [_count(config, stack.fill_stage(key)) for key in keys]
         # A stage beyond the list of the layers of each stage has no layers.
-        stages = [key.removesuffix(".{stage}") for key in keys if key.endswith(".{stage}")]
-        listed = any(isinstance(setting(config, key), list) for key in stages)
-        missing = 0 if listed else None
+        lists = [setting(config, key.removesuffix(".{stage}")) for key in keys if key.endswith(".{stage}")]
+        missing = 0 if any(isinstance(each, list) for each in lists) else None
         return next((count for count in counts if count is not None), missing)
     # The number of layers may stand beside the key that counts heads.
     outers = (key.removesuffix(".{stage}").rpartition(".")[0] for key in stack.heads(factorization))
@@ -114,23 +110,20 @@ def _count(config: Mapping[str, Any], key: str) -> int | None:
 
 
 def refuse_hidden(layout: Layout) -> None:
-    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read. Among
-    them are an MLP and, inside of the same module, experts: no class has both in one layer; `config.json` says which of
-    them a layer has, and the other is dead weight.
-    """
+    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read."""
     if layout.unclaimed:
         raise NothingToCompare(
             f"the layers hold {len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}, "
             "which may be loaded in their place; remove those that do not belong to the class"
         )
+    # No class has an MLP and, inside of the same module, experts in one layer: config.json says which is dead weight.
     for sets in layout.branches["mlp"]:
         names = [next(iter(layer_set.slots.values())).tensor.removesuffix(".weight") for layer_set in sets]
-        modules = {name.rpartition(".")[0]: name for name in names}
-        for module, name in modules.items():
-            inside = next((other for other in names if other.startswith(f"{module}.") and other != name), None)
-            if inside is not None and inside.rpartition(".")[0] != module:
+        for module, name in {name.rpartition(".")[0]: name for name in names}.items():
+            inside = [other for other in names if other.startswith(f"{module}.") and other.rpartition(".")[0] != module]
+            if inside:
                 raise NothingToCompare(
-                    f"a layer holds {printable(name, 200)} and {printable(inside, 200)}: transformers loads the one "
+                    f"a layer holds {printable(name, 200)} and {printable(inside[0], 200)}: transformers loads the one "
                     "that config.json gives for the layer and leaves the other out; remove the one that is not loaded"
                 )
 
@@ -153,11 +146,8 @@ def within_range(
     small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_SCALES)
     scales = {name: match for name in small if (match := NAME.fullmatch(name))}
     prefetch(*scales)
-    norms = {
-        slot.tensor.removesuffix(".weight"): layer_set.norm
-        for layer_set in layout.everything
-        for slot in layer_set.slots.values()
-    }
+    slots = ((slot, layer_set.norm) for layer_set in layout.everything for slot in layer_set.slots.values())
+    norms = {slot.tensor.removesuffix(".weight"): norm for slot, norm in slots}
     added = layout.factorization.gain == "one_plus"
     for name, match in scales.items():
         norm, scale = norms.get(match["matrix"]), read(name).astype(np.float64)

@@ -41,8 +41,7 @@ def registry_root() -> Path:
 
 def registry_table(file: str, kind: type[T]) -> T:
     """Return the content of a file of the registry itself, as `read_table` does."""
-    table: T = read_table(registry_root(), file, cast(Any, kind))
-    return table
+    return cast(T, read_table(registry_root(), file, cast(Any, kind)))
 
 
 @functools.cache
@@ -172,34 +171,28 @@ def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
 @functools.cache
 def _parse(path: Path, text: str) -> Factorization:
     try:
-        content = parse_yaml(text)
-        factorization = msgspec.convert(dict(**content, name=path.stem), Factorization)
+        factorization = msgspec.convert(dict(**parse_yaml(text), name=path.stem), Factorization)
     except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         raise RegistryError(f"{path.name}: {error}; {_SCHEMA}") from None
+    problem, heads = "", factorization.heads
     if not all("{layer}" in pattern for pattern in prefixes(factorization)):
-        raise RegistryError(f"{path.name}: `layers` needs {{layer}} in place of the number of a layer")
-    heads = factorization.heads
-    if isinstance(heads, dict) and heads.keys() != as_stacks(factorization.layers).keys():
-        raise RegistryError(f"{path.name}: `heads` must name the stacks of `layers`, or one for all of them")
-    for branch, roles in BRANCH_ROLES.items():
-        for matrices in as_sets(factorization.branches.sets(branch)):
-            if problem := _problem(matrices, roles):
-                raise RegistryError(f"{path.name}: {branch} {problem}")
+        problem = "`layers` needs {layer} in place of the number of a layer"
+    elif isinstance(heads, dict) and heads.keys() != as_stacks(factorization.layers).keys():
+        problem = "`heads` must name the stacks of `layers`, or one for all of them"
+    sets = [(branch, one) for branch in BRANCH_ROLES for one in as_sets(factorization.branches.sets(branch))]
+    for branch, matrices in sets:
+        stored, needed = list(slots(matrices)), set(BRANCH_ROLES[branch]) - {"gate"}
+        roles = sorted(slot.role for slot in stored)
+        unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
+        if not needed <= set(roles) <= needed | {"gate"} or len(roles) != len(set(roles)):
+            problem = problem or f"{branch} names the roles {roles}, but it needs {sorted(needed)}, each once"
+        elif unknown:
+            problem = problem or f"{branch} lists {sorted(unknown)}, which are not roles"
+        elif matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
+            problem = problem or f"{branch} has {matrices.blocks} blocks, but blocks are for `packed` only"
+    if problem:
+        raise RegistryError(f"{path.name}: {problem}")
     return factorization
-
-
-def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
-    """Return the error in a set, as a phrase; empty if there is none."""
-    stored = list(slots(matrices))
-    needed, roles_stored = set(roles) - {"gate"}, [slot.role for slot in stored]
-    if not needed <= set(roles_stored) <= needed | {"gate"} or len(roles_stored) != len(set(roles_stored)):
-        return f"names the roles {sorted(roles_stored)}, but it needs {sorted(needed)}, each once"
-    unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
-    if unknown:
-        return f"lists {sorted(unknown)}, which are not roles"
-    if matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
-        return f"has {matrices.blocks} blocks, but blocks are for `packed` only"
-    return ""
 
 
 def classes_named(config: Mapping[str, Any]) -> list[str]:
@@ -288,34 +281,29 @@ class ClassChoice:
 
 
 def choose(config: Mapping[str, Any], choice: Choice) -> ClassChoice:
-    """Return the class and the factorization of a model; UnlistedClass if neither registry nor choice has them."""
+    """Return the class and the factorization of a model; UnlistedClass if neither registry nor choice has them, and
+    RegistryError if the chosen folder holds no factorization, or an invalid one.
+    """
     try:
         return ClassChoice(*lookup(config))
     except UnlistedClass:
         if choice == LISTED:
             raise
-    own = next(iter(classes_named(config)), None)
-    wanted = choice.as_class or own
-    candidates = [(wanted, one) for one in _own(choice.registry, wanted)] if wanted and choice.registry else []
-    if candidates:
-        name, factorization = fitting(config, candidates)
-        notes = [f"read by {factorization.name}.yaml of the folder that --as names, an unproved factorization"]
+    own, notes, root = next(iter(classes_named(config)), None), [], choice.registry
+    wanted, candidates, remedy = choice.as_class or own, list[Factorization](), "check the folder that --as names"
+    if wanted and root:
+        try:
+            candidates = list(listing(wanted, root))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RegistryError(f"{root} cannot be read: {error}; {remedy}") from None
+        if not any(root.glob("*.yaml")):
+            raise RegistryError(f"{root} holds no factorization (a file *.yaml); {remedy}")
+    if wanted and candidates:
+        name, factorization = fitting(config, [(wanted, one) for one in candidates])
+        notes.append(f"read by {factorization.name}.yaml of the folder that --as names, an unproved factorization")
     else:
         name, factorization = lookup({**config, "architectures": [wanted] if wanted else []})
-        notes = []
     if choice.as_class:
         text = printable(own or "a class that config.json does not name", 200)
         notes.append(f"read as {name} (--as) in place of {text}; it is not proved that both compute the same")
     return ClassChoice(own or name, factorization, tuple(notes))
-
-
-def _own(root: Path, name: str) -> list[Factorization]:
-    """Return the factorizations of a folder that list a class; RegistryError if there are none or a file is invalid."""
-    check = "check the folder that --as names"
-    try:
-        listed = list(listing(name, root))
-    except (OSError, UnicodeDecodeError) as error:
-        raise RegistryError(f"{root} cannot be read: {error}; {check}") from None
-    if not any(root.glob("*.yaml")):
-        raise RegistryError(f"{root} holds no factorization (a file *.yaml); {check}")
-    return listed

@@ -25,16 +25,7 @@ from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import now
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.contents import (
-    Adapters,
-    Components,
-    Content,
-    Folders,
-    WholeModel,
-    contents_of,
-    counterpart,
-    only,
-)
+from hf_lineage.source.contents import Adapters, Content, Folders, WholeModel, contents_of, counterpart, only
 from hf_lineage.source.headers import headers
 from hf_lineage.source.locate import Model, locate, locate_model, model_name, one, several, unambiguous
 from hf_lineage.source.model import OpenedModel, open_model
@@ -96,8 +87,8 @@ def judge_content(content: Content, request: Request) -> RepositoryResult:
             return judge_adapters(content, request)
         case Folders():
             return judge_folders(content, request)
-        case Components(parts):
-            return judge_components(parts, request)
+        case tuple():
+            return judge_components(content, request)
 
 
 @takes_options

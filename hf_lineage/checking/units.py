@@ -15,39 +15,16 @@ from dataclasses import replace
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.checkpoint.vocabulary import shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.evidence import unit_comparison
 from hf_lineage.evidence.inherited import HALF, inherited_heads
-from hf_lineage.evidence.unit_comparison import (
-    PROCRUSTES,
-    RESIDUAL,
-    TOKEN,
-    Coordinates,
-    OrderSettings,
-    UnitComparison,
-    compare_units,
-)
+from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Coordinates, OrderSettings, UnitComparison
 from hf_lineage.signature import fitted_coordinates as procrustes
+from hf_lineage.signature import token_coordinates as tokens
+from hf_lineage.signature import units as hidden
 from hf_lineage.signature.devices import return_freed_memory
 from hf_lineage.signature.recipe import Array
-from hf_lineage.signature.token_coordinates import (
-    check_span,
-    drawn_tokens,
-    fit_tokens,
-    prepare_rows,
-    read_token_rows,
-    seen_through,
-)
 from hf_lineage.signature.unit_rows import PATH, Layers, Numbers, OrderedUnits
-from hf_lineage.signature.units import (
-    MOST_KEPT,
-    MOST_OF_LAYER,
-    KnownWeights,
-    View,
-    head_products,
-    heaviest,
-    in_the_same_places,
-    obstacle,
-    unit_rows,
-)
+from hf_lineage.signature.units import KnownWeights, View
 from hf_lineage.source.headers import Headers
 
 
@@ -64,14 +41,14 @@ def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Arr
     if len(shared.base) < min(widths):
         few = f"share {len(shared.base)} tokens, fewer than the coordinates of their streams"
         raise NothingToCompare(f"{repos[0]} and {repos[1]} {few}")
-    chosen = drawn_tokens(len(shared.base), widths)
+    chosen = tokens.drawn_tokens(len(shared.base), widths)
     order = 1 if widths[0] >= widths[1] else -1
     wide, narrow = list(zip(models, names, (shared.base[chosen], shared.candidate[chosen]), strict=True))[::order]
     with _name_in_errors(narrow[0]):
         narrow_rows = _prepare_rows(*narrow)
-        check_span(narrow_rows, min(widths))
+        tokens.check_span(narrow_rows, min(widths))
     with _name_in_errors(wide[0]):
-        wide_rows, through = fit_tokens(_prepare_rows(*wide), narrow_rows)
+        wide_rows, through = tokens.fit_tokens(_prepare_rows(*wide), narrow_rows)
     both = (wide_rows, through) if order == 1 else (through, wide_rows)
     return Coordinates(TOKEN, len(chosen), shared.by), both
 
@@ -87,8 +64,8 @@ def _embedding(model: Headers) -> str:
 
 
 def _prepare_rows(model: Headers, name: str, numbers: Numbers) -> Array:
-    rows = read_token_rows(model.checkpoint, name, numbers)
-    prepare_rows(rows)
+    rows = tokens.read_token_rows(model.checkpoint, name, numbers)
+    tokens.prepare_rows(rows)
     return rows
 
 
@@ -130,7 +107,7 @@ def compare_by_units(
                 one.project(layers, matrix[:sums], coordinates, coarse)
                 for one, matrix in zip(units, through, strict=True)
             )
-            comparison = compare_units(bases, others, depth, coordinates, few if coarse else test)
+            comparison = unit_comparison.compare_units(bases, others, depth, coordinates, few if coarse else test)
             if comparison.at_chance:
                 break
         return _with_heads(comparison, base, candidate, through) if heads and comparison.least > HALF else comparison
@@ -138,7 +115,7 @@ def compare_by_units(
     def by_known_coordinates() -> UnitComparison:
         if at_first == TOKEN:
             return compare_in(*by_tokens(base, candidate))
-        return compare_in(Coordinates(RESIDUAL), (seen_through(base.layout.width),) * 2)
+        return compare_in(Coordinates(RESIDUAL), (tokens.seen_through(base.layout.width),) * 2)
 
     def compare_fitted() -> UnitComparison:
         if min(one.width for one in units) > procrustes.DIRECTIONS:
@@ -154,8 +131,8 @@ def _with_heads(
     """Return the comparison with the share of heads, read one layer after the other."""
     both = (
         (
-            head_products(base.checkpoint, base.layout, partner, through[0]),
-            head_products(candidate.checkpoint, candidate.layout, number, through[1]),
+            hidden.head_products(base.checkpoint, base.layout, partner, through[0]),
+            hidden.head_products(candidate.checkpoint, candidate.layout, number, through[1]),
         )
         for number, partner in zip(comparison.layers[1], comparison.partners, strict=True)
     )
@@ -186,10 +163,10 @@ class _Units:
     """The hidden units of some layers of a model; their weights are measured only once."""
 
     def __init__(self, model: Headers, layers: Collection[int], seed: int, known: KnownWeights) -> None:
-        if why := obstacle(model.layout):
+        if why := hidden.obstacle(model.layout):
             raise NothingToCompare(f"{model.model_config.repo} {why}")
         self._model, self._seed, self.width = model, seed, model.layout.width
-        self._most = min(MOST_KEPT // max(len(layers), 1), MOST_OF_LAYER)
+        self._most = min(hidden.MOST_KEPT // max(len(layers), 1), hidden.MOST_OF_LAYER)
         self._known = dict(known.weights) if known.exact else {}
         self._at_least_estimated = ChainMap(self._known, dict(known.weights))
 
@@ -197,13 +174,15 @@ class _Units:
         """Return the units of some layers, seen through a matrix (s, d); if coarse, fewer experts' and no gates."""
         most = FEW_KEPT // len(layers) if coarse else self._most
         levelled = coordinates.name != RESIDUAL
-        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed), not coarse), coarse)
+        return self._read(
+            layers, View(through, levelled, hidden.in_the_same_places(most, self._seed), not coarse), coarse
+        )
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return so many that write most, or as many as the stream's width needs, one layer in memory besides."""
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
         each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
-        view = View(keep=heaviest(each), gates=False)
+        view = View(keep=hidden.heaviest(each), gates=False)
         units = procrustes.pool_units([self._read((number,), view, most is not None)[number] for number in numbers])
         return_freed_memory()
         return units
@@ -211,7 +190,7 @@ class _Units:
     def _read(self, layers: Collection[int], view: View, coarse: bool) -> Layers:
         """Return units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
         known = self._at_least_estimated if coarse else self._known
-        rows = unit_rows(self._model.checkpoint, self._model.layout, layers, view, known)
+        rows = hidden.unit_rows(self._model.checkpoint, self._model.layout, layers, view, known)
         if not rows or not all(layer.finite for layer in rows.values()):
             raise NothingToCompare(f"{self._model.model_config.repo} has no layers with finite hidden units")
         return rows

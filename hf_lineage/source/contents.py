@@ -41,13 +41,6 @@ class WholeModel:
 
 
 @dataclass(frozen=True)
-class Components:
-    """The parts of a model beside its language model."""
-
-    parts: tuple[RepoRef, ...]
-
-
-@dataclass(frozen=True)
 class Folders:
     """The models in the folders of one repository, and sentences about the folders that are left out."""
 
@@ -78,7 +71,8 @@ class Adapters:
     notes: tuple[str, ...] = ()  # Sentences about other files that are not adapters themselves
 
 
-Content = Signature | WholeModel | Adapters | Folders | Components  # One thing that is judged
+Content = Signature | WholeModel | Adapters | Folders | tuple[RepoRef, ...]
+"""One thing that is judged: of a tuple, the parts of a model beside its language model."""
 
 
 def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
@@ -88,7 +82,7 @@ def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
     in_place = tuple(one for one in (find_adapters(source), folders_of(source)) if one)
     itself = (WholeModel(source),) if source.part or not in_place else ()
     parts = parts_of_model(source) if source.has(CONFIG) and holds_others(source.config()) else ()
-    return (*itself, *in_place, *((Components(parts),) if parts else ()))
+    return (*itself, *in_place, *((parts,) if parts else ()))
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
