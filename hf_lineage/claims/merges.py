@@ -62,10 +62,8 @@ def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
     if not isinstance(method, str):
         return None
     method = printable(method.strip().lower(), 40)
-    base = _name(config.get("base_model"))
-    settings: dict[str, list[Any]] = {}
-    layers: dict[str, int] = {}
-    key = "t" if method == SLERP else "weight"
+    base, key = _name(config.get("base_model")), "t" if method == SLERP else "weight"
+    settings, layers = dict[str, list[Any]](), dict[str, int]()
     for common, named, entry in _sources(config):
         if named != "model" or not (name := _name(entry.get(named))):
             continue
@@ -74,20 +72,21 @@ def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
         if value is not None:
             # SLERP gives t to the second model, 1 - t to the base.
             settings.setdefault(name, []).append({"less": value} if method == SLERP and name == base else value)
-        layers[name] = layers.get(name, 0) + _length(entry.get("layer_range"))
+        span = entry.get("layer_range")
+        first, last = map(_number, span) if isinstance(span, list) and len(span) == 2 else (None, None)
+        is_range = first is not None and last is not None and 0 <= first <= last
+        layers[name] = layers.get(name, 0) + (int((last or 0) - (first or 0)) if is_range else 0)
     return MergeRecipe(method, base if method.startswith(FROM_BASE) else "", settings, layers)
 
 
 def recipe_in_card(text: str) -> MergeRecipe | None:
     """Return the recipe in the first block of YAML in a card that holds one, as mergekit writes it; None without."""
-    for block in _BLOCK.finditer(text.replace("\r\n", "\n")):
-        if "merge_method" in block[2]:
-            try:
-                config = safe_yaml.load(block[2])
-            except yaml.YAMLError:
-                return None
-            return recipe_in(config) if isinstance(config, dict) else None
-    return None
+    blocks = (block[2] for block in _BLOCK.finditer(text.replace("\r\n", "\n")) if "merge_method" in block[2])
+    try:
+        config = safe_yaml.load(next(blocks, ""))
+    except yaml.YAMLError:
+        return None
+    return recipe_in(config) if isinstance(config, dict) else None
 
 
 def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], str, Mapping[str, Any]]]:
@@ -140,12 +139,6 @@ def _number(value: Any) -> float | None:
     except ValueError:
         return None
     return number if abs(number) <= LARGEST_WEIGHT else None
-
-
-def _length(value: Any) -> int:
-    ends = [_number(end) for end in value] if isinstance(value, list) and len(value) == 2 else []
-    first, last = ends if len(ends) == 2 else (None, None)
-    return int(last - first) if first is not None and last is not None and 0 <= first <= last else 0
 
 
 def _entries(value: object) -> Iterator[dict[str, Any]]:

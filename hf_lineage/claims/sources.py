@@ -43,10 +43,9 @@ class Claim:
     @property
     def remedy(self) -> str:
         """The end of a sentence that tells the user which option to add where the claim leads to no model."""
-        if not self.folder:
-            return "; name the base with --base" if self.problem == PATH else ""
         folder = shlex.quote(self.folder)
-        return f"; to compare the folder {folder}, add `--base {folder}`"
+        path = "; name the base with --base" if self.problem == PATH else ""
+        return f"; to compare the folder {folder}, add `--base {folder}`" if self.folder else path
 
 
 @dataclass(frozen=True)
@@ -209,10 +208,9 @@ def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAI
     try:
         contents = [content for content in safe_yaml.documents(text or "", most) if content]
     except yaml.YAMLError as error:
-        line = safe_yaml.line(error)
-        where = f", line {line} of its YAML" if line else ""
-        what = safe_yaml.problem(error)
-        raise CheckpointError(f"{repo}: {file}{where}: {what}; correct it, or name the base with --base") from None
+        line, what = safe_yaml.line(error), safe_yaml.problem(error)
+        where = f"{file}, line {line} of its YAML" if line else file
+        raise CheckpointError(f"{repo}: {where}: {what}; correct it, or name the base with --base") from None
     if other := next((type(content).__name__ for content in contents if not isinstance(content, dict)), None):
         raise CheckpointError(f"{repo}: {file} holds a {other} where keys and values belong; correct it")
     return contents
@@ -243,7 +241,6 @@ def metadata_in(text: str) -> str | None:
 
 
 LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
-LICENCE = ("license", "license_name", "license_link")
 LONGEST, MOST_LICENCES = 200, 10  # Characters of one value, and licences of one card, that are shown
 
 
@@ -256,12 +253,11 @@ def stated_licence(source: object) -> str:
         metadata = safe_yaml.load(metadata_in(text) or "")
     except (LineageError, OSError, yaml.YAMLError):
         return ""
-    licence, *more = (_text(metadata.get(key)) for key in LICENCE) if isinstance(metadata, Mapping) else ("",)
-    names = ", ".join(filter(None, more))
-    return " ".join(filter(None, (licence, f"({names})" if names else "")))
-
-
-def _text(value: object) -> str:
-    values = value[:MOST_LICENCES] if isinstance(value, list) else [value]
-    texts = (text.strip() for text in values if isinstance(text, str))
-    return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)
+    shown = []
+    for key in ("license", "license_name", "license_link") if isinstance(metadata, Mapping) else ():
+        value = metadata.get(key)
+        values = value[:10] if isinstance(value, list) else [value]  # licences of one card that are shown
+        texts = (text.strip() for text in values if isinstance(text, str))
+        shown.append(printable(", ".join(text for text in texts if text not in NO_VALUE), 200))
+    names = ", ".join(filter(None, shown[1:]))
+    return " ".join(filter(None, (*shown[:1], f"({names})" if names else "")))
