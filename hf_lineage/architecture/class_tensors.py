@@ -23,10 +23,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 TABLES, MEMORY = "tensors", "in_memory"
 Config = Mapping[str, Any]
-Patterns = dict[str, tuple[str, ...]]
-"""Names in memory -> the published ones; several of one side are the rows of the other, in their order."""
-OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-"""End of a name -> the end that transformers takes it for, whatever the class."""
+Patterns = dict[str, tuple[str, ...]]  # Names in memory -> published; several of one side are the rows of the other
 DECIDES_NOTHING = (
     *(".rotary_emb.inv_freq", ".rotary_embeddings.inv_freq", ".emb.inv_freq", ".embeddings.inv_freq", ".position_ids"),
     *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
@@ -245,8 +242,8 @@ def numberless(name: str) -> str:
 
 
 def older(name: str) -> str:
-    """Return the name that transformers gives a tensor with a name of older files."""
-    return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)
+    """Return the name that transformers gives a tensor with a name of older files, whatever the class."""
+    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name))
 
 
 MOST_EXPERTS = 2**12  # The most experts of one stack, ten times those of the largest models

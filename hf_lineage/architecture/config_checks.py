@@ -88,8 +88,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     settings: str  # A mark that shows whether transformers has given the type other settings than those that were tried
     held: frozenset[str] = frozenset()  # The keys of `loading/multipliers.yaml` that stand in its code
     rest: Mapping[str, Fine] = {}  # Key, dotted for one inside another -> values with which every branch has an effect
-    small: Mapping[str, Outside] = {}
-    """Name of a small tensor in a layer, without `.weight` -> the sides on which it takes a branch out."""
+    small: Mapping[str, Outside] = {}  # Small tensor in a layer, without `.weight` -> sides that take a branch out
     inner: Mapping[str, str] = {}  # Key of an inner configuration -> its model type, where it does not state one itself
 
 
@@ -254,8 +253,7 @@ def _number(value: Any) -> float | None:
     return math.inf
 
 
-DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")
-"""Prefixes of both libraries' classes, and settings of an architecture that `model_args` may overrule."""
+DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")  # Which may be overruled
 
 
 def of_diffusers(config: Mapping[str, Any]) -> bool:

@@ -113,8 +113,6 @@ KnownSets = Callable[[Mapping[str, Shape], Mapping[str, Shape], int], Iterable[t
 _AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
 _LETTERS = {"query": "q|query|queries", "key": "k|keys?", "value": "v|vals?|values?", "output": "o|out|output|"}
 _PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv": ("key", "value")}
-_FIRST, _LAST = re.compile(r"gate|act|1$"), re.compile(r"down|out|2$")
-"""Names of the reader that is probably the gate, and of the matrix that is probably the writer."""
 _HINTS = {"attention": re.compile(r"att|before|input|1$"), "mlp": re.compile(r"mlp|ff|feed|after|2$")}
 _NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")  # Norms of queries and keys, or on an output
 
@@ -209,9 +207,10 @@ def _reader_and_writer(names: Sequence[str], layer: Mapping[str, Shape], width: 
     alone = sides[len(sides[0]) > 1]
     if len(alone) != 1:
         return None
-    writers = biased or [name for name in names if _LAST.search(name)] or alone if len(names) == 2 else alone
+    last = [name for name in names if re.search(r"down|out|2$", name)]
+    writers = biased or last or alone if len(names) == 2 else alone
     others = [name for name in dict.fromkeys(names) if name != writers[0]]
-    readers = sorted(others, key=lambda name: not _FIRST.search(name))
+    readers = sorted(others, key=lambda name: not re.search(r"gate|act|1$", name))  # the first is the gate
     return {"up": readers[-1], "down": writers[0]} | ({"gate": readers[0]} if len(readers) == 2 else {})
 
 

@@ -181,8 +181,7 @@ class LayerSet:
     heads: Mapping[str, Heads] = field(default_factory=dict)  # Role -> its heads, as the shapes tell
     stacked: tuple[int, ...] = ()  # (E,) where the writer is a stack of experts
     width: int = 0  # The width of the stream that the set reads and writes, as the shapes tell
-    variances: Mapping[str, str] = field(default_factory=dict)
-    """Norm -> the stored running variance that it divides by; only batch norms have one."""
+    variances: Mapping[str, str] = field(default_factory=dict)  # Norm -> the running variance it divides by
     expert: int = 0  # The number of the expert, where each expert is stored by itself
     biases: Mapping[str, str] = field(default_factory=dict)  # Matrix or norm -> the vector added to its output
 

@@ -107,8 +107,7 @@ T = TypeVar("T")
 class Within:
     """The prefix of the names, the settings and the renaming by which a part of a model is read as its class."""
 
-    prefixes: tuple[str, ...] = ("",)
-    """Possible prefixes of its tensors' names; one has to be on disk, and all other tensors are of other parts."""
+    prefixes: tuple[str, ...] = ("",)  # Possible prefixes of its tensors, one on disk; all others are other parts
     settings: str = ""  # The key of `config.json` that holds its settings; empty where they are at the top
     layers: str = ""  # Prefix of its layers as stored, with `{layer}`, where names in them are not the class's
     renamed: Mapping[str, str] = field(default_factory=dict)  # Stored name in a layer -> the name in the class

@@ -22,8 +22,7 @@ from hf_lineage.architecture.registry import setting
 from hf_lineage.architecture.schema import Factorization, as_stacks
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
-ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-"""Names that configurations give to the number of layers; transformers treats them as one key."""
+ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # Keys of the number of layers, here as one
 PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")  # Keys of layers that only predict further tokens
 
 

@@ -80,9 +80,7 @@ class Lora(_Strict, frozen=True, kw_only=True):
 
     in_memory: dict[str, str] = {}  # Part of a name on disk -> its name in transformers, or for a trainer of adapters
     unembedding: Names = ()  # The matrix that reads the last stream, or the tied embedding; the first on disk
-    rotary: bool | str = True
-    """Whether queries and keys are turned by their position, or may be: the dimensions of a head are then not alike.
-    A key of `config.json`: only classes that have it do so."""
+    rotary: bool | str = True  # Whether queries and keys are turned by position; a key: only classes that have it
     calibrated: bool = True  # Whether the strength of traces was measured, so that a test can give its power
     values: dict[str, str] = {}  # Matrices of values in no branch, each with the one that writes their attention
     units: dict[str, str] = {}  # Matrices that make hidden units in no branch, each with the one that writes them
@@ -100,13 +98,11 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     stored: Literal["out_in", "in_out"] = "out_in"
     gain: Literal["plain", "one_plus"] = "plain"  # `one_plus`: the file holds γ - 1
     exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True
-    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not. Or the values
-    of `config.json` under which it does so, which are checked once a factorization is chosen for a model."""
+    """Whether all residual coordinates are alike, as fixed sinusoidal positions are not; or values of `config.json`."""
     heads: Stacks = "num_attention_heads"  # The key that counts the query heads; `outer.inner` is inside another
     depth: Stacks | None = None  # The key that counts the layers; by default a usual one beside that of the heads
     embedding: Names = ()
-    """The tensor with a row for each token of the vocabulary; of several the first on disk. No signature depends on it:
-    the tokens that two models share relate their residual streams in any coordinates."""
+    """The tensor with a row for each token, by which two streams are related; of several the first on disk."""
     requires: dict[str, Setting | tuple[Setting, ...]] = {}  # Key of `config.json` -> value, or several; null for none
     lora: Lora = Lora()
     ignores: tuple[str, ...] = ()  # Matrices of the residual width in no branch, as routers; `*` stands for anything

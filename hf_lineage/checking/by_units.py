@@ -34,10 +34,6 @@ from hf_lineage.source.options import Options
 from hf_lineage.source.rows import rows_beside, weights_of
 
 USUAL = next(iter(RECIPES.values())).name  # Other recipes reproduce what was measured with them, and nothing else
-FEWER = 2
-"""So many times fewer layers are read at first where the candidate declares the base. A tool may then have rotated the
-stream as a whole, but nobody rotates a part of a model to hide what is declared."""
-NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)  # Verdicts that equal numbers may change
 
 
 @dataclass(frozen=True)
@@ -216,7 +212,8 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     read = {number for one in first.evidence.values() for number in one.layers[1]}
     layers = [number for number in order if number in read] or order[: measure.enough(depth)]
     common = [number for number in layers if number in base.rows[PATH] and number in candidate.rows[PATH]]
-    few = common[: measure.fewest(depth, HALF) // (FEWER if pair.declared else 1)]
+    # Half as many of a declared base: a tool may have rotated the stream, but nobody rotates a part to hide it then.
+    few = common[: measure.fewest(depth, HALF) // (2 if pair.declared else 1)]
     return (few, layers) if few else (layers,)
 
 
@@ -232,7 +229,7 @@ def judge_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -
     """Return the verdict on what both have in common, bit for bit; None where that shows nothing, or changes none."""
     if before is None or not before.evidence or any(any(one.not_finite) for one in before.evidence.values()):
         return None
-    if before.code not in NOT_VERIFIED and not is_faint(before, pair.options.alpha):
+    if before.code not in (Code.UNRELATED, Code.EMBEDDING, Code.PART) and not is_faint(before, pair.options.alpha):
         return None
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
     if base is None or candidate is None:

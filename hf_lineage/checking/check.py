@@ -129,7 +129,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
         result = RepositoryResult()
         for content in contents_of(source):
             result += judge_content(content, request)
-        return replace(_report(b, source, result, options, began), command="compare")
+        return _report(b, source, result, options, began, "compare")
 
     return compare_with
 
@@ -196,21 +196,13 @@ def _claims(
 
 
 def _report(
-    model: str, source: RepoRef | Signature, result: RepositoryResult, options: Options, began: datetime.datetime
-) -> Report:
+    model: str, source: RepoRef | Signature, result: RepositoryResult, options: Options, began: datetime.datetime,
+    command: str = "check",
+) -> Report:  # fmt: skip
     """Return the report on a model; rows say where nothing was run, or no number was read, though that was asked."""
-    return Report(
-        model,
-        source.commit,
-        tuple(replace(row, verdict=_with_unmet(row.verdict, options)) for row in result.rows),
-        (),
-        options,
-        source if isinstance(source, RepoRef) else None,
-        result.notes,
-        began,
-        licence=stated_licence(source),
-        blended=result.blended,
-    )
+    rows = tuple(replace(row, verdict=_with_unmet(row.verdict, options)) for row in result.rows)
+    rest = rows, (), options, source if isinstance(source, RepoRef) else None, result.notes, began, command
+    return Report(model, source.commit, *rest, licence=stated_licence(source), blended=result.blended)
 
 
 def _with_unmet(verdict: Verdict, options: Options) -> Verdict:

@@ -121,8 +121,6 @@ def _cosine(one: Matrix, other: Matrix) -> float:
 
 MOST = 16  # Parents of one model whose shares are measured: more of them cannot be told apart
 TOGETHER = 3  # Models of an index that may be parents of one model together
-SHOWING = (BlendPlace.BLEND, BlendPlace.SHARED, BlendPlace.FROM_MODEL, BlendPlace.PIECES, BlendPlace.NEAR)
-"""Outcomes with which a parent that nothing declares is reported."""
 MOST_CACHED = 8  # Layers of which rows are downloaded where signatures come from the cache
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 NOT_READ = (
@@ -204,9 +202,10 @@ def find_blend(
         parts: blend_of([one for whole in matrices if (one := whole.only(parts))], len(parts), model.layers)
         for parts in choices
     }
-    for showing in ((BlendPlace.BLEND,), SHOWING):
+    how = BlendPlace
+    for showing in ((how.BLEND,), (how.BLEND, how.SHARED, how.FROM_MODEL, how.PIECES, how.NEAR)):
         for parts, blend in blends.items():
-            if all(how in showing for how in blend.places[len(bases) :]):
+            if all(place in showing for place in blend.places[len(bases) :]):
                 return parts, blend
     return None
 

@@ -43,11 +43,7 @@ class Stage:
 
     name: str  # Way in which it compares two models: reports name it if it could not
     possible: Callable[[ModelPair], bool]  # Whether it may be made, by what is known before any weights are read
-    run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]
-    """Return what it shows, None where it leaves the verdict as it is; raise LineageError for unreadable files.
-
-    NothingToCompare is raised where the two models cannot be compared in this way.
-    """
+    run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]  # None leaves the verdict as it is
     analyses: Callable[[ModelPair], int] = lambda _pair: 1  # Most p-values, each with an equal part of alpha
     follows: bool = False  # Whether it follows a verdict, which it is given; the others are made until there is one
     interim: bool = False  # Whether its p-values are interim analyses of the products of the paths

@@ -77,10 +77,8 @@ def _name_in_errors(model: Headers) -> Iterator[None]:
         raise NothingToCompare(f"{model.model_config.repo}: {error}") from None
 
 
-ENOUGH = 0.5  # With a larger share of inherited units no other coordinates are tried
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
-"""Random sums to which the units of a wide stream are reduced at first; units of all layers of a model with experts
-that are kept then, which are 200 MB; and units of a layer that are permuted."""
+"""At first: random sums of a wide stream, kept units of all layers (200 MB), and permuted units of a layer."""
 Analyses = Sequence[Collection[int]]  # Layers read at each analysis, the last where nothing shows (futility)
 
 
@@ -149,7 +147,7 @@ def _better(known: Callable[[], UnitComparison], fitted: Callable[[], UnitCompar
             return fitted()
         except NothingToCompare:
             raise unseen from None
-    if first.inherited.share > ENOUGH:
+    if first.inherited.share > 0.5:  # no other coordinates are tried
         return first
     if not fit:
         return replace(first, searched=False)

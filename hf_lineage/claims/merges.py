@@ -19,8 +19,7 @@ from hf_lineage.errors import printable
 from hf_lineage.files import safe_yaml
 
 LINEAR, SLERP, PASS_THROUGH = "linear", "slerp", "passthrough"
-FROM_BASE = ("task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock")
-"""Beginnings of the names of the methods that add differences from their base model."""
+FROM_BASE = "task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock"
 LARGEST_WEIGHT = 1e6
 MOST = 1000  # Weights of one model, and numbers of one gradient; a recipe with more is not read
 _BLOCK = re.compile(r"^(`{3,}|~{3,})[ \t]*ya?ml[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
@@ -33,8 +32,7 @@ class MergeRecipe:
     method: str
     base: str = ""  # The model from which differences are taken; empty where the method takes none
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """Model, in lower case -> a weight for each slice in which it is, as mergekit writes it: a number, a gradient over
-    the layers, or a list of either with the tensors for which it holds."""
+    """Model, in lower case -> a weight for each slice, as mergekit writes it: a number, a gradient, or a list."""
     layers: Mapping[str, int] = field(default_factory=dict)  # Model, in lower case -> number of layers taken from it
 
     def weight(self, model: str, tensor: str) -> float | None:
@@ -76,6 +74,7 @@ def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
         first, last = map(_number, span) if isinstance(span, list) and len(span) == 2 else (None, None)
         is_range = first is not None and last is not None and 0 <= first <= last
         layers[name] = layers.get(name, 0) + (int((last or 0) - (first or 0)) if is_range else 0)
+    # Methods whose names begin so add differences from their base.
     return MergeRecipe(method, base if method.startswith(FROM_BASE) else "", settings, layers)
 
 

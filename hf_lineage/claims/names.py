@@ -17,8 +17,7 @@ from hf_lineage.hub.repo import hub_name
 
 NO_VALUE = frozenset({"", "~", "null", "Null", "NULL"})  # The texts by which YAML means that there is no value
 RELATIONS = ("adapter", "finetune", "merge", "quantized")  # The relations that the Hub knows
-KEYS = ("name", "model", "id", "repo_id", "model_id", "model_name", "base_model", "path")
-"""Keys under which a mapping may hold the name of a model."""
+KEYS = ("name", "model", "id", "repo_id", "model_id", "model_name", "base_model", "path")  # Of a mapping with a model
 LONGEST = 1000  # Characters of a text that may be understood; no name of the Hub, and no address of one, is as long
 PATH = "it is a path on the machine that trained the model, not a name on the Hub"
 DATA_SET, PAGE = "it is a data set, not a model", "it is a page of the Hub that is not about one model"

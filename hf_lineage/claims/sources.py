@@ -21,8 +21,6 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_nam
 
 CARD, CONFIG, MERGE_CONFIG, MOE_CONFIG = "README.md", "config.json", "mergekit_config.yml", "mergekit_moe_config.yml"
 GGUF = "GGUF metadata"
-GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
-"""The keys of metadata that name the model from which a file was made; the first that is there counts."""
 GGUF_TITLE = "general.name"  # The name that a file gives itself: a title, or the converted model's on the Hub
 LARGEST = 2**20  # The most bytes of a configuration, and of the beginning of a card, that are read for claims
 LAST = 2  # The rank of a source that only programs write; a text in it that names no model is no claim
@@ -180,7 +178,8 @@ def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]
     title = str(metadata.get(GGUF_TITLE, ""))
-    source = next(filter(None, map(metadata.get, GGUF_SOURCE)), title if "/" in title and hub_name(title) else None)
+    named = (metadata.get(f"general.source.{key}") for key in ("repo_url", "huggingface.repository", "url"))
+    source = next(filter(None, named), title if "/" in title and hub_name(title) else None)
     return bases or [name for name in names_in(source, "quantized") if name.base.casefold() not in _own(repo)]
 
 
@@ -241,7 +240,6 @@ def metadata_in(text: str) -> str | None:
 
 
 LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
-LONGEST, MOST_LICENCES = 200, 10  # Characters of one value, and licences of one card, that are shown
 
 
 def stated_licence(source: object) -> str:

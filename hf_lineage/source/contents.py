@@ -29,8 +29,7 @@ Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20  # Parts of one repository that are judged
 LORA_FILE = "pytorch_lora_weights.safetensors"  # Name that diffusers gives to the file with an adapter
-MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
-"""Beginnings of the names of files that hold no adapter without a configuration."""
+MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")  # Beginnings of models' files
 
 
 @dataclass(frozen=True)

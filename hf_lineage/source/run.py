@@ -34,8 +34,7 @@ from hf_lineage.source.model import OpenedModel
 from hf_lineage.source.options import Options
 
 WRITERS = {"mlp": "down", "value_output": "output"}  # Path -> the role that writes into the stream
-LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
-"""Keys of `config.json` that name code or another repository; the process does not see them."""
+LEFT_OUT = "auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation"
 WHOLE = ("float32", 4)
 DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}  # Where WHOLE does not fit, and bytes a number
 WORK = 2**31  # Bytes of memory for torch, for inputs, and for what becomes of them
