@@ -1,7 +1,6 @@
-"""Class tensors: what a class of transformers builds, which stored tensors it would not load, and names in memory.
+"""Class tensors: what a class of transformers builds, by `config.json` and the layer, and names in memory.
 
-transformers leaves out tensors that a class does not build, and fills tensors that a file lacks with random numbers.
-Whether a class builds a tensor is asked of `config.json` and of the number of the layer; the answer may be unknown.
+transformers leaves out tensors that a class does not build, and fills those that a file lacks with random numbers.
 """
 
 from __future__ import annotations

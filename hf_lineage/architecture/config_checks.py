@@ -1,10 +1,8 @@
 """Settings of `config.json` that decide which model is loaded, whether layers have an effect, and where parts stand.
 
-The effect of settings was measured by running transformers' modules (`python -m tests.settings`): one that is not
-listed for a model type changes no branch, or the class does not read it, or another rule reads it.
-
-diffusers writes the name of its class, and timm an architecture that stands for a class (`loading/timm.json`). Such a
-class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
+The effect was measured on transformers' modules (`python -m tests.settings`): a setting that is not listed for a type
+changes no branch, or the class does not read it, or another rule does. Classes of diffusers and timm are listed behind
+the name of their library, so that no `config.json` of transformers can mean one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Guess: the layers of a header by their numbers alone, and tensors of a layer that may be a branch.
-
-Names tell the matrices of attention by their letters, and sizes those of an MLP.
-"""
+"""Guess: layers of a header by their numbers, attention by the letters of names, and MLPs by sizes."""
 
 from __future__ import annotations
 

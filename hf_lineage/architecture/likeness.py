@@ -1,8 +1,7 @@
 """Likeness: the listed classes that have the tensors of a model whose class the registry does not list.
 
-All names may begin with one more prefix, as those of a language model inside another model. The matrices and norms of
-its layers may have other names, where letters and sizes tell their roles. Two classes with the same tensors need not
-compute the same, so nothing is verified by such a reading.
+All names may have one more prefix, and those in layers may be others, where letters and sizes tell their roles. Two
+classes with the same tensors need not compute the same, so nothing is verified by such a reading.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Loaded layers: the tensors that transformers would load as layers, and small tensors that can take layers out.
+"""Loaded layers: the tensors that transformers loads as layers, and small tensors that can take layers out.
 
-Tensors that are not loaded do not count. A repository that loaders would read differently is not judged; the error
-names both readings.
+A repository that loaders would read differently is not judged; the error names both readings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Paths: the ways through a layer along which models are compared, each as the roles of the two matrices it multiplies.
+"""Paths: ways through a layer, each M = Σ out @ inn with the roles of `out` (width, h) and `inn` (h, width).
 
-Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (h, width). Another path is another
-entry of the table, and nothing else. Only the standard library is imported, since the command line names the paths.
+Only the standard library is imported, since the command line names the paths.
 """
 
 from __future__ import annotations

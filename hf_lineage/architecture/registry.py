@@ -1,8 +1,6 @@
 """The adapter registry: one YAML file per factorization, looked up by transformers class, or chosen by the user.
 
-Structure is data: no model class is named in this package. `registry/README.md` documents the schema. Tables stand
-beside the factorizations, each checked against a type: the classes that none can list, and what people publish in place
-of a model or a tensor, among others.
+Structure is data: no model class is named in this package. `registry/README.md` documents the schema.
 """
 
 from __future__ import annotations

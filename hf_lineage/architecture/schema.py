@@ -1,8 +1,4 @@
-"""Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file.
-
-Models are compared along paths through a layer. Every path has the same form, M = Σ out @ inn with `out` (width, h) and
-`inn` (h, width). Another path is another entry of the table, and nothing else.
-"""
+"""Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """Pairs of models, and their comparison number by number and unit by unit, where products of their paths show nothing.
 
-What is known of a pair is found once, before any weights are read. Numbers need matrices that both store in one
-floating-point format and in one shape. A few rows of each are read: any of what reads the stream, and of what writes
-into it the residual coordinates that a sample of all units reads.
-
-Units follow where the paths say UNRELATED, and where the two have different widths. They also follow where residual
-coordinates are not exchangeable, so that the paths have no test. An honest release needs neither test and costs
-nothing more. The p-value of the paths is corrected for each whenever it may follow.
+Numbers need matrices of one floating-point format and shape, of which a few rows are read. Units follow an UNRELATED by
+paths, unlike widths, and coordinates that are not exchangeable. An honest release needs neither and costs nothing more.
+The p-value of the paths is corrected for each whenever it may follow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Executed evidence: a model runs with and without what it inherits, and where nothing is lost nothing is verified.
 
-The verdict is the one by what is stored: running never makes it better. What counts as inherited is what the verdict
-counts, in the layers that it read.
+Running never makes a verdict better. What counts as inherited is what the verdict counts, in the layers that it read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inspection of one model: trace concentration by layer, pairing accuracy by path, and what was read.
 
-The pairing experiment is the paper's and uses its plain products, whatever the recipe of a check: over all pairs of
-layers, S_ij = s(W_out,i W_in,j); the Hungarian assignment on S should find every layer's own partner.
+The pairing experiment is the paper's, with its plain products: over all pairs of layers, S_ij = s(W_out,i W_in,j); the
+Hungarian assignment on S should find every layer's own partner.
 """
 
 from __future__ import annotations

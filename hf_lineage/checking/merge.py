@@ -1,9 +1,7 @@
 """Merges: what every parent gave to a model, read one layer after the other, beside the declared recipe.
 
-No more than one matrix of the model and of each parent is in memory; of large matrices some rows are read.
-
-Shares change no verdict. RELATED says that a merge and a parent share ancestry; any two models of one family do, so
-that a parent which gave nothing is RELATED as well, and only its share shows it.
+Shares change no verdict: any two models of one family are RELATED, so that only its share shows a parent that gave
+nothing. No more than one matrix of each model is in memory.
 """
 
 from __future__ import annotations

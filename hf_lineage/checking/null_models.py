@@ -1,7 +1,6 @@
 """Nulls: scores of the base against named models that are independent of it, and which models cannot serve.
 
-Nobody can prove that a model is independent. A model is refused if something shows that it is not: it is the base or
-the candidate, or declares one of them; it is more similar to the base than chance allows; or it is named twice.
+Nobody can prove that a model is independent; one is refused if something shows that it is not, or if it is named twice.
 """
 
 from __future__ import annotations

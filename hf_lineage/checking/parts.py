@@ -1,7 +1,4 @@
-"""Models in the folders of a repository that is none itself, and parts of one model: each is judged by itself.
-
-What is not read of the folders is a row as well; a part that was not looked at is a sentence.
-"""
+"""Models in the folders of a repository that is none itself, and parts of one model: each is judged by itself."""
 
 from __future__ import annotations
 

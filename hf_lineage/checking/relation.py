@@ -1,7 +1,4 @@
-"""Derivation: which matrices of two related models are compared to say how one was made from the other.
-
-They are rows of matrices of layers that the verdict was based on, so that nothing more is downloaded.
-"""
+"""Derivation: rows of matrices, of layers that the verdict read, that say how one model was made from the other."""
 
 from __future__ import annotations
 

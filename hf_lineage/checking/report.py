@@ -1,7 +1,6 @@
 """A report: every claim about one model, judged, and what a policy makes of it.
 
-A policy counts only where whoever runs the check asks for it. The `lineage.yaml` of a model is written by its
-publisher, who would gain most by accepting that a claim is contradicted.
+A policy counts only where whoever runs the check asks for it: the publisher of a model writes its `lineage.yaml`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Stages: the tests of a claim, in the order in which they are made, until there is a verdict.
 
-The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
-Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
-says: the claim is not verified by it, and other files say nothing, since a full fine-tune changes all of them.
-
-The first analysis may use a sample of a few layers. A sample can only decide for RELATED: what it does not show may
-still be in the layers.
+A listing names the content of files by its SHA-256, but it is what a server says, so the claim is not verified by it.
+A sample can only decide for RELATED: what it does not show may still be in the layers.
 
 All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
-any of them is made, here and nowhere else. A test that is added to the list has its part of alpha.
+any of them is made, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -59,14 +55,14 @@ def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None)
     by_weights = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
     if by_weights or any(model.local for model in models):
         return None
-    base, candidate = map(_listed, models)
+    base, candidate = map(_read_listing, models)
     if base is None or base != candidate:
         return None
     files = len({content for content, *_ in base[0].values()})
     return as_related(Code.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
 
 
-def _listed(model: OpenedModel) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _read_listing(model: OpenedModel) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return SHA-256 of its file, place, type and shape of each tensor, and the settings; None where one is unknown."""
     if not isinstance(model, FromWeights):
         return None

@@ -1,7 +1,6 @@
 """Strict: every number of a model held against the base's, as the format of each tensor would store it.
 
-Tensors are read one after the other, a large one some rows at a time where its format allows that. So no more than
-about two matrices are in memory at once, with the ends of the grids of one.
+Large tensors are read some rows at a time where their format allows it, so that two matrices are in memory at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Units: what two models show unit by unit, in the coordinates in which they show most.
 
-Units are compared through the tokens that both models know. If there are none, or they show little, units are compared
-in the coordinates in which they fit those of the base best. The share of inherited units decides which of the two
-counts. It does not depend on the order of units, so there is still one test of the order.
+Units are compared through common tokens or, if those are none or show little, in the coordinates in which they fit
+best. The share of inherited units decides; it does not depend on their order, so there is still one test of that.
 """
 
 from __future__ import annotations

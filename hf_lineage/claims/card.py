@@ -1,7 +1,6 @@
 """A model card as text: one marked section replaced in place.
 
-Pure functions from text to text. Only a block parser can tell a marker from one that is quoted in a list, in a code
-block or in an unfinished comment. So CommonMark's rules decide (markdown-it-py).
+Only CommonMark's rules (markdown-it-py) tell a marker from one in a list, a code block or an unfinished comment.
 """
 
 from __future__ import annotations

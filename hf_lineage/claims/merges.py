@@ -1,7 +1,4 @@
-"""Merges: the parents that a configuration of mergekit names, and the recipe by which it combines them.
-
-Both are read as plain text from an untrusted file; a value that has to be a number and is none is left out.
-"""
+"""Merges: the parents that a configuration of mergekit names, and the recipe by which it combines them; untrusted."""
 
 from __future__ import annotations
 

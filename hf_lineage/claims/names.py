@@ -1,7 +1,6 @@
 """Names of bases as people write them, and the model of the Hub that each means, or why it means none.
 
-Names, addresses of the Hub, its tags and folders of its cache are understood. A path names nothing on the Hub, and no
-other site is ever asked. All of it is untrusted input.
+All of it is untrusted input: a path names nothing on the Hub, and no other site is ever asked.
 """
 
 from __future__ import annotations

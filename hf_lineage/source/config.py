@@ -111,7 +111,7 @@ def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None
         instead = "registry/README.md explains how to write a factorization, with which `--as ./DIR` reads the model"
         with contextlib.suppress(LineageError, OSError):
             shapes, header_config = open_header(repo)
-            if name := fitting_class(_surveyed(shapes), header_config):
+            if name := fitting_class(_bound_survey(shapes), header_config):
                 instead = f"its names and shapes fit {name}: add `--as {name}` to read it as that class"
         raise UnlistedClass(f"{error}; {instead}") from None
     if len(names) > 1:
@@ -130,11 +130,11 @@ def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) 
     from hf_lineage.architecture.likeness import find_likes
 
     with contextlib.suppress(LineageError, OSError):
-        return find_likes(_surveyed(open_weights(weights_in(repo, None), config).shapes), config, wanted)
+        return find_likes(_bound_survey(open_weights(weights_in(repo, None), config).shapes), config, wanted)
     return ()
 
 
-def _surveyed(shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _bound_survey(shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Return shapes that are compared with every factorization, none of more than two seconds take."""
     return shapes if len(shapes) <= 20_000 else {}
 

@@ -1,8 +1,4 @@
-"""Contents: what a repository holds, as one value for each thing that is judged, and the models in its folders.
-
-Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
-are, and a training run leaves a folder for each checkpoint.
-"""
+"""Contents: what a repository holds, as one value for each thing that is judged, and the models in its folders."""
 
 from __future__ import annotations
 

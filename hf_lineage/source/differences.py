@@ -1,15 +1,8 @@
 """Differences of two configurations, which tensor of the base each tensor of a model is, and what only one stores.
 
-Versions of transformers write more or fewer settings, and under other names, so that two files that say the same are
-rarely equal: its class says what a file means. Where transformers is not installed or does not know the class, the
-files themselves are compared. A setting that only one of them has then counts as another.
-
-A loader may rename them to what the class builds, and take them in place of what was compared: they verify nothing.
-No table says what classes of diffusers and timm build: there the base says it, by its names and its settings.
-
-Names of tensors are those of the class on disk, with or without the prefix of its base model, or those of a converter.
-Some of what one side lacks says nothing: copies of an embedding that are tied to it, lists of positions, and biases of
-zeros.
+Versions of transformers write other settings that mean the same to a class. Where it is not installed, or does not know
+the class, a setting that only one file has counts as another. No table says what classes of diffusers and timm build:
+there the base says it, by its names and its settings. Copies of a tied embedding, positions, and zeros say nothing.
 """
 
 from __future__ import annotations

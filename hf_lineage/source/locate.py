@@ -1,8 +1,7 @@
 """Naming: which repository, folder or file a name means; that depends on who gave the name.
 
-A name that the user typed is a folder or a file where it cannot be a name on the Hub, as ./x cannot. A name that a
-repository declares is always one on the Hub: the working directory may be a checkout whose author chose the names of
-its folders. Where a claim names a path, the folder that may be meant is told of and never read.
+A name that the user typed is a folder or file where it cannot be one on the Hub, as ./x cannot. What a repository
+declares is always one on the Hub: the author of a checkout chose the names of its folders, so none is ever read for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Model: one model of a comparison; its headers are read at once, its weights and signature when needed.
-
-There are two classes, by the source of the signature: the weights, or a cached or given signature.
-"""
+"""Model: one model of a comparison, from weights that are read when needed, or from a cached or given signature."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Run: a model is loaded by its own class, in a process of its own, and run with and without some of its parts.
-
-The process sees a folder with the files that were judged and no others. A file that changes between the beginning
-and the end of the run is an error.
-"""
+"""Run: a model is loaded by its own class, in a process that sees the judged files alone, and run without some parts."""
 
 from __future__ import annotations
 
