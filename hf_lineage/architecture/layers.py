@@ -246,24 +246,14 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
             between = (slot.latent[1] for slot in by_role.values() if slot.latent)
             norms = [name for name in (norm, output_norm, inner_norm, *between) if name and name.endswith(".weight")]
             variances = {name: f"{name.removesuffix('weight')}running_var" for name in norms}
-            yield LayerSet(
-                by_role,
-                norm,
-                output_norm,
-                inner_norm,
-                variances={name: variance for name, variance in variances.items() if variance in layer.shapes},
-                expert=expert,
-                biases=dict(_biases((*(slot.tensor for slot in by_role.values()), norm), layer)),
-            )
-
-
-def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
-    for name in filter(None, names):
-        start = name.removesuffix("weight").removesuffix("gamma")
-        biases = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
-        bias = next((name_on_disk for name_on_disk in biases if name_on_disk in layer.shapes), None)
-        if bias is not None:
-            yield name, bias
+            biases = dict[str, str]()
+            for name in filter(None, (*(slot.tensor for slot in by_role.values()), norm)):
+                start = name.removesuffix("weight").removesuffix("gamma")
+                known = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
+                if bias := next((each for each in known if each in layer.shapes), None):
+                    biases[name] = bias
+            variances = {name: variance for name, variance in variances.items() if variance in layer.shapes}
+            yield LayerSet(by_role, norm, output_norm, inner_norm, variances=variances, expert=expert, biases=biases)
 
 
 def _first(names: Norms, layer: Layer) -> str | None:

@@ -168,15 +168,21 @@ def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: s
     typed = [it for it in likes if {*known_type(it.settings.get("model_type")).classes} & {*it.factorization.classes}]
     usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
     # Those that compute the same, whatever their settings, are one way, the plainest factorization first.
-    ways: dict[str, list[Like]] = {}
+    ways: dict[str, Like] = {}
     for like in sorted(
         typed or usual or likes, key=lambda it: (len(it.factorization.requires), -len(it.factorization.classes))
     ):
         one = like.factorization
         about = (one.normalization, one.gain, one.stored, one.exchangeable)
         sets = [as_sets(one.branches.sets(kind)) for kind in KINDS]
-        ways.setdefault(repr((like.within.prefixes, about, sets)), []).append(like)
-    return tuple(_choose_like(alike, classes, target) for alike in ways.values())
+        ways.setdefault(repr((like.within.prefixes, about, sets)), like)
+    chosen = []
+    for like in ways.values():  # under one class: that of its own settings, else the usual one
+        own = [name for name in classes_named(like.settings) if name in like.classes]
+        own = own or [name for name in known_type(like.settings.get("model_type")).classes if name in like.classes]
+        name = target or usual_class(like.factorization, own or like.classes, classes)
+        chosen.append(replace(like, classes=(name,)))
+    return tuple(chosen)
 
 
 def _of_group(
@@ -230,12 +236,3 @@ def _match_names(
                 return {}
             renamed |= {stored[role]: str(wanted[0])} if wanted and stored[role] not in wanted else {}
     return renamed if len(set(renamed.values())) == len(renamed) else {}
-
-
-def _choose_like(ways: Sequence[Like], classes: Sequence[str], target: str | None) -> Like:
-    """Return the first of some likes under one class: that of its own settings, else the usual one."""
-    like = ways[0]
-    own = [name for name in classes_named(like.settings) if name in like.classes]
-    own = own or [name for name in known_type(like.settings.get("model_type")).classes if name in like.classes]
-    name = target or usual_class(like.factorization, own or like.classes, classes)
-    return replace(like, classes=(name,))

@@ -22,6 +22,8 @@ from hf_lineage.architecture.schema import Factorization, as_stacks
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # Keys of the number of layers, here as one
+Shapes = Mapping[str, Shape]
+Read = Callable[[str], NDArray[Any]]
 PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")  # Keys of layers that only predict further tokens
 
 
@@ -134,11 +136,7 @@ MOST_SCALES = 2**16  # The most numbers of a tensor of scales, which may have on
 
 
 def within_range(
-    layout: Layout,
-    names: Iterable[str],
-    shapes: Mapping[str, Shape],
-    read: Callable[[str], NDArray[Any]],
-    prefetch: Callable[..., None] = lambda *_: None,
+    layout: Layout, names: Iterable[str], shapes: Shapes, read: Read, prefetch: Callable[..., None] = lambda *_: None
 ) -> Iterator[str]:
     """Yield, of some names, those of activation scales with which the output of a norm reaches the matrix."""
     small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_SCALES)
@@ -161,11 +159,7 @@ MOST_NUMBERS = 2**20  # More than the widest stream has
 
 
 def scalar_reservations(
-    layout: Layout,
-    shapes: Mapping[str, Shape],
-    read: Callable[[str], NDArray[Any]],
-    parts: Iterable[Part],
-    prefetch: Callable[..., None] = lambda *_: None,
+    layout: Layout, shapes: Shapes, read: Read, parts: Iterable[Part], prefetch: Callable[..., None] = lambda *_: None
 ) -> Iterator[str]:
     """Yield a sentence for each small tensor with which a branch may not reach the stream; all are fetched at once."""
     outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
@@ -184,9 +178,7 @@ def scalar_reservations(
             yield f"{reasons[0]}{more}"
 
 
-def _reason(
-    stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
-) -> str:
+def _reason(stored: str, width: int, sides: Outside, shapes: Shapes, read: Read) -> str:
     """Return why a branch may not reach the stream with the tensor under this name; empty if it does."""
     text = printable(stored, 200)
     if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:

@@ -89,8 +89,12 @@ def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
             found = ((place.part, error_as_verdict(error)),)
         for part, adapter in found:
             for claim in (*own, *everywhere):
+                problem = Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}") if claim.problem else adapter
+                if isinstance(problem, Verdict):
+                    rows.append(ClaimResult(claim, problem, part=part))
+                    continue
                 try:
-                    row = _judge_claim(adapter, claim, request)
+                    row = judge_on(problem, claim, request.base_of(claim), request.options)
                 except CheckpointError as error:
                     if alone:
                         raise
@@ -113,14 +117,6 @@ def _claims(place: Place, declared: Sequence[Claim]) -> Sequence[Claim]:
     return own or declared
 
 
-def _judge_claim(adapter: Found, claim: Claim, request: Request) -> ClaimResult:
-    if claim.problem:
-        return ClaimResult(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"))
-    if isinstance(adapter, Verdict):
-        return ClaimResult(claim, adapter)
-    return judge_on(adapter, claim, request.base_of(claim), request.options)
-
-
 def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: Options) -> ClaimResult:
     """Return the row of an adapter and a base that was located before, or could not be."""
     if isinstance(source, Signature):
@@ -135,12 +131,12 @@ def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: 
         return ClaimResult(claim, error_as_verdict(error), source.commit, notes=(adapter.description,))
     places = placement.find_places(base, adapter.lora)
     testable = placement.testable(places, base)
-    outcome = mark_unlisted_class(_verdict_of(adapter, base, places, testable, options), (base.model_config.read_as,))
+    outcome = catch_as_verdict(lambda: _verdict_of(adapter, base, places, testable, options), *VERDICTS)
     repo, done = base.model_config.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     untested = _describe_untested(adapter, base, places, testable)
     return ClaimResult(
         claim,
-        outcome,
+        mark_unlisted_class(outcome, (base.model_config.read_as,)),
         base_commit=source.commit,
         layers=base.layout.layers,
         traffic={repo.name: done} if done else {},
@@ -168,15 +164,29 @@ def _component_of(base: RepoRef, component: str) -> RepoRef:
 def _verdict_of(
     adapter: Adapter, base: Headers, places: placement.Places, testable: Sequence[placement.Place], options: Options
 ) -> Verdict:
+    """Return the verdict after a few layers if it is clear, else after all of them."""
     if obstacle := _obstacle(adapter, places, base):
         return Verdict(*obstacle)
     if not testable:
         why = "the adapter changes no matrix whose trace can be tested; such matrices make hidden units or values, or "
         return Verdict(Code.UNSUPPORTED, f"{why}write into the stream")
     products = adjacent.products(adapter.lora, testable)
-    if not any(product.rows.shape[1] for product in products.values()):
+    layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
+    if not layers:
         return Verdict(Code.INCONCLUSIVE, "the adapter adds zero to every matrix, as before any training")
-    return catch_as_verdict(lambda: _test(adapter, base, testable, products, options), *VERDICTS)
+    few = len(layers) > 2 * FEW and options.budget != "full"
+    order = [layers[at] for at in measure.reading_order(len(layers), options.seed or 0)] if few else layers
+    stops = (FEW, len(layers)) if few else (len(layers),)
+    criteria = options.criteria(analyses=len(stops))
+    calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
+    for read in stops:
+        chosen = [place for place in testable if place.layer in order[:read]]
+        blocks = list(adjacent.blocks(base, products, chosen))
+        measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
+        outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
+        if clear(outcome):
+            break
+    return outcome
 
 
 def _obstacle(adapter: Adapter, places: placement.Places, base: Headers) -> tuple[Code, str] | None:
@@ -213,26 +223,6 @@ def _obstacle(adapter: Adapter, places: placement.Places, base: Headers) -> tupl
         Code.UNSUPPORTED,
         f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: {other}",
     )
-
-
-def _test(
-    adapter: Adapter, base: Headers, testable: Sequence[placement.Place], products: adjacent.Products, options: Options
-) -> Verdict:
-    """Return the verdict after a few layers if it is clear, else after all of them."""
-    layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
-    few = len(layers) > 2 * FEW and options.budget != "full"
-    order = [layers[at] for at in measure.reading_order(len(layers), options.seed or 0)] if few else layers
-    stops = (FEW, len(layers)) if few else (len(layers),)
-    criteria = options.criteria(analyses=len(stops))
-    calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
-    for read in stops:
-        chosen = [place for place in testable if place.layer in order[:read]]
-        blocks = list(adjacent.blocks(base, products, chosen))
-        measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
-        outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
-        if clear(outcome):
-            break
-    return outcome
 
 
 def _describe_untested(

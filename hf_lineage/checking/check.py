@@ -200,14 +200,13 @@ def _report(
     command: str = "check",
 ) -> Report:  # fmt: skip
     """Return the report on a model; rows say where nothing was run, or no number was read, though that was asked."""
-    rows = tuple(replace(row, verdict=_with_unmet(row.verdict, options)) for row in result.rows)
-    rest = rows, (), options, source if isinstance(source, RepoRef) else None, result.notes, began, command
+    rows = list[ClaimResult]()
+    for row in result.rows:
+        verdict = row.verdict
+        if options.run and verdict.is_related and verdict.executed is None:
+            verdict = replace(verdict, executed=RunOutcome(seed=options.seed or 0, problem=NOT_RUN))
+        if options.strict and verdict.strict is None:
+            verdict = with_strict(verdict, Strict("", problem=NOT_READ))
+        rows.append(replace(row, verdict=verdict))
+    rest = tuple(rows), (), options, source if isinstance(source, RepoRef) else None, result.notes, began, command
     return Report(model, source.commit, *rest, licence=stated_licence(source), blended=result.blended)
-
-
-def _with_unmet(verdict: Verdict, options: Options) -> Verdict:
-    if options.run and verdict.is_related and verdict.executed is None:
-        verdict = replace(verdict, executed=RunOutcome(seed=options.seed or 0, problem=NOT_RUN))
-    if options.strict and verdict.strict is None:
-        verdict = with_strict(verdict, Strict("", problem=NOT_READ))
-    return verdict

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import measure_derivation
-from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
+from hf_lineage.checking.result import (
+    MERGE,
+    NAMED,
+    VERDICTS,
+    ClaimResult,
+    ModelOrVerdict,
+    catch_as_verdict,
+    error_as_verdict,
+)
 from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
@@ -40,7 +48,7 @@ class Request:
     claims: Sequence[Claim]
     options: Options
     by_user: bool = True  # Whether the user named the bases, and not the model
-    open_base: Callable[[str], OpenedModel | Verdict] | None = None  # Opens a model of the one base that is compared
+    open_base: Callable[[str], ModelOrVerdict] | None = None  # Opens a model of the one base that is compared
     bases: dict[Claim, Source | Verdict] = field(default_factory=dict)  # Those that were found so far
 
     def base_of(self, claim: Claim) -> Source | Verdict:
@@ -82,17 +90,13 @@ def judge_model(source: Source, request: Request) -> RepositoryResult:
     return RepositoryResult(tuple(_same_bytes(row, source, request) for row in rows), notes, blended)
 
 
-def opened_candidate(source: Source, options: Options) -> OpenedModel | Verdict:
+def opened_candidate(source: Source, options: Options) -> ModelOrVerdict:
     """Return a candidate, or the verdict that says why there is nothing to compare."""
     return catch_as_verdict(lambda: open_candidate(source, options), NothingToCompare)
 
 
 def judge_claim(
-    candidate: OpenedModel | Verdict,
-    claim: Claim,
-    request: Request,
-    part: str = "",
-    whole: Source | Verdict | None = None,
+    candidate: ModelOrVerdict, claim: Claim, request: Request, part: str, whole: Source | Verdict | None = None
 ) -> ClaimResult:
     """Return the row of a claim on a candidate in the folder `part`; `whole` is a base's repository, if known."""
     if claim.problem:
@@ -115,7 +119,7 @@ def judge_claim(
     return replace(row, notes=(*row.notes, renamed))
 
 
-def _open_base(source: Source, options: Options) -> OpenedModel | Verdict:
+def _open_base(source: Source, options: Options) -> ModelOrVerdict:
     """Return a base; or why nothing is compared, with the one base that it declares, which may be named instead."""
     try:
         return open_model(source, options)
@@ -145,10 +149,10 @@ def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
 
 def judge_pair(
     claim: Claim,
-    base: OpenedModel | Verdict,
-    candidate: OpenedModel | Verdict,
+    base: ModelOrVerdict,
+    candidate: ModelOrVerdict,
     options: Options,
-    part: str = "",
+    part: str,
     commit: str | None = None,
 ) -> ClaimResult:
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.checkpoint.formats.modules import SETTINGS
 from hf_lineage.claims.names import RELATIONS
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, Claim, Claims, read_claims
 from hf_lineage.errors import LineageError, NothingToCompare, printable
-from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef, hub_name
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.config import model_config
 from hf_lineage.source.contents import Adapters, Content, WholeModel, adapter_beside
 from hf_lineage.source.locate import with_folders
-from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.model import FromWeights
 
 
 def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Claims:
@@ -43,9 +43,7 @@ def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Cla
     return with_folders(claims, source)
 
 
-def relation_notes(
-    claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
-) -> tuple[str, ...]:
+def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: ModelOrVerdict | None = None) -> tuple[str, ...]:
     """Return a sentence for each declared relation that what is stored contradicts, as far as it shows."""
     declared, notes = [claim for claim in claims if claim.relation and CARD in claim.sources], []
     for relation in dict.fromkeys(str(claim.relation) for claim in declared):

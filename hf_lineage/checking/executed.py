@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.evaluate import name_layers, with_run
 from hf_lineage.evidence.executed import Ablation, Loss, RunOutcome
@@ -28,9 +29,7 @@ ABLATED = ("mlp", "value_output")  # Paths whose parts can be held, the first th
 Flags = NDArray[np.bool_]
 
 
-def judge_executed(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, stored: Verdict, options: Options
-) -> Verdict:
+def judge_executed(base: ModelOrVerdict, candidate: ModelOrVerdict, stored: Verdict, options: Options) -> Verdict:
     """Return the verdict by what two models store, with what the candidate loses without what it inherits."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return stored

@@ -17,18 +17,19 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Combination
-from hf_lineage.checking.result import MERGE, ClaimResult
+from hf_lineage.checking.result import MERGE, ClaimResult, ModelOrVerdict
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
 from hf_lineage.claims.sources import merge_recipe
 from hf_lineage.evidence.blend import Blend, BlendPlace, blend_of
 from hf_lineage.evidence.merge import MOST_LEFT, Parent, Products, Share, StoredMatrix, inner_products
-from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.sample import Sample
-from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.model import FromWeights
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import UNSEEN, digits_of, matrix, rows_of, weights_of
 
+Models = Sequence[FromWeights]
+Rows = Sequence[ClaimResult]
 ALIKE = 0.3  # The least cosine with the matrix of a parent that may have given a part; unrelated ones are near 0
 GLANCE = 16  # Rows of a matrix by which the layer of a parent is found that a layer of the model is most like
 
@@ -63,12 +64,7 @@ def _glance(model: FromWeights, layer: int) -> Matrix | None:
 
 
 def _layer(
-    parents: Sequence[FromWeights],
-    model: FromWeights,
-    layer: int,
-    places: Sequence[Mapping[int, int]],
-    sample: Sample,
-    sampled: bool,
+    parents: Models, model: FromWeights, layer: int, places: Sequence[Mapping[int, int]], sample: Sample, sampled: bool
 ) -> Iterator[Products]:
     for branch, sets in ((branch, sets[layer]) for branch, sets in model.headers.layout.branches.items()):
         others, names = list[LayerSet | None](), set[str]()
@@ -127,7 +123,7 @@ NOT_READ = (
 
 
 def with_shares(
-    source: RepoRef, rows: Sequence[ClaimResult], model: OpenedModel | Verdict, names: Sequence[str], options: Options
+    source: RepoRef, rows: Sequence[ClaimResult], model: ModelOrVerdict, names: Sequence[str], options: Options
 ) -> tuple[tuple[ClaimResult, ...], Combination | None]:
     """Return the rows, those of a merge's parents with their shares, and all together; `names` are declared bases."""
     reasons, blend = dict[int, str](), None
@@ -159,11 +155,7 @@ def with_shares(
 
 
 def read_beside(
-    model: FromWeights,
-    parents: Sequence[FromWeights],
-    rows: Sequence[ClaimResult],
-    options: Options,
-    models: Sequence[OpenedModel | Verdict | None] = (None,),
+    model: FromWeights, parents: Models, rows: Rows, options: Options, models: Sequence[ModelOrVerdict | None] = (None,)
 ) -> list[Products]:
     """Return the matrices of a model beside those of its parents: of all layers or, from the Hub, of those in the rows.
     `models` are all of them as the rows were judged: unless that was by their weights, parts of a few layers are
@@ -182,11 +174,7 @@ def read_beside(
 
 
 def find_blend(
-    model: FromWeights,
-    bases: Sequence[FromWeights],
-    others: Sequence[FromWeights],
-    rows: Sequence[ClaimResult],
-    options: Options,
+    model: FromWeights, bases: Models, others: Models, rows: Rows, options: Options
 ) -> tuple[tuple[int, ...], Blend] | None:
     """Return a model as a combination of all bases, numbered first, and the fewest others that show; else None."""
     parents = (*bases, *others)
@@ -209,12 +197,7 @@ def find_blend(
 
 
 def _as_merge(
-    source: RepoRef,
-    rows: Sequence[ClaimResult],
-    model: OpenedModel | Verdict,
-    reasons: Mapping[int, str],
-    left: Sequence[int],
-    blend: Blend | None,
+    source: RepoRef, rows: Rows, model: ModelOrVerdict, reasons: Mapping[int, str], left: list[int], blend: Blend | None
 ) -> tuple[ClaimResult, ...]:
     """Return the rows with what is declared and measured of each parent of a merge."""
     recipe, parents = merge_recipe(source), dict[int, Parent]()

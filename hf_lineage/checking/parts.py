@@ -15,13 +15,12 @@ from hf_lineage.checking.claims import (
     opened_candidate,
 )
 from hf_lineage.checking.declared import relation_notes
-from hf_lineage.checking.result import VERDICTS, ClaimResult, catch_as_verdict
+from hf_lineage.checking.result import VERDICTS, ClaimResult, ModelOrVerdict, catch_as_verdict
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.source.contents import CONFIG, Folders, part_of
-from hf_lineage.source.model import OpenedModel
 
 
 def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
@@ -43,7 +42,7 @@ def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
 
 
 def _judge(
-    folders: Folders, candidates: Sequence[tuple[RepoRef, OpenedModel | Verdict]], claim: Claim, request: Request
+    folders: Folders, candidates: Sequence[tuple[RepoRef, ModelOrVerdict]], claim: Claim, request: Request
 ) -> Iterator[ClaimResult]:
     """Yield the rows of a claim on the folders of a repository, given the candidate in each. A folder that cannot be
     judged and that the base does not have is a note if another folder can be judged. All parts that no factorization

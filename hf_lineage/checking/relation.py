@@ -12,13 +12,14 @@ from numpy.linalg import norm
 from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.schema import MLP_READERS
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare, measure_change
 from hf_lineage.evidence.relation import AlignedRows, Derivation, align
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.signature.factors import gain
 from hf_lineage.signature.sample import Sample
-from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.model import FromWeights
 from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_beside, rows_of
 
 NEARER = 0.5  # Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over
@@ -40,7 +41,7 @@ _MatrixPair = tuple[Change, AlignedRows, float]  # With the bits a weight in the
 
 
 def measure_derivation(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, verdict: Verdict, seed: int
+    base: ModelOrVerdict, candidate: ModelOrVerdict, verdict: Verdict, seed: int
 ) -> Derivation | None:
     """Return how a candidate was made from the base it is related to; None where that was not measured. Both have to be
     read from their weights, and the base must not be quantized: its own rounding would count as a change.

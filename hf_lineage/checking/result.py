@@ -135,6 +135,7 @@ def worst(rows: Sequence[ClaimResult], accepted: bool = False) -> ExitCode:
 
 
 T = TypeVar("T")
+ModelOrVerdict = OpenedModel | Verdict  # The verdict says why nothing is compared
 
 VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, CheckpointError)
 """Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from hf_lineage.checking import by_units
 from hf_lineage.checking.by_units import ModelPair
-from hf_lineage.checking.result import VERDICTS, error_as_verdict
+from hf_lineage.checking.result import VERDICTS, ModelOrVerdict, error_as_verdict
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import as_related, evaluate, mark_unlisted_class, reserve
@@ -163,9 +163,7 @@ UNITS = Stage("unit by unit", by_units.may_compare_units, by_units.judge_units, 
 STAGES: tuple[Stage, ...] = (LISTING, *BY_PATHS, EQUAL, UNITS)  # All tests of two models, in order
 
 
-def judge_models(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
-) -> Verdict:
+def judge_models(base: ModelOrVerdict, candidate: ModelOrVerdict, options: Options, declared: bool = False) -> Verdict:
     """Return the verdict on two models; `declared`: the candidate declares the base. LineageError if one is unread."""
     if isinstance(base, Verdict):
         return base

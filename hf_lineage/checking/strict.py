@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.checkpoint.codes import MOST_CUT, MOST_LOOSE, Codes, all_near, cast, count_big, excess, idle, miss_ends
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import TensorInfo, single
@@ -24,7 +25,6 @@ from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub import client
 from hf_lineage.source.differences import Pairing, pair_tensors
 from hf_lineage.source.headers import Headers, read_headers
-from hf_lineage.source.model import OpenedModel
 
 AT_ONCE = 2**22  # Numbers that are looked at together: each takes several times its memory
 Array = NDArray[np.float32]
@@ -152,7 +152,7 @@ BEFORE = 2.0**-9  # Relative rounding, to bfloat16, that a number of float32 may
 UNDONE = 2.0**-24  # Error that adding 1 to a gain, and taking it off again, leaves in it
 
 
-def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, outcome: Verdict) -> Verdict:
+def judge_strict(base: ModelOrVerdict, candidate: ModelOrVerdict, outcome: Verdict) -> Verdict:
     """Return a verdict with every number compared, unverified where one is not the base's; else OptionError."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return outcome

@@ -126,13 +126,9 @@ def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWei
 
 
 def rows_beside(
-    base: FromWeights,
-    candidate: FromWeights,
-    seed: int,
-    layers: Collection[int] | None = None,
-    coordinates: Runs = (),
-    fetch: bool = True,
-) -> Iterator[RowPair]:
+    base: FromWeights, candidate: FromWeights, seed: int, layers: Collection[int] | None = None,
+    coordinates: Runs = (), fetch: bool = True,
+) -> Iterator[RowPair]:  # fmt: skip
     """Yield some rows of each tensor, or of those of some layers; without `fetch` of those alone that are here. With
     residual coordinates it is matrices of the stream alone, and these rows of those that write into it.
     """

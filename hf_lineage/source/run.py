@@ -1,4 +1,4 @@
-"""Run: a model is loaded by its own class, in a process that sees the judged files alone, and run without some parts."""
+"""Run: a model is loaded by its own class, in a process that sees the judged files, and run without some parts."""
 
 from __future__ import annotations
 
