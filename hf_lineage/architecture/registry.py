@@ -279,9 +279,7 @@ class ClassChoice:
 
 
 def choose(config: Mapping[str, Any], choice: Choice) -> ClassChoice:
-    """Return the class and the factorization of a model; UnlistedClass if neither registry nor choice has them, and
-    RegistryError if the chosen folder holds no factorization, or an invalid one.
-    """
+    """Return class and factorization; UnlistedClass if neither registry nor choice has them, else RegistryError."""
     try:
         return ClassChoice(*lookup(config))
     except UnlistedClass:

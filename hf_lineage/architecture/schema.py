@@ -137,10 +137,7 @@ def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
 
 
 def fingerprint(factorization: Factorization) -> str:
-    """Return a digest of what a factorization says about the tensors; another digest may mean other numbers. It leaves
-    out the listed classes, the ignored matrices, the key that counts the layers, the facts that only adapters need, and
-    all default values.
-    """
+    """Return a digest of what a factorization says about tensors; another digest may mean other numbers."""
     relevant = msgspec.structs.replace(factorization, classes=(), ignores=(), depth=None, lora=Lora())
     return hashlib.sha256(repr(_plain(relevant)).encode()).hexdigest()
 

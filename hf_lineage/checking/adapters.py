@@ -75,11 +75,10 @@ def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
     """Return whether the adapters of a repository come from the bases; an error is raised where it concerns all."""
     first, rows = adapters.places[0], list[ClaimResult]()
     alone = len(adapters.places) == 1 or request.open_base is not None
-    by_place = {
-        place: request.claims if request.by_user else _claims(place, request.claims) for place in adapters.places
-    }
+    claimed = request.claims
+    by_place = {place: claimed if request.by_user else _claims(place, claimed) for place in adapters.places}
     bases = {claim.base.casefold() for claims in by_place.values() for claim in claims}
-    everywhere = [claim for claim in request.claims if claim.base.casefold() not in bases]
+    everywhere = [claim for claim in claimed if claim.base.casefold() not in bases]
     for place, own in by_place.items():
         try:
             found = open_place(place)
@@ -89,12 +88,12 @@ def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
             found = ((place.part, error_as_verdict(error)),)
         for part, adapter in found:
             for claim in (*own, *everywhere):
-                problem = Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}") if claim.problem else adapter
-                if isinstance(problem, Verdict):
-                    rows.append(ClaimResult(claim, problem, part=part))
+                subject = Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}") if claim.problem else adapter
+                if isinstance(subject, Verdict):
+                    rows.append(ClaimResult(claim, subject, part=part))
                     continue
                 try:
-                    row = judge_on(problem, claim, request.base_of(claim), request.options)
+                    row = judge_on(subject, claim, request.base_of(claim), request.options)
                 except CheckpointError as error:
                     if alone:
                         raise
@@ -196,10 +195,8 @@ def _obstacle(adapter: Adapter, places: placement.Places, base: Headers) -> tupl
         unfit = printable(places.unfit[0], 200)
         return Code.UNRELATED, f"by shape: {unfit}, so that the adapter was not trained on {name}"
     if places.ambiguous:
-        return Code.AMBIGUOUS, (
-            f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, and "
-            f"several matrices of {name} may be meant"
-        )
+        flat = f"{printable(places.ambiguous[0], 200)}, with underscores in place of points"
+        return Code.AMBIGUOUS, f"the adapter names {flat}, and several matrices of {name} may be meant"
     if places.everything:
         known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
         beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
@@ -207,22 +204,16 @@ def _obstacle(adapter: Adapter, places: placement.Places, base: Headers) -> tupl
             return None
         return Code.INCOMPATIBLE, f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
     if places.idle:
-        return Code.UNSUPPORTED, (
-            f"this adapter changes 0 of the modules of {name}: peft passes over the factors of "
-            f"{printable(places.idle[0], 200)}, because the adapter's configuration does not name that module, or "
-            "no module of this class has the name"
-        )
+        module = f"{printable(places.idle[0], 200)}, because the adapter's configuration does not name that module"
+        none = f"this adapter changes 0 of the modules of {name}: peft passes over the factors of {module}"
+        return Code.UNSUPPORTED, f"{none}, or no module of this class has the name"
     what = printable((*places.absent, *adapter.lora.modules)[0], 200)
     if not any(re.search(r"[._]\d+[._]", module) for module in adapter.lora.modules):
-        return (
-            Code.UNSUPPORTED,
-            f"the adapter changes only matrices outside the layers ({what}), where no trace is tested",
-        )
+        outside = f"only matrices outside the layers ({what}), where no trace is tested"
+        return Code.UNSUPPORTED, f"the adapter changes {outside}"
     other = "the adapter is for another class, or transformers renames the modules of this class"
-    return (
-        Code.UNSUPPORTED,
-        f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: {other}",
-    )
+    none = f"no matrix in the layers of {name} has such a name"
+    return Code.UNSUPPORTED, f"the adapter is for {what}, but {none}: {other}"
 
 
 def _describe_untested(

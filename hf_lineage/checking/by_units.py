@@ -57,13 +57,11 @@ class ModelPair:
         known = prefixes(candidate.factorization) if candidate.factorization else ()
         in_blocks = any("{block}" in prefix for prefix in known)  # so that weights that no loader reads may be layers
         if base.width != candidate.width or (base.layers != candidate.layers and in_blocks):
-            return (
-                f"{base.name} has {base.layers} layers of width {base.width}, "
-                f"{candidate.name} has {candidate.layers} of width {candidate.width}"
-            )
+            own = f"{candidate.name} has {candidate.layers} of width {candidate.width}"
+            return f"{base.name} has {base.layers} layers of width {base.width}, {own}"
         if self.options.paths in NAMED:
-            own = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
-            return f"no path is in both models: {', '.join(own)}"
+            paths = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
+            return f"no path is in both models: {', '.join(paths)}"
         return self.unlike_layers
 
     @functools.cached_property
@@ -90,10 +88,7 @@ class ModelPair:
 
     @functools.cached_property
     def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The layers in the order in which they are read, and how many of them have been read at each analysis. Layers
-        of unlike widths are all read: a few of them would not represent the rest. If the user gave two signatures, all
-        layers are at hand, and stopping early would save nothing.
-        """
+        """The layers in reading order, and how many are read at each analysis: all of unlike widths or at hand."""
         base, candidate, options = self.base, self.candidate, self.options
         everything = tuple(range(max(base.layers, candidate.layers)))
         plain = dict.fromkeys(everything, candidate.width)
@@ -106,9 +101,7 @@ class ModelPair:
 
     @functools.cached_property
     def sampled_models(self) -> tuple[FromWeights, ...]:
-        """Both models; none where they are compared by whole layers alone, or these are read at once. Both have to be
-        read from their weights, and layers of the same number to have equally many units.
-        """
+        """Both models, if read from weights with equally many units a layer, and not all at once; else none."""
         base, candidate, paths, sizes = self.base, self.candidate, self.options.paths, list[list[int]]()
         if self.incompatible or len(self.plan[1]) == 1:
             return ()
@@ -194,10 +187,7 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
 
 
 def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
-    """Return the layers that are read: those that were read for the paths, else as many as UNRELATED needs. Before
-    that, as many as show whether more than half of all layers are inherited; if they show nothing, it ends there.
-    Models of few layers and of unlike depth are read as a whole, since a layer may have its partner anywhere.
-    """
+    """Return the layers read at each analysis, the last those of the paths, else as many as UNRELATED needs."""
     base, candidate, options = pair.base, pair.candidate, pair.options
     depth = max(base.layers, candidate.layers)
     if options.budget == "full":

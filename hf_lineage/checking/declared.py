@@ -82,9 +82,7 @@ def names_in(source: RepoRef) -> tuple[str, ...]:
 
 
 def is_named(base: str, names: Iterable[str]) -> bool:
-    """Return whether a base is one of those that a model names; a folder is named by its last part, and names so.
-    Commits do not count, and neither does a base of which nothing else is known.
-    """
+    """Return whether a model names a base, at any commit; a folder is named by its last part, and names so."""
     known = {plain_name(name) for name in names}
     last = {name.rpartition("/")[2] for name in known if hub_name(base) is None or hub_name(name) is None}
     return plain_name(base) in known or Path(plain_name(base)).name in last

@@ -79,11 +79,11 @@ def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int)
         fewer = count < sum(map(np.count_nonzero, parts.inherited))
         equal = measure_loss(_some(parts.inherited, count, seed))[1] if fewer else everything  # no pass twice
         rest = measure_loss(others)[1]
-    found = [
+    ablations = [
         Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], equal.get(kind), rest.get(kind))
         for kind, each in values.items()
     ]
-    return min(found, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
+    return min(ablations, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
 
 
 def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:

@@ -41,9 +41,7 @@ class Pairing:
 
     @property
     def accuracy(self) -> float:
-        """The share of layers that the assignment on S pairs with themselves, among those with equal shapes elsewhere.
-        By chance it is one over the number of layers of equal shapes.
-        """
+        """The share of layers that S pairs with themselves, by chance one over those of equal shapes."""
         rows, columns = assign(np.where(self.alike, self.scores, -1.0))
         paired = rows == columns
         return float(np.mean(paired[self.alike.sum(axis=1) > 1]))

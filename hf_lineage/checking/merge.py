@@ -117,9 +117,6 @@ MOST = 16  # Parents of one model whose shares are measured: more of them cannot
 TOGETHER = 3  # Models of an index that may be parents of one model together
 MOST_CACHED = 8  # Layers of which rows are downloaded where signatures come from the cache
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
-NOT_READ = (
-    "merge contributions are measured on weights, but a signature was used in their place; --no-cache reads the weights"
-)
 
 
 def with_shares(
@@ -133,7 +130,8 @@ def with_shares(
         elif not row.verdict.evidence:
             reasons[place] = NOT_COMPARED
         elif not all(weights_of(one, options) for one in (row.base_model, model)):
-            reasons[place] = NOT_READ
+            used = "but a signature was used in their place; --no-cache reads the weights"
+            reasons[place] = f"merge contributions are measured on weights, {used}"
     left = [place for place in range(len(rows)) if place not in reasons]
     if len(left) == 1 or len(left) > MOST:
         many = f"the contributions of at most {MOST} parents are measured"
@@ -157,10 +155,7 @@ def with_shares(
 def read_beside(
     model: FromWeights, parents: Models, rows: Rows, options: Options, models: Sequence[ModelOrVerdict | None] = (None,)
 ) -> list[Products]:
-    """Return the matrices of a model beside those of its parents: of all layers or, from the Hub, of those in the rows.
-    `models` are all of them as the rows were judged: unless that was by their weights, parts of a few layers are
-    downloaded.
-    """
+    """Return matrices beside parents': of all layers or, from the Hub, of those that the rows of `models` read."""
     evidence = [one for row in rows for one in row.verdict.evidence.values()]
     cached = any(not isinstance(one, FromWeights) for one in models)
     remote = any(one.headers.checkpoint.remote for one in (model, *parents))
@@ -179,15 +174,12 @@ def find_blend(
     """Return a model as a combination of all bases, numbered first, and the fewest others that show; else None."""
     parents = (*bases, *others)
     matrices = read_beside(model, parents, rows, options)
-    choices = (
-        (*range(len(bases)), *some)
-        for size in range(1, TOGETHER + 1)
-        for some in itertools.combinations(range(len(bases), len(parents)), size)
-    )
-    blends = {
-        parts: blend_of([one for whole in matrices if (one := whole.only(parts))], len(parts), model.layers)
-        for parts in choices
-    }
+    blends = dict[tuple[int, ...], Blend]()
+    for size in range(1, TOGETHER + 1):
+        for some in itertools.combinations(range(len(bases), len(parents)), size):
+            parts = (*range(len(bases)), *some)
+            chosen = [one for whole in matrices if (one := whole.only(parts))]
+            blends[parts] = blend_of(chosen, len(parts), model.layers)
     how = BlendPlace
     for showing in ((how.BLEND,), (how.BLEND, how.SHARED, how.FROM_MODEL, how.PIECES, how.NEAR)):
         for parts, blend in blends.items():
@@ -229,11 +221,9 @@ def _with_own(parent: Parent, row: ClaimResult, blend: Blend, place: int, based:
         shares = blend.by_branch.get(PATHS[path].branch)
         share = shares.parents[place] if shares else NOT_COMPARED
         if shares and shares.remainder > MOST_LEFT and not based:
-            share = (
-                f"the parents do not explain all of the merge: what remains is {shares.remainder:.2f} times the "
-                "distance between them, and `mergekit_config.yml` declares no base from which differences could be "
-                "taken"
-            )
+            left = f"what remains is {shares.remainder:.2f} times the distance between them"
+            none = "`mergekit_config.yml` declares no base from which differences could be taken"
+            share = f"the parents do not explain all of the merge: {left}, and {none}"
         if isinstance(share, str) or shares is None:
             reasons[str(share)] = None
         else:

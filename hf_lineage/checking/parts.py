@@ -26,14 +26,11 @@ from hf_lineage.source.contents import CONFIG, Folders, part_of
 def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
     """Return whether the models in folders come from the bases that are claimed."""
     if open_base := request.open_base:
-        claim, options, places = (
-            request.claims[0],
-            request.options,
-            [one.file or one.subfolder for one in folders.models],
-        )
-        bases = ((open_base(model.subfolder), opened_candidate(model, options)) for model in folders.models)
-        judged = (judge_pair(claim, *pair, options, place) for pair, place in zip(bases, places, strict=True))
-        return RepositoryResult(tuple(judged))
+        claim, options, rows = request.claims[0], request.options, list[ClaimResult]()
+        for model in folders.models:
+            base, candidate = open_base(model.subfolder), opened_candidate(model, options)
+            rows.append(judge_pair(claim, base, candidate, options, model.file or model.subfolder))
+        return RepositoryResult(tuple(rows))
     opened = [(model, opened_candidate(model, request.options)) for model in folders.models]
     notes = [relation_notes(request.claims, repo, model) for repo, model in opened]
     of_all = (note for note in notes[0] if all(note in others for others in notes))  # one that is quantized is enough
@@ -44,15 +41,13 @@ def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
 def _judge(
     folders: Folders, candidates: Sequence[tuple[RepoRef, ModelOrVerdict]], claim: Claim, request: Request
 ) -> Iterator[ClaimResult]:
-    """Yield the rows of a claim on the folders of a repository, given the candidate in each. A folder that cannot be
-    judged and that the base does not have is a note if another folder can be judged. All parts that no factorization
-    reads make one row, unless their files are those of the base.
-    """
+    """Yield the rows of a claim on folders: one that is not judged, nor in the base, is a note beside others."""
     rows = [judge_claim(candidate, claim, request, model.file or model.subfolder) for model, candidate in candidates]
     base = None if claim.problem else request.base_of(claim)
+    repo = base if isinstance(base, RepoRef) else None
 
     def has(part: str) -> bool:
-        return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
+        return repo is not None and repo.offers(f"{part}/{CONFIG}")
 
     every = folders.models[0].each  # the user asks for each of these files
     usable = [row for row in rows if every or not row.verdict.code.is_unjudged or has(row.part)]
@@ -61,11 +56,8 @@ def _judge(
     notes = (*folders.notes, *left)
     yield from (replace(row, notes=(*row.notes, *notes)) for row in usable)
     whole = replace(folders.models[0], subfolder="")
-    equal = {
-        part
-        for part in folders.others
-        if isinstance(base, RepoRef) and has(part) and is_copy(part_of(whole, part), part_of(base, part))
-    }
+    known = [part for part in folders.others if has(part)]
+    equal = {part for part in known if repo and is_copy(part_of(whole, part), part_of(repo, part))}
     if names := [f"{part} ({name})" for part, name in folders.others.items() if part not in equal]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
         yield ClaimResult(claim, Verdict(Code.UNSUPPORTED, reason))

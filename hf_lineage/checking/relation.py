@@ -43,9 +43,7 @@ _MatrixPair = tuple[Change, AlignedRows, float]  # With the bits a weight in the
 def measure_derivation(
     base: ModelOrVerdict, candidate: ModelOrVerdict, verdict: Verdict, seed: int
 ) -> Derivation | None:
-    """Return how a candidate was made from the base it is related to; None where that was not measured. Both have to be
-    read from their weights, and the base must not be quantized: its own rounding would count as a change.
-    """
+    """Return how a candidate was made from a related base of which no weight is quantized; None if unknown."""
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
         return None
     agreeing = [path for path, single in verdict.by_path.items() if single.label == verdict.label]
@@ -85,10 +83,8 @@ def _pairs(base: FromWeights, candidate: FromWeights, branch: str, measured: Evi
     for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, LAYERS)}) if paired else ():
         row, partner = paired[at]
         numbers = measured.layers[0][partner], measured.layers[1][row]
-        sets = [
-            model.headers.layout.branches[branch][number] if branch in model.headers.layout.branches else ()
-            for model, number in zip((base, candidate), numbers, strict=True)
-        ]
+        both = [model.headers.layout.branches.get(branch) for model in (base, candidate)]
+        sets = [layers[number] if layers else () for layers, number in zip(both, numbers, strict=True)]
         if all(sets):
             yield _Pair(base, candidate, (sets[0][0], sets[1][0]), numbers[1], measured.sampled is not None)
 

@@ -131,9 +131,8 @@ class Report:
         """Exit code of the command: that of the check, or what the policy makes of it."""
         if self.policy is None:
             return self.exit_code
-        return status_of_policy(
-            self.policy_exit_code, self.unmet, self.policy.fail_on or "undecided", self.has_undeclared
-        )
+        fail_on = self.policy.fail_on or "undecided"
+        return status_of_policy(self.policy_exit_code, self.unmet, fail_on, self.has_undeclared)
 
     @property
     def parts(self) -> list[str]:
@@ -183,10 +182,7 @@ class Report:
 
 
 def find_policy(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
-    """Return the policy that a user names by its file, or as that of the folder that is checked; None without one. What
-    fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for the
-    policy of a model on the Hub.
-    """
+    """Return the policy that a user names, or that of the folder itself; OptionError for one of the Hub, or none."""
     chosen = None
     if policy == OWN:
         source = locate()
@@ -232,10 +228,8 @@ def apply_policy(report: Report, policy: Policy | None, today: datetime.date) ->
     on_hub = source.remote if source else None
     # Of a model on the Hub what is accepted has to name it: the next one would only have to declare the same base.
     unnamed = [waiver for waiver in policy.accepted if on_hub and not waiver.model]
-    notes += (
-        f"{policy.source} accepts {waiver}, but does not say of which model on the Hub; add model: org/name"
-        for waiver in unnamed
-    )
+    why = "but does not say of which model on the Hub; add model: org/name"
+    notes += (f"{policy.source} accepts {waiver}, {why}" for waiver in unnamed)
     counting = replace(policy, accepted=tuple(one for one in policy.accepted if one not in unnamed))
     model = on_hub or report.model
     notes += _idle(model, report.rows, counting, today)

@@ -27,11 +27,6 @@ from hf_lineage.source.config import SAVED
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 
-SAME = (
-    "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
-    "--budget full reads them"
-)
-
 
 @dataclass(frozen=True)
 class Stage:
@@ -58,8 +53,10 @@ def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None)
     base, candidate = map(_read_listing, models)
     if base is None or base != candidate:
         return None
-    files = len({content for content, *_ in base[0].values()})
-    return as_related(Code.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
+    count = len({content for content, *_ in base[0].values()})
+    files = f"{count} file{'s' * (count > 1)} with weights, and the same configuration"
+    same = f"the same files, by the Hub's listing: {files}. Their bytes were not read; --budget full reads them"
+    return as_related(Code.LISTED, same, criteria)
 
 
 def _read_listing(model: OpenedModel) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -69,11 +66,9 @@ def _read_listing(model: OpenedModel) -> tuple[dict[str, Any], dict[str, Any]] |
     from hf_lineage.hub import client
 
     checkpoint = model.headers.checkpoint
-    tensors = {
-        name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
-        for name, tensor in checkpoint.stored.items()
-    }
-    known = tensors and all(client.SHA256.fullmatch(content) for content, *_ in tensors.values())
+    stored, content = checkpoint.stored.items(), checkpoint.content
+    tensors = {name: (content(tensor.file), tensor.start, tensor.dtype, tensor.shape) for name, tensor in stored}
+    known = tensors and all(client.SHA256.fullmatch(digest) for digest, *_ in tensors.values())
     config = model.headers.model_config.config
     return (tensors, {key: value for key, value in config.items() if key not in SAVED}) if known else None
 

@@ -100,10 +100,8 @@ def compare_by_units(
             coarse = number < len(analyses)
             summed = coordinates.name != RESIDUAL and max(one.width for one in units) > len(through[0])
             sums = COARSE if coarse and summed else None
-            bases, others = (
-                one.project(layers, matrix[:sums], coordinates, coarse)
-                for one, matrix in zip(units, through, strict=True)
-            )
+            pairs = zip(units, through, strict=True)
+            bases, others = (one.project(layers, matrix[:sums], coordinates, coarse) for one, matrix in pairs)
             comparison = unit_comparison.compare_units(bases, others, depth, coordinates, few if coarse else test)
             if comparison.at_chance:
                 break
@@ -171,9 +169,8 @@ class _Units:
         """Return the units of some layers, seen through a matrix (s, d); if coarse, fewer experts' and no gates."""
         most = FEW_KEPT // len(layers) if coarse else self._most
         levelled = coordinates.name != RESIDUAL
-        return self._read(
-            layers, View(through, levelled, hidden.in_the_same_places(most, self._seed), not coarse), coarse
-        )
+        view = View(through, levelled, hidden.in_the_same_places(most, self._seed), gates=not coarse)
+        return self._read(layers, view, coarse)
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return so many that write most, or as many as the stream's width needs, one layer in memory besides."""

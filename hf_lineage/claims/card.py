@@ -44,9 +44,7 @@ def encode_card(text: str) -> bytes:
 
 
 def with_section(text: str, body: str) -> str:
-    """Return a card whose marked section holds `body`: replaced where it stands, else added at the end. Lines end as in
-    the old section, or as most lines of the card. Raise CardError if the markers do not make one section.
-    """
+    """Return a card whose marked section holds `body`, in place or at the end; CardError for markers of no section."""
     mark, lines = split_lines(text)
     counted = Counter(filter(None, map(_ending, lines)))
     if section_range := _section(lines):

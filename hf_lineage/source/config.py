@@ -120,9 +120,8 @@ def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None
         raise UnlistedClass(f"{error}; {fit}: add {each} to read it as one of them") from None
     note = f"{printable(str(error), 200)}; by its names and shapes it is read as {names[0]}, which nobody has proved"
     architecture, (like,) = named_class(config) or names[0], likes
-    return ModelConfig(
-        repo, like.settings, architecture, like.factorization, None, (note,), within=like.within, read_as=names[0]
-    )
+    model = ModelConfig(repo, like.settings, architecture, like.factorization, None, (note,), like.within)
+    return replace(model, read_as=names[0])
 
 
 def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) -> Sequence[Like]:
@@ -188,11 +187,9 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> ModelConfig:
     settings = within.config(config)
     of_type = known_type(settings.get("model_type")).classes
     kinds = [name for name in of_type if not parts_of_class({"architectures": [name]})]
-    name = (
-        part.usual
-        if part.usual in kinds or not kinds
-        else as_listed({**settings, "architectures": None})["architectures"][0]
-    )
+    name = part.usual
+    if kinds and name not in kinds:
+        name = as_listed({**settings, "architectures": None})["architectures"][0]
     if name not in of_type:
         settings.pop("model_type", None)
     _, factorization = lookup({**settings, "architectures": [name]})

@@ -106,9 +106,9 @@ def _phrase(key: str, one: Any, other: Any) -> str:
     name, before, now = printable(key, 100), *(printable(json.dumps(each, default=str), 100) for each in (one, other))
     if one is NOTHING:
         return f"{name} is {now}, and the base has no such setting"
-    return (
-        f"{name} is only in the base, as {before}" if other is NOTHING else f"{name} is {now}, and {before} in the base"
-    )
+    if other is NOTHING:
+        return f"{name} is only in the base, as {before}"
+    return f"{name} is {now}, and {before} in the base"
 
 
 MOST_POSITIONS = 2**20  # The most positions that a list of them is read for
@@ -260,10 +260,7 @@ def _copies(
 
 
 def _rotary_factors(checkpoint: Checkpoint, name: str, base: Headers) -> str:
-    """Return in words that a tensor is what a converter makes of the base's rotary settings; empty for any other.
-    Frequencies with waves longer than the positions that a model was first trained on are divided. Those of short waves
-    are not, and between the two there is a slope (`rope_type` llama3).
-    """
+    """Return in words that a tensor is what converters make of rotary settings (`rope_type` llama3); else nothing."""
     config = base.model_config.config
     scaling = next((one for key in SCALINGS if isinstance(one := config.get(key), Mapping) and "factor" in one), {})
     values = [*(scaling.get(key) for key in SLOPE), scaling.get("rope_theta", config.get("rope_theta"))]

@@ -83,9 +83,8 @@ def _signature(file: Path) -> Signature:
         if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
         config = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
-        folder = (
-            f"{shlex.quote(str(file.parent))}, where its {config} is" if config else "with its config.json beside it"
-        )
+        quoted = shlex.quote(str(file.parent))
+        folder = f"{quoted}, where its {config} is" if config else "with its config.json beside it"
         kind, give = f"is {what}" if what else "cannot be read as a signature", "to name the model with these weights"
         raise RepositoryError(f"{file} {kind}; {give}, give its folder, {folder}") from None
 
@@ -124,10 +123,8 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
     """
     kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
     if kind and not is_path(name) and not (local_hub and spell_name(local_hub, name)):
-        raise RepositoryError(
-            f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: write ./{name}, or {name}@main for "
-            "what is on the Hub"
-        )
+        write = f"write ./{name}, or {name}@main for what is on the Hub"
+        raise RepositoryError(f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: {write}")
 
 
 def is_here(name: str) -> bool:
@@ -136,9 +133,7 @@ def is_here(name: str) -> bool:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name that the user typed means a folder or a file, such as ./x. It does if it cannot be a name
-    on the Hub. It also does if it is a file with the name that `extract` gives, of weights, or of a converted model.
-    """
+    """Return whether what a user typed is no name on the Hub, or a file with the name of a signature or of weights."""
     of_file = Path(name).suffix in WEIGHTS or nameable(name)
     return hub_name(name) is None or ("/" not in name and of_file and is_file(name))
 

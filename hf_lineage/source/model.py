@@ -218,9 +218,8 @@ class FromSignature(OpenedModel):
             missing = [path for path in paths if path not in self.stored.paths]
             if missing or self.stored.recipe != self.spec.recipe:
                 what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
-                raise SignatureError(
-                    f"{self.stored.model}: the stored signature lacks what this check needs ({what}); extract it again"
-                )
+                needs = f"the stored signature lacks what this check needs ({what})"
+                raise SignatureError(f"{self.stored.model}: {needs}; extract it again")
         return some_layers(self.stored, layers)
 
 
@@ -255,8 +254,6 @@ def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel
     """Open a model that is judged, as `open_model`; NothingToCompare for one that is loaded with an adapter."""
     model = open_model(source, options)
     if isinstance(source, RepoRef) and adapter_beside(source):
-        raise Ambiguous(
-            f"{source} holds an adapter beside its weights, which transformers applies where peft is installed: merge "
-            "it into the weights, or remove it"
-        )
+        both = f"{source} holds an adapter beside its weights, which transformers applies where peft is installed"
+        raise Ambiguous(f"{both}: merge it into the weights, or remove it")
     return model

@@ -99,17 +99,9 @@ class Options(Spec):
         self, *, analyses: int, further: int = 0, independent: Mapping[str, EmpiricalNull] | None = None
     ) -> Criteria:
         """Return what a verdict depends on, for so many tests of one claim; `independent` are the nulls by path."""
-        return Criteria(
-            alpha=self.alpha,
-            min_share=self.min_share,
-            accept=self.accept,
-            paths=self.paths,
-            permutations=self.permutations,
-            seed=self.seed or 0,
-            analyses=analyses,
-            further=further,
-            independent=independent or {},
-        )
+        own = {name: getattr(self, name) for name in ("alpha", "min_share", "accept", "paths", "permutations")}
+        tests: dict[str, Any] = {"analyses": analyses, "further": further, "independent": independent or {}}
+        return Criteria(**own, **tests, seed=self.seed or 0)
 
     def __post_init__(self) -> None:
         settle(self)
@@ -124,10 +116,8 @@ class Options(Spec):
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"{self.registry} is not a folder; name the one with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
-            meant = similar(self.as_class)
-            instead = (
-                f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them; a folder is written ./DIR"
-            )
+            meant, lists = similar(self.as_class), "`hf-lineage registry` lists them; a folder is written ./DIR"
+            instead = f"did you mean {meant}?" if meant else lists
             raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
 
 

@@ -129,9 +129,7 @@ def rows_beside(
     base: FromWeights, candidate: FromWeights, seed: int, layers: Collection[int] | None = None,
     coordinates: Runs = (), fetch: bool = True,
 ) -> Iterator[RowPair]:  # fmt: skip
-    """Yield some rows of each tensor, or of those of some layers; without `fetch` of those alone that are here. With
-    residual coordinates it is matrices of the stream alone, and these rows of those that write into it.
-    """
+    """Yield rows of each tensor, or in some layers; residual coordinates are those of what writes into the stream."""
     places, known, wanted = _places(candidate.headers), by_bare_name(base.headers), []
     for bare, name in by_bare_name(candidate.headers).items():
         models = (base.headers.checkpoint, known.get(bare, "")), (candidate.headers.checkpoint, name)

@@ -107,11 +107,8 @@ def _process(opened: Headers, options: Options, folder: str, files: Sequence[str
     within = None if _is_decoded(opened) else opened.model_config.within
     prefix = within.place(opened.checkpoint.stored) if within else ""
     writers = [replace(each, tensor=f"{prefix}{each.tensor}") for each in list_writers(opened.layout)]
-    largest, disk = (
-        min(number * sum(sizes), room) + 2 * WORK + mapped,
-        shutil.disk_usage(tempfile.gettempdir()).free // 2,
-    )
-    architecture = opened.model_config.architecture
+    largest = min(number * sum(sizes), room) + 2 * WORK + mapped
+    disk, architecture = shutil.disk_usage(tempfile.gettempdir()).free // 2, opened.model_config.architecture
     load = Load(folder, architecture, tuple(files), writers, largest, dtype, memory, offload, disk, prefix)
     return Process(load, SECONDS + PER_GIB * mapped / 2**30)
 
