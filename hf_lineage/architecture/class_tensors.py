@@ -79,12 +79,9 @@ class ClassTensors:
     @property
     def reservations(self) -> tuple[str, ...]:
         """Reasons why nothing is verified or contradicted."""
-        if not self.missing:
-            return ()
-        return (
-            f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as "
-            f"{printable(self.missing[0], 200)}: transformers fills them with random numbers",
-        )
+        first = printable(self.missing[0], 200) if self.missing else ""
+        none = f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as {first}"
+        return (f"{none}: transformers fills them with random numbers",) if self.missing else ()
 
 
 @functools.cache
@@ -165,10 +162,8 @@ def match_class_tensors(
     layers = find_layers(factorization, shapes)
     loaded = [layer for layer in layers if layer.prefix in map(layer.fill_numbers, row.prefixes)]
     if not loaded:
-        raise NothingToCompare(
-            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
-            "fills all of them with random numbers"
-        )
+        where = f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none"
+        raise NothingToCompare(f"{where}: transformers fills all of them with random numbers")
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
     stored = {older(name) for name in shapes}
     missing, unbiased = [names[0] for names in row.beside if stored.isdisjoint(names)], False
@@ -273,10 +268,9 @@ def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
         alike = len({(len(shapes[one]), *shapes[one][1:]) for one in sources}) == 1
         whole = len(shape) > stacked and 0 not in shape and not shape[stacked] % parts
         if not (alike and whole and shape[0] ** stacked <= MOST_EXPERTS):
-            raise CheckpointError(
-                f"{printable(name, 200)} has shape {shape}, which does not fit the published "
-                f"{' and '.join(published)}: the weights are not those of the class that config.json names"
-            )
+            misfit = f"{printable(name, 200)} has shape {shape}, which does not fit the published"
+            others = f"{' and '.join(published)}: the weights are not those of the class that config.json names"
+            raise CheckpointError(f"{misfit} {others}")
         height = shape[stacked] // parts
         for expert in range(shape[0]) if stacked else (None,):
             for start, one in zip(range(0, shape[stacked], height), published, strict=True):

@@ -130,10 +130,9 @@ def settings_notes(config: Mapping[str, Any], architecture: str, factorization: 
     inside = {key: value for key, value in config.items() if key != WEIGHTS}
     partial = [value for _, value in _entries(inside, {}, frozenset({WEIGHTS})) if value is not None]
     if partial:
-        raise Ambiguous(
-            f"config.json names the weights {printable(str(partial[0]), 200)} only for a part of the model "
-            "(`transformers_weights`): loaders disagree on which file to use; name it once, at the top"
-        )
+        part = f"{printable(str(partial[0]), 200)} only for a part of the model (`{WEIGHTS}`)"
+        once = "loaders disagree on which file to use; name it once, at the top"
+        raise Ambiguous(f"config.json names the weights {part}: {once}")
     _refuse_dead(config, usual_type(config, architecture))
     own, kind = _own(architecture), config.get("model_type")
     if kind is None or kind in own or not own:
@@ -182,10 +181,9 @@ def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Itera
             outer, _, last = key.rpartition(".")
             within = setting(part.config, outer) if outer else part.config
             if isinstance(within, Mapping) and last in within and not fine.holds(within[last]):
-                yield (
-                    f"config.json says `{key}: {printable(json.dumps(within[last], default=str), 100)}`, with which a "
-                    f"branch of the layers of {part.name} may not reach the stream; with {fine} every branch does"
-                )
+                value = printable(json.dumps(within[last], default=str), 100)
+                lost = f"a branch of the layers of {part.name} may not reach the stream"
+                yield f"config.json says `{key}: {value}`, with which {lost}; with {fine} every branch does"
 
 
 def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:

@@ -71,11 +71,9 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
     for start in sorted(layers, key=matrices, reverse=True):
         kinds = dict[tuple[tuple[str, Shape], ...], None]()
         for _, layer in sorted(layers[start].items()):
-            alike = {
-                at
-                for at, numbered in _numbered_names(layer).items()
-                if len(numbered) > 1 and len({frozenset(entry.items()) for entry in numbered.values()}) == 1
-            }
+            numbered = _numbered_names(layer).items()
+            siblings = {at: [frozenset(one.items()) for one in same.values()] for at, same in numbered}
+            alike = {at for at, shapes_of in siblings.items() if len(shapes_of) > 1 and len({*shapes_of}) == 1}
             spelled = {}
             for name, shape in layer.items():  # `{expert}` for numbers under which all siblings have the same shapes
                 expert = next((entry for entry in _numbers(name) if entry[0] in alike), None)
@@ -150,9 +148,8 @@ def _of_layer(layer: Mapping[str, Shape], familiar: KnownSets, width: int) -> di
     free = {name: shape for name, shape in free.items() if width in shape}
     if not by_kind["attention"] and (lettered := _by_letters(free)):
         by_kind["attention"] = [lettered]
-        free = {
-            name: shape for name, shape in free.items() if name not in (*lettered.values(), *lettered.get("packed", ()))
-        }
+        used = (*lettered.values(), *lettered.get("packed", ()))
+        free = {name: shape for name, shape in free.items() if name not in used}
     if not by_kind["mlp"] and (sized := _by_sizes(free, layer, width)):
         by_kind["mlp"] = [sized]
     return by_kind

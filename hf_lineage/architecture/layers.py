@@ -143,10 +143,8 @@ def _stack(
 
 
 def _none(factorization: Factorization, patterns: Iterable[str]) -> CheckpointError:
-    return CheckpointError(
-        f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects: "
-        "the weights are not those of the class that config.json names"
-    )
+    wrong = f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects"
+    return CheckpointError(f"{wrong}: the weights are not those of the class that config.json names")
 
 
 def named_tensors(factorization: Factorization) -> Iterator[str]:

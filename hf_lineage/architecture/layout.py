@@ -88,9 +88,8 @@ class Fit:
         """Return the number of rows of one head, given the rows of all heads."""
         size, rest = divmod(rows, self.heads)
         if rest or not size:
-            raise CheckpointError(
-                f"{slot.tensor} has shape {self.shape(slot)} (out, in), which does not divide into {self.heads} heads"
-            )
+            shape = f"{slot.tensor} has shape {self.shape(slot)} (out, in)"
+            raise CheckpointError(f"{shape}, which does not divide into {self.heads} heads")
         return size
 
     def _common_rows(self, key: Slot) -> int:

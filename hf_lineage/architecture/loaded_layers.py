@@ -40,10 +40,8 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
         starts = {each: re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(each)) for each in patterns}
         names = [each for each, start in starts.items() if any(map(re.compile(rf"{start}\.").match, shapes))]
         if len(names) > 1:
-            raise Ambiguous(
-                f"layers stand under {names[0]} and under {names[1]}: loaders disagree on which of them are the "
-                "model; remove the others"
-            )
+            both = f"layers stand under {names[0]} and under {names[1]}"
+            raise Ambiguous(f"{both}: loaders disagree on which of them are the model; remove the others")
     dropped: dict[str, int] = {}
     for stack, own in itertools.groupby(find_layers(factorization, shapes), key=lambda layer: layer.stack):
         layers = list(own)
@@ -60,15 +58,11 @@ def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, 
     predicting = next((count for key in PREDICTING if isinstance(count := config.get(key), int)), 0)
     if depth < len(layers) <= depth + predicting:
         return layers[depth:]
-    name, more = (
-        f" in the {stack.name}" if stack.name else "",
-        "transformers fills the missing ones with random numbers",
-    )
-    more = f"transformers loads layers 0 to {depth - 1} and leaves the others out" if depth < len(layers) else more
-    raise NothingToCompare(
-        f"config.json says {depth} layers{name} and the weights hold {len(layers)}: {more}, other loaders refuse or "
-        "load them all; make the two agree"
-    )
+    name, fills = f" in the {stack.name}" if stack.name else "", "fills the missing ones with random numbers"
+    loads = f"loads layers 0 to {depth - 1} and leaves the others out" if depth < len(layers) else fills
+    both = f"config.json says {depth} layers{name} and the weights hold {len(layers)}"
+    others = "other loaders refuse or load them all; make the two agree"
+    raise NothingToCompare(f"{both}: transformers {loads}, {others}")
 
 
 def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[str, Any]) -> int | None:
@@ -89,10 +83,9 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     entries = {f"{outer_key}{key}": _count(config, f"{outer_key}{key}") for outer_key in outer_keys for key in ALIASES}
     depths = {key: count for key, count in entries.items() if count is not None}
     if len(set(depths.values())) > 1:
-        raise Ambiguous(
-            f"config.json counts the layers twice, {' and '.join(f'{key}: {count}' for key, count in depths.items())}: "
-            "loaders disagree on which count to use; make them agree"
-        )
+        twice = " and ".join(f"{key}: {count}" for key, count in depths.items())
+        disagree = "loaders disagree on which count to use; make them agree"
+        raise Ambiguous(f"config.json counts the layers twice, {twice}: {disagree}")
     defaults = (known_type(setting(config, f"{outer_key}model_type")).depth for outer_key in outer_keys)
     return next(itertools.chain(depths.values(), filter(None, defaults)), None)
 
@@ -112,10 +105,9 @@ def _count(config: Mapping[str, Any], key: str) -> int | None:
 def refuse_hidden(layout: Layout) -> None:
     """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read."""
     if layout.unclaimed:
-        raise NothingToCompare(
-            f"the layers hold {len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}, "
-            "which may be loaded in their place; remove those that do not belong to the class"
-        )
+        more = f"{len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}"
+        remedy = "which may be loaded in their place; remove those that do not belong to the class"
+        raise NothingToCompare(f"the layers hold {more}, {remedy}")
     # No class has an MLP and, inside of the same module, experts in one layer: config.json says which is dead weight.
     for sets in layout.branches["mlp"]:
         names = [next(iter(layer_set.slots.values())).tensor.removesuffix(".weight") for layer_set in sets]
@@ -191,7 +183,6 @@ def _reason(stored: str, width: int, sides: Outside, shapes: Shapes, read: Read)
     least, most = (sizes.mean(), sizes.max()) if sizes.size == width else (sizes.min(), sizes.max())
     if not ((sides.small and not least >= LEAST) or (sides.large and not most <= MOST)):
         return ""
-    return (
-        f"{text} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
-        f"the stream; training leaves {LEAST:g} to {MOST:g}"
-    )
+    sizes_text = f"{text} holds numbers of the size {least:.2g} to {most:.2g}"
+    lost = "a branch of its layer may not reach the stream"
+    return f"{sizes_text}, with which {lost}; training leaves {LEAST:g} to {MOST:g}"

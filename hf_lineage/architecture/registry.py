@@ -64,12 +64,10 @@ class _KnownNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def find_known(kind: str, names: Collection[str]) -> str:
     """Return the sentence in a list of `loading/known.yaml` about the first of these names in it; empty for none."""
     for row in registry_table("loading/known.yaml", dict[str, tuple[_KnownNames, ...]])[kind] if names else ():
-        found, beside, without = (
-            next(filter(re.compile(pattern).fullmatch, sorted(names)), None)
-            for pattern in ("|".join(row.names), row.beside, row.without)
-        )
-        if found is not None and beside is not None and without is None:
-            return row.sentence.format(printable(found, 200))
+        patterns = map(re.compile, ("|".join(row.names), row.beside, row.without))
+        name, beside, without = (next(filter(one.fullmatch, sorted(names)), None) for one in patterns)
+        if name is not None and beside is not None and without is None:
+            return row.sentence.format(printable(name, 200))
     return ""
 
 
@@ -120,9 +118,8 @@ def factorizations(root: Path | None = None) -> tuple[Factorization, ...]:
         for name in factorization.classes:
             other = listed.setdefault((name, repr(sorted(factorization.requires.items()))), factorization.name)
             if other is not factorization.name:
-                raise RegistryError(
-                    f"{factorization.name}.yaml: {name} is listed in {other}.yaml too, and `requires` is the same"
-                )
+                twice = f"{name} is listed in {other}.yaml too, and `requires` is the same"
+                raise RegistryError(f"{factorization.name}.yaml: {twice}")
     return everything
 
 

@@ -127,13 +127,7 @@ def _at_address(rest: str) -> tuple[str, str]:
         return "", PAGE
     if first == "datasets":
         return "", DATA_SET
-    at_commit = {
-        "tree",
-        "blob",
-        "raw",
-        "resolve",
-        "commit",
-    }  # words after the name in addresses
+    at_commit = {"tree", "blob", "raw", "resolve", "commit"}
     words = 1 if len(parts) == 1 or parts[1] in at_commit | {"commits", "discussions", "edit"} else 2
     name, page = "/".join(parts[:words]), parts[words:]
     revision = page[1] if len(page) > 1 and page[0] in at_commit else "main"

@@ -113,12 +113,10 @@ def _weigh(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequ
 
 def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
     """Return a sentence that says which file declares what, if they disagree, and which of them counts."""
-    by_file = {
-        source: dict(sorted({name.base.casefold(): name.base for name in names if not name.problem}.items()))
-        for source, names in declared.items()
-        if source.rank < LAST
-    }
-    speaking = {source: bases for source, bases in by_file.items() if bases}
+    speaking = dict[ClaimSource, dict[str, str]]()
+    for source, names in declared.items():
+        bases = {name.base.casefold(): name.base for name in names if not name.problem}
+        speaking |= {source: dict(sorted(bases.items()))} if bases and source.rank < LAST else {}
     if len({tuple(bases) for bases in speaking.values()}) <= 1:
         return ()
     sentence = "; ".join(f"{source.file} declares {', '.join(bases.values())}" for source, bases in speaking.items())

@@ -161,8 +161,8 @@ def _pipeline(repo: RepoRef) -> Folders | None:
         for key, value in (index.items() if isinstance(index, dict) else ())
         if isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
     }
-    known = [(key, f"{library}.{name}") for key, (library, name) in entries.items()]
-    read = [key for key, name in known if name.startswith("transformers.") or any(listing(name))]
+    known = [(key, library, f"{library}.{name}") for key, (library, name) in entries.items()]
+    read = [key for key, library, name in known if library == "transformers" or any(listing(name))]
     others = [key for key in entries if key not in read and FOLDER.fullmatch(key) and repo.offers(f"{key}/{CONFIG}")]
     parts = _parts(repo, read)
     return parts and replace(parts, others={key: entries[key][1] for key in others})
