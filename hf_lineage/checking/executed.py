@@ -77,21 +77,18 @@ def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int)
     equal, rest = dict[str, Loss](), dict[str, Loss]()
     if count := sum(map(np.count_nonzero, others)):
         fewer = count < sum(map(np.count_nonzero, parts.inherited))
-        equal = measure_loss(_some(parts.inherited, count, seed))[1] if fewer else everything  # no pass twice
+        # As many of those that are inherited, drawn at random; no pass is made twice.
+        meant, few = np.flatnonzero(np.concatenate(parts.inherited)), np.zeros(sum(map(len, others)), np.bool_)
+        order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
+        few[meant[order[:count]]] = True
+        some = np.split(few, np.cumsum([len(each) for each in others])[:-1])
+        equal = measure_loss(some)[1] if fewer else everything
         rest = measure_loss(others)[1]
     ablations = [
         Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], equal.get(kind), rest.get(kind))
         for kind, each in values.items()
     ]
     return min(ablations, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
-
-
-def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
-    sizes, meant = [len(each) for each in flags], np.flatnonzero(np.concatenate(flags))
-    order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
-    few = np.zeros(sum(sizes), np.bool_)
-    few[meant[order[:count]]] = True
-    return np.split(few, np.cumsum(sizes)[:-1])
 
 
 def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: Options) -> _Parts | None:

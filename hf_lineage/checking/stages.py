@@ -140,18 +140,11 @@ def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, lambda _pair: 0)
+ON_SOME, PRODUCTS = "by all units on some coordinates", "by the products of their paths"
 BY_PATHS = (
     Stage("by a sample", lambda pair: bool(pair.sampled_models), _judge_sample, interim=True),
-    Stage(
-        "by all units on some coordinates", lambda pair: bool(pair.sampled_models), _judge_all_units, lambda _pair: 0
-    ),
-    Stage(
-        "by the products of their paths",
-        lambda pair: not pair.incompatible,
-        _judge_layers,
-        lambda pair: len(pair.plan[1]),
-        interim=True,
-    ),
+    Stage(ON_SOME, lambda pair: bool(pair.sampled_models), _judge_all_units, lambda _pair: 0),
+    Stage(PRODUCTS, lambda pair: not pair.incompatible, _judge_layers, lambda pair: len(pair.plan[1]), interim=True),
 )
 EQUAL = Stage("number by number", by_units.may_compare_numbers, by_units.judge_numbers, follows=True)
 UNITS = Stage("unit by unit", by_units.may_compare_units, by_units.judge_units, follows=True)

@@ -124,14 +124,11 @@ def _with_heads(
     comparison: UnitComparison, base: Headers, candidate: Headers, through: tuple[Array, Array]
 ) -> UnitComparison:
     """Return the comparison with the share of heads, read one layer after the other."""
-    both = (
-        (
-            hidden.head_products(base.checkpoint, base.layout, partner, through[0]),
-            hidden.head_products(candidate.checkpoint, candidate.layout, number, through[1]),
-        )
-        for number, partner in zip(comparison.layers[1], comparison.partners, strict=True)
-    )
-    heads = [(mine, other) for mine, other in both if other is not None]
+    heads = []
+    for number, partner in zip(comparison.layers[1], comparison.partners, strict=True):
+        mine = hidden.head_products(base.checkpoint, base.layout, partner, through[0])
+        other = hidden.head_products(candidate.checkpoint, candidate.layout, number, through[1])
+        heads += [(mine, other)] if other is not None else []
     return replace(comparison, heads=inherited_heads(heads)) if heads else comparison
 
 

@@ -179,11 +179,6 @@ def says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
     return ""
 
 
-TIED = "tie_word_embeddings"
-SCALINGS = ("rope_scaling", ROTARY)
-SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-
-
 @dataclass(frozen=True)
 class Pairing:
     """The tensors of a model, each with its counterpart in the base."""
@@ -239,7 +234,7 @@ def _copies(
     base: Headers, candidate: Headers, alone: list[str], lacking: list[str], pairs: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yield tensors of one side that say nothing of their own; a copy of an embedding is held against the base's."""
-    tied = all(model.model_config.config.get(TIED, True) is not False for model in (base, candidate))
+    tied = all(model.model_config.config.get("tie_word_embeddings", True) is not False for model in (base, candidate))
     tables = [f"{name}.weight" for name in as_names(base.layout.factorization.embedding) if isinstance(name, str)]
     starts = base_prefixes(base.layout.factorization)
     spelled = (one for table in tables for one in (table, bare_name(table, starts)))
@@ -262,8 +257,11 @@ def _copies(
 def _rotary_factors(checkpoint: Checkpoint, name: str, base: Headers) -> str:
     """Return in words that a tensor is what converters make of rotary settings (`rope_type` llama3); else nothing."""
     config = base.model_config.config
-    scaling = next((one for key in SCALINGS if isinstance(one := config.get(key), Mapping) and "factor" in one), {})
-    values = [*(scaling.get(key) for key in SLOPE), scaling.get("rope_theta", config.get("rope_theta"))]
+    scalings = (one for key in ("rope_scaling", ROTARY) if isinstance(one := config.get(key), Mapping))
+    scaling: Settings = next((one for one in scalings if "factor" in one), {})
+    # Between frequencies whose waves are longer than the first positions, and those of short waves, there is a slope.
+    keys = "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"
+    values = [*map(scaling.get, keys), scaling.get("rope_theta", config.get("rope_theta"))]
     info = checkpoint.tensors[name]
     factors = checkpoint.read(name) if len(info.shape) == 1 and not info.refusal else np.empty(0)
     if not factors.size or not all(isinstance(one, int | float) and one > 0 for one in values):
