@@ -14,7 +14,6 @@ from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factorization, as_names, as_sets
 
 MOST_KINDS, MOST = 8, 8  # Kinds of layers, and sets of one branch; real models have two or three, and up to five
-_PLAIN = re.compile(r"[\w.-]{1,200}", re.ASCII)  # Names that a registry file can hold; any other is untrusted input
 _NUMBER = re.compile(r"(?:(?<=\.)|^)\d{1,6}(?=\.|$)")
 
 
@@ -55,7 +54,8 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
     >>> [(group.prefix, group.depth, list(group.tensors)) for group in find_groups(shapes)]
     [('h.{layer}', 2, ['mlp.{expert}.up', 'mlp.{expert}.down'])]
     """
-    plain = {name: shape for name, shape in shapes.items() if _PLAIN.fullmatch(name)}
+    # No other name fits a registry file.
+    plain = {name: shape for name, shape in shapes.items() if re.fullmatch(r"[\w.-]{1,200}", name, re.ASCII)}
     under = _numbered_names(plain)
     gapless = {start for start, numbered in under.items() if len(numbered) == max(numbered) + 1}
     repeated = {start for start in gapless if len(under[start]) > 1} or gapless

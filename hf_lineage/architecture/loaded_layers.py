@@ -124,14 +124,13 @@ NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divi
 """Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
 LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
 LEAST_REACH, MOST_REACH = 1e-2, 1e6  # Largest input over the rms of the gain; calibration gives 1 to some ten thousand
-MOST_SCALES = 2**16  # The most numbers of a tensor of scales, which may have one for each expert
 
 
 def within_range(
     layout: Layout, names: Iterable[str], shapes: Shapes, read: Read, prefetch: Callable[..., None] = lambda *_: None
 ) -> Iterator[str]:
     """Yield, of some names, those of activation scales with which the output of a norm reaches the matrix."""
-    small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_SCALES)
+    small = (name for name in names if np.prod(shapes[name], dtype=float) <= 2**16)  # it may have one for each expert
     scales = {name: match for name in small if (match := NAME.fullmatch(name))}
     prefetch(*scales)
     slots = ((slot, layer_set.norm) for layer_set in layout.everything for slot in layer_set.slots.values())

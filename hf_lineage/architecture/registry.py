@@ -25,7 +25,6 @@ from hf_lineage.files.paths import open_regular
 T = TypeVar("T")
 parse_yaml = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 """With libyaml it reads the registry about eight times as fast as PyYAML does alone."""
-USUAL_TASK = "forcausallm"  # The end of the names of most classes, in small letters
 _SCHEMA = "registry/README.md documents the schema"
 
 
@@ -136,7 +135,7 @@ def similar(name: str) -> str | None:
     meant = _plain(name)
     begun = [known for known in classes if meant and known.startswith(meant)]
     close = difflib.get_close_matches(meant, classes, n=1, cutoff=0.9)
-    best = min(begun, key=lambda known: (not known.endswith(USUAL_TASK), len(known), known), default=None)
+    best = min(begun, key=lambda known: (not known.endswith("forcausallm"), len(known), known), default=None)
     return classes[best or close[0]] if best or close else None
 
 

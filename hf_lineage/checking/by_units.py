@@ -66,10 +66,7 @@ class ModelPair:
 
     @functools.cached_property
     def unlike_layers(self) -> str:
-        """Why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty. If all
-        layers have one width, all layers of the shallower model are paired; a permutation then changes their score as
-        it does at equal depth. Empirical nulls need models of equal depth.
-        """
+        """Why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty."""
 
         def describe(model: OpenedModel, path: str) -> str:
             widths = tuple(model.rows[path].values())
@@ -145,11 +142,7 @@ def may_compare_units(pair: ModelPair) -> bool:
 
 
 def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
-    """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so.
-    Where tokens show little, fitting coordinates to hidden units takes most of the time of an UNRELATED. It detects
-    copies with a rotated stream and another embedding. A publisher who declares a base has no reason to hide that the
-    weights come from it, so that only `--budget full` searches for it then.
-    """
+    """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
     coordinates = _coordinates(pair, first)
     if first is None or coordinates is None:
         return None
@@ -166,6 +159,8 @@ def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> V
     base, candidate = opened
     known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
+    # Fitting takes most of the time of an UNRELATED, and finds copies in a rotated stream with another embedding. Who
+    # declares a base has no reason to hide one, so that only `--budget full` searches for it then.
     analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
     comparison = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
     return unit_comparison.judge_units(comparison, criteria)

@@ -25,7 +25,6 @@ from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.run import RunModel, part_key, run_model
 
-ABLATED = ("mlp", "value_output")  # Paths whose parts can be held, the first that a verdict has
 Flags = NDArray[np.bool_]
 
 
@@ -100,7 +99,7 @@ def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: 
         first = [np.unique(one.units, return_index=True) for one in drawn]
         flags = tuple(one.inherited[at] for one, (_, at) in zip(drawn, first, strict=True))
         return _Parts("mlp", stored.unit_comparison.layers[1], tuple(units for units, _ in first), flags)
-    path = next((path for path in ABLATED if path in stored.evidence), None)
+    path = next((path for path in ("mlp", "value_output") if path in stored.evidence), None)  # whose parts can be held
     if path is None or stored.evidence[path].inherited is None:
         return None
     evidence, options = stored.evidence[path], replace(options, paths=(path,))

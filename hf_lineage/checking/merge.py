@@ -115,7 +115,6 @@ def _cosine(one: Matrix, other: Matrix) -> float:
 
 MOST = 16  # Parents of one model whose shares are measured: more of them cannot be told apart
 TOGETHER = 3  # Models of an index that may be parents of one model together
-MOST_CACHED = 8  # Layers of which rows are downloaded where signatures come from the cache
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 
@@ -163,7 +162,8 @@ def read_beside(
     if remote:
         layers = sorted(set.intersection({*layers}, *({*one.layers[1]} for one in evidence)))
     if remote and cached:
-        layers = [layers[at] for at in sorted({round(at) for at in np.linspace(0, len(layers) - 1, MOST_CACHED)})]
+        # Where signatures come from the cache.
+        layers = [layers[at] for at in sorted({round(at) for at in np.linspace(0, len(layers) - 1, 8)})]
     some = remote and (cached or any(one.sampled for one in evidence))
     return read_matrices(parents, model, layers, Sample(options.seed or 0), some)
 

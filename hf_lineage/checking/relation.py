@@ -24,7 +24,6 @@ from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, 
 
 NEARER = 0.5  # Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over
 LAYERS = 3  # Layers that are compared, spread over those that were paired
-WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)  # Verdicts that find matrices of the base
 
 
 class _Pair(NamedTuple):
@@ -44,7 +43,8 @@ def measure_derivation(
     base: ModelOrVerdict, candidate: ModelOrVerdict, verdict: Verdict, seed: int
 ) -> Derivation | None:
     """Return how a candidate was made from a related base of which no weight is quantized; None if unknown."""
-    if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
+    matched = verdict.code in (Code.INHERITED, Code.PART, Code.CHANGED)
+    if not matched or not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
         return None
     agreeing = [path for path, single in verdict.by_path.items() if single.label == verdict.label]
     score = {path: measured.comparison.score for path, measured in verdict.evidence.items()}

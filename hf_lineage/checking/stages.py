@@ -105,9 +105,8 @@ def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return UNRELATED if all units of as many layers as that needs show nothing on some coordinates. The exact test is
-    that of whole layers, which have as many test coordinates. So in doubt others are drawn: they show as much in a
-    third of the time. It takes no part of alpha, since it never says RELATED.
+    """Return UNRELATED if all units of enough layers show nothing on some coordinates; in doubt others are drawn, which
+    takes a third of the time of whole layers. It takes no part of alpha, since it never says RELATED.
     """
     order, stops = pair.plan
     read = enough(len(order))

@@ -148,10 +148,6 @@ def _largest(steps: NDArray[Any], start: int) -> tuple[float, tuple[int, ...]]:
     return float(steps[place]), (first + start, *rest)
 
 
-BEFORE = 2.0**-9  # Relative rounding, to bfloat16, that a number of float32 may have had before
-UNDONE = 2.0**-24  # Error that adding 1 to a gain, and taking it off again, leaves in it
-
-
 def judge_strict(base: ModelOrVerdict, candidate: ModelOrVerdict, outcome: Verdict) -> Verdict:
     """Return a verdict with every number compared, unverified where one is not the base's; else OptionError."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
@@ -207,7 +203,7 @@ def _compare_storage(pairing: Pairing, name: str, other: str) -> Beyond | _Unbou
         alike = own.dtype == base.dtype and np.array_equal(own, base)
         return "" if alike else Beyond(name, info.numbers, 0, 0.0, why="holds other numbers than the base's")
     tally, codes, equal = Tally(name, info.numbers), info.codes, True
-    first = BEFORE if _dtype(pairing.base, of_base) in ("F32", "F64") else 0.0
+    first = 2.0**-9 if _dtype(pairing.base, of_base) in ("F32", "F64") else 0.0  # bfloat16 before
     for start, parts, numbers, base in _chunks(pairing, name, other):
         if np.array_equal(numbers, base):
             continue
@@ -215,7 +211,7 @@ def _compare_storage(pairing: Pairing, name: str, other: str) -> Beyond | _Unbou
         if isinstance(codes, Codes):
             tally.add_coded(CodedRows(info, codes, parts, single(numbers), single(base), start), first)
         else:
-            tally.add_cast(numbers, base, start, UNDONE if info.itemsize else 0.0)
+            tally.add_cast(numbers, base, start, 2.0**-24 if info.itemsize else 0.0)  # what adding 1 to a gain leaves
     if equal:
         return ""
     if isinstance(codes, Codes):

@@ -78,12 +78,11 @@ def _name_in_errors(model: Headers) -> Iterator[None]:
 
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
 """At first: random sums of a wide stream, kept units of all layers (200 MB), and permuted units of a layer."""
-Analyses = Sequence[Collection[int]]  # Layers read at each analysis, the last where nothing shows (futility)
 
 
 def compare_by_units(
-    base: Headers, candidate: Headers, analyses: Analyses, at_first: str, test: OrderSettings, fit: bool = True,
-    known: tuple[KnownWeights, KnownWeights] = (KnownWeights(), KnownWeights()), heads: bool = True,
+    base: Headers, candidate: Headers, analyses: Sequence[Collection[int]], at_first: str, test: OrderSettings,
+    fit: bool = True, known: tuple[KnownWeights, KnownWeights] = (KnownWeights(), KnownWeights()), heads: bool = True,
 ) -> UnitComparison:  # fmt: skip
     """Return what some layers of two models show unit by unit, in the coordinates named `at_first` or in fitted ones.
     Without `fit`, coordinates are only fitted where the two share no tokens. `known` is what units of either weigh,

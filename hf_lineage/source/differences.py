@@ -111,8 +111,6 @@ def _phrase(key: str, one: Any, other: Any) -> str:
     return f"{name} is {now}, and {before} in the base"
 
 
-MOST_POSITIONS = 2**20  # The most positions that a list of them is read for
-MOST_BYTES = 2**28  # Bytes of all such tensors together that are read; what lies beyond is not held against the base
 DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}  # What classes leave out, and what says nothing of layers
 
 
@@ -148,7 +146,7 @@ def find_unaccounted(base: Headers, candidate: Headers) -> Iterator[str]:
     own, others = candidate.unaccounted, {**base.checkpoint.tensors, **base.unaccounted}
     alike = [name for name in own if name in others and others[name].shape == own[name].shape]
     sizes = np.cumsum([sum(candidate.checkpoint.stored[part].size for part in own[name].parts) for name in alike])
-    compared = alike[: int(np.searchsorted(sizes, MOST_BYTES, side="right"))]
+    compared = alike[: int(np.searchsorted(sizes, 2**28, side="right"))]  # more is not held against the base
     here, there = candidate.checkpoint.with_tensors(own), base.checkpoint.with_tensors(others)
     here.prefetch(*compared)
     there.prefetch(*compared)
@@ -168,7 +166,7 @@ def find_unaccounted(base: Headers, candidate: Headers) -> Iterator[str]:
 
 def says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
     """Return what a tensor is that every loader makes by itself; empty if it is none of these."""
-    if info.numbers > MOST_POSITIONS or len(info.parts) != 1:
+    if info.numbers > 2**20 or len(info.parts) != 1:
         return ""
     stored = checkpoint.stored[info.parts[0]]
     if info.refusal and stored.dtype in ("I64", "I32"):

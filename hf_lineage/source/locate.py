@@ -52,8 +52,7 @@ def locate(
     model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None
 ) -> RepoRef | Signature:
     """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither. A
-    folder of a repository is named by `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX
-    file of the repository; the path of one may also stand for the model itself.
+    `subfolder` may stand behind the name of the repository, and its `file` (GGUF, ONNX) in place of the model.
     """
     if model.startswith("ollama://"):
         why = "the store of Ollama is not read; its blob is a GGUF file: copy it here and check ./blob.gguf"
@@ -117,9 +116,8 @@ def one(model: str, options: Options) -> RepoRef:
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
-    """Raise RepositoryError for a name that may be one on the Hub and that something here has too. Neither is silently
-    taken for the other, whether the name is that of a model or of a base: who chose the name of a folder of a checkout
-    must not choose what is compared.
+    """Raise RepositoryError for a name that may be one on the Hub and that something here has too: who chose the name
+    of a folder of a checkout must not choose what is compared.
     """
     kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
     if kind and not is_path(name) and not (local_hub and spell_name(local_hub, name)):
