@@ -33,9 +33,8 @@ NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")  # Their count is in `config.json`
 
 Condition = Sequence[Any]
-"""`[question, keys of config.json, default, argument]`, or one of `["all", ...]`, `["any", ...]`, `["not", condition]`;
-or `["listed", keys, condition, condition]`; `["first"]`; `["cycle", [keys, default], [keys, default]]` with a period
-and an offset; or `["maybe"]` where the rule is unknown."""
+"""`[question, keys of config.json, default, argument]`, `["all" or "any", ...]`, `["not", condition]`, `["first"]`,
+`["listed", keys, condition, condition]`, `["cycle", period, offset]`, or `["maybe"]` where the rule is unknown."""
 OF_NUMBERS, OF_LISTS = ("above", "from", "to", "last", "every"), ("word", "entry")
 NUMERIC = (int, float)
 

@@ -29,9 +29,9 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.config import named_class
-from hf_lineage.source.contents import CONFIG, adapter_folders, counterpart
+from hf_lineage.source.contents import CONFIG, adapter_beside, adapter_folders, counterpart
 from hf_lineage.source.locate import locate
-from hf_lineage.source.model import FromWeights, OpenedModel, open_candidate, open_model
+from hf_lineage.source.model import FromWeights, OpenedModel, open_model
 from hf_lineage.source.options import Options
 
 if TYPE_CHECKING:
@@ -92,11 +92,15 @@ def judge_model(source: Source, request: Request) -> RepositoryResult:
 
 def opened_candidate(source: Source, options: Options) -> ModelOrVerdict:
     """Return a candidate, or the verdict that says why there is nothing to compare."""
-    return catch_as_verdict(lambda: open_candidate(source, options), NothingToCompare)
+    model = catch_as_verdict(lambda: open_model(source, options), NothingToCompare)
+    if isinstance(model, OpenedModel) and isinstance(source, RepoRef) and adapter_beside(source):
+        beside = f"{source} holds an adapter beside its weights, which transformers applies where peft is installed"
+        return Verdict(Code.AMBIGUOUS, f"{beside}: merge it into the weights, or remove it")
+    return model
 
 
 def judge_claim(
-    candidate: ModelOrVerdict, claim: Claim, request: Request, part: str, whole: Source | Verdict | None = None
+    candidate: ModelOrVerdict, claim: Claim, request: Request, part: str = "", whole: Source | Verdict | None = None
 ) -> ClaimResult:
     """Return the row of a claim on a candidate in the folder `part`; `whole` is a base's repository, if known."""
     if claim.problem:

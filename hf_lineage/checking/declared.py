@@ -46,14 +46,16 @@ def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Cla
 def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: ModelOrVerdict | None = None) -> tuple[str, ...]:
     """Return a sentence for each declared relation that what is stored contradicts, as far as it shows."""
     declared, notes = [claim for claim in claims if claim.relation and CARD in claim.sources], []
+    weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
+    own = [name for name in weights if not name.startswith(("adapter_model.", "adapters."))]
     for relation in dict.fromkeys(str(claim.relation) for claim in declared):
-        contradiction, alone = "", adapter_beside(repo) and not any(map(_is_weights, repo.files()))
+        contradiction = ""
         if relation not in RELATIONS:
             contradiction = f"the Hub knows only {', '.join(RELATIONS)}"
         elif relation == "adapter" and not adapter_beside(repo):
             missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
             contradiction = f"there is no adapter: {missing} is missing"
-        elif relation != "adapter" and alone:
+        elif relation != "adapter" and adapter_beside(repo) and not own:
             contradiction = "the repository holds only an adapter"
         elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
             contradiction = "names one parent only"
@@ -66,10 +68,6 @@ def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: ModelOrVerdict
         if contradiction:
             notes.append(f"{CARD} declares the relation {printable(relation, 40)}, but {contradiction}")
     return tuple(notes)
-
-
-def _is_weights(name: str) -> bool:
-    return name.endswith(WEIGHT_FILES) and not name.startswith(("adapter_model.", "adapters."))
 
 
 def names_in(source: RepoRef) -> tuple[str, ...]:

@@ -113,8 +113,7 @@ def _cosine(one: Matrix, other: Matrix) -> float:
     return float(np.vdot(one, other)) / sizes if sizes > 0 else 0.0
 
 
-MOST = 16  # Parents of one model whose shares are measured: more of them cannot be told apart
-TOGETHER = 3  # Models of an index that may be parents of one model together
+MOST, TOGETHER = 16, 3  # Parents whose shares are measured, and models of an index that may be parents together
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 

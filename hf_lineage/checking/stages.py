@@ -40,7 +40,6 @@ class Stage:
     interim: bool = False  # Whether its p-values are interim analyses of the products of the paths
 
 
-LOOKS = 3  # Draws of coordinates on which all units may show nothing; one in 150 pairs of independent models needs more
 PERMUTATIONS = 199  # They tell a doubtful p; those that alpha asks for took three times as long as the rest
 
 
@@ -112,7 +111,7 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
     read = enough(len(order))
     alpha = min(DOUBTFUL * criteria.tests, 0.99)
     doubting = replace(criteria, alpha=alpha, permutations=PERMUTATIONS, at_most=PERMUTATIONS)
-    for look in range(LOOKS if read in stops else 0):
+    for look in range(3 if read in stops else 0):  # one in 150 pairs of independent models needs more
         outcome = evaluate(*pair.sample(order[:read], all_units=True, look=look), doubting)
         if outcome.code is Code.UNRELATED and _clear(outcome, read, len(order), criteria):
             return outcome

@@ -21,7 +21,6 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_nam
 
 CARD, CONFIG, MERGE_CONFIG, MOE_CONFIG = "README.md", "config.json", "mergekit_config.yml", "mergekit_moe_config.yml"
 GGUF = "GGUF metadata"
-GGUF_TITLE = "general.name"  # The name that a file gives itself: a title, or the converted model's on the Hub
 LARGEST = 2**20  # The most bytes of a configuration, and of the beginning of a card, that are read for claims
 LAST = 2  # The rank of a source that only programs write; a text in it that names no model is no claim
 ORIGIN = "_name_or_path"  # The key under which transformers writes what a configuration was loaded from
@@ -175,7 +174,7 @@ def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
     metadata = read_head(repo, files[0]).header.metadata if files else {}
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]
-    title = str(metadata.get(GGUF_TITLE, ""))
+    title = str(metadata.get("general.name", ""))
     named = (metadata.get(f"general.source.{key}") for key in ("repo_url", "huggingface.repository", "url"))
     source = next(filter(None, named), title if "/" in title and hub_name(title) else None)
     return bases or [name for name in names_in(source, "quantized") if name.base.casefold() not in _own(repo)]

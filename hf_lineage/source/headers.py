@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture.class_tensors import ClassTensors, match_class_tensors, patterns_in_memory
-from hf_lineage.architecture.config_checks import own_code, parts, settings_notes, settings_reservations, usual_type
+from hf_lineage.architecture.config_checks import parts, settings_notes, settings_reservations, usual_type
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations
 from hf_lineage.architecture.registry import LISTED, Choice, find_known
@@ -31,11 +31,6 @@ class Headers:
     reservations: tuple[str, ...] = ()  # Reasons why these weights neither verify nor contradict a claim
     unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)  # Stored, and not the class's own
     doubtful: tuple[str, ...] = ()  # Those that verify nothing unless the base has equal ones; no scales in range
-
-    @property
-    def own_code(self) -> str:
-        """A sentence about code that the repository brings; empty if it has none."""
-        return own_code(whole_config(self.model_config), self.model_config.repo.offers)
 
 
 def read_headers(model: ModelConfig, headers: Headers | None = None) -> Headers:

@@ -59,7 +59,13 @@ def locate(
         raise RepositoryError(f"{printable(model, 200)}: {why}")
     unambiguous(model, local_hub)
     if is_file(model):
-        return _in_its_folder(model) if nameable(model) else _signature(Path(model))
+        if not nameable(model):
+            return _signature(Path(model))
+        path = Path(model)  # its repository may be a folder above: `onnx/model.onnx`
+        inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
+        repository = path.parent.parent if inside else path.parent
+        refuse_within(repository)
+        return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
     if not subfolder and (named := _PART.fullmatch(model)) and not is_folder(model):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     if not subfolder and is_path(model):  # of a pipeline or a checkpoint it may be a part
@@ -88,26 +94,17 @@ def _signature(file: Path) -> Signature:
         raise RepositoryError(f"{file} {kind}; {give}, give its folder, {folder}") from None
 
 
-def _in_its_folder(model: str) -> RepoRef:
-    """Return a converted file as the one named in its repository, which may be a folder above: `onnx/model.onnx`."""
-    path = Path(model)
-    inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
-    repository = path.parent.parent if inside else path.parent
-    refuse_within(repository)
-    return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
+def weights(model: str, source: RepoRef | Signature) -> RepoRef:
+    """Return a source that holds weights; OptionError for a signature, which does not."""
+    if isinstance(source, Signature):
+        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
+    return source
 
 
 def locate_model(model: str, options: Options) -> RepoRef | Signature:
     """Return the model that is to be judged, as the options say where it is and what may be read of it."""
     source = locate(model, options.local_hub, options.subfolder, options.file)
     return options.allow(source) if isinstance(source, RepoRef) else source
-
-
-def weights(model: str, source: RepoRef | Signature) -> RepoRef:
-    """Return a source that holds weights; OptionError for a signature, which does not."""
-    if isinstance(source, Signature):
-        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
-    return source
 
 
 def one(model: str, options: Options) -> RepoRef:

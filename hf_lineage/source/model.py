@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hf_lineage.architecture.config_checks import own_code
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.paths import NAMED, resolve_paths
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.errors import Ambiguous, SignatureError
+from hf_lineage.errors import SignatureError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.extract import extract_paths
 from hf_lineage.signature.recipe import Recipe, Spec
 from hf_lineage.signature.sample import Sample, sample_path
 from hf_lineage.signature.values import CACHE, FILE, WEIGHTS, Origin, PathSignature, Signature, join_layers, some_layers
-from hf_lineage.source.config import ModelConfig, about, read_config
-from hf_lineage.source.contents import adapter_beside
+from hf_lineage.source.config import ModelConfig, about, read_config, whole_config
 from hf_lineage.source.headers import Headers, bind_headers, read_headers
 from hf_lineage.source.options import Options
 
@@ -105,7 +105,7 @@ def _facts(model: Headers) -> dict[str, Any]:
         "notes": model.notes,
         "reservations": model.reservations,
         "unaccounted": model.doubtful,
-        "own_code": model.own_code,
+        "own_code": own_code(whole_config(model.model_config), model.model_config.repo.offers),
         "read_as": model.model_config.read_as,
     }
 
@@ -248,12 +248,3 @@ def _find_cached(model: ModelConfig, options: Options) -> Signature | None:
     from hf_lineage.signature.cache import find
 
     return find(model.repo, model.architecture, model.factorization, options)
-
-
-def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel:
-    """Open a model that is judged, as `open_model`; NothingToCompare for one that is loaded with an adapter."""
-    model = open_model(source, options)
-    if isinstance(source, RepoRef) and adapter_beside(source):
-        both = f"{source} holds an adapter beside its weights, which transformers applies where peft is installed"
-        raise Ambiguous(f"{both}: merge it into the weights, or remove it")
-    return model

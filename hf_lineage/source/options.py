@@ -26,11 +26,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Spec):
-    """Settings of a check, besides the models; a value out of range, or of another kind, raises OptionError.
-
-    So does a cache in a git checkout. `settings` lists what each may be.
-
-    Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
+    """Settings of a check, besides the models; a value out of range, or of another kind, raises OptionError, and so
+    does a cache in a git checkout. Text stands for a path, the name of a recipe for it, and one name for several.
 
     >>> Options(alpha=2)
     Traceback (most recent call last):
@@ -49,10 +46,7 @@ class Options(Spec):
     permutations: int = Criteria.permutations
     """Number of permutations that are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
     seed: int | None = None
-    """Seed of the permutations, of the order in which layers are read, and of the units that are drawn.
-
-    None: a new one for each report.
-    """
+    """Seed of the permutations, of the order of layers, and of the units that are drawn; None: a new one each time."""
     nulls: Names = Names()
     """Models known to be independent of the base, or names of published nulls."""
     budget: Budget | None = None

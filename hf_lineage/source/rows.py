@@ -137,7 +137,10 @@ def rows_beside(
         chosen = bare in known and (layers is None or layer in layers) and not (coordinates and writes is None)
         flat = [one for model in models if chosen and (one := _flat(*model, fetch))]
         if len(flat) == len(models) and flat[0].shape == flat[1].shape:
-            rows = coordinates if coordinates and writes else _rows(flat[1].shape, f"numbers {seed} {name}")
+            height, most = flat[1].shape[0], max(1, MOST // flat[1].shape[1])
+            some = (height, most, min(RUN, most), f"numbers {seed} {name}")
+            every = (slice(0, height),) if height <= most else runs(*some)
+            rows = coordinates if coordinates and writes else every
             wanted.append((place, models, [[one.rows(run) for run in rows] for one in flat]))
     for at, model in enumerate((base, candidate)):
         model.headers.checkpoint.prefetch_pieces(piece for _, _, pieces in wanted for piece in pieces[at])
@@ -156,11 +159,6 @@ def _flat(checkpoint: Checkpoint, name: str, fetch: bool) -> StoredTensor | None
     stored = checkpoint.stored[info.parts[0]]
     columns = stored.shape[-1] if len(stored.shape) > 1 else stored.numbers
     return replace(stored, shape=(stored.numbers // columns, columns)) if stored.dtype in DIGITS else None
-
-
-def _rows(shape: Sequence[int], purpose: str) -> Runs:
-    wanted = max(1, MOST // shape[1])
-    return (slice(0, shape[0]),) if shape[0] <= wanted else runs(shape[0], wanted, min(RUN, wanted), purpose)
 
 
 def _places(model: Headers) -> dict[str, Place]:

@@ -34,7 +34,6 @@ LEFT_OUT = "auto_map", "_name_or_path", "_attn_implementation", "attn_implementa
 WHOLE = ("float32", 4)
 DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}  # Where WHOLE does not fit, and bytes a number
 WORK = 2**31  # Bytes of memory for torch, for inputs, and for what becomes of them
-SECONDS, PER_GIB = 600.0, 600.0  # Longest time of one request, and what each GiB of weights adds
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def _process(opened: Headers, options: Options, folder: str, files: Sequence[str
     largest = min(number * sum(sizes), room) + 2 * WORK + mapped
     disk, architecture = shutil.disk_usage(tempfile.gettempdir()).free // 2, opened.model_config.architecture
     load = Load(folder, architecture, tuple(files), writers, largest, dtype, memory, offload, disk, prefix)
-    return Process(load, SECONDS + PER_GIB * mapped / 2**30)
+    return Process(load, 600.0 + 600.0 * mapped / 2**30)  # seconds of a request, and for each GiB of weights
 
 
 def _refuse_left_out(opened: Headers, unexpected: Collection[str]) -> None:
