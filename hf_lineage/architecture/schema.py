@@ -93,12 +93,10 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     branches: Branches
     stored: Literal["out_in", "in_out"] = "out_in"
     gain: Literal["plain", "one_plus"] = "plain"  # `one_plus`: the file holds γ - 1
-    exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True
-    """Whether all residual coordinates are alike, as fixed sinusoidal positions are not; or values of `config.json`."""
+    exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True  # As sinusoidal positions are not; or when so
     heads: Stacks = "num_attention_heads"  # The key that counts the query heads; `outer.inner` is inside another
     depth: Stacks | None = None  # The key that counts the layers; by default a usual one beside that of the heads
-    embedding: Names = ()
-    """The tensor with a row for each token, by which two streams are related; of several the first on disk."""
+    embedding: Names = ()  # A row a token, by which two streams are related; of several the first on disk
     requires: dict[str, Setting | tuple[Setting, ...]] = {}  # Key of `config.json` -> value, or several; null for none
     lora: Lora = Lora()
     ignores: tuple[str, ...] = ()  # Matrices of the residual width in no branch, as routers; `*` stands for anything

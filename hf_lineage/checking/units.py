@@ -76,8 +76,7 @@ def _name_in_errors(model: Headers) -> Iterator[None]:
         raise NothingToCompare(f"{model.model_config.repo}: {error}") from None
 
 
-COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
-"""At first: random sums of a wide stream, kept units of all layers (200 MB), and permuted units of a layer."""
+COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256  # Sums at first, kept units of all layers (200 MB), permuted ones
 
 
 def compare_by_units(

@@ -28,8 +28,7 @@ class MergeRecipe:
 
     method: str
     base: str = ""  # The model from which differences are taken; empty where the method takes none
-    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """Model, in lower case -> a weight for each slice, as mergekit writes it: a number, a gradient, or a list."""
+    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # Model -> by slice a number, gradient or list
     layers: Mapping[str, int] = field(default_factory=dict)  # Model, in lower case -> number of layers taken from it
 
     def weight(self, model: str, tensor: str) -> float | None:

@@ -66,8 +66,7 @@ class Adapters:
     notes: tuple[str, ...] = ()  # Sentences about other files that are not adapters themselves
 
 
-Content = Signature | WholeModel | Adapters | Folders | tuple[RepoRef, ...]
-"""One thing that is judged: of a tuple, the parts of a model beside its language model."""
+Content = Signature | WholeModel | Adapters | Folders | tuple[RepoRef, ...]  # A tuple: parts beside the language model
 
 
 def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:

@@ -100,8 +100,7 @@ def _is_transposed(model: FromWeights, slot: Slot) -> bool:
 
 MOST, RUN = 2**16, 32  # Numbers that are read of a tensor unless few rows have more, and rows side by side
 BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
-Place = tuple[str, int, bool | None]
-"""The kind of a tensor, its layer, and whether its rows, not its columns, are of the stream; -1 and None: no branch."""
+Place = tuple[str, int, bool | None]  # Kind, layer, and whether rows (not columns) are of the stream; None: no branch
 
 
 class RowPair(NamedTuple):
