@@ -252,7 +252,7 @@ class Place(NamedTuple):
 
 def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
     """Return the place of each published tensor; none for one under both names, CheckpointError for misfit shapes."""
-    by_first, found = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
+    by_first, placed = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
     present = {*shapes, *(COUNTED.sub("*", name) for name in shapes)}
     for name, shape in shapes.items():
         numbers = (*NUMBER.findall(name), "*")
@@ -262,7 +262,7 @@ def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
             continue
         stacked, parts = "*" in published[0], len(published)
         if not stacked and parts + len(sources) == 2:
-            found[published[0]] = Place(sources, None, None)
+            placed[published[0]] = Place(sources, None, None)
             continue
         alike = len({(len(shapes[one]), *shapes[one][1:]) for one in sources}) == 1
         whole = len(shape) > stacked and 0 not in shape and not shape[stacked] % parts
@@ -274,5 +274,5 @@ def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
         for expert in range(shape[0]) if stacked else (None,):
             for start, one in zip(range(0, shape[stacked], height), published, strict=True):
                 rows = None if sources[1:] else slice(start, start + height)
-                found[one.replace("*", str(expert))] = Place(sources, rows, expert)
-    return found
+                placed[one.replace("*", str(expert))] = Place(sources, rows, expert)
+    return placed

@@ -81,12 +81,12 @@ def judge_adapters(adapters: Adapters, request: Request) -> RepositoryResult:
     everywhere = [claim for claim in claimed if claim.base.casefold() not in bases]
     for place, own in by_place.items():
         try:
-            found = open_place(place)
+            loras = open_place(place)
         except VERDICTS as error:
             if alone:
                 raise
-            found = ((place.part, error_as_verdict(error)),)
-        for part, adapter in found:
+            loras = ((place.part, error_as_verdict(error)),)
+        for part, adapter in loras:
             for claim in (*own, *everywhere):
                 subject = Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}") if claim.problem else adapter
                 if isinstance(subject, Verdict):

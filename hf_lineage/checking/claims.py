@@ -107,8 +107,8 @@ def judge_claim(
         return ClaimResult(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
     if isinstance(candidate, Verdict):
         return ClaimResult(claim, candidate, part=part)
-    found = whole or request.base_of(claim)
-    source = found if isinstance(found, Verdict) else catch_as_verdict(lambda: counterpart(found, part), *VERDICTS)
+    repo = whole or request.base_of(claim)
+    source = repo if isinstance(repo, Verdict) else catch_as_verdict(lambda: counterpart(repo, part), *VERDICTS)
     if isinstance(source, Verdict):
         return ClaimResult(claim, source, part=part)
     model = _open_base(source, request.options)

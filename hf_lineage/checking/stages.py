@@ -170,7 +170,7 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
         if stage not in possible or stage.follows is (outcome is None):
             continue
         try:
-            found = stage.run(pair, criteria, outcome)
+            result = stage.run(pair, criteria, outcome)
         except VERDICTS as error:
             if outcome is not None:
                 why = f"could not be compared {stage.name}: {error}"
@@ -180,7 +180,7 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
             else:
                 raise
         else:
-            outcome = decide(outcome, found, pair.options.alpha) if outcome and found else outcome or found
+            outcome = decide(outcome, result, pair.options.alpha) if outcome and result else outcome or result
     return outcome or Verdict(Code.UNSUPPORTED, "no test is possible")
 
 

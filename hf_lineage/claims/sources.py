@@ -175,8 +175,8 @@ def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]
     title = str(metadata.get("general.name", ""))
-    named = (metadata.get(f"general.source.{key}") for key in ("repo_url", "huggingface.repository", "url"))
-    source = next(filter(None, named), title if "/" in title and hub_name(title) else None)
+    sources = (metadata.get(f"general.source.{key}") for key in ("repo_url", "huggingface.repository", "url"))
+    source = next(filter(None, sources), title if "/" in title and hub_name(title) else None)
     return bases or [name for name in names_in(source, "quantized") if name.base.casefold() not in _own(repo)]
 
 
@@ -248,11 +248,11 @@ def stated_licence(source: object) -> str:
         metadata = safe_yaml.load(metadata_in(text) or "")
     except (LineageError, OSError, yaml.YAMLError):
         return ""
-    shown = []
+    licences = []
     for key in ("license", "license_name", "license_link") if isinstance(metadata, Mapping) else ():
         value = metadata.get(key)
         values = value[:10] if isinstance(value, list) else [value]  # licences of one card that are shown
         texts = (text.strip() for text in values if isinstance(text, str))
-        shown.append(printable(", ".join(text for text in texts if text not in NO_VALUE), 200))
-    names = ", ".join(filter(None, shown[1:]))
-    return " ".join(filter(None, (*shown[:1], f"({names})" if names else "")))
+        licences.append(printable(", ".join(text for text in texts if text not in NO_VALUE), 200))
+    names = ", ".join(filter(None, licences[1:]))
+    return " ".join(filter(None, (*licences[:1], f"({names})" if names else "")))

@@ -111,8 +111,8 @@ def folders_of(repo: RepoRef) -> Folders | None:
         return Folders(each, notes) if each else None
     if repo.subfolder or repo.has(CONFIG):
         return None
-    found = _modules(repo) or _pipeline(repo) or _checkpoints(repo)
-    return found if found or _has_weights(repo) else _parts(repo, repo.folders())
+    folders = _modules(repo) or _pipeline(repo) or _checkpoints(repo)
+    return folders if folders or _has_weights(repo) else _parts(repo, repo.folders())
 
 
 def adapter_beside(repo: RepoRef) -> bool:
