@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.checking.claims import RepositoryResult, Request, Source
 from hf_lineage.checking.declared import relation_notes
-from hf_lineage.checking.result import VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
+from hf_lineage.checking.result import VERDICTS, ClaimResult, error_as_verdict
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure
@@ -130,7 +130,7 @@ def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: 
         return ClaimResult(claim, error_as_verdict(error), source.commit, notes=(adapter.description,))
     places = placement.find_places(base, adapter.lora)
     testable = placement.testable(places, base)
-    outcome = catch_as_verdict(lambda: _verdict_of(adapter, base, places, testable, options), *VERDICTS)
+    outcome = _verdict_of(adapter, base, places, testable, options)
     repo, done = base.model_config.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     untested = _describe_untested(adapter, base, places, testable)
     return ClaimResult(
@@ -178,13 +178,16 @@ def _verdict_of(
     stops = (FEW, len(layers)) if few else (len(layers),)
     criteria = options.criteria(analyses=len(stops))
     calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
-    for read in stops:
-        chosen = [place for place in testable if place.layer in order[:read]]
-        blocks = list(adjacent.blocks(base, products, chosen))
-        measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
-        outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
-        if clear(outcome):
-            break
+    try:
+        for read in stops:
+            chosen = [place for place in testable if place.layer in order[:read]]
+            blocks = list(adjacent.blocks(base, products, chosen))
+            measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
+            outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
+            if clear(outcome):
+                break
+    except VERDICTS as error:  # of the base
+        outcome = error_as_verdict(error)
     return outcome
 
 

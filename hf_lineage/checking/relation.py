@@ -23,7 +23,6 @@ from hf_lineage.source.model import FromWeights
 from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_beside, rows_of
 
 NEARER = 0.5  # Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over
-LAYERS = 3  # Layers that are compared, spread over those that were paired
 
 
 class _Pair(NamedTuple):
@@ -80,7 +79,7 @@ def _pairs(base: FromWeights, candidate: FromWeights, branch: str, measured: Evi
     """Yield the matrix sets of a few of the layers that are inherited, each beside the one it was paired with."""
     inherited = set(measured.inherited.layers) if measured.inherited else set()
     paired = sorted((row, partner) for partner, row in zip(*measured.comparison.pairs, strict=True) if row in inherited)
-    for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, LAYERS)}) if paired else ():
+    for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, 3)}) if paired else ():
         row, partner = paired[at]
         numbers = measured.layers[0][partner], measured.layers[1][row]
         both = [model.headers.layout.branches.get(branch) for model in (base, candidate)]

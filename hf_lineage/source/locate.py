@@ -25,8 +25,6 @@ from hf_lineage.source.options import Options
 
 SUFFIX = ".lineage.safetensors"  # The end of the name of the file that `extract` writes by default
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})  # Ends of files beside a `config.json`
-CONFIGS = ("config.json", "adapter_config.json")  # Files that say how weights are used
-FOLDER = "onnx"  # Folder into which exporters put the graphs of a repository whose `config.json` stays at its root
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
 Model = str | os.PathLike[str]  # A model as people name it: org/name, org/name@revision, or a path
@@ -62,7 +60,7 @@ def locate(
         if not nameable(model):
             return _signature(Path(model))
         path = Path(model)  # its repository may be a folder above: `onnx/model.onnx`
-        inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
+        inside = path.parent.name == "onnx" and is_file(str(path.parent.parent / "config.json"))
         repository = path.parent.parent if inside else path.parent
         refuse_within(repository)
         return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
@@ -87,7 +85,7 @@ def _signature(file: Path) -> Signature:
         what = content_of(RepoRef(file.name, file.parent), file.name)
         if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
-        config = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        config = next((name for name in ("config.json", "adapter_config.json") if is_file(str(file.parent / name))), "")
         quoted = shlex.quote(str(file.parent))
         folder = f"{quoted}, where its {config} is" if config else "with its config.json beside it"
         kind, give = f"is {what}" if what else "cannot be read as a signature", "to name the model with these weights"
