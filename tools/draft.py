@@ -5,24 +5,27 @@ A human decides what a header cannot say: those lines carry a `?`. `registry/REA
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
 from hf_lineage.architecture import guess
-from hf_lineage.architecture.guess import LayerGroup, find_groups, names
+from hf_lineage.architecture.guess import KINDS, LayerGroup, YamlSet, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.likeness import classes_named, star_numbers, unread
-from hf_lineage.architecture.registry import factorizations, setting
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names
+from hf_lineage.architecture.likeness import star_numbers, unread
+from hf_lineage.architecture.registry import classes_named, factorizations, setting
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.source.config import open_header
 from hf_lineage.source.locate import one
@@ -63,6 +66,89 @@ _NOTES = {
     "packed": "# ? `packed`: one role after the other; `interleaved`: by turns, by head or, in an MLP, row by row\n",
 }
 """Word in the branches -> comment before them about what has to be decided."""
+
+
+_ROLES = tuple(itertools.chain.from_iterable(BRANCH_ROLES.values()))
+_KEYS = ("packed", "blocks", "interleaved", "latent")
+"""Other keys of a set about its matrices; norms are guessed separately, and sizes tell the orientation."""
+
+
+class Pattern(NamedTuple):
+    """The names of a matrix set, relative to the module that holds all of them."""
+
+    kind: str
+    yaml_set: YamlSet
+    homes: Counter[str]  # The modules under which registry files have it
+
+
+def patterns(registry: Iterable[Factorization]) -> list[Pattern]:
+    """Return every pattern of the registry once; a set spread over several stacks makes none."""
+    patterns_by_set: dict[str, Pattern] = {}
+    sets = ((kind, one) for each in registry for kind in KINDS for one in as_sets(each.branches.sets(kind)))
+    for kind, matrices in sets:
+        stated = {key: getattr(matrices, key) for key in (*_ROLES, *_KEYS)}
+        plain = {key: value for key, value in stated.items() if value != getattr(MatrixSet(), key)}
+        modules = zip(*(name.split(".")[:-1] for name in names(plain)), strict=False)
+        home = ".".join(parts[0] for parts in itertools.takewhile(lambda parts: len({*parts}) == 1, modules))
+        yaml_set = _rename_module(plain, home, "")
+        if "{layer}" not in str(yaml_set):
+            patterns_by_set.setdefault(f"{kind}{yaml_set}", Pattern(kind, yaml_set, Counter())).homes[home] += 1
+    return list(patterns_by_set.values())
+
+
+def candidates(
+    free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int, patterns: Sequence[Pattern]
+) -> list[tuple[str, YamlSet, frozenset[str]]]:
+    """Return kind, set and free matrices where a layer has the names of a pattern and sizes that fit, the best first.
+
+    The best have most tensors, then exactly the names of a registry file, then a pattern of many files.
+    """
+    ranked = []
+    modules: dict[str, list[str]] = defaultdict(list)
+    for name in free:
+        parts = name.split(".")
+        for cut in range(len(parts)):
+            modules[".".join(parts[cut:])].append(".".join(parts[:cut]))
+    for pattern in patterns:
+        for module in modules.get(names(pattern.yaml_set)[0], ()):
+            yaml_set = _rename_module(pattern.yaml_set, "", module)
+            tensors = [name for name in names(yaml_set) if name in free]
+            latent = yaml_set.get("latent", {})
+            direct = {name: parts for name, parts in _parts(yaml_set).items() if name not in latent}
+            units = {math.prod(free[name][-2:]) / parts for name, parts in direct.items() if name in free}
+            fit = all(name in layer for name in names(yaml_set)) and all(width in free.get(name, ()) for name in direct)
+            # Each role of an MLP has as many hidden units.
+            if fit and (pattern.kind != "mlp" or len(units) == 1):
+                rank = (len(tensors), int(module in pattern.homes), pattern.homes.total())
+                ranked.append((rank, (pattern.kind, yaml_set, frozenset(tensors))))
+    return [found for _, found in sorted(ranked, key=lambda one: one[0], reverse=True)]
+
+
+def _parts(yaml_set: YamlSet) -> dict[str, int]:
+    """Return tensor -> the number of roles that a set stores in it."""
+    packed = {name: len(roles) for key in ("packed", "interleaved") for name, roles in yaml_set.get(key, {}).items()}
+    return {yaml_set[role]: 1 for role in _ROLES if role in yaml_set} | packed
+
+
+def names(yaml_set: YamlSet) -> list[str]:
+    """Return every tensor that a set names, without its norms, each once."""
+    latent = [name for pair in yaml_set.get("latent", {}).values() for name in pair]
+    return list(dict.fromkeys((*_parts(yaml_set), *latent)))
+
+
+def _rename_module(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
+    """Return the same set under another module."""
+
+    def rename(name: str) -> str:
+        return ".".join(part for part in (new, name.removeprefix(old).removeprefix(".")) if part)
+
+    renamed: YamlSet = {}
+    for key, value in yaml_set.items():
+        if isinstance(value, dict):  # of names, each with roles, or with the names of its latent
+            tensors = key == "latent"
+            value = {rename(name): [rename(n) if tensors else n for n in entries] for name, entries in value.items()}
+        renamed[key] = rename(value) if isinstance(value, str) else value
+    return renamed
 
 
 @dataclass(frozen=True)
@@ -135,7 +221,10 @@ def _ignored(left: Iterable[str], prefix: str, registry: Iterable[Factorization]
 
 
 def _guessed(group: LayerGroup, config: Mapping[str, Any], registry: Sequence[Factorization]) -> dict[str, Any]:
-    norms, matrix_sets = guess.norms(group, registry), guess.branches(group, registry)
+    norms, matrix_sets = (
+        guess.norms(group, registry),
+        guess.branches(group, functools.partial(candidates, patterns=patterns(registry))),
+    )
     branches = {}
     for kind, roles in BRANCH_ROLES.items():
         sets = matrix_sets.get(kind) or [{role: f"{PLACEHOLDER}_{role}" for role in roles if role != "gate"}]

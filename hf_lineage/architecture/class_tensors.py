@@ -1,7 +1,6 @@
-"""Class tensors: what a class of transformers builds, which stored tensors it would not load, and names in memory.
+"""Class tensors: what a class of transformers builds, by `config.json` and the layer, and names in memory.
 
-transformers leaves out tensors that a class does not build, and fills tensors that a file lacks with random numbers.
-Whether a class builds a tensor is asked of `config.json` and of the number of the layer; the answer may be unknown.
+transformers leaves out tensors that a class does not build, and fills those that a file lacks with random numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import contextlib
 import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,25 +22,19 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 TABLES, MEMORY = "tensors", "in_memory"
 Config = Mapping[str, Any]
-Patterns = dict[str, tuple[str, ...]]
-"""Names in memory -> the published ones; several of one side are the rows of the other, in their order."""
-OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-"""End of a name -> the end that transformers takes it for, whatever the class."""
+Patterns = dict[str, tuple[str, ...]]  # Names in memory -> published; several of one side are the rows of the other
 DECIDES_NOTHING = (
     *(".rotary_emb.inv_freq", ".rotary_embeddings.inv_freq", ".emb.inv_freq", ".embeddings.inv_freq", ".position_ids"),
     *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
 )
 """Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor."""
-EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)
-"""Tables that are tied may be stored under all their names, and are no second names."""
+EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)  # Tied, they may have all their names
 NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
-COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
-"""Numbers in tensor names whose count `config.json` gives."""
+COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")  # Their count is in `config.json`
 
 Condition = Sequence[Any]
-"""`[question, keys of config.json, default, argument]`, or one of `["all", ...]`, `["any", ...]`, `["not", condition]`;
-or `["listed", keys, condition, condition]`; `["first"]`; `["cycle", [keys, default], [keys, default]]` with a period
-and an offset; or `["maybe"]` where the rule is unknown."""
+"""`[question, keys of config.json, default, argument]`, `["all" or "any", ...]`, `["not", condition]`, `["first"]`,
+`["listed", keys, condition, condition]`, `["cycle", period, offset]`, or `["maybe"]` where the rule is unknown."""
 OF_NUMBERS, OF_LISTS = ("above", "from", "to", "last", "every"), ("word", "entry")
 NUMERIC = (int, float)
 
@@ -50,8 +43,7 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tensors of a layer that are built under one condition."""
 
     names: tuple[str, ...]
-    instead: tuple[str, ...] = msgspec.field(name="or", default=())
-    """Alternative names: in other files, one or more of them replace those names."""
+    instead: tuple[str, ...] = msgspec.field(name="or", default=())  # One or more of these replace them in other files
     when: Condition = ("all",)
     optional: bool = False
 
@@ -60,53 +52,35 @@ class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Classes that build the same tensors."""
 
     classes: tuple[str, ...]
-    prefixes: tuple[str, ...]
-    """The prefixes under which a file may hold the layers."""
-    beside: tuple[tuple[str, ...], ...]
-    """The embedding and the norms beside the layers, each by all its names on disks."""
-    layers: int
-    """The number of the table of layers that belongs to these classes."""
-    others: int
-    """The number of the list of other names that belongs to them."""
+    prefixes: tuple[str, ...]  # The prefixes under which a file may hold the layers
+    beside: tuple[tuple[str, ...], ...]  # The embedding and the norms beside the layers, each by all its names on disks
+    layers: int  # The number of the table of layers that belongs to these classes
+    others: int  # The number of the list of other names that belongs to them
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file of a factorization."""
 
     classes: tuple[_Class, ...]
-    layers: tuple[dict[str, tuple[_Group, ...]], ...]
-    """For each kind of class: name of a stack -> the groups of tensors of its layers."""
-    others: tuple[tuple[tuple[str, ...], ...], ...]
-    """All names beside the layers by kind of class, those of one tensor together: bare, and with `*` for numbers."""
-
-    @functools.cached_property
-    def meanings(self) -> tuple[Mapping[str, str], ...]:
-        """For each kind: name -> the first of the names that mean the same tensor."""
-        return tuple({name: names[0] for names in of_kind for name in names} for of_kind in self.others)
+    layers: tuple[dict[str, tuple[_Group, ...]], ...]  # By kind of class: name of a stack -> groups of tensors
+    others: tuple[tuple[tuple[str, ...], ...], ...]  # By kind, those of one tensor together: bare, `*` for a number
 
 
 @dataclass(frozen=True)
 class ClassTensors:
     """The stored tensors of a model that transformers leaves out, does not know, or lacks."""
 
-    unexpected: frozenset[str] = frozenset()
-    """Tensors inside the layers that are no part of the model."""
-    unaccounted: tuple[str, ...] = ()
-    """Stored names, ascending, that are not the class's own: a loader may rename them, or not load them at all."""
-    missing: tuple[str, ...] = ()
-    """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
-    unbiased: bool = False
-    """Whether the class builds a bias that the file does not hold, which is then 0."""
+    unexpected: frozenset[str] = frozenset()  # Tensors inside the layers that are no part of the model
+    unaccounted: tuple[str, ...] = ()  # Stored names, ascending, that are not the class's own: a loader may rename them
+    missing: tuple[str, ...] = ()  # Tensors of the layers, or beside them, that the class builds and the file lacks
+    unbiased: bool = False  # Whether the class builds a bias that the file does not hold, which is then 0
 
     @property
     def reservations(self) -> tuple[str, ...]:
         """Reasons why nothing is verified or contradicted."""
-        if not self.missing:
-            return ()
-        return (
-            f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as "
-            f"{printable(self.missing[0], 200)}: transformers fills them with random numbers",
-        )
+        first = printable(self.missing[0], 200) if self.missing else ""
+        none = f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as {first}"
+        return (f"{none}: transformers fills them with random numbers",) if self.missing else ()
 
 
 @functools.cache
@@ -150,36 +124,23 @@ def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: in
 
 
 def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> bool | None:
-    """Return the answer to a question about a value, a layer and the depth; None where the value does not fit it.
-
-    `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
-    number of the layer. `word` and `entry`: the entry of the list for the layer is an argument, or counts as true.
-    """
-    if kind in OF_NUMBERS and type(value) not in NUMERIC:
+    """Return the answer to a question about a value, a layer and the depth; None where the value does not fit it."""
+    fits = type(value) in NUMERIC if kind in OF_NUMBERS else kind != "holds" or isinstance(value, list | None)
+    if not fits or (kind in OF_LISTS and not (isinstance(value, list) and value)):
         return None
-    if kind in OF_LISTS and not (isinstance(value, list) and value):
-        return None
-    match kind:
-        case "true":
-            return bool(value)
-        case "is":
-            return value in argument
-        case "above":
-            return bool(value > argument)
-        case "from":
-            return bool(layer >= value)
-        case "to":
-            return bool(layer <= (value if value >= 0 else depth + value))
-        case "last":
-            return bool(layer >= depth - value)
-        case "every":
-            return bool(value >= 1 and (layer + argument) % value == 0)
-        case "word":
-            return value[layer % len(value)] in argument
-        case "entry":
-            return bool(value[layer % len(value)])
-        case _:
-            return layer in (value or ()) if value is None or isinstance(value, list) else None
+    answers: dict[str, Callable[[], Any]] = {
+        "true": lambda: value,
+        "is": lambda: value in argument,
+        "above": lambda: value > argument,
+        "from": lambda: layer >= value,
+        "to": lambda: layer <= (value if value >= 0 else depth + value),
+        "last": lambda: layer >= depth - value,
+        "every": lambda: value >= 1 and (layer + argument) % value == 0,
+        "word": lambda: value[layer % len(value)] in argument,
+        "entry": lambda: value[layer % len(value)],
+        "holds": lambda: layer in (value or ()),
+    }
+    return bool(answers[kind]())
 
 
 def patterns_in_memory(architecture: str, factorization: Factorization) -> Patterns:
@@ -191,11 +152,7 @@ def patterns_in_memory(architecture: str, factorization: Factorization) -> Patte
 def match_class_tensors(
     architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config
 ) -> ClassTensors:
-    """Return the tensors that transformers leaves out, does not know, or lacks, as far as that is known of the class.
-
-    Nothing is known of a class that a user reads by another factorization. Raise NothingToCompare if transformers loads
-    no layer.
-    """
+    """Return what transformers leaves out, does not know, or lacks; NothingToCompare if it loads no layer at all."""
     listed = any(factorization in (one, settle_exchangeable(config, one)) for one in listing(architecture))
     table: _Table | None = _read(TABLES, factorization.name, _Table) if listed else None
     row = next((row for row in table.classes if architecture in row.classes), None) if table else None
@@ -204,10 +161,8 @@ def match_class_tensors(
     layers = find_layers(factorization, shapes)
     loaded = [layer for layer in layers if layer.prefix in map(layer.fill_numbers, row.prefixes)]
     if not loaded:
-        raise NothingToCompare(
-            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
-            "fills all of them with random numbers"
-        )
+        where = f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none"
+        raise NothingToCompare(f"{where}: transformers fills all of them with random numbers")
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
     stored = {older(name) for name in shapes}
     missing, unbiased = [names[0] for names in row.beside if stored.isdisjoint(names)], False
@@ -220,7 +175,8 @@ def match_class_tensors(
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
     others = shapes.keys() - {name for layer in layers for name in layer.shapes}
     tied = {name for names in row.beside if EMBEDDING.fullmatch(names[0]) for name in names}
-    unknown = set(_unknown(factorization, shapes, others, table.meanings[row.others])) - tied
+    meanings = {name: names[0] for names in table.others[row.others] for name in names}
+    unknown = set(_unknown(factorization, shapes, others, meanings)) - tied
     unaccounted = sorted(unknown | {name for name in outside if not f".{name}".endswith(DECIDES_NOTHING)})
     return ClassTensors(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
 
@@ -279,12 +235,11 @@ def numberless(name: str) -> str:
 
 
 def older(name: str) -> str:
-    """Return the name that transformers gives a tensor with a name of older files."""
-    return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)
+    """Return the name that transformers gives a tensor with a name of older files, whatever the class."""
+    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name))
 
 
-MOST_EXPERTS = 2**12
-"""The most experts of one stack, ten times those of the largest models."""
+MOST_EXPERTS = 2**12  # The most experts of one stack, ten times those of the largest models
 
 
 class Place(NamedTuple):
@@ -292,16 +247,12 @@ class Place(NamedTuple):
 
     names: tuple[str, ...]
     rows: slice | None
-    expert: int | None
-    """The number of the expert in a stack that has these rows."""
+    expert: int | None  # The number of the expert in a stack that has these rows
 
 
 def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
-    """Return the place of each published tensor, given the patterns of names in memory, with blanks between them.
-
-    A tensor stored under both names is left out, and is two. Raise CheckpointError for shapes that are not of rows.
-    """
-    by_first, found = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
+    """Return the place of each published tensor; none for one under both names, CheckpointError for misfit shapes."""
+    by_first, placed = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
     present = {*shapes, *(COUNTED.sub("*", name) for name in shapes)}
     for name, shape in shapes.items():
         numbers = (*NUMBER.findall(name), "*")
@@ -311,18 +262,17 @@ def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
             continue
         stacked, parts = "*" in published[0], len(published)
         if not stacked and parts + len(sources) == 2:
-            found[published[0]] = Place(sources, None, None)
+            placed[published[0]] = Place(sources, None, None)
             continue
         alike = len({(len(shapes[one]), *shapes[one][1:]) for one in sources}) == 1
         whole = len(shape) > stacked and 0 not in shape and not shape[stacked] % parts
         if not (alike and whole and shape[0] ** stacked <= MOST_EXPERTS):
-            raise CheckpointError(
-                f"{printable(name, 200)} has shape {shape}, which does not fit the published "
-                f"{' and '.join(published)}: the weights are not those of the class that config.json names"
-            )
+            misfit = f"{printable(name, 200)} has shape {shape}, which does not fit the published"
+            others = f"{' and '.join(published)}: the weights are not those of the class that config.json names"
+            raise CheckpointError(f"{misfit} {others}")
         height = shape[stacked] // parts
         for expert in range(shape[0]) if stacked else (None,):
             for start, one in zip(range(0, shape[stacked], height), published, strict=True):
                 rows = None if sources[1:] else slice(start, start + height)
-                found[one.replace("*", str(expert))] = Place(sources, rows, expert)
-    return found
+                placed[one.replace("*", str(expert))] = Place(sources, rows, expert)
+    return placed

@@ -1,14 +1,13 @@
 """Settings of `config.json` that decide which model is loaded, whether layers have an effect, and where parts stand.
 
-The effect of settings was measured by running transformers' modules (`python -m tests.settings`): one that is not
-listed for a model type changes no branch, or the class does not read it, or another rule reads it.
-
-diffusers writes the name of its class, and timm an architecture that stands for a class (`loading/timm.json`). Such a
-class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
+The effect was measured on transformers' modules (`python -m tests.settings`): a setting that is not listed for a type
+changes no branch, or the class does not read it, or another rule does. Classes of diffusers and timm are listed behind
+the name of their library, so that no `config.json` of transformers can mean one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
@@ -22,19 +21,16 @@ from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS, SETTINGS = "loading/model_types.json", "loading/multipliers.yaml", "loading/settings.json"
-WEIGHTS, CODE, GENERATE = "transformers_weights", "_implementation", "custom_generate/generate.py"
-QUANTIZED = ("quantization_config", "compression_config")
-"""Keys at the top of `config.json` that say how all weights are stored."""
+WEIGHTS, CODE = "transformers_weights", "_implementation"
+QUANTIZED = ("quantization_config", "compression_config")  # Keys at the top that say how all weights are stored
 
 
 class ModelType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One value of `model_type`."""
 
     classes: tuple[str, ...]
-    depth: int | None = None
-    """The number of layers of its models where `config.json` does not state it."""
-    activation: str | None = None
-    """The value of `hidden_act` where `config.json` does not state it."""
+    depth: int | None = None  # The number of layers of its models where `config.json` does not state it
+    activation: str | None = None  # The value of `hidden_act` where `config.json` does not state it
 
 
 class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,8 +51,7 @@ class Fine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     least: float | None = None
     most: float | None = None
-    others: tuple[bool | str | None, ...] = ()
-    """The values that are no numbers."""
+    others: tuple[bool | str | None, ...] = ()  # The values that are no numbers
 
     def holds(self, value: Any) -> bool:
         """Return whether every number, word or switch of a value is one of them."""
@@ -88,16 +83,11 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model type."""
 
-    settings: str
-    """A mark that shows whether transformers has given the type other settings than those that were tried."""
-    held: frozenset[str] = frozenset()
-    """The keys of `loading/multipliers.yaml` that stand in its code."""
-    rest: Mapping[str, Fine] = {}
-    """Key, dotted for one inside of another -> the values with which every branch reaches the stream."""
-    small: Mapping[str, Outside] = {}
-    """Name of a small tensor in a layer, without `.weight` -> the sides on which it takes a branch out."""
-    inner: Mapping[str, str] = {}
-    """Key of an inner configuration -> its model type, where it does not state one itself."""
+    settings: str  # A mark that shows whether transformers has given the type other settings than those that were tried
+    held: frozenset[str] = frozenset()  # The keys of `loading/multipliers.yaml` that stand in its code
+    rest: Mapping[str, Fine] = {}  # Key, dotted for one inside another -> values with which every branch has an effect
+    small: Mapping[str, Outside] = {}  # Small tensor in a layer, without `.weight` -> sides that take a branch out
+    inner: Mapping[str, str] = {}  # Key of an inner configuration -> its model type, where it does not state one itself
 
 
 class Part(NamedTuple):
@@ -130,33 +120,28 @@ def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
 
 
 def settings_notes(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> tuple[str, ...]:
-    """Return sentences about settings that other loaders may follow in another way.
-
-    Raise NothingToCompare where `config.json` leads to another class or file, or takes the layers out of the model.
-    """
+    """Return what other loaders may follow otherwise; NothingToCompare for what leads elsewhere or takes layers out."""
     if config.get("configuration_files"):
-        raise Ambiguous(
-            "config.json refers to other files for some versions of transformers (`configuration_files`), so it is "
-            "not clear which file counts; keep one config.json"
-        )
+        versions = "other files for some versions of transformers (`configuration_files`)"
+        raise Ambiguous(f"config.json refers to {versions}, so it is not clear which file counts; keep one config.json")
     if config.get("attribute_map") is not None:
-        raise NothingToCompare(
-            "config.json renames its keys (`attribute_map`), which transformers follows and other loaders do not; "
-            "leave it out"
-        )
+        renames = "config.json renames its keys (`attribute_map`)"
+        raise NothingToCompare(f"{renames}, which transformers follows and other loaders do not; leave it out")
     inside = {key: value for key, value in config.items() if key != WEIGHTS}
     partial = [value for _, value in _entries(inside, {}, frozenset({WEIGHTS})) if value is not None]
     if partial:
-        raise Ambiguous(
-            f"config.json names the weights {printable(str(partial[0]), 200)} only for a part of the model "
-            "(`transformers_weights`): loaders disagree on which file to use; name it once, at the top"
-        )
+        part = f"{printable(str(partial[0]), 200)} only for a part of the model (`{WEIGHTS}`)"
+        once = "loaders disagree on which file to use; name it once, at the top"
+        raise Ambiguous(f"config.json names the weights {part}: {once}")
     _refuse_dead(config, usual_type(config, architecture))
     own, kind = _own(architecture), config.get("model_type")
     if kind is None or kind in own or not own:
         return ()
-    text = printable(str(kind), 100)
-    if not isinstance(kind, str) or not _alike(kind, config, factorization):
+    text, names = printable(str(kind), 100), set[str]()
+    if isinstance(kind, str):
+        with contextlib.suppress(NothingToCompare):  # whether every class of the type has its layers in these places
+            names = {lookup({**config, "architectures": [name]})[1].name for name in known_type(kind).classes}
+    if names != {factorization.name}:
         raise NothingToCompare(
             f"config.json names the class {architecture}, which is of model_type {' or '.join(own)}, and says "
             f"model_type {text}: transformers uses the type, other loaders use the class; make the two agree"
@@ -172,17 +157,7 @@ def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
 
 
 def _own(architecture: str) -> list[str]:
-    """Return the model types whose classes include this one."""
     return [kind for kind, model_type in _types().items() if architecture in model_type.classes]
-
-
-def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
-    """Return whether every class of a type has its layers where this factorization says."""
-    try:
-        names = {lookup({**config, "architectures": [name]})[1].name for name in known_type(kind).classes}
-    except NothingToCompare:
-        return False
-    return names == {factorization.name}
 
 
 def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
@@ -206,15 +181,15 @@ def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Itera
             outer, _, last = key.rpartition(".")
             within = setting(part.config, outer) if outer else part.config
             if isinstance(within, Mapping) and last in within and not fine.holds(within[last]):
-                yield (
-                    f"config.json says `{key}: {printable(json.dumps(within[last], default=str), 100)}`, with which a "
-                    f"branch of the layers of {part.name} may not reach the stream; with {fine} every branch does"
-                )
+                value = printable(json.dumps(within[last], default=str), 100)
+                lost = f"a branch of the layers of {part.name} may not reach the stream"
+                yield f"config.json says `{key}: {value}`, with which {lost}; with {fine} every branch does"
 
 
 def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
     """Return a sentence about code that a loader is led to, here or in another repository; empty if to none."""
-    codes, waiting = {f"of {GENERATE}"} if offers(GENERATE) else set[str](), list[tuple[str, Any]]([("", config)])
+    generate = "custom_generate/generate.py"
+    codes, waiting = {f"of {generate}"} if offers(generate) else set[str](), list[tuple[str, Any]]([("", config)])
     while waiting:
         key, value = waiting.pop()
         if key == "auto_map" and value:
@@ -224,35 +199,31 @@ def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
         elif key.endswith(CODE) and isinstance(value, str) and "/" in value:
             codes.add(f"of {value} ({key})")
     words = printable(" and ".join(sorted(codes)), 200)
-    return words and (
-        f"it is loaded with code {words}, which hf-lineage never runs: the verdict is on the weights as transformers "
-        "loads them by itself"
-    )
+    never = "which hf-lineage never runs: the verdict is on the weights as transformers loads them by itself"
+    return words and f"it is loaded with code {words}, {never}"
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
     """Raise NothingToCompare for a number with which the layers have hardly any effect, under a key that is read."""
-    known = {id(part.config): part.kind.held for part in parts(config, usual)}
+    table, known = _multipliers(), {id(part.config): part.kind.held for part in parts(config, usual)}
+    hardly, out = "their weights have hardly any effect", "which takes the {} out of the model"
     for key, value in _entries(config, known, bounded_keys()):
         for number in map(_number, value if isinstance(value, list) else [value]):
-            if number is not None and (why := _dead(key, number)) is not None:
+            if number is None:
+                continue
+            size, why = abs(number), ""
+            if key in table.keys | table.limits and not table.least <= size < math.inf:
+                why = f"{out.format('layers')}: their weights have no effect"
+            elif key in table.beside and not table.least_beside <= size < math.inf:
+                why = f"{out.format('experts')}, or nearly so: {hardly}"
+            elif key in table.keys | table.beside and size > table.most:
+                why = f"so large that the other parts of the layers add almost nothing: {hardly}"
+            elif key in table.epsilons and not 0 <= number <= table.most_epsilon:
+                why = "with which the norms hide the stream from the layers: their weights have no effect"
+            elif key in table.sparsities and not 0 <= number <= table.most_sparsity:
+                why = f"which leaves almost nothing of the hidden units of a layer: {hardly}"
+            if why:
                 raise NothingToCompare(f"config.json says `{key}: {number!r}`, {why}; correct it")
-
-
-def _dead(key: str, number: float) -> str | None:
-    """Return why the weights of the layers have hardly any effect with this number; None where they have one."""
-    table, size = _multipliers(), abs(number)
-    if key in table.keys | table.limits and not table.least <= size < math.inf:
-        return "which takes the layers out of the model: their weights have no effect"
-    if key in table.beside and not table.least_beside <= size < math.inf:
-        return "which takes the experts out of the model, or nearly so: their weights have hardly any effect"
-    if key in table.keys | table.beside and size > table.most:
-        return "so large that the other parts of the layers add almost nothing: their weights have hardly any effect"
-    if key in table.epsilons and not 0 <= number <= table.most_epsilon:
-        return "with which the norms hide the stream from the layers: their weights have no effect"
-    if key in table.sparsities and not 0 <= number <= table.most_sparsity:
-        return "which leaves almost nothing of the hidden units of a layer: their weights have hardly any effect"
-    return None
 
 
 def _entries(
@@ -273,32 +244,21 @@ def _entries(
 def _number(value: Any) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    try:
+    with contextlib.suppress(OverflowError):
         return float(value)
-    except OverflowError:
-        return math.inf
+    return math.inf
 
 
-DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")
-"""Prefixes of both libraries' classes, and settings of an architecture that `model_args` may overrule."""
+DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")  # Which may be overruled
 
 
 def of_diffusers(config: Mapping[str, Any]) -> bool:
-    """Return whether diffusers wrote `config.json`: only where no key asks transformers to load the folder.
-
-    >>> of_diffusers({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"})
-    True
-    >>> of_diffusers({"_class_name": "SomeUNet", "architectures": ["SomeForCausalLM"]})
-    False
-    """
+    """Return whether diffusers wrote `config.json`: only where no key asks transformers to load the folder."""
     return "_class_name" in config and not {"architectures", "model_type"} & config.keys()
 
 
 def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `config.json` with the class that the registry lists, where it names none or another library wrote it.
-
-    Where transformers is given a type and no class, it takes the model without a head.
-    """
+    """Return `config.json` with the listed class; of a type without a class transformers takes that without a head."""
     if not config.get("architectures") and (classes := known_type(config.get("model_type")).classes):
         return {**config, "architectures": [min(classes, key=lambda name: (not name.endswith("Model"), len(name)))]}
     if "architectures" in config or "model_type" in config:
@@ -315,9 +275,6 @@ def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
 @functools.cache
 def timm_architectures() -> Mapping[str, dict[str, Any]]:
     """Return architecture of timm -> its class, as `architectures`, and its settings."""
-    kinds = registry_table("loading/timm.json", dict[str, dict[str, dict[str, Any]]])
-    return {
-        name: {"architectures": [f"{TIMM}{kind}"], **settings}
-        for kind, architectures in kinds.items()
-        for name, settings in architectures.items()
-    }
+    table = registry_table("loading/timm.json", dict[str, dict[str, dict[str, Any]]])
+    rows = [(name, kind, settings) for kind, known in table.items() for name, settings in known.items()]
+    return {name: {"architectures": [f"{TIMM}{kind}"], **settings} for name, kind, settings in rows}

@@ -1,27 +1,19 @@
-"""Guess: the layers of a header by their numbers alone, and tensors of a layer that may be a branch.
-
-Every set of a registry file is a pattern that is searched under every module of a layer. So names from the registry
-match in new combinations. What no pattern fits is guessed by letters and sizes.
-"""
+"""Guess: layers of a header by their numbers, attention by the letters of names, and MLPs by sizes."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from hf_lineage.architecture.layers import BIASES, Shape
-from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets
+from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factorization, as_names, as_sets
 
-MOST_KINDS, MOST = 8, 8
-"""Kinds of layers, and matrix sets of one kind of branch, at most; real models have two or three, and up to five."""
-_PLAIN = re.compile(r"[\w.-]{1,200}", re.ASCII)
-"""Names that can be written into a registry file; any other name is untrusted input, shown only in escaped form."""
+MOST_KINDS, MOST = 8, 8  # Kinds of layers, and sets of one branch; real models have two or three, and up to five
 _NUMBER = re.compile(r"(?:(?<=\.)|^)\d{1,6}(?=\.|$)")
 
 
@@ -29,11 +21,9 @@ _NUMBER = re.compile(r"(?:(?<=\.)|^)\d{1,6}(?=\.|$)")
 class LayerGroup:
     """The layers under one prefix."""
 
-    prefix: str
-    """The prefix with `{layer}`, as a registry file has it."""
+    prefix: str  # The prefix with `{layer}`, as a registry file has it
     depth: int
-    kinds: tuple[Mapping[str, Shape], ...]
-    """For each kind of layer: name without `.weight`, `{expert}` in place of an expert's number -> shape as stored."""
+    kinds: tuple[Mapping[str, Shape], ...]  # Name without `.weight`, `{expert}` for a number -> shape as stored
 
     @functools.cached_property
     def tensors(self) -> dict[str, Shape]:
@@ -64,7 +54,8 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
     >>> [(group.prefix, group.depth, list(group.tensors)) for group in find_groups(shapes)]
     [('h.{layer}', 2, ['mlp.{expert}.up', 'mlp.{expert}.down'])]
     """
-    plain = {name: shape for name, shape in shapes.items() if _PLAIN.fullmatch(name)}
+    # No other name fits a registry file.
+    plain = {name: shape for name, shape in shapes.items() if re.fullmatch(r"[\w.-]{1,200}", name, re.ASCII)}
     under = _numbered_names(plain)
     gapless = {start for start, numbered in under.items() if len(numbered) == max(numbered) + 1}
     repeated = {start for start in gapless if len(under[start]) > 1} or gapless
@@ -78,8 +69,17 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
 
     groups = []
     for start in sorted(layers, key=matrices, reverse=True):
-        alike = dict.fromkeys(tuple(_experts_as_one(layer).items()) for _, layer in sorted(layers[start].items()))
-        groups.append(LayerGroup(f"{start}{{layer}}", len(layers[start]), tuple(map(dict, [*alike][:MOST_KINDS]))))
+        kinds = dict[tuple[tuple[str, Shape], ...], None]()
+        for _, layer in sorted(layers[start].items()):
+            numbered = _numbered_names(layer).items()
+            siblings = {at: [frozenset(one.items()) for one in same.values()] for at, same in numbered}
+            alike = {at for at, shapes_of in siblings.items() if len(shapes_of) > 1 and len({*shapes_of}) == 1}
+            spelled = {}
+            for name, shape in layer.items():  # `{expert}` for numbers under which all siblings have the same shapes
+                expert = next((entry for entry in _numbers(name) if entry[0] in alike), None)
+                spelled[f"{expert[0]}{{expert}}.{expert[2]}".removesuffix(".") if expert else name] = shape
+            kinds[tuple(spelled.items())] = None
+        groups.append(LayerGroup(f"{start}{{layer}}", len(layers[start]), tuple(map(dict, [*kinds][:MOST_KINDS]))))
     return tuple(groups)
 
 
@@ -99,125 +99,21 @@ def _numbered_names(tensors: Mapping[str, Shape]) -> Mapping[str, Mapping[int, M
     return under
 
 
-def _experts_as_one(layer: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Return the tensors of a layer, with `{expert}` for numbers under which all siblings have the same shapes."""
-    alike = {
-        start
-        for start, numbered in _numbered_names(layer).items()
-        if len(numbered) > 1 and len({frozenset(entry.items()) for entry in numbered.values()}) == 1
-    }
-    spelled = {}
-    for name, shape in layer.items():
-        where = next((entry for entry in _numbers(name) if entry[0] in alike), None)
-        spelled[f"{where[0]}{{expert}}.{where[2]}".removesuffix(".") if where else name] = shape
-    return spelled
-
-
-YamlSet = dict[str, Any]
-"""A matrix set as a registry file writes it in YAML."""
+YamlSet = dict[str, Any]  # A matrix set as a registry file writes it in YAML
 KINDS = tuple(BRANCH_ROLES)
-_ROLES = tuple(itertools.chain.from_iterable(BRANCH_ROLES.values()))
-_KEYS = ("packed", "blocks", "interleaved", "latent")
-"""Other keys of a set about its matrices; norms are guessed separately, and sizes tell the orientation."""
-
-
-class Pattern(NamedTuple):
-    """The names of a matrix set, relative to the module that holds all of them."""
-
-    kind: str
-    yaml_set: YamlSet
-    homes: Counter[str]
-    """The modules under which registry files have it."""
-
-
-class Candidate(NamedTuple):
-    """A pattern with a module of a layer that it matches."""
-
-    kind: str
-    yaml_set: YamlSet
-    names: frozenset[str]
-    rank: tuple[int, int, int]
-    """Number of tensors, whether a registry file has exactly these names, number of files with the pattern."""
-
-
-def patterns(registry: Iterable[Factorization]) -> list[Pattern]:
-    """Return every pattern of the registry once; a set spread over several stacks makes none."""
-    patterns_by_set: dict[str, Pattern] = {}
-    sets = ((kind, one) for each in registry for kind in KINDS for one in as_sets(each.branches.sets(kind)))
-    for kind, matrices in sets:
-        stated = {key: getattr(matrices, key) for key in (*_ROLES, *_KEYS)}
-        plain = {key: value for key, value in stated.items() if value != getattr(MatrixSet(), key)}
-        modules = zip(*(name.split(".")[:-1] for name in names(plain)), strict=False)
-        home = ".".join(parts[0] for parts in itertools.takewhile(lambda parts: len({*parts}) == 1, modules))
-        yaml_set = _rename_module(plain, home, "")
-        if "{layer}" not in str(yaml_set):
-            patterns_by_set.setdefault(f"{kind}{yaml_set}", Pattern(kind, yaml_set, Counter())).homes[home] += 1
-    return list(patterns_by_set.values())
-
-
-def candidates(
-    free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int, patterns: Sequence[Pattern]
-) -> Iterator[Candidate]:
-    """Yield the places where free matrices of a layer have the names of a pattern and sizes that fit together."""
-    modules: dict[str, list[str]] = defaultdict(list)
-    for name in free:
-        parts = name.split(".")
-        for cut in range(len(parts)):
-            modules[".".join(parts[cut:])].append(".".join(parts[:cut]))
-    for pattern in patterns:
-        for module in modules.get(names(pattern.yaml_set)[0], ()):
-            yaml_set = _rename_module(pattern.yaml_set, "", module)
-            tensors = [name for name in names(yaml_set) if name in free]
-            latent = yaml_set.get("latent", {})
-            direct = {name: parts for name, parts in _parts(yaml_set).items() if name not in latent}
-            units = {math.prod(free[name][-2:]) / parts for name, parts in direct.items() if name in free}
-            fit = all(name in layer for name in names(yaml_set)) and all(width in free.get(name, ()) for name in direct)
-            # Each role of an MLP has as many hidden units.
-            if fit and (pattern.kind != "mlp" or len(units) == 1):
-                rank = (len(tensors), int(module in pattern.homes), pattern.homes.total())
-                yield Candidate(pattern.kind, yaml_set, frozenset(tensors), rank)
-
-
-def _parts(yaml_set: YamlSet) -> dict[str, int]:
-    """Return tensor -> the number of roles that a set stores in it."""
-    packed = {name: len(roles) for key in ("packed", "interleaved") for name, roles in yaml_set.get(key, {}).items()}
-    return {yaml_set[role]: 1 for role in _ROLES if role in yaml_set} | packed
-
-
-def names(yaml_set: YamlSet) -> list[str]:
-    """Return every tensor that a set names, without its norms, each once."""
-    latent = [name for pair in yaml_set.get("latent", {}).values() for name in pair]
-    return list(dict.fromkeys((*_parts(yaml_set), *latent)))
-
-
-def _rename_module(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
-    """Return the same set under another module."""
-
-    def rename(name: str) -> str:
-        return ".".join(part for part in (new, name.removeprefix(old).removeprefix(".")) if part)
-
-    renamed: YamlSet = {}
-    for key, value in yaml_set.items():
-        if isinstance(value, dict):  # of names, each with roles, or with the names of its latent
-            tensors = key == "latent"
-            value = {rename(name): [rename(n) if tensors else n for n in entries] for name, entries in value.items()}
-        renamed[key] = rename(value) if isinstance(value, str) else value
-    return renamed
+KnownSets = Callable[[Mapping[str, Shape], Mapping[str, Shape], int], Iterable[tuple[str, YamlSet, frozenset[str]]]]
+"""Kind, set and matrices of familiar names among the free matrices of a layer, the best first."""
 
 
 _AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
 _LETTERS = {"query": "q|query|queries", "key": "k|keys?", "value": "v|vals?|values?", "output": "o|out|output|"}
 _PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv": ("key", "value")}
-_FIRST, _LAST = re.compile(r"gate|act|1$"), re.compile(r"down|out|2$")
-"""Names of the reader that is probably the gate, and of the matrix that is probably the writer."""
 _HINTS = {"attention": re.compile(r"att|before|input|1$"), "mlp": re.compile(r"mlp|ff|feed|after|2$")}
-_NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")
-"""Names of norms of queries and keys, or on an output, which give no hint."""
+_NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")  # Norms of queries and keys, or on an output
 
 
-def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, list[YamlSet | None]]:
+def branches(group: LayerGroup, familiar: KnownSets = lambda *_: ()) -> dict[str, list[YamlSet | None]]:
     """Return the matrix sets that the layers of a group seem to have, by kind; None if some layers have none."""
-    familiar = patterns(registry)
     guesses: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
     for layer in group.kinds:
         for kind, sets in _of_layer(layer, familiar, group.width).items():
@@ -226,10 +122,7 @@ def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, 
 
 
 def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, YamlSet]:
-    """Return the norms of each kind of branch: those of the registry file whose norms cover most gains of the group.
-
-    The names of the gains count instead, where they tell more norms than any file.
-    """
+    """Return the norms of each kind of branch: of the registry file that covers most gains, or by the gains' names."""
     assignments = Counter(filter(None, (_assignment(factorization, group) for factorization in registry)))
     best = max(assignments, key=lambda one: (len({name for *_, name in one}), assignments[one]), default=frozenset())
     plausible = [name for name in group.gains if not _NO_INPUT.search(name)]
@@ -244,23 +137,22 @@ def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, Yam
     }
 
 
-def _of_layer(
-    layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int
-) -> Mapping[str, Sequence[YamlSet | None]]:
+def _of_layer(layer: Mapping[str, Shape], familiar: KnownSets, width: int) -> dict[str, list[YamlSet | None]]:
     """Return the sets of one layer: every MLP that shares no tensor with a better one, and the best attention."""
     free = {name: shape for name, shape in layer.items() if len(shape) in (2, 3)}
-    sets_by_kind: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
-    for candidate in sorted(candidates(free, layer, width, familiar), key=lambda one: one.rank, reverse=True):
-        if candidate.names <= free.keys() and not (candidate.kind == "attention" and sets_by_kind["attention"]):
-            sets_by_kind[candidate.kind].append(candidate.yaml_set)
-            free = {name: shape for name, shape in free.items() if name not in candidate.names}
+    by_kind: dict[str, list[YamlSet | None]] = {kind: [] for kind in KINDS}
+    for kind, yaml_set, names in familiar(free, layer, width):
+        if names <= free.keys() and not (kind == "attention" and by_kind["attention"]):
+            by_kind[kind].append(yaml_set)
+            free = {name: shape for name, shape in free.items() if name not in names}
     free = {name: shape for name, shape in free.items() if width in shape}
-    if not sets_by_kind["attention"] and (yaml_set := _by_letters(free)):
-        sets_by_kind["attention"] = [yaml_set]
-        free = {name: shape for name, shape in free.items() if name not in names(yaml_set)}
-    if not sets_by_kind["mlp"] and (yaml_set := _by_sizes(free, layer, width)):
-        sets_by_kind["mlp"] = [yaml_set]
-    return sets_by_kind
+    if not by_kind["attention"] and (lettered := _by_letters(free)):
+        by_kind["attention"] = [lettered]
+        used = (*lettered.values(), *lettered.get("packed", ()))
+        free = {name: shape for name, shape in free.items() if name not in used}
+    if not by_kind["mlp"] and (sized := _by_sizes(free, layer, width)):
+        by_kind["mlp"] = [sized]
+    return by_kind
 
 
 def _siblings(names: Iterable[str], parts: int = 1) -> list[dict[str, str]]:
@@ -295,23 +187,24 @@ def _by_sizes(free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int)
             *_, rows, columns = free[name]
             if (rows == width) != (columns == width):
                 sizes[columns if rows == width else rows].append(name)
-        for hidden, called in sizes.items():
-            if len(called) in (2, 3):
-                return _reader_and_writer(called, layer, width)
-            if len(called) == 1 and len(sizes.get(2 * hidden, ())) == 1:
-                return {"packed": {sizes[2 * hidden][0]: ["gate", "up"]}, "down": called[0]}
+        for hidden, names in sizes.items():
+            if len(names) in (2, 3):
+                return _reader_and_writer(names, layer, width)
+            if len(names) == 1 and len(sizes.get(2 * hidden, ())) == 1:
+                return {"packed": {sizes[2 * hidden][0]: ["gate", "up"]}, "down": names[0]}
     return None
 
 
-def _reader_and_writer(called: Sequence[str], layer: Mapping[str, Shape], width: int) -> YamlSet | None:
-    sides = [[name for name in called if (layer[name][-1] == width) is side] for side in (False, True)]
-    biased = [name for name in called if layer.get(f"{name}.bias") == (width,)]
+def _reader_and_writer(names: Sequence[str], layer: Mapping[str, Shape], width: int) -> YamlSet | None:
+    sides = [[name for name in names if (layer[name][-1] == width) is side] for side in (False, True)]
+    biased = [name for name in names if layer.get(f"{name}.bias") == (width,)]
     alone = sides[len(sides[0]) > 1]
     if len(alone) != 1:
         return None
-    writers = biased or [name for name in called if _LAST.search(name)] or alone if len(called) == 2 else alone
-    others = [name for name in dict.fromkeys(called) if name != writers[0]]
-    readers = sorted(others, key=lambda name: not _FIRST.search(name))
+    last = [name for name in names if re.search(r"down|out|2$", name)]
+    writers = biased or last or alone if len(names) == 2 else alone
+    others = [name for name in dict.fromkeys(names) if name != writers[0]]
+    readers = sorted(others, key=lambda name: not re.search(r"gate|act|1$", name))  # the first is the gate
     return {"up": readers[-1], "down": writers[0]} | ({"gate": readers[0]} if len(readers) == 2 else {})
 
 

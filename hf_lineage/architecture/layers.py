@@ -14,12 +14,9 @@ from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import CheckpointError
 
 Shape = tuple[int, ...]
-KERNEL = 4
-"""Dimensions of a convolution's weights, (out, in, height, width); its taps are summed."""
-STACKED = 3
-"""Dimensions of a stack of matrices, one for each expert."""
-BIASES = ("bias", "beta")
-"""Last parts of the names of vectors that are added to the output of a matrix or of a norm."""
+KERNEL = 4  # Dimensions of a convolution's weights, (out, in, height, width); its taps are summed
+STACKED = 3  # Dimensions of a stack of matrices, one for each expert
+BIASES = ("bias", "beta")  # Last parts of the names of vectors that are added to the output of a matrix or of a norm
 _NUMBER = r"(\d{1,6})"
 
 
@@ -45,13 +42,10 @@ class Layer:
     """One layer of a checkpoint."""
 
     stack: Stack
-    number: int
-    """The number of the layer in its stack."""
+    number: int  # The number of the layer in its stack
     prefix: str
-    outer_prefix: str
-    """The prefix of names with `{layer}`: that of the layer without its last name and its number."""
-    shapes: Mapping[str, Shape]
-    """Only this layer's tensors, by full name, as stored."""
+    outer_prefix: str  # The prefix of names with `{layer}`: that of the layer without its last name and its number
+    shapes: Mapping[str, Shape]  # Only this layer's tensors, by full name, as stored
 
     def fill_numbers(self, pattern: str) -> str:
         """Return a prefix with the numbers of this layer and of its stage."""
@@ -81,12 +75,8 @@ class Layer:
         ignored = "|".join(re.escape(self.full(name)) for name in ignores)
         pattern = re.compile(f"({ignored})(\\.weight)?".replace(r"\{expert\}", _NUMBER).replace(r"\*", ".*"))
         for name, shape in self.shapes.items():
-            if (
-                len(shape) in (2, 3, 4)
-                and width in (shape[:2] if len(shape) == KERNEL else shape)
-                and name not in claimed
-                and not pattern.fullmatch(name)
-            ):
+            is_wide = len(shape) in (2, 3, 4) and width in (shape[:2] if len(shape) == KERNEL else shape)
+            if is_wide and name not in claimed and not pattern.fullmatch(name):
                 yield name
 
 
@@ -100,28 +90,19 @@ def _without_gap(numbers: set[int], where: str, what: str) -> range:
 
 
 def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> list[Layer]:
-    """Return the layers of every stack, each under the first of its prefixes that the checkpoint has.
-
-    Raise CheckpointError if it has none of them.
-    """
-    layers = [
-        layer
-        for stack, patterns in as_stacks(factorization.layers).items()
-        for stage, prefixes in _stages(patterns, shapes)
-        for layer in _stack(factorization, Stack(stack, stage), prefixes, shapes)
-    ]
+    """Return the layers of every stack, each under the first of its prefixes on disk; CheckpointError for no layers."""
+    layers: list[Layer] = []
+    for name, patterns in as_stacks(factorization.layers).items():
+        for stage, prefixes in _stages(patterns, shapes):
+            layers += _stack(factorization, Stack(name, stage), prefixes, shapes)
     if not layers:
         raise _none(factorization, prefixes_of(factorization))
     return layers
 
 
 def _stages(patterns: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tuple[int, tuple[str, ...]]]:
-    """Return number and prefixes of every stage in the names on disk; stage 0 alone where there are no stages.
-
-    There are stages where a prefix has `{stage}` or `{block}`. Every `{stage}` has layers, and the weights lack none of
-    them. Blocks may stand within each other, and only some of them have layers.
-    """
-    if any("{block}" in pattern for pattern in patterns):
+    """Return number and prefixes of every stage on disk, none of which may lack, or of every block with layers."""
+    if any("{block}" in pattern for pattern in patterns):  # blocks may stand within each other
         blocks = sorted({block for pattern in patterns for block in _blocks(pattern, shapes)})
         return [(number, (prefix,)) for number, (_, prefix) in enumerate(blocks)]
     for pattern in (pattern for pattern in patterns if "{stage}" in pattern):
@@ -162,10 +143,8 @@ def _stack(
 
 
 def _none(factorization: Factorization, patterns: Iterable[str]) -> CheckpointError:
-    return CheckpointError(
-        f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects: "
-        "the weights are not those of the class that config.json names"
-    )
+    wrong = f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects"
+    return CheckpointError(f"{wrong}: the weights are not those of the class that config.json names")
 
 
 def named_tensors(factorization: Factorization) -> Iterator[str]:
@@ -176,7 +155,6 @@ def named_tensors(factorization: Factorization) -> Iterator[str]:
 
 
 def _in_branches(factorization: Factorization) -> Iterator[str]:
-    """Yield every tensor name in the branches of a factorization."""
     for matrices in factorization.branches.everything():
         yield from (name for slot in slots(matrices) for name in slot.tensors)
         yield from (name for names in matrices.norms for name in as_names(names) if name)
@@ -198,18 +176,12 @@ class LayerSet:
     norm: str | None
     output_norm: str | None
     inner_norm: str | None
-    heads: Mapping[str, Heads] = field(default_factory=dict)
-    """Role -> its heads, as the shapes tell."""
-    stacked: tuple[int, ...] = ()
-    """(E,) where the writer is a stack of experts."""
-    width: int = 0
-    """The width of the stream that the set reads and writes, as the shapes tell."""
-    variances: Mapping[str, str] = field(default_factory=dict)
-    """Norm -> the stored running variance that it divides by; only batch norms have one."""
-    expert: int = 0
-    """The number of the expert, where each expert is stored by itself."""
-    biases: Mapping[str, str] = field(default_factory=dict)
-    """Matrix or norm -> the vector that is added to its output, where there is one."""
+    heads: Mapping[str, Heads] = field(default_factory=dict)  # Role -> its heads, as the shapes tell
+    stacked: tuple[int, ...] = ()  # (E,) where the writer is a stack of experts
+    width: int = 0  # The width of the stream that the set reads and writes, as the shapes tell
+    variances: Mapping[str, str] = field(default_factory=dict)  # Norm -> the running variance it divides by
+    expert: int = 0  # The number of the expert, where each expert is stored by itself
+    biases: Mapping[str, str] = field(default_factory=dict)  # Matrix or norm -> the vector added to its output
 
     @property
     def units(self) -> int:
@@ -243,20 +215,15 @@ class LayerSet:
 
 
 def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
-    """Return the sets that a layer has.
-
-    Raise CheckpointError for a set of which only a part is there, and for a layer with none unless null is among them.
-    """
-    here = [
-        matrices
-        for matrices in as_sets(sets)
-        if all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless)))
-    ]
-    layer_sets = tuple(layer_set for matrices in here for layer_set in _complete(matrices, layer))
+    """Return the sets that a layer has; CheckpointError for a part of one, or for none unless null is among them."""
+    layer_sets: list[LayerSet] = []
+    for matrices in as_sets(sets):
+        if all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless))):
+            layer_sets += _complete(matrices, layer)
     if not layer_sets and (isinstance(sets, MatrixSet) or None not in sets):
         names = ((*as_names(matrices.where), next(slots(matrices)).tensor)[0] for matrices in as_sets(sets))
         raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(names)}")
-    return layer_sets
+    return tuple(layer_sets)
 
 
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
@@ -277,24 +244,14 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
             between = (slot.latent[1] for slot in by_role.values() if slot.latent)
             norms = [name for name in (norm, output_norm, inner_norm, *between) if name and name.endswith(".weight")]
             variances = {name: f"{name.removesuffix('weight')}running_var" for name in norms}
-            yield LayerSet(
-                by_role,
-                norm,
-                output_norm,
-                inner_norm,
-                variances={name: variance for name, variance in variances.items() if variance in layer.shapes},
-                expert=expert,
-                biases=dict(_biases((*(slot.tensor for slot in by_role.values()), norm), layer)),
-            )
-
-
-def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
-    for name in filter(None, names):
-        start = name.removesuffix("weight").removesuffix("gamma")
-        biases = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
-        bias = next((name_on_disk for name_on_disk in biases if name_on_disk in layer.shapes), None)
-        if bias is not None:
-            yield name, bias
+            biases = dict[str, str]()
+            for name in filter(None, (*(slot.tensor for slot in by_role.values()), norm)):
+                start = name.removesuffix("weight").removesuffix("gamma")
+                known = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
+                if bias := next((each for each in known if each in layer.shapes), None):
+                    biases[name] = bias
+            variances = {name: variance for name, variance in variances.items() if variance in layer.shapes}
+            yield LayerSet(by_role, norm, output_norm, inner_norm, variances=variances, expert=expert, biases=biases)
 
 
 def _first(names: Norms, layer: Layer) -> str | None:

@@ -13,8 +13,7 @@ from hf_lineage.architecture.registry import Slot, setting
 from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
-QUERIES = ("query", "gate")
-"""Roles of attention with as many heads as there are queries; keys and values may be fewer."""
+QUERIES = ("query", "gate")  # Roles of attention with as many heads as there are queries; keys and values may be fewer
 
 
 def is_transposed(factorization: Factorization, slot: Slot) -> bool:
@@ -89,9 +88,8 @@ class Fit:
         """Return the number of rows of one head, given the rows of all heads."""
         size, rest = divmod(rows, self.heads)
         if rest or not size:
-            raise CheckpointError(
-                f"{slot.tensor} has shape {self.shape(slot)} (out, in), which does not divide into {self.heads} heads"
-            )
+            shape = f"{slot.tensor} has shape {self.shape(slot)} (out, in)"
+            raise CheckpointError(f"{shape}, which does not divide into {self.heads} heads")
         return size
 
     def _common_rows(self, key: Slot) -> int:
@@ -138,14 +136,10 @@ class Layout:
     """A factorization bound to one checkpoint's header."""
 
     factorization: Factorization
-    widths: tuple[int, ...]
-    """The width of the stream that each layer reads and writes; 0 in a stack without any branch."""
-    heads: int
-    """The most query heads of any stack."""
-    branches: Mapping[str, Sets]
-    """Branch of the registry -> the sets of each layer."""
-    unclaimed: tuple[str, ...]
-    """Matrices of the residual width inside the layers that no branch reads and `ignores` does not list."""
+    widths: tuple[int, ...]  # The width of the stream that each layer reads and writes; 0 in a stack without any branch
+    heads: int  # The most query heads of any stack
+    branches: Mapping[str, Sets]  # Branch of the registry -> the sets of each layer
+    unclaimed: tuple[str, ...]  # Matrices of the residual width in the layers, neither read nor listed in `ignores`
 
     @property
     def layers(self) -> int:
@@ -194,11 +188,7 @@ class Layout:
 
 
 def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout:
-    """Return the layout of a checkpoint with these tensor shapes.
-
-    Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`,
-    NothingToCompare for more layers than can be compared.
-    """
+    """Return the layout of tensor shapes; CheckpointError where one does not fit, NothingToCompare for too many."""
     layers = find_layers(factorization, shapes)
     if len(layers) > MOST_LAYERS:
         raise NothingToCompare(f"the weights have {len(layers)} layers; at most {MOST_LAYERS} are compared")
@@ -206,24 +196,23 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
     bound: dict[str, list[tuple[LayerSet, ...]]] = {branch: [] for branch in BRANCH_ROLES}
     for stack, own in itertools.groupby(layers, key=lambda layer: layer.stack):
         here = list(own)
-        sets = {
-            branch: [find_sets(factorization.branches.sets(branch), layer) for layer in here] for branch in BRANCH_ROLES
-        }
+        own_sets = factorization.branches.sets
+        sets = {branch: [find_sets(own_sets(branch), layer) for layer in here] for branch in BRANCH_ROLES}
         heads = _heads(factorization, stack, config) if any(sets["attention"]) else 0
         fit = Fit(factorization, shapes, heads)
         # The width is that of the stream which the first branch writes into; 0 if there is no branch.
         if first := next(itertools.chain.from_iterable(itertools.chain(*sets.values())), None):
             fit = replace(fit, width=fit.matrix(first.slots.get("down") or first.slots["output"])[-2])
         fits += [fit] * len(here)
-        mlps = [tuple(map(fit.mlp, layer_sets)) for layer_sets in sets["mlp"]]
-        attentions = [tuple(map(fit.attention, layer_sets)) for layer_sets in sets["attention"]]
-        bound["mlp"] += mlps
-        bound["attention"] += attentions
-        claimed = {name for layer_set in itertools.chain(*mlps, *attentions) for name in layer_set.tensors}
+        claimed = set[str]()
+        for branch, complete in (("mlp", fit.mlp), ("attention", fit.attention)):
+            of_layers = [tuple(map(complete, layer_sets)) for layer_sets in sets[branch]]
+            bound[branch] += of_layers
+            claimed |= {name for layer_set in itertools.chain(*of_layers) for name in layer_set.tensors}
         unclaimed += [name for each in here for name in each.find_unclaimed(fit.width, claimed, factorization.ignores)]
     if not any(fit.width for fit in fits):
         raise CheckpointError(f"no layer has a branch that factorization {factorization.name} knows")
-    branches = {branch: tuple(of_layers) for branch, of_layers in bound.items()}
+    branches = {branch: tuple(layer_sets) for branch, layer_sets in bound.items()}
     widths, most_heads = tuple(fit.width for fit in fits), max(fit.heads for fit in fits)
     return Layout(factorization, widths, most_heads, branches, tuple(unclaimed))
 

@@ -1,35 +1,32 @@
 """Likeness: the listed classes that have the tensors of a model whose class the registry does not list.
 
-All names may begin with one more prefix, as those of a language model inside another model. The matrices and norms of
-its layers may have other names, where letters and sizes tell their roles. Two classes with the same tensors need not
-compute the same, so nothing is verified by such a reading.
+All names may have one more prefix, and those in layers may be others, where letters and sizes tell their roles. Two
+classes with the same tensors need not compute the same, so nothing is verified by such a reading.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from hf_lineage.architecture import guess
+from hf_lineage.architecture import guess, registry
 from hf_lineage.architecture.class_tensors import exact_classes
 from hf_lineage.architecture.config_checks import QUANTIZED, known_type, usual_activations
 from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded
-from hf_lineage.architecture.registry import factorizations, registry_table, setting, settle_exchangeable, slots, unmet
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets, prefixes
+from hf_lineage.architecture.registry import classes_named, factorizations, settle_exchangeable, slots, unmet
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names, as_sets, prefixes
 from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
 
 
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
-    """Return a listed class that reads all matrices and gains of a model, though others of its tensors may differ.
-
-    Where `config.json` names no class, it is the class that leaves the fewest of them unread.
-    """
+    """Return a listed class that reads all matrices and gains or, where no class is named, leaves fewest unread."""
     groups = {group.prefix: group for group in find_groups(shapes)}
     fits: dict[int, list[Factorization]] = {}
     for factorization in factorizations():
@@ -70,48 +67,36 @@ def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> 
     """Return the names that a factorization asks for and no layer has; of several sets, those of the nearest set."""
     absent: list[str] = []
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
-        by_set = [list(_absent(matrices, tensors)) for matrices in as_sets(sets)]
-        if isinstance(sets, tuple) and None in sets:
-            by_set.append([])
+        by_set: list[list[str]] = [[]] if isinstance(sets, tuple) and None in sets else []
+        for matrices in as_sets(sets):
+            stored = dict.fromkeys((name,) for slot in slots(matrices) for name in slot.tensors)
+            norms = (names for names in map(as_names, matrices.norms) if names and None not in names)
+            wanted = [[str(name) for name in names] for names in (*stored, *norms)]  # with alternatives
+            by_set.append([" or ".join(names) for names in wanted if not _has_any(names, tensors)])
         nearest = min(by_set, key=len)
         absent += nearest
     return tuple(dict.fromkeys(absent))
 
 
-def _absent(matrices: MatrixSet, tensors: Mapping[str, Shape]) -> Iterator[str]:
-    """Yield the names of a set, each with its alternatives, that no layer has; `bind` checks those beside it."""
-    stored = dict.fromkeys(name for slot in slots(matrices) for name in slot.tensors)
-    norms = [as_names(names) for names in matrices.norms]
-    for names in (*((name,) for name in stored), *(names for names in norms if names and None not in names)):
-        known = (name for name in map(str, names) if "{layer}" in name or name.replace("{expert}", "0") in tensors)
-        if not any(known) and tensors.keys().isdisjoint(names):
-            yield " or ".join(map(str, names))
-
-
-def classes_named(config: Mapping[str, Any]) -> list[str]:
-    """Return the classes that `config.json` names."""
-    names = config.get("architectures")
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+def _has_any(names: Sequence[str], tensors: Mapping[str, Shape]) -> bool:
+    """Return whether some layer has one of the names; `bind` checks those beside the layers."""
+    known = any("{layer}" in name or name.replace("{expert}", "0") in tensors for name in names)
+    return known or not tensors.keys().isdisjoint(names)
 
 
 def usual_class(factorization: Factorization, classes: Sequence[str], listed_names: Sequence[str]) -> str:
     """Return the class that a factorization is called after, with the head of a class that is named, if it can be."""
     heads = {name.partition("For")[2] for name in listed_names if "For" in name or name.endswith("Model")}
-    return max(
-        classes,
-        key=lambda name: (
-            name.lower().startswith(factorization.name.partition("_")[0]),
-            (head := name.partition("For")[2]) in heads,
-            head == "CausalLM",
-            -len(name),
-        ),
-    )
+    start = factorization.name.partition("_")[0]
+
+    def rank(name: str) -> tuple[bool, bool, bool, int]:
+        head = name.partition("For")[2]
+        return name.lower().startswith(start), head in heads, head == "CausalLM", -len(name)
+
+    return max(classes, key=rank)
 
 
-OWN_CODE = "loading/own_code.yaml"
-"""Table of classes whose code is in repositories, each with the listed class that has nearly the same tensors."""
-SIZES = ("hidden_size", "d_model", "n_embd", "dim")
-"""The settings that give the residual width."""
+OWN_CODE = "loading/own_code.yaml"  # Classes whose code is in repositories, each with the listed class nearest to it
 
 
 T = TypeVar("T")
@@ -121,14 +106,10 @@ T = TypeVar("T")
 class Within:
     """The prefix of the names, the settings and the renaming by which a part of a model is read as its class."""
 
-    prefixes: tuple[str, ...] = ("",)
-    """Possible prefixes of its tensors' names; one has to be on disk, and all other tensors are of other parts."""
-    settings: str = ""
-    """The key of `config.json` that holds its settings; empty where they are at the top."""
-    layers: str = ""
-    """The prefix of its layers as they are stored, with `{layer}`, where names in the layers are not the class's."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Stored name in a layer -> the name in the class."""
+    prefixes: tuple[str, ...] = ("",)  # Possible prefixes of its tensors, one on disk; all others are other parts
+    settings: str = ""  # The key of `config.json` that holds its settings; empty where they are at the top
+    layers: str = ""  # Prefix of its layers as stored, with `{layer}`, where names in them are not the class's
+    renamed: Mapping[str, str] = field(default_factory=dict)  # Stored name in a layer -> the name in the class
 
     def place(self, stored: Collection[str]) -> str:
         """Return the prefix of its tensors' names on disk; NothingToCompare unless they stand in just one place."""
@@ -147,7 +128,7 @@ class Within:
 
     def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return its settings, with those of the storage."""
-        own = setting(whole, self.settings) if self.settings else whole
+        own = registry.setting(whole, self.settings) if self.settings else whole
         return {key: whole[key] for key in QUANTIZED if key in whole} | dict(own if isinstance(own, Mapping) else {})
 
     def _rename(self, name: str) -> str:
@@ -174,47 +155,41 @@ class Like:
 
 
 def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:
-    """Return the listed classes with the tensors of a model, one for each way to compute; or only the one `wanted`.
-
-    A language model comes before other parts, and a larger stack of layers before a smaller one.
-    """
+    """Return the listed classes with a model's tensors, one for each way to compute; a language model comes first."""
     classes = classes_named(config)
-    published = registry_table(OWN_CODE, dict[str, str])
+    published = registry.registry_table(OWN_CODE, dict[str, str])
     target = wanted or next((published[name] for name in classes if name in published), None)
-    by_group = [
-        list(_of_group(group, shapes, config, target))
-        or list(_of_group(group, shapes, config, target, as_guessed=True))
-        for group in find_groups(shapes)
-    ]
+    of_group = functools.partial(_of_group, shapes=shapes, config=config, target=target)
+    groups = find_groups(shapes)
+    by_group = [[*of_group(one, as_guessed=False)] or [*of_group(one, as_guessed=True)] for one in groups]
     languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
     likes = next((likes for likes in (*languages, *by_group[:1]) if likes), list[Like]())
     # Those with a class of the model's type count if there are any, else those with its usual activation.
     typed = [it for it in likes if {*known_type(it.settings.get("model_type")).classes} & {*it.factorization.classes}]
     usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
     # Those that compute the same, whatever their settings, are one way, the plainest factorization first.
-    ways: dict[str, list[Like]] = {}
+    ways: dict[str, Like] = {}
     for like in sorted(
         typed or usual or likes, key=lambda it: (len(it.factorization.requires), -len(it.factorization.classes))
     ):
         one = like.factorization
         about = (one.normalization, one.gain, one.stored, one.exchangeable)
         sets = [as_sets(one.branches.sets(kind)) for kind in KINDS]
-        ways.setdefault(repr((like.within.prefixes, about, sets)), []).append(like)
-    return tuple(_choose_like(alike, classes, target) for alike in ways.values())
+        ways.setdefault(repr((like.within.prefixes, about, sets)), like)
+    chosen = []
+    for like in ways.values():  # under one class: that of its own settings, else the usual one
+        own = [name for name in classes_named(like.settings) if name in like.classes]
+        own = own or [name for name in known_type(like.settings.get("model_type")).classes if name in like.classes]
+        name = target or usual_class(like.factorization, own or like.classes, classes)
+        chosen.append(replace(like, classes=(name,)))
+    return tuple(chosen)
 
 
 def _of_group(
-    group: LayerGroup,
-    shapes: Mapping[str, Shape],
-    config: Mapping[str, Any],
-    target: str | None,
-    as_guessed: bool = False,
+    group: LayerGroup, shapes: Mapping[str, Shape], config: Mapping[str, Any], target: str | None, as_guessed: bool
 ) -> Iterator[Like]:
-    """Yield every factorization with the tensors of one stack of layers, with the settings that fit them.
-
-    `as_guessed`: only factorizations whose tensors have other names, by the roles that the names seem to tell.
-    """
-    guesses = (guess.branches(group, factorizations()), guess.norms(group, factorizations())) if as_guessed else None
+    """Yield every factorization with the tensors of a stack; `as_guessed` under other names, by their roles."""
+    guesses = (guess.branches(group), guess.norms(group, factorizations())) if as_guessed else None
     for factorization in factorizations():
         ends = [pattern for pattern in prefixes(factorization) if f".{group.prefix}".endswith(f".{pattern}")]
         if not ends or (target and target not in factorization.classes):
@@ -237,14 +212,12 @@ def _classes(
     """Return the listed classes whose tensors these are, under settings that fit them; none if there are none."""
     if unmet(config, factorization.requires):
         return ()
-    try:
+    with contextlib.suppress(LineageError):
         layout = bind(factorization, as_loaded(factorization, shapes, config).shapes, config)
-    except LineageError:
-        return ()
-    sizes = [config[key] for key in SIZES if isinstance(config.get(key), int)]
-    if layout.unclaimed or (sizes and layout.width not in sizes):
-        return ()
-    return (target,) if target else exact_classes(factorization, shapes, config)
+        sizes = [config[key] for key in ("hidden_size", "d_model", "n_embd", "dim") if isinstance(config.get(key), int)]
+        if not layout.unclaimed and (not sizes or layout.width in sizes):
+            return (target,) if target else exact_classes(factorization, shapes, config)
+    return ()
 
 
 def _match_names(
@@ -263,12 +236,3 @@ def _match_names(
                 return {}
             renamed |= {stored[role]: str(wanted[0])} if wanted and stored[role] not in wanted else {}
     return renamed if len(set(renamed.values())) == len(renamed) else {}
-
-
-def _choose_like(ways: Sequence[Like], classes: Sequence[str], target: str | None) -> Like:
-    """Return the first of some likes under one class: that of its own settings, else the usual one."""
-    like = ways[0]
-    own = [name for name in classes_named(like.settings) if name in like.classes]
-    own = own or [name for name in known_type(like.settings.get("model_type")).classes if name in like.classes]
-    name = target or usual_class(like.factorization, own or like.classes, classes)
-    return replace(like, classes=(name,))

@@ -1,7 +1,6 @@
-"""Loaded layers: the tensors that transformers would load as layers, and small tensors that can take layers out.
+"""Loaded layers: the tensors that transformers loads as layers, and small tensors that can take layers out.
 
-Tensors that are not loaded do not count. A repository that loaders would read differently is not judged; the error
-names both readings.
+A repository that loaders would read differently is not judged; the error names both readings.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +21,13 @@ from hf_lineage.architecture.registry import setting
 from hf_lineage.architecture.schema import Factorization, as_stacks
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
-ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-"""Names that configurations give to the number of layers; transformers treats them as one key."""
-PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")
-"""Keys that count additional layers which only predict further tokens; transformers does not load those."""
+ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # Keys of the number of layers, here as one
+Shapes = Mapping[str, Shape]
+Read = Callable[[str], NDArray[Any]]
+PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")  # Keys of layers that only predict further tokens
 
 
-@dataclass(frozen=True)
-class LoadedTensors:
+class LoadedTensors(NamedTuple):
     """The tensors that transformers would load, and sentences about those that it would not."""
 
     shapes: Mapping[str, Shape]
@@ -38,18 +35,13 @@ class LoadedTensors:
 
 
 def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> LoadedTensors:
-    """Return the tensors without the layers that transformers leaves out.
-
-    Raise NothingToCompare where layers stand under two prefixes, or are not as many as `config.json` says.
-    """
+    """Return the tensors that transformers loads; NothingToCompare where loaders or `config.json` see others."""
     for patterns in as_stacks(factorization.layers).values():
         starts = {each: re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(each)) for each in patterns}
         names = [each for each, start in starts.items() if any(map(re.compile(rf"{start}\.").match, shapes))]
         if len(names) > 1:
-            raise Ambiguous(
-                f"layers stand under {names[0]} and under {names[1]}: loaders disagree on which of them are the "
-                "model; remove the others"
-            )
+            both = f"layers stand under {names[0]} and under {names[1]}"
+            raise Ambiguous(f"{both}: loaders disagree on which of them are the model; remove the others")
     dropped: dict[str, int] = {}
     for stack, own in itertools.groupby(find_layers(factorization, shapes), key=lambda layer: layer.stack):
         layers = list(own)
@@ -66,16 +58,11 @@ def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, 
     predicting = next((count for key in PREDICTING if isinstance(count := config.get(key), int)), 0)
     if depth < len(layers) <= depth + predicting:
         return layers[depth:]
-    name = f" in the {stack.name}" if stack.name else ""
-    more = (
-        f"transformers loads layers 0 to {depth - 1} and leaves the others out"
-        if depth < len(layers)
-        else "transformers fills the missing ones with random numbers"
-    )
-    raise NothingToCompare(
-        f"config.json says {depth} layers{name} and the weights hold {len(layers)}: {more}, other loaders refuse or "
-        "load them all; make the two agree"
-    )
+    name, fills = f" in the {stack.name}" if stack.name else "", "fills the missing ones with random numbers"
+    loads = f"loads layers 0 to {depth - 1} and leaves the others out" if depth < len(layers) else fills
+    both = f"config.json says {depth} layers{name} and the weights hold {len(layers)}"
+    others = "other loaders refuse or load them all; make the two agree"
+    raise NothingToCompare(f"{both}: transformers {loads}, {others}")
 
 
 def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[str, Any]) -> int | None:
@@ -87,9 +74,8 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     if keys:
         counts = [_count(config, stack.fill_stage(key)) for key in keys]
         # A stage beyond the list of the layers of each stage has no layers.
-        stages = [key.removesuffix(".{stage}") for key in keys if key.endswith(".{stage}")]
-        listed = any(isinstance(setting(config, key), list) for key in stages)
-        missing = 0 if listed else None
+        lists = [setting(config, key.removesuffix(".{stage}")) for key in keys if key.endswith(".{stage}")]
+        missing = 0 if any(isinstance(each, list) for each in lists) else None
         return next((count for count in counts if count is not None), missing)
     # The number of layers may stand beside the key that counts heads.
     outers = (key.removesuffix(".{stage}").rpartition(".")[0] for key in stack.heads(factorization))
@@ -97,19 +83,15 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     entries = {f"{outer_key}{key}": _count(config, f"{outer_key}{key}") for outer_key in outer_keys for key in ALIASES}
     depths = {key: count for key, count in entries.items() if count is not None}
     if len(set(depths.values())) > 1:
-        raise Ambiguous(
-            f"config.json counts the layers twice, {' and '.join(f'{key}: {count}' for key, count in depths.items())}: "
-            "loaders disagree on which count to use; make them agree"
-        )
+        twice = " and ".join(f"{key}: {count}" for key, count in depths.items())
+        disagree = "loaders disagree on which count to use; make them agree"
+        raise Ambiguous(f"config.json counts the layers twice, {twice}: {disagree}")
     defaults = (known_type(setting(config, f"{outer_key}model_type")).depth for outer_key in outer_keys)
     return next(itertools.chain(depths.values(), filter(None, defaults)), None)
 
 
 def _count(config: Mapping[str, Any], key: str) -> int | None:
-    """Return a number of layers, or the length of a list or text of them; 0 for other values, None where absent.
-
-    Raise CheckpointError for a number that is written as a text.
-    """
+    """Return a number, or a length, of layers; 0 for other values, None where absent, CheckpointError for its text."""
     value = setting(config, key)
     if value is None:
         return None
@@ -121,54 +103,38 @@ def _count(config: Mapping[str, Any], key: str) -> int | None:
 
 
 def refuse_hidden(layout: Layout) -> None:
-    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read.
-
-    Among them are an MLP and, inside of the same module, experts: no class has both in one layer; `config.json` says
-    which of them a layer has, and the other is dead weight.
-    """
+    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read."""
     if layout.unclaimed:
-        raise NothingToCompare(
-            f"the layers hold {len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}, "
-            "which may be loaded in their place; remove those that do not belong to the class"
-        )
+        more = f"{len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}"
+        remedy = "which may be loaded in their place; remove those that do not belong to the class"
+        raise NothingToCompare(f"the layers hold {more}, {remedy}")
+    # No class has an MLP and, inside of the same module, experts in one layer: config.json says which is dead weight.
     for sets in layout.branches["mlp"]:
         names = [next(iter(layer_set.slots.values())).tensor.removesuffix(".weight") for layer_set in sets]
-        modules = {name.rpartition(".")[0]: name for name in names}
-        for module, name in modules.items():
-            inside = next((other for other in names if other.startswith(f"{module}.") and other != name), None)
-            if inside is not None and inside.rpartition(".")[0] != module:
+        for module, name in {name.rpartition(".")[0]: name for name in names}.items():
+            inside = [other for other in names if other.startswith(f"{module}.") and other.rpartition(".")[0] != module]
+            if inside:
                 raise NothingToCompare(
-                    f"a layer holds {printable(name, 200)} and {printable(inside, 200)}: transformers loads the one "
+                    f"a layer holds {printable(name, 200)} and {printable(inside[0], 200)}: transformers loads the one "
                     "that config.json gives for the layer and leaves the other out; remove the one that is not loaded"
                 )
 
 
 NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
 """Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
-LARGEST = 448.0
-"""The largest number of E4M3; of the other formats it is 3 times less to 6 times more."""
-LEAST_REACH, MOST_REACH = 1e-2, 1e6
-"""The largest input over the root mean square of the gain; calibration gives 1 to some ten thousand."""
-MOST_SCALES = 2**16
-"""The most numbers of a tensor of scales, which may have one for each expert."""
+LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
+LEAST_REACH, MOST_REACH = 1e-2, 1e6  # Largest input over the rms of the gain; calibration gives 1 to some ten thousand
 
 
 def within_range(
-    layout: Layout,
-    names: Iterable[str],
-    shapes: Mapping[str, Shape],
-    read: Callable[[str], NDArray[Any]],
-    prefetch: Callable[..., None] = lambda *_: None,
+    layout: Layout, names: Iterable[str], shapes: Shapes, read: Read, prefetch: Callable[..., None] = lambda *_: None
 ) -> Iterator[str]:
     """Yield, of some names, those of activation scales with which the output of a norm reaches the matrix."""
-    small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_SCALES)
+    small = (name for name in names if np.prod(shapes[name], dtype=float) <= 2**16)  # it may have one for each expert
     scales = {name: match for name in small if (match := NAME.fullmatch(name))}
     prefetch(*scales)
-    norms = {
-        slot.tensor.removesuffix(".weight"): layer_set.norm
-        for layer_set in layout.everything
-        for slot in layer_set.slots.values()
-    }
+    slots = ((slot, layer_set.norm) for layer_set in layout.everything for slot in layer_set.slots.values())
+    norms = {slot.tensor.removesuffix(".weight"): norm for slot, norm in slots}
     added = layout.factorization.gain == "one_plus"
     for name, match in scales.items():
         norm, scale = norms.get(match["matrix"]), read(name).astype(np.float64)
@@ -179,23 +145,14 @@ def within_range(
             yield name
 
 
-LEAST, MOST = 1e-3, 1e3
-"""After training, the numbers of such tensors lie between these."""
-MOST_NUMBERS = 2**20
-"""More than the widest stream has."""
+LEAST, MOST = 1e-3, 1e3  # After training, the numbers of such tensors lie between these
+MOST_NUMBERS = 2**20  # More than the widest stream has
 
 
 def scalar_reservations(
-    layout: Layout,
-    shapes: Mapping[str, Shape],
-    read: Callable[[str], NDArray[Any]],
-    parts: Iterable[Part],
-    prefetch: Callable[..., None] = lambda *_: None,
+    layout: Layout, shapes: Shapes, read: Read, parts: Iterable[Part], prefetch: Callable[..., None] = lambda *_: None
 ) -> Iterator[str]:
-    """Yield a sentence for each small tensor with which a branch may not reach the stream.
-
-    Everything is requested at once with `prefetch` before it is read.
-    """
+    """Yield a sentence for each small tensor with which a branch may not reach the stream; all are fetched at once."""
     outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
     if not outside:
         return
@@ -212,9 +169,7 @@ def scalar_reservations(
             yield f"{reasons[0]}{more}"
 
 
-def _reason(
-    stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
-) -> str:
+def _reason(stored: str, width: int, sides: Outside, shapes: Shapes, read: Read) -> str:
     """Return why a branch may not reach the stream with the tensor under this name; empty if it does."""
     text = printable(stored, 200)
     if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:
@@ -227,7 +182,6 @@ def _reason(
     least, most = (sizes.mean(), sizes.max()) if sizes.size == width else (sizes.min(), sizes.max())
     if not ((sides.small and not least >= LEAST) or (sides.large and not most <= MOST)):
         return ""
-    return (
-        f"{text} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
-        f"the stream; training leaves {LEAST:g} to {MOST:g}"
-    )
+    sizes_text = f"{text} holds numbers of the size {least:.2g} to {most:.2g}"
+    lost = "a branch of its layer may not reach the stream"
+    return f"{sizes_text}, with which {lost}; training leaves {LEAST:g} to {MOST:g}"

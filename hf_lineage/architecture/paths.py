@@ -1,7 +1,6 @@
-"""Paths: the ways through a layer along which models are compared, each as the roles of the two matrices it multiplies.
+"""Paths: ways through a layer, each M = Σ out @ inn with the roles of `out` (width, h) and `inn` (h, width).
 
-Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (h, width). Another path is another
-entry of the table, and nothing else. Only the standard library is imported, since the command line names the paths.
+Only the standard library is imported, since the command line names the paths.
 """
 
 from __future__ import annotations
@@ -15,14 +14,10 @@ from dataclasses import dataclass
 class Path:
     """One path through a layer."""
 
-    branch: str
-    """The branch of a registry file whose matrix sets it goes through."""
-    writer: str
-    """The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well."""
-    reader: str
-    """The role that makes `inn`."""
-    bilinear: bool = False
-    """Whether both matrices read the stream."""
+    branch: str  # The branch of a registry file whose matrix sets it goes through
+    writer: str  # The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well
+    reader: str  # The role that makes `inn`
+    bilinear: bool = False  # Whether both matrices read the stream
 
     @property
     def roles(self) -> tuple[str, str]:

@@ -1,8 +1,6 @@
 """The adapter registry: one YAML file per factorization, looked up by transformers class, or chosen by the user.
 
-Structure is data: no model class is named in this package. `registry/README.md` documents the schema. Tables stand
-beside the factorizations, each checked against a type: the classes that none can list, and what people publish in place
-of a model or a tensor, among others.
+Structure is data: no model class is named in this package. `registry/README.md` documents the schema.
 """
 
 from __future__ import annotations
@@ -27,8 +25,6 @@ from hf_lineage.files.paths import open_regular
 T = TypeVar("T")
 parse_yaml = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 """With libyaml it reads the registry about eight times as fast as PyYAML does alone."""
-USUAL_TASK = "forcausallm"
-"""The end of the names of most classes, in small letters."""
 _SCHEMA = "registry/README.md documents the schema"
 
 
@@ -42,16 +38,12 @@ def registry_root() -> Path:
 
 def registry_table(file: str, kind: type[T]) -> T:
     """Return the content of a file of the registry itself, as `read_table` does."""
-    table: T = read_table(registry_root(), file, cast(Any, kind))
-    return table
+    return cast(T, read_table(registry_root(), file, cast(Any, kind)))
 
 
 @functools.cache
 def read_table(root: Path, file: str, kind: Any) -> Any:
-    """Return the content of a YAML or JSON file of a registry's folder, as a value of this type.
-
-    Raise RegistryError if it is missing or holds anything else.
-    """
+    """Return a YAML or JSON file of a registry's folder as a value of this type; RegistryError for anything else."""
     parse = json.loads if file.endswith(".json") else parse_yaml
     try:
         return msgspec.convert(parse((root / file).read_text(encoding="utf-8")), kind)
@@ -65,19 +57,16 @@ class _KnownNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...]
     sentence: str
     beside: str = ".*"
-    without: str = "(?!)"
-    """Patterns of another name that has to be there, and of names of which none may be."""
+    without: str = "(?!)"  # Patterns of another name that has to be there, and of names of which none may be
 
 
 def find_known(kind: str, names: Collection[str]) -> str:
     """Return the sentence in a list of `loading/known.yaml` about the first of these names in it; empty for none."""
     for row in registry_table("loading/known.yaml", dict[str, tuple[_KnownNames, ...]])[kind] if names else ():
-        found, beside, without = (
-            next(filter(re.compile(pattern).fullmatch, sorted(names)), None)
-            for pattern in ("|".join(row.names), row.beside, row.without)
-        )
-        if found is not None and beside is not None and without is None:
-            return row.sentence.format(printable(found, 200))
+        patterns = map(re.compile, ("|".join(row.names), row.beside, row.without))
+        name, beside, without = (next(filter(one.fullmatch, sorted(names)), None) for one in patterns)
+        if name is not None and beside is not None and without is None:
+            return row.sentence.format(printable(name, 200))
     return ""
 
 
@@ -106,13 +95,11 @@ class Slot:
     """The tensor that stores one role of a matrix set."""
 
     tensor: str
-    roles: tuple[str, ...]
-    """Every role stored in this tensor, in order."""
+    roles: tuple[str, ...]  # Every role stored in this tensor, in order
     role: str
     interleaved: bool = False
     blocks: int = 1
-    latent: tuple[str, ...] = ()
-    """The matrix that makes a latent, which the tensor reads instead of the stream, and the norm on the latent."""
+    latent: tuple[str, ...] = ()  # The matrix that makes a latent, which the tensor reads, and the norm on it
     transposed: bool = False
 
     @property
@@ -130,9 +117,8 @@ def factorizations(root: Path | None = None) -> tuple[Factorization, ...]:
         for name in factorization.classes:
             other = listed.setdefault((name, repr(sorted(factorization.requires.items()))), factorization.name)
             if other is not factorization.name:
-                raise RegistryError(
-                    f"{factorization.name}.yaml: {name} is listed in {other}.yaml too, and `requires` is the same"
-                )
+                twice = f"{name} is listed in {other}.yaml too, and `requires` is the same"
+                raise RegistryError(f"{factorization.name}.yaml: {twice}")
     return everything
 
 
@@ -149,7 +135,7 @@ def similar(name: str) -> str | None:
     meant = _plain(name)
     begun = [known for known in classes if meant and known.startswith(meant)]
     close = difflib.get_close_matches(meant, classes, n=1, cutoff=0.9)
-    best = min(begun, key=lambda known: (not known.endswith(USUAL_TASK), len(known), known), default=None)
+    best = min(begun, key=lambda known: (not known.endswith("forcausallm"), len(known), known), default=None)
     return classes[best or close[0]] if best or close else None
 
 
@@ -179,34 +165,34 @@ def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
 @functools.cache
 def _parse(path: Path, text: str) -> Factorization:
     try:
-        content = parse_yaml(text)
-        factorization = msgspec.convert(dict(**content, name=path.stem), Factorization)
+        factorization = msgspec.convert(dict(**parse_yaml(text), name=path.stem), Factorization)
     except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         raise RegistryError(f"{path.name}: {error}; {_SCHEMA}") from None
+    problem, heads = "", factorization.heads
     if not all("{layer}" in pattern for pattern in prefixes(factorization)):
-        raise RegistryError(f"{path.name}: `layers` needs {{layer}} in place of the number of a layer")
-    heads = factorization.heads
-    if isinstance(heads, dict) and heads.keys() != as_stacks(factorization.layers).keys():
-        raise RegistryError(f"{path.name}: `heads` must name the stacks of `layers`, or one for all of them")
-    for branch, roles in BRANCH_ROLES.items():
-        for matrices in as_sets(factorization.branches.sets(branch)):
-            if problem := _problem(matrices, roles):
-                raise RegistryError(f"{path.name}: {branch} {problem}")
+        problem = "`layers` needs {layer} in place of the number of a layer"
+    elif isinstance(heads, dict) and heads.keys() != as_stacks(factorization.layers).keys():
+        problem = "`heads` must name the stacks of `layers`, or one for all of them"
+    sets = [(branch, one) for branch in BRANCH_ROLES for one in as_sets(factorization.branches.sets(branch))]
+    for branch, matrices in sets:
+        stored, needed = list(slots(matrices)), set(BRANCH_ROLES[branch]) - {"gate"}
+        roles = sorted(slot.role for slot in stored)
+        unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
+        if not needed <= set(roles) <= needed | {"gate"} or len(roles) != len(set(roles)):
+            problem = problem or f"{branch} names the roles {roles}, but it needs {sorted(needed)}, each once"
+        elif unknown:
+            problem = problem or f"{branch} lists {sorted(unknown)}, which are not roles"
+        elif matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
+            problem = problem or f"{branch} has {matrices.blocks} blocks, but blocks are for `packed` only"
+    if problem:
+        raise RegistryError(f"{path.name}: {problem}")
     return factorization
 
 
-def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
-    """Return the error in a set, as a phrase; empty if there is none."""
-    stored = list(slots(matrices))
-    needed, roles_stored = set(roles) - {"gate"}, [slot.role for slot in stored]
-    if not needed <= set(roles_stored) <= needed | {"gate"} or len(roles_stored) != len(set(roles_stored)):
-        return f"names the roles {sorted(roles_stored)}, but it needs {sorted(needed)}, each once"
-    unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
-    if unknown:
-        return f"lists {sorted(unknown)}, which are not roles"
-    if matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
-        return f"has {matrices.blocks} blocks, but blocks are for `packed` only"
-    return ""
+def classes_named(config: Mapping[str, Any]) -> list[str]:
+    """Return the classes that `config.json` names."""
+    names = config.get("architectures")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def setting(config: Mapping[str, Any], key: str) -> Any:
@@ -228,8 +214,8 @@ def unmet(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Sett
 
 def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Factorization]:
     """Return the class that `config.json` names and its factorization; raise NothingToCompare if there is none."""
-    classes = config.get("architectures")
-    if not isinstance(classes, list) or not classes or not all(isinstance(name, str) for name in classes):
+    classes = classes_named(config)
+    if not classes or config["architectures"] != classes:
         raise UnlistedClass("config.json names no class under `architectures`, so no factorization applies")
     candidates = [(name, factorization) for name in classes for factorization in listing(name, root)]
     if candidates:
@@ -272,14 +258,11 @@ def slots(matrices: MatrixSet) -> Iterator[Slot]:
 class Choice:
     """The reading that the user chooses for an unlisted class; a listed class is read as the registry says."""
 
-    as_class: str | None = None
-    """The listed class whose layers the model has."""
-    registry: Path | None = None
-    """A folder of factorizations of the user's own."""
+    as_class: str | None = None  # The listed class whose layers the model has
+    registry: Path | None = None  # A folder of factorizations of the user's own
 
 
-LISTED: Choice = Choice()
-"""The choice by which only classes of the registry are read."""
+LISTED: Choice = Choice()  # The choice by which only classes of the registry are read
 
 
 @dataclass(frozen=True)
@@ -292,35 +275,27 @@ class ClassChoice:
 
 
 def choose(config: Mapping[str, Any], choice: Choice) -> ClassChoice:
-    """Return the class and the factorization of a model; UnlistedClass if neither registry nor choice has them."""
+    """Return class and factorization; UnlistedClass if neither registry nor choice has them, else RegistryError."""
     try:
         return ClassChoice(*lookup(config))
     except UnlistedClass:
         if choice == LISTED:
             raise
-    classes = config.get("architectures")
-    own = next((name for name in classes if isinstance(name, str)), None) if isinstance(classes, list) else None
-    wanted = choice.as_class or own
-    candidates = [(wanted, one) for one in _own(choice.registry, wanted)] if wanted and choice.registry else []
-    if candidates:
-        name, factorization = fitting(config, candidates)
-        notes = [f"read by {factorization.name}.yaml of the folder that --as names, an unproved factorization"]
+    own, notes, root = next(iter(classes_named(config)), None), [], choice.registry
+    wanted, candidates, remedy = choice.as_class or own, list[Factorization](), "check the folder that --as names"
+    if wanted and root:
+        try:
+            candidates = list(listing(wanted, root))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RegistryError(f"{root} cannot be read: {error}; {remedy}") from None
+        if not any(root.glob("*.yaml")):
+            raise RegistryError(f"{root} holds no factorization (a file *.yaml); {remedy}")
+    if wanted and candidates:
+        name, factorization = fitting(config, [(wanted, one) for one in candidates])
+        notes.append(f"read by {factorization.name}.yaml of the folder that --as names, an unproved factorization")
     else:
         name, factorization = lookup({**config, "architectures": [wanted] if wanted else []})
-        notes = []
     if choice.as_class:
         text = printable(own or "a class that config.json does not name", 200)
         notes.append(f"read as {name} (--as) in place of {text}; it is not proved that both compute the same")
     return ClassChoice(own or name, factorization, tuple(notes))
-
-
-def _own(root: Path, name: str) -> list[Factorization]:
-    """Return the factorizations of a folder that list a class; RegistryError if there are none or a file is invalid."""
-    check = "check the folder that --as names"
-    try:
-        listed = list(listing(name, root))
-    except (OSError, UnicodeDecodeError) as error:
-        raise RegistryError(f"{root} cannot be read: {error}; {check}") from None
-    if not any(root.glob("*.yaml")):
-        raise RegistryError(f"{root} holds no factorization (a file *.yaml); {check}")
-    return listed

@@ -1,8 +1,4 @@
-"""Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file.
-
-Models are compared along paths through a layer. Every path has the same form, M = Σ out @ inn with `out` (width, h) and
-`inn` (h, width). Another path is another entry of the table, and nothing else.
-"""
+"""Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file."""
 
 from __future__ import annotations
 
@@ -14,18 +10,14 @@ import msgspec
 
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
-Stacks = Names | dict[str, Names]
-"""Names for every stack of layers, or name of a stack -> its own names."""
+Stacks = Names | dict[str, Names]  # Names for every stack of layers, or name of a stack -> its own names
 Name = TypeVar("Name", str, str | None)
 Setting = bool | int | str | None
 
-MOST_LAYERS = 1024
-"""The most layers, several times those of real models; every pair of layers is compared, under every permutation."""
-MLP_READERS = ("up", "gate")
-"""The roles of an MLP that read the stream; their rows are hidden units."""
+MOST_LAYERS = 1024  # Several times those of real models; every pair of layers is compared in every permutation
+MLP_READERS = ("up", "gate")  # The roles of an MLP that read the stream; their rows are hidden units
 ATTENTION_ROLES = ("query", "key", "value", "output")
-BRANCH_ROLES = {"mlp": (*MLP_READERS, "down"), "attention": ATTENTION_ROLES}
-"""The branches of a layer, each with the roles that its matrices may have."""
+BRANCH_ROLES = {"mlp": (*MLP_READERS, "down"), "attention": ATTENTION_ROLES}  # Branch -> roles of its matrices
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,26 +27,16 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class MatrixSet(_Strict, frozen=True, kw_only=True):
     """The matrices that form one branch together; names are relative to the layer, without `.weight`."""
 
-    where: Names = ()
-    """Tensors that only the layers with this set have, where another kind of layer uses the same names."""
-    unless: Names = ()
-    """Tensors that mark layers in which this set is not a residual branch, such as weights in the shortcut."""
-    norm: Norms = ()
-    """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
-    output_norm: Norms = ()
-    """The norm that sits on the branch's output, before it is added to the stream."""
-    inner_norm: Norms = ()
-    """The norm on the hidden units, between reader and writer."""
-    packed: dict[str, tuple[str, ...]] = {}
-    """One stored matrix that holds several roles, one after the other."""
-    blocks: int = 1
-    """Number of blocks in a packed matrix, each of which holds its share of every role."""
-    interleaved: dict[str, tuple[str, ...]] = {}
-    """One stored matrix that holds several roles in turn: row by row for an MLP, by key/value head for attention."""
-    latent: dict[str, tuple[str, str]] = {}
-    """For a matrix that reads a latent: the matrix that computes the latent from the stream, and the norm on it."""
-    transposed: tuple[str, ...] = ()
-    """Matrices that are stored the other way than `stored` says."""
+    where: Names = ()  # Tensors that only layers with this set have, where other layers use the same names
+    unless: Names = ()  # Tensors that mark layers in which this is no residual branch: weights in the shortcut
+    norm: Norms = ()  # The norm whose output the branch reads; the first on disk, null: a layer may have none
+    output_norm: Norms = ()  # The norm that sits on the branch's output, before it is added to the stream
+    inner_norm: Norms = ()  # The norm on the hidden units, between reader and writer
+    packed: dict[str, tuple[str, ...]] = {}  # One stored matrix that holds several roles, one after the other
+    blocks: int = 1  # Number of blocks in a packed matrix, each of which holds its share of every role
+    interleaved: dict[str, tuple[str, ...]] = {}  # Several roles in turn: by row for an MLP, else by key/value head
+    latent: dict[str, tuple[str, str]] = {}  # Matrix that reads a latent -> the one that computes it, and its norm
+    transposed: tuple[str, ...] = ()  # Matrices that are stored the other way than `stored` says
     up: str | None = None
     gate: str | None = None
     down: str | None = None
@@ -73,10 +55,7 @@ Sets = MatrixSet | tuple[MatrixSet | None, ...]
 
 
 class Branches(_Strict, frozen=True, kw_only=True):
-    """The branches of a layer; of a list, every set that the layer has counts, side by side; null: it may have none.
-
-    A branch that is left out is not a plain product of two matrices in any layer.
-    """
+    """The branches of a layer, side by side those of a list; null: it may have none; left out: no plain product."""
 
     mlp: Sets = (None,)
     attention: Sets = (None,)
@@ -95,22 +74,13 @@ class Branches(_Strict, frozen=True, kw_only=True):
 class Lora(_Strict, frozen=True, kw_only=True):
     """The facts that only the test of LoRA adapters needs; no signature depends on them."""
 
-    in_memory: dict[str, str] = {}
-    """Part of a name on disk -> the name that transformers, or a trainer of adapters, gives it in memory."""
-    unembedding: Names = ()
-    """The matrix that reads the last stream, or the embedding that is tied to it; of several the first on disk."""
-    rotary: bool | str = True
-    """Whether queries and keys are turned by their position, or may be: the dimensions of a head are then not alike.
-    A key of `config.json`: only classes that have it do so."""
-    calibrated: bool = True
-    """Whether the strength of traces was measured for adapters of such models, so that a test can give its power."""
-    values: dict[str, str] = {}
-    """Matrices of values that belong to no branch, each with the one that writes their attention, by names in a
-    layer."""
-    units: dict[str, str] = {}
-    """Matrices that make hidden units and belong to no branch, each with the one that writes what they make."""
-    value_heads: str = "num_attention_heads"
-    """The key of `config.json` that counts the heads of `values`: a number, or a list of all that occur."""
+    in_memory: dict[str, str] = {}  # Part of a name on disk -> its name in transformers, or for a trainer of adapters
+    unembedding: Names = ()  # The matrix that reads the last stream, or the tied embedding; the first on disk
+    rotary: bool | str = True  # Whether queries and keys are turned by position; a key: only classes that have it
+    calibrated: bool = True  # Whether the strength of traces was measured, so that a test can give its power
+    values: dict[str, str] = {}  # Matrices of values in no branch, each with the one that writes their attention
+    units: dict[str, str] = {}  # Matrices that make hidden units in no branch, each with the one that writes them
+    value_heads: str = "num_attention_heads"  # The key that counts the heads of `values`: a number, or a list
 
 
 class Factorization(_Strict, frozen=True, kw_only=True):
@@ -118,28 +88,18 @@ class Factorization(_Strict, frozen=True, kw_only=True):
 
     name: str
     classes: tuple[str, ...]
-    layers: Stacks
-    """Prefix of a layer on disk, with `{layer}`; of several the first that the checkpoint has."""
+    layers: Stacks  # Prefix of a layer on disk, with `{layer}`; of several the first that the checkpoint has
     normalization: Literal["rms_norm", "layer_norm", "batch_norm"]
     branches: Branches
     stored: Literal["out_in", "in_out"] = "out_in"
-    gain: Literal["plain", "one_plus"] = "plain"
-    """`one_plus`: the file holds γ - 1."""
-    exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True
-    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not. Or the values
-    of `config.json` under which it does so, which are checked once a factorization is chosen for a model."""
-    heads: Stacks = "num_attention_heads"
-    """The key of `config.json` that counts the query heads; `outer.inner` is a key inside another one."""
-    depth: Stacks | None = None
-    """The key of `config.json` that counts the layers; by default one of the usual ones, beside that of the heads."""
-    embedding: Names = ()
-    """The tensor with a row for each token of the vocabulary; of several the first on disk. No signature depends on it:
-    the tokens that two models share relate their residual streams in any coordinates."""
-    requires: dict[str, Setting | tuple[Setting, ...]] = {}
-    """Key of `config.json` -> the value, or one of several, that this file requires; null stands for no value."""
+    gain: Literal["plain", "one_plus"] = "plain"  # `one_plus`: the file holds γ - 1
+    exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True  # As sinusoidal positions are not; or when so
+    heads: Stacks = "num_attention_heads"  # The key that counts the query heads; `outer.inner` is inside another
+    depth: Stacks | None = None  # The key that counts the layers; by default a usual one beside that of the heads
+    embedding: Names = ()  # A row a token, by which two streams are related; of several the first on disk
+    requires: dict[str, Setting | tuple[Setting, ...]] = {}  # Key of `config.json` -> value, or several; null for none
     lora: Lora = Lora()
-    ignores: tuple[str, ...] = ()
-    """Matrices of the residual width that belong to no branch, such as routers; `*` stands for anything."""
+    ignores: tuple[str, ...] = ()  # Matrices of the residual width in no branch, as routers; `*` stands for anything
 
 
 def as_names(names: str | tuple[Name, ...]) -> tuple[str | Name, ...]:
@@ -175,11 +135,7 @@ def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
 
 
 def fingerprint(factorization: Factorization) -> str:
-    """Return a digest of what a factorization says about the tensors; another digest may mean other numbers.
-
-    It leaves out the listed classes, the ignored matrices, the key that counts the layers, the facts that only
-    adapters need, and all default values.
-    """
+    """Return a digest of what a factorization says about tensors; another digest may mean other numbers."""
     relevant = msgspec.structs.replace(factorization, classes=(), ignores=(), depth=None, lora=Lora())
     return hashlib.sha256(repr(_plain(relevant)).encode()).hexdigest()
 

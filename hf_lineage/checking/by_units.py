@@ -1,21 +1,18 @@
 """Pairs of models, and their comparison number by number and unit by unit, where products of their paths show nothing.
 
-What is known of a pair is found once, before any weights are read. Numbers need matrices that both store in one
-floating-point format and in one shape. A few rows of each are read: any of what reads the stream, and of what writes
-into it the residual coordinates that a sample of all units reads.
-
-Units follow where the paths say UNRELATED, and where the two have different widths. They also follow where residual
-coordinates are not exchangeable, so that the paths have no test. An honest release needs neither test and costs
-nothing more. The p-value of the paths is corrected for each whenever it may follow.
+Numbers need matrices of one floating-point format and shape, of which a few rows are read. Units follow an UNRELATED by
+paths, unlike widths, and coordinates that are not exchangeable. An honest release needs neither and costs nothing more.
+The p-value of the paths is corrected for each whenever it may follow.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.paths import NAMED, PATHS, resolve_paths
+from hf_lineage.architecture.schema import prefixes
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import evaluate, measure
 from hf_lineage.evidence.criteria import Criteria
@@ -32,13 +29,7 @@ from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import rows_beside, weights_of
 
-USUAL = next(iter(RECIPES.values())).name
-"""Other recipes reproduce what was measured with them, and nothing else."""
-FEWER = 2
-"""So many times fewer layers are read at first where the candidate declares the base. A tool may then have rotated the
-stream as a whole, but nobody rotates a part of a model to hide what is declared."""
-NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)
-"""Verdicts that equal numbers may change."""
+USUAL = next(iter(RECIPES.values())).name  # Other recipes reproduce what was measured with them, and nothing else
 
 
 @dataclass(frozen=True)
@@ -48,8 +39,7 @@ class ModelPair:
     base: OpenedModel
     candidate: OpenedModel
     options: Options
-    declared: bool = False
-    """Whether the candidate itself declares the base: then it has no reason to hide that it comes from it."""
+    declared: bool = False  # Whether the candidate itself declares the base, and so has no reason to hide it
 
     @classmethod
     def along_common_paths(
@@ -64,43 +54,38 @@ class ModelPair:
     def incompatible(self) -> str:
         """Why the products of both cannot be compared, in the coordinates of the residual stream; or empty."""
         base, candidate = self.base, self.candidate
-        if base.width != candidate.width or (base.layers != candidate.layers and candidate.in_blocks):
-            return (
-                f"{base.name} has {base.layers} layers of width {base.width}, "
-                f"{candidate.name} has {candidate.layers} of width {candidate.width}"
-            )
+        known = prefixes(candidate.factorization) if candidate.factorization else ()
+        in_blocks = any("{block}" in prefix for prefix in known)  # so that weights that no loader reads may be layers
+        if base.width != candidate.width or (base.layers != candidate.layers and in_blocks):
+            own = f"{candidate.name} has {candidate.layers} of width {candidate.width}"
+            return f"{base.name} has {base.layers} layers of width {base.width}, {own}"
         if self.options.paths in NAMED:
-            own = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
-            return f"no path is in both models: {', '.join(own)}"
+            paths = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
+            return f"no path is in both models: {', '.join(paths)}"
         return self.unlike_layers
 
     @functools.cached_property
     def unlike_layers(self) -> str:
-        """Why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty.
+        """Why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty."""
 
-        If all layers have one width, all layers of the shallower model are paired; a permutation then changes their
-        score as it does at equal depth. Empirical nulls need models of equal depth.
-        """
+        def describe(model: OpenedModel, path: str) -> str:
+            widths = tuple(model.rows[path].values())
+            several = f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else ""
+            return f"{len(widths)} layers{several}"
+
         reasons = []
         for path in self.options.paths:
-            base, candidate = self.base.rows.get(path), self.candidate.rows.get(path)
-            if not base or not candidate or sorted(base.values()) == sorted(candidate.values()):
-                continue
-            unlike = len({*base.values(), *candidate.values()}) > 1
-            if unlike or self.options.nulls:
-                reasons.append(
-                    f"{self.base.name} has {path} in {_layers(base)}, {self.candidate.name} in {_layers(candidate)}; "
-                    f"leave {'this path' if unlike else '--null'} out"
-                )
+            base, candidate = (model.rows.get(path, {}).values() for model in (self.base, self.candidate))
+            if base and candidate and sorted(base) != sorted(candidate):
+                unlike = len({*base, *candidate}) > 1
+                both = f"{self.base.name} has {path} in {describe(self.base, path)}, {self.candidate.name} in "
+                both += f"{describe(self.candidate, path)}; leave {'this path' if unlike else '--null'} out"
+                reasons += [both] if unlike or self.options.nulls else []
         return "; ".join(reasons)
 
     @functools.cached_property
     def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The layers in the order in which they are read, and how many of them have been read at each analysis.
-
-        Layers of unlike widths are all read: a few of them would not represent the rest. If the user gave two
-        signatures, all layers are at hand, and stopping early would save nothing.
-        """
+        """The layers in reading order, and how many are read at each analysis: all of unlike widths or at hand."""
         base, candidate, options = self.base, self.candidate, self.options
         everything = tuple(range(max(base.layers, candidate.layers)))
         plain = dict.fromkeys(everything, candidate.width)
@@ -113,39 +98,23 @@ class ModelPair:
 
     @functools.cached_property
     def sampled_models(self) -> tuple[FromWeights, ...]:
-        """Both models; none where they are compared by whole layers alone, or these are read at once.
-
-        Both have to be read from their weights, and layers of the same number to have equally many units.
-        """
+        """Both models, if read from weights with equally many units a layer, and not all at once; else none."""
+        base, candidate, paths, sizes = self.base, self.candidate, self.options.paths, list[list[int]]()
         if self.incompatible or len(self.plan[1]) == 1:
             return ()
-        base, candidate, options = self.base, self.candidate, self.options
         if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
             return ()
-        sizes = _sizes(base, options)
-        return (base, candidate) if sizes and sizes == _sizes(candidate, options) else ()
+        for headers in (base.headers, candidate.headers):
+            if not all(fits(headers.layout, headers.checkpoint, path) for path in paths):
+                return ()
+            sizes.append([headers.layout.parts(path, at) for path in paths for at in range(headers.layout.layers)])
+        return (base, candidate) if sizes[0] == sizes[1] else ()
 
     def sample(self, layers: Collection[int], all_units: bool = False, look: int = 0) -> tuple[Signature, Signature]:
-        """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew.
-
-        Raise LineageError if they cannot be read.
-        """
+        """Return signatures of a sample of these layers, of some or all units; each look draws anew."""
         sample = Sample(self.options.seed or 0, all_units, look)
         base, candidate = (model.reading.sample(self.options.paths, layers, sample) for model in self.sampled_models)
         return base, candidate
-
-
-def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
-    """Return the number of units per layer along every path; empty if some of it cannot be read some rows at a time."""
-    layout, checkpoint = model.headers.layout, model.headers.checkpoint
-    if not all(fits(layout, checkpoint, path) for path in options.paths):
-        return ()
-    return tuple(layout.parts(path, layer) for path in options.paths for layer in range(layout.layers))
-
-
-def _layers(rows: Mapping[int, int]) -> str:
-    widths = tuple(rows.values())
-    return f"{len(rows)} layers" + (f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else "")
 
 
 def is_exchangeable(pair: ModelPair) -> bool:
@@ -173,12 +142,7 @@ def may_compare_units(pair: ModelPair) -> bool:
 
 
 def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
-    """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so.
-
-    Where tokens show little, fitting coordinates to hidden units takes most of the time of an UNRELATED. It detects
-    copies with a rotated stream and another embedding. A publisher who declares a base has no reason to hide that the
-    weights come from it, so that only `--budget full` searches for it then.
-    """
+    """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
     coordinates = _coordinates(pair, first)
     if first is None or coordinates is None:
         return None
@@ -186,11 +150,17 @@ def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> V
     from hf_lineage.evidence import unit_comparison
     from hf_lineage.signature.units import known_weights
 
-    options = pair.options
+    options, opened = pair.options, list[Headers]()
+    for model in (pair.base, pair.candidate):
+        if model.reopen is None:
+            raise NothingToCompare(f"{model.name}: its weights are not read")
+        opened.append(model.reopen())
     test = unit_comparison.OrderSettings(criteria.permutations_at_first(), criteria.seed, criteria.tests)
-    base, candidate = _reopen(pair.base), _reopen(pair.candidate)
+    base, candidate = opened
     known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
+    # Fitting takes most of the time of an UNRELATED, and finds copies in a rotated stream with another embedding. Who
+    # declares a base has no reason to hide one, so that only `--budget full` searches for it then.
     analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
     comparison = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
     return unit_comparison.judge_units(comparison, criteria)
@@ -211,18 +181,8 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     return unit_comparison.TOKEN if first.code is Code.UNRELATED or is_faint(first, pair.options.alpha) else None
 
 
-def _reopen(model: OpenedModel) -> Headers:
-    if model.reopen is None:
-        raise NothingToCompare(f"{model.name}: its weights are not read")
-    return model.reopen()
-
-
 def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
-    """Return the layers that are read: those that were read for the paths, else as many as UNRELATED needs.
-
-    Before that, as many as show whether more than half of all layers are inherited; if they show nothing, it ends
-    there. Models of few layers and of unlike depth are read as a whole, since a layer may have its partner anywhere.
-    """
+    """Return the layers read at each analysis, the last those of the paths, else as many as UNRELATED needs."""
     base, candidate, options = pair.base, pair.candidate, pair.options
     depth = max(base.layers, candidate.layers)
     if options.budget == "full":
@@ -233,7 +193,8 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     read = {number for one in first.evidence.values() for number in one.layers[1]}
     layers = [number for number in order if number in read] or order[: measure.enough(depth)]
     common = [number for number in layers if number in base.rows[PATH] and number in candidate.rows[PATH]]
-    few = common[: measure.fewest(depth, HALF) // (FEWER if pair.declared else 1)]
+    # Half as many of a declared base: a tool may have rotated the stream, but nobody rotates a part to hide it then.
+    few = common[: measure.fewest(depth, HALF) // (2 if pair.declared else 1)]
     return (few, layers) if few else (layers,)
 
 
@@ -249,7 +210,7 @@ def judge_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -
     """Return the verdict on what both have in common, bit for bit; None where that shows nothing, or changes none."""
     if before is None or not before.evidence or any(any(one.not_finite) for one in before.evidence.values()):
         return None
-    if before.code not in NOT_VERIFIED and not is_faint(before, pair.options.alpha):
+    if before.code not in (Code.UNRELATED, Code.EMBEDDING, Code.PART) and not is_faint(before, pair.options.alpha):
         return None
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
     if base is None or candidate is None:

@@ -25,17 +25,7 @@ from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import now
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.contents import (
-    Adapters,
-    Components,
-    Content,
-    Folders,
-    NamedPart,
-    WholeModel,
-    contents_of,
-    counterpart,
-    only,
-)
+from hf_lineage.source.contents import Adapters, Content, Folders, WholeModel, contents_of, counterpart, only
 from hf_lineage.source.headers import headers
 from hf_lineage.source.locate import Model, locate, locate_model, model_name, one, several, unambiguous
 from hf_lineage.source.model import OpenedModel, open_model
@@ -70,10 +60,7 @@ def check(model: Model, bases: Model | Sequence[Model] = (), options: Options | 
 def check_source(
     model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options, commits: Mapping[str, str] = {}
 ) -> Report:
-    """Return what `check` returns, for a model that was located before: the Hub is not asked for it again.
-
-    `commits` has the commits at which declared bases are compared, by their names.
-    """
+    """Return what `check` returns for a located model; `commits` are those at which bases are compared, by name."""
     began, options = now(), with_seed(options)
     contents = contents_of(source)
     declared, own = _claims(source, contents, bases, options)
@@ -90,18 +77,18 @@ def check_source(
 def judge_content(content: Content, request: Request) -> RepositoryResult:
     """Return whether one thing in a repository comes from the bases that are claimed."""
     match content:
+        case WholeModel(part) if part.part:
+            return judge_named(part, request)
         case (Signature() as source) | WholeModel(source):
             return judge_model(source, request)
-        case NamedPart(part):
-            return judge_named(part, request)
         case Adapters():
             from hf_lineage.checking.adapters import judge_adapters
 
             return judge_adapters(content, request)
         case Folders():
             return judge_folders(content, request)
-        case Components(parts):
-            return judge_components(parts, request)
+        case tuple():
+            return judge_components(content, request)
 
 
 @takes_options
@@ -142,7 +129,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
         result = RepositoryResult()
         for content in contents_of(source):
             result += judge_content(content, request)
-        return replace(_report(b, source, result, options, began), command="compare")
+        return _report(b, source, result, options, began, "compare")
 
     return compare_with
 
@@ -209,26 +196,17 @@ def _claims(
 
 
 def _report(
-    model: str, source: RepoRef | Signature, result: RepositoryResult, options: Options, began: datetime.datetime
-) -> Report:
+    model: str, source: RepoRef | Signature, result: RepositoryResult, options: Options, began: datetime.datetime,
+    command: str = "check",
+) -> Report:  # fmt: skip
     """Return the report on a model; rows say where nothing was run, or no number was read, though that was asked."""
-    return Report(
-        model,
-        source.commit,
-        tuple(replace(row, verdict=_with_unmet(row.verdict, options)) for row in result.rows),
-        (),
-        options,
-        source if isinstance(source, RepoRef) else None,
-        result.notes,
-        began,
-        licence=stated_licence(source),
-        blended=result.blended,
-    )
-
-
-def _with_unmet(verdict: Verdict, options: Options) -> Verdict:
-    if options.run and verdict.is_related and verdict.executed is None:
-        verdict = replace(verdict, executed=RunOutcome(seed=options.seed or 0, problem=NOT_RUN))
-    if options.strict and verdict.strict is None:
-        verdict = with_strict(verdict, Strict("", problem=NOT_READ))
-    return verdict
+    rows = list[ClaimResult]()
+    for row in result.rows:
+        verdict = row.verdict
+        if options.run and verdict.is_related and verdict.executed is None:
+            verdict = replace(verdict, executed=RunOutcome(seed=options.seed or 0, problem=NOT_RUN))
+        if options.strict and verdict.strict is None:
+            verdict = with_strict(verdict, Strict("", problem=NOT_READ))
+        rows.append(replace(row, verdict=verdict))
+    rest = tuple(rows), (), options, source if isinstance(source, RepoRef) else None, result.notes, began, command
+    return Report(model, source.commit, *rest, licence=stated_licence(source), blended=result.blended)

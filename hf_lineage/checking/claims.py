@@ -11,43 +11,34 @@ from typing import TYPE_CHECKING
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import measure_derivation
-from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
+from hf_lineage.checking.result import (
+    MERGE,
+    NAMED,
+    VERDICTS,
+    ClaimResult,
+    ModelOrVerdict,
+    catch_as_verdict,
+    error_as_verdict,
+)
 from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
-from hf_lineage.errors import (
-    CheckpointError,
-    NetworkError,
-    NothingToCompare,
-    RepositoryError,
-    UnlistedClass,
-    printable,
-)
+from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, UnlistedClass, printable
 from hf_lineage.evidence.evaluate import as_related, judge_merge
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.config import named_class
-from hf_lineage.source.contents import CONFIG, adapter_folders, counterpart
+from hf_lineage.source.contents import CONFIG, adapter_beside, adapter_folders, counterpart
 from hf_lineage.source.locate import locate
-from hf_lineage.source.model import FromWeights, OpenedModel, open_candidate, open_model
+from hf_lineage.source.model import FromWeights, OpenedModel, open_model
 from hf_lineage.source.options import Options
 
 if TYPE_CHECKING:
     from hf_lineage.checking.report import Combination
 
 
-FITTED = {
-    False: "a copy of {} in a rotated stream with another embedding was not searched for because the model itself "
-    "declares this base; --budget full searches for it",
-    True: "a copy of {} in a rotated stream with another embedding was searched for, and not found",
-}
-"""Sentence about the test that takes most of the time of an UNRELATED, by whether it was made."""
-COPY = (
-    "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
-)
-Source = RepoRef | Signature
-"""A repository, or the signature that stands for a model."""
+Source = RepoRef | Signature  # A repository, or the signature that stands for a model
 
 
 @dataclass(frozen=True)
@@ -56,12 +47,9 @@ class Request:
 
     claims: Sequence[Claim]
     options: Options
-    by_user: bool = True
-    """Whether the user named the bases, and not the model."""
-    open_base: Callable[[str], OpenedModel | Verdict] | None = None
-    """Opens the model in a folder of the one base that is compared, or its only one, once each; else None."""
-    bases: dict[Claim, Source | Verdict] = field(default_factory=dict)
-    """The repositories of bases that were found so far."""
+    by_user: bool = True  # Whether the user named the bases, and not the model
+    open_base: Callable[[str], ModelOrVerdict] | None = None  # Opens a model of the one base that is compared
+    bases: dict[Claim, Source | Verdict] = field(default_factory=dict)  # Those that were found so far
 
     def base_of(self, claim: Claim) -> Source | Verdict:
         """Return the repository of a base, found once, or the verdict that says why there is none."""
@@ -76,8 +64,7 @@ class RepositoryResult:
 
     rows: tuple[ClaimResult, ...] = ()
     notes: tuple[str, ...] = ()
-    blended: Combination | None = None
-    """The model beside the bases that are claimed, if there are several whose weights are at hand."""
+    blended: Combination | None = None  # The model beside the bases, if several have their weights at hand
 
     def __add__(self, other: RepositoryResult) -> RepositoryResult:
         return RepositoryResult(self.rows + other.rows, self.notes + other.notes, self.blended or other.blended)
@@ -91,9 +78,7 @@ def judge_model(source: Source, request: Request) -> RepositoryResult:
         row = judge_pair(request.claims[0], base, opened_candidate(source, options), options, part)
         return RepositoryResult((row,), tuple(_adapters_in_folders(source)))
     candidate = opened_candidate(source, options)
-    rows: tuple[ClaimResult, ...] = ()
-    for claim in request.claims:
-        rows += (judge_claim(candidate, claim, request, part),)
+    rows = tuple([judge_claim(candidate, claim, request, part) for claim in request.claims])
     rows = as_merge(rows, options.min_share)
     if isinstance(source, Signature):
         return RepositoryResult(rows)
@@ -105,31 +90,25 @@ def judge_model(source: Source, request: Request) -> RepositoryResult:
     return RepositoryResult(tuple(_same_bytes(row, source, request) for row in rows), notes, blended)
 
 
-def opened_candidate(source: Source, options: Options) -> OpenedModel | Verdict:
+def opened_candidate(source: Source, options: Options) -> ModelOrVerdict:
     """Return a candidate, or the verdict that says why there is nothing to compare."""
-    try:
-        return open_candidate(source, options)
-    except NothingToCompare as error:
-        return error_as_verdict(error)
+    model = catch_as_verdict(lambda: open_model(source, options), NothingToCompare)
+    if isinstance(model, OpenedModel) and isinstance(source, RepoRef) and adapter_beside(source):
+        beside = f"{source} holds an adapter beside its weights, which transformers applies where peft is installed"
+        return Verdict(Code.AMBIGUOUS, f"{beside}: merge it into the weights, or remove it")
+    return model
 
 
 def judge_claim(
-    candidate: OpenedModel | Verdict,
-    claim: Claim,
-    request: Request,
-    part: str = "",
-    whole: Source | Verdict | None = None,
+    candidate: ModelOrVerdict, claim: Claim, request: Request, part: str = "", whole: Source | Verdict | None = None
 ) -> ClaimResult:
-    """Return the row of one claim: an error of the base becomes its verdict.
-
-    `part` is the folder in which the candidate is; `whole` is the repository of a base that was found before.
-    """
+    """Return the row of a claim on a candidate in the folder `part`; `whole` is a base's repository, if known."""
     if claim.problem:
         return ClaimResult(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
     if isinstance(candidate, Verdict):
         return ClaimResult(claim, candidate, part=part)
-    found = whole or request.base_of(claim)
-    source = found if isinstance(found, Verdict) else catch_as_verdict(lambda: counterpart(found, part), *VERDICTS)
+    repo = whole or request.base_of(claim)
+    source = repo if isinstance(repo, Verdict) else catch_as_verdict(lambda: counterpart(repo, part), *VERDICTS)
     if isinstance(source, Verdict):
         return ClaimResult(claim, source, part=part)
     model = _open_base(source, request.options)
@@ -144,33 +123,27 @@ def judge_claim(
     return replace(row, notes=(*row.notes, renamed))
 
 
-def _open_base(source: Source, options: Options) -> OpenedModel | Verdict:
-    """Return a base; or why nothing is compared, with the base that it declares, which may be named instead."""
+def _open_base(source: Source, options: Options) -> ModelOrVerdict:
+    """Return a base; or why nothing is compared, with the one base that it declares, which may be named instead."""
     try:
         return open_model(source, options)
-    except (RepositoryError, CheckpointError) as error:
-        return error_as_verdict(error)
-    except NothingToCompare as error:
-        further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _suggest_own_base(source)
-        return Verdict(Code(error.code), f"{error}{further}")
-
-
-def _suggest_own_base(source: RepoRef) -> str:
-    """Return the remedy for a base that declares one base itself; empty for any other."""
+    except VERDICTS as error:
+        outcome, is_unlisted = error_as_verdict(error), isinstance(error, UnlistedClass)
+        if not isinstance(error, NothingToCompare) or is_unlisted or isinstance(source, Signature):
+            return outcome
     claims = catch_as_verdict(lambda: read_claims(replace(source, subfolder="")).claims, *VERDICTS)
     if isinstance(claims, Verdict) or len(claims) != 1 or claims[0].problem:
-        return ""
-    return f"; name its base: --base {shlex.quote(printable(claims[0].base, 200))}"
+        return outcome
+    own = shlex.quote(printable(claims[0].base, 200))
+    return replace(outcome, reason=f"{outcome.reason}; name its base: --base {own}")
 
 
 def as_merge(rows: Sequence[ClaimResult], min_share: float) -> tuple[ClaimResult, ...]:
     """Return all rows, in which the parents that a merge declares are judged together."""
-    merged = [row.verdict for row in rows if row.claim.relation == MERGE]
-    outcomes = iter(judge_merge(merged, min_share))
-    return tuple(
-        replace(row, verdict=_saying(next(outcomes), row.own_code)) if row.claim.relation == MERGE else row
-        for row in rows
-    )
+    merged = [row for row in rows if row.claim.relation == MERGE]
+    outcomes = zip(merged, judge_merge([row.verdict for row in merged], min_share), strict=True)
+    judged = {id(row): replace(row, verdict=_saying(outcome, row.own_code)) for row, outcome in outcomes}
+    return tuple(judged.get(id(row), row) for row in rows)
 
 
 def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
@@ -180,10 +153,10 @@ def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
 
 def judge_pair(
     claim: Claim,
-    base: OpenedModel | Verdict,
-    candidate: OpenedModel | Verdict,
+    base: ModelOrVerdict,
+    candidate: ModelOrVerdict,
     options: Options,
-    part: str = "",
+    part: str,
     commit: str | None = None,
 ) -> ClaimResult:
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
@@ -219,17 +192,18 @@ def judge_pair(
 
 
 def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:
-    """Yield a sentence about the search for a copy in another stream, where it was left out or all was searched."""
+    """Yield a sentence about the test that takes most of the time of an UNRELATED, where that was left out or made."""
     searched = outcome.unit_comparison.searched if outcome.code is Code.UNRELATED and outcome.unit_comparison else None
-    if searched is False or (searched and options.budget == "full"):
-        yield FITTED[searched].format(printable(claim.base, 200))
+    copy = f"a copy of {printable(claim.base, 200)} in a rotated stream with another embedding was"
+    if searched is False:
+        why = "because the model itself declares this base; --budget full searches for it"
+        yield f"{copy} not searched for {why}"
+    elif searched and options.budget == "full":
+        yield f"{copy} searched for, and not found"
 
 
 def whole_base(claim: Claim, local_hub: Path | None) -> Source:
-    """Return the repository of a base: what another one declares is a name on the Hub, never a folder of this machine.
-
-    Of the repository a folder may be meant.
-    """
+    """Return a base: what another repository declares is a name on the Hub, and never a folder of this machine."""
     try:
         if claim.sources == NAMED:
             return locate(claim.base, local_hub)
@@ -246,8 +220,9 @@ def _same_bytes(row: ClaimResult, repo: RepoRef, request: Request) -> ClaimResul
     base = request.base_of(row.claim)
     if not isinstance(base, RepoRef) or base.identity == repo.identity or not is_copy(repo, base):
         return row
-    same = COPY.format(row.verdict.reason)
-    return replace(row, verdict=as_related(Code.LISTED, same, request.options.criteria(analyses=1)))
+    same = "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared"
+    outcome = as_related(Code.LISTED, f"{same}, for {row.verdict.reason}", request.options.criteria(analyses=1))
+    return replace(row, verdict=outcome)
 
 
 def is_copy(part: RepoRef, base: RepoRef) -> bool:

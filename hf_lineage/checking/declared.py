@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.checkpoint.formats.modules import SETTINGS
 from hf_lineage.claims.names import RELATIONS
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, Claim, Claims, read_claims
 from hf_lineage.errors import LineageError, NothingToCompare, printable
-from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef, hub_name
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.config import model_config
 from hf_lineage.source.contents import Adapters, Content, WholeModel, adapter_beside
 from hf_lineage.source.locate import with_folders
-from hf_lineage.source.model import FromWeights, OpenedModel
-
-WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
-"""The types of stored numbers that are not quantized."""
+from hf_lineage.source.model import FromWeights
 
 
 def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Claims:
     """Return what a model declares: nothing for a stored signature, because claims stand in the files of a repository.
-
     What the root declares counts or, where it declares nothing, the folder that is meant, or those of its adapters.
     Where nothing is declared nothing is downloaded, but a folder that holds no model is still an error.
     """
@@ -47,19 +43,31 @@ def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Cla
     return with_folders(claims, source)
 
 
-def relation_notes(
-    claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
-) -> tuple[str, ...]:
-    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows.
-
-    `model` is the candidate, if it is one and could be opened.
-    """
-    declared = [claim for claim in claims if claim.relation and CARD in claim.sources]
-    return tuple(
-        f"{CARD} declares the relation {printable(str(relation), 40)}, but {contradiction}"
-        for relation in dict.fromkeys(claim.relation for claim in declared)
-        for contradiction in _contradictions(str(relation), declared, repo, model)
-    )
+def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: ModelOrVerdict | None = None) -> tuple[str, ...]:
+    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows."""
+    declared, notes = [claim for claim in claims if claim.relation and CARD in claim.sources], []
+    weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
+    own = [name for name in weights if not name.startswith(("adapter_model.", "adapters."))]
+    for relation in dict.fromkeys(str(claim.relation) for claim in declared):
+        contradiction = ""
+        if relation not in RELATIONS:
+            contradiction = f"the Hub knows only {', '.join(RELATIONS)}"
+        elif relation == "adapter" and not adapter_beside(repo):
+            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
+            contradiction = f"there is no adapter: {missing} is missing"
+        elif relation != "adapter" and adapter_beside(repo) and not own:
+            contradiction = "the repository holds only an adapter"
+        elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
+            contradiction = "names one parent only"
+        elif relation == "quantized" and isinstance(model, FromWeights):
+            config, types = model.headers.model_config, {one.dtype for one in model.headers.checkpoint.stored.values()}
+            # The Hub calls a converted model quantized.
+            whole = not config.foreign and types <= {"F64", "F32", "F16", "BF16"}
+            if whole and not any(map(config.config.get, SETTINGS)):
+                contradiction = "no tensor is quantized and config.json has no `quantization_config`"
+        if contradiction:
+            notes.append(f"{CARD} declares the relation {printable(relation, 40)}, but {contradiction}")
+    return tuple(notes)
 
 
 def names_in(source: RepoRef) -> tuple[str, ...]:
@@ -72,10 +80,7 @@ def names_in(source: RepoRef) -> tuple[str, ...]:
 
 
 def is_named(base: str, names: Iterable[str]) -> bool:
-    """Return whether a base is one of those that a model names; a folder is named by its last part, and names so.
-
-    Commits do not count, and neither does a base of which nothing else is known.
-    """
+    """Return whether a model names a base, at any commit; a folder is named by its last part, and names so."""
     known = {plain_name(name) for name in names}
     last = {name.rpartition("/")[2] for name in known if hub_name(base) is None or hub_name(name) is None}
     return plain_name(base) in known or Path(plain_name(base)).name in last
@@ -84,38 +89,3 @@ def is_named(base: str, names: Iterable[str]) -> bool:
 def plain_name(name: str) -> str:
     """Return the name of a model without its revision, as names are compared."""
     return name.partition("@")[0].casefold()
-
-
-def notes_of_all(claims: Sequence[Claim], models: Iterable[tuple[RepoRef, OpenedModel | Verdict]]) -> tuple[str, ...]:
-    """Return the sentences that hold for every model of a repository: one that is quantized makes the relation true."""
-    by_part = [relation_notes(claims, repo, model) for repo, model in models]
-    return tuple(note for note in by_part[0] if all(note in notes for notes in by_part))
-
-
-def _contradictions(
-    relation: str, declared: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None
-) -> Iterator[str]:
-    if relation not in RELATIONS:
-        yield f"the Hub knows only {', '.join(RELATIONS)}"
-    elif relation == "adapter":
-        if not adapter_beside(repo):
-            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
-            yield f"there is no adapter: {missing} is missing"
-    elif adapter_beside(repo) and not _has_weights(repo):
-        yield "the repository holds only an adapter"
-    elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
-        yield "names one parent only"
-    elif relation == "quantized" and isinstance(model, FromWeights) and _is_whole(model):
-        yield "no tensor is quantized and config.json has no `quantization_config`"
-
-
-def _has_weights(repo: RepoRef) -> bool:
-    weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
-    return any(not name.startswith(("adapter_model.", "adapters.")) for name in weights)
-
-
-def _is_whole(model: FromWeights) -> bool:
-    config = model.headers.model_config.config
-    converted = model.headers.model_config.foreign  # which the Hub calls quantized
-    types = {tensor.dtype for tensor in model.headers.checkpoint.stored.values()}
-    return not converted and types <= WHOLE and not any(map(config.get, SETTINGS))

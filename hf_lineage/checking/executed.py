@@ -1,19 +1,18 @@
 """Executed evidence: a model runs with and without what it inherits, and where nothing is lost nothing is verified.
 
-The verdict is the one by what is stored: running never makes it better. What counts as inherited is what the verdict
-counts, in the layers that it read.
+Running never makes a verdict better. What counts as inherited is what the verdict counts, in the layers that it read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layers import LayerSet
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.evaluate import name_layers, with_run
 from hf_lineage.evidence.executed import Ablation, Loss, RunOutcome
@@ -26,14 +25,10 @@ from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.run import RunModel, part_key, run_model
 
-ABLATED = ("mlp", "value_output")
-"""Paths whose parts can be held, the first that a verdict has."""
 Flags = NDArray[np.bool_]
 
 
-def judge_executed(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, stored: Verdict, options: Options
-) -> Verdict:
+def judge_executed(base: ModelOrVerdict, candidate: ModelOrVerdict, stored: Verdict, options: Options) -> Verdict:
     """Return the verdict by what two models store, with what the candidate loses without what it inherits."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return stored
@@ -49,14 +44,12 @@ def judge_executed(
     return with_run(stored, RunOutcome(running.ran, ablation, seed))
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(NamedTuple):
     """The parts of some layers of a model along one path."""
 
     path: str
     layers: tuple[int, ...]
-    numbers: tuple[NDArray[np.int64], ...]
-    """For each layer the parts that were looked up."""
+    numbers: tuple[NDArray[np.int64], ...]  # For each layer the parts that were looked up
     inherited: tuple[Flags, ...]
 
 
@@ -67,11 +60,15 @@ def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int)
     layers = candidate.reopen().layout.sets(parts.path)  # type: ignore[misc]
 
     def measure_loss(flags: Sequence[Flags]) -> tuple[Values, dict[str, Loss]]:
-        inputs = dict[str, list[int]]()
-        chosen = [numbers[some] for numbers, some in zip(parts.numbers, flags, strict=True)]
-        for layer, numbers in zip(parts.layers, chosen, strict=True):
-            inputs |= _by_set(parts.path, layer, layers[layer], numbers)
-        values, count = running.hold(inputs), sum(map(len, chosen))
+        inputs, count = dict[str, list[int]](), 0
+        for layer, known, some in zip(parts.layers, parts.numbers, flags, strict=True):
+            numbers, start = known[some], 0
+            count += len(numbers)
+            for number, one in enumerate(layers[layer]):
+                of_set = numbers[(numbers >= start) & (numbers < start + one.parts)]
+                inputs[part_key(parts.path, layer, number)] = (of_set - start).tolist()
+                start += one.parts
+        values = running.hold(inputs)
         return values, {kind: Loss(np.array(each["lost"], np.float64), count) for kind, each in values.items()}
 
     others = [~flags for flags in parts.inherited]
@@ -79,30 +76,18 @@ def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int)
     equal, rest = dict[str, Loss](), dict[str, Loss]()
     if count := sum(map(np.count_nonzero, others)):
         fewer = count < sum(map(np.count_nonzero, parts.inherited))
-        equal = measure_loss(_some(parts.inherited, count, seed))[1] if fewer else everything  # no pass twice
+        # As many of those that are inherited, drawn at random; no pass is made twice.
+        meant, few = np.flatnonzero(np.concatenate(parts.inherited)), np.zeros(sum(map(len, others)), np.bool_)
+        order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
+        few[meant[order[:count]]] = True
+        some = np.split(few, np.cumsum([len(each) for each in others])[:-1])
+        equal = measure_loss(some)[1] if fewer else everything
         rest = measure_loss(others)[1]
-    found = [
+    ablations = [
         Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], equal.get(kind), rest.get(kind))
         for kind, each in values.items()
     ]
-    return min(found, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
-
-
-def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np.int64]) -> dict[str, list[int]]:
-    """Return, per name of a set of a layer, the parts that are meant, given their numbers in the layer."""
-    starts = np.concatenate([[0], np.cumsum([one.parts for one in sets])])
-    return {
-        part_key(path, layer, number): (numbers[(numbers >= start) & (numbers < stop)] - start).tolist()
-        for number, (start, stop) in enumerate(pairwise(starts.tolist()))
-    }
-
-
-def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
-    sizes, meant = [len(each) for each in flags], np.flatnonzero(np.concatenate(flags))
-    order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
-    few = np.zeros(sum(sizes), np.bool_)
-    few[meant[order[:count]]] = True
-    return np.split(few, np.cumsum(sizes)[:-1])
+    return min(ablations, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
 
 
 def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: Options) -> _Parts | None:
@@ -114,7 +99,7 @@ def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: 
         first = [np.unique(one.units, return_index=True) for one in drawn]
         flags = tuple(one.inherited[at] for one, (_, at) in zip(drawn, first, strict=True))
         return _Parts("mlp", stored.unit_comparison.layers[1], tuple(units for units, _ in first), flags)
-    path = next((path for path in ABLATED if path in stored.evidence), None)
+    path = next((path for path in ("mlp", "value_output") if path in stored.evidence), None)  # whose parts can be held
     if path is None or stored.evidence[path].inherited is None:
         return None
     evidence, options = stored.evidence[path], replace(options, paths=(path,))

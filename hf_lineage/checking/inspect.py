@@ -1,7 +1,7 @@
 """Inspection of one model: trace concentration by layer, pairing accuracy by path, and what was read.
 
-The pairing experiment is the paper's and uses its plain products, whatever the recipe of a check: over all pairs of
-layers, S_ij = s(W_out,i W_in,j); the Hungarian assignment on S should find every layer's own partner.
+The pairing experiment is the paper's, with its plain products: over all pairs of layers, S_ij = s(W_out,i W_in,j); the
+Hungarian assignment on S should find every layer's own partner.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from hf_lineage.signature.recipe import RECIPES, Array, Vector
 from hf_lineage.source.headers import Headers
 
 PLAIN = RECIPES["paper"]
-ROOM = 2**29
-"""Bytes for the products of all pairs of layers; it bounds the number of probes."""
+ROOM = 2**29  # Bytes for the products of all pairs of layers; it bounds the number of probes
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,8 @@ class Pairing:
 
     scores: Vector
     signs: Vector
-    alike: NDArray[np.bool_]
-    """(L, L): which layers have equal shapes, so that reader and writer of the two fit together; S is 0 elsewhere."""
-    layers: tuple[int, ...]
-    """(L,): their numbers in the model."""
+    alike: NDArray[np.bool_]  # (L, L): which have equal shapes, so that reader and writer fit; S is 0 elsewhere
+    layers: tuple[int, ...]  # (L,): their numbers in the model
 
     @property
     def concentration(self) -> Vector:
@@ -44,10 +41,7 @@ class Pairing:
 
     @property
     def accuracy(self) -> float:
-        """The share of layers that the assignment on S pairs with themselves, among those with equal shapes elsewhere.
-
-        By chance it is one over the number of layers of equal shapes.
-        """
+        """The share of layers that S pairs with themselves, by chance one over those of equal shapes."""
         rows, columns = assign(np.where(self.alike, self.scores, -1.0))
         paired = rows == columns
         return float(np.mean(paired[self.alike.sum(axis=1) > 1]))
@@ -71,8 +65,7 @@ class Inspection:
     layers: int
     width: int
     heads: int
-    pairings: Mapping[str, Pairing | str]
-    """Path -> its pairing, or a text that says why it has none."""
+    pairings: Mapping[str, Pairing | str]  # Path -> its pairing, or why it has none
     bytes_read: int
     bytes_stored: int
     unclaimed: tuple[str, ...]
@@ -99,10 +92,7 @@ def inspect_model(model: Headers) -> Inspection:
 
 @np.errstate(all="ignore")  # products that are not finite are left out
 def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
-    """Return the pairing experiment of one path, or why it cannot be done. Every weight is read once.
-
-    Traces are exact; ‖M‖_F is estimated from probes where the products would need more than ROOM.
-    """
+    """Return the pairing experiment of one path, or why there is none; large norms ‖M‖_F are estimated from probes."""
     numbers = layout.numbers(path)
     branches = [list(matrix_products(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]
     kinds = [tuple(term.reader.shape for term in branch) for branch in branches]
@@ -113,19 +103,14 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     for kind in dict.fromkeys(kinds):
         chosen = [layer for layer, other in enumerate(kinds) if other == kind]
         block = np.ix_(chosen, chosen)
-        traces[block], norms[block] = _traces_and_norms(
-            [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
-        )
+        # As many probes as fit in ROOM, 16 to 256; the identity for a narrower model.
+        width = kind[0][1]
+        probes = replace(PLAIN, probes=max(16, min(256, ROOM // (4 * len(chosen) ** 2 * width)))).probe_matrix(width)
+        probes = np.eye(width, dtype=np.float32) if probes is None else probes
+        traces[block], norms[block] = _traces_and_norms([branches[layer] for layer in chosen], probes)
     usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)
     scores = np.divide(np.abs(traces), norms, out=np.zeros_like(norms), where=usable)
     return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()), alike, numbers)
-
-
-def _probes(layers: int, width: int) -> Array:
-    """Return as many probes as fit in ROOM, 16 to 256; the identity for a narrower model."""
-    room = max(16, min(256, ROOM // (4 * layers**2 * width)))
-    matrix = replace(PLAIN, probes=room).probe_matrix(width)
-    return np.eye(width, dtype=np.float32) if matrix is None else matrix
 
 
 def _traces_and_norms(branches: list[list[MatrixProduct]], probes: Array) -> tuple[Vector, Vector]:

@@ -1,7 +1,4 @@
-"""Models in the folders of a repository that is none itself, and parts of one model: each is judged by itself.
-
-What is not read of the folders is a row as well; a part that was not looked at is a sentence.
-"""
+"""Models in the folders of a repository that is none itself, and parts of one model: each is judged by itself."""
 
 from __future__ import annotations
 
@@ -17,65 +14,53 @@ from hf_lineage.checking.claims import (
     judge_pair,
     opened_candidate,
 )
-from hf_lineage.checking.declared import notes_of_all
-from hf_lineage.checking.result import VERDICTS, ClaimResult, catch_as_verdict
+from hf_lineage.checking.declared import relation_notes
+from hf_lineage.checking.result import VERDICTS, ClaimResult, ModelOrVerdict, catch_as_verdict
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.source.contents import CONFIG, Folders, part_of
-from hf_lineage.source.model import OpenedModel
-
-NOT_JUDGED = "its use by the rest of the model was not judged"
-"""Reservation in every row about a part."""
 
 
 def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
     """Return whether the models in folders come from the bases that are claimed."""
-    rows = list[ClaimResult]()
-    if request.open_base:
+    if open_base := request.open_base:
+        claim, options, rows = request.claims[0], request.options, list[ClaimResult]()
         for model in folders.models:
-            base, candidate = request.open_base(model.subfolder), opened_candidate(model, request.options)
-            name = model.file or model.subfolder
-            rows.append(judge_pair(request.claims[0], base, candidate, request.options, name))
+            base, candidate = open_base(model.subfolder), opened_candidate(model, options)
+            rows.append(judge_pair(claim, base, candidate, options, model.file or model.subfolder))
         return RepositoryResult(tuple(rows))
-    candidates = [(model, opened_candidate(model, request.options)) for model in folders.models]
-    notes = notes_of_all(request.claims, candidates)
-    for claim in request.claims:
-        rows += _judge(folders, candidates, claim, request)
-    return RepositoryResult(tuple(rows), notes)
+    opened = [(model, opened_candidate(model, request.options)) for model in folders.models]
+    notes = [relation_notes(request.claims, repo, model) for repo, model in opened]
+    of_all = (note for note in notes[0] if all(note in others for others in notes))  # one that is quantized is enough
+    rows = [row for claim in request.claims for row in _judge(folders, opened, claim, request)]
+    return RepositoryResult(tuple(rows), tuple(of_all))
 
 
 def _judge(
-    folders: Folders, candidates: Sequence[tuple[RepoRef, OpenedModel | Verdict]], claim: Claim, request: Request
+    folders: Folders, candidates: Sequence[tuple[RepoRef, ModelOrVerdict]], claim: Claim, request: Request
 ) -> Iterator[ClaimResult]:
-    """Yield the rows of a claim on the folders of a repository, given the candidate in each.
-
-    A folder that cannot be judged and that the base does not have is a note if another folder can be judged. All parts
-    that no factorization reads make one row, unless their files are those of the base.
-    """
+    """Yield the rows of a claim on folders: one that is not judged, nor in the base, is a note beside others."""
     rows = [judge_claim(candidate, claim, request, model.file or model.subfolder) for model, candidate in candidates]
     base = None if claim.problem else request.base_of(claim)
+    repo = base if isinstance(base, RepoRef) else None
+
+    def has(part: str) -> bool:
+        return repo is not None and repo.offers(f"{part}/{CONFIG}")
+
     every = folders.models[0].each  # the user asks for each of these files
-    usable = [row for row in rows if every or not row.verdict.code.is_unjudged or _has(base, row.part)]
+    usable = [row for row in rows if every or not row.verdict.code.is_unjudged or has(row.part)]
     usable = usable if any(not row.verdict.code.is_unjudged for row in usable) else rows
     left = (f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in usable))
     notes = (*folders.notes, *left)
     yield from (replace(row, notes=(*row.notes, *notes)) for row in usable)
-    if names := [f"{part} ({name})" for part, name in folders.others.items() if not _is_of(base, folders, part)]:
+    whole = replace(folders.models[0], subfolder="")
+    known = [part for part in folders.others if has(part)]
+    equal = {part for part in known if repo and is_copy(part_of(whole, part), part_of(repo, part))}
+    if names := [f"{part} ({name})" for part, name in folders.others.items() if part not in equal]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
         yield ClaimResult(claim, Verdict(Code.UNSUPPORTED, reason))
-
-
-def _has(base: object, part: str) -> bool:
-    return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
-
-
-def _is_of(base: object, folders: Folders, part: str) -> bool:
-    """Return whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
-    if not isinstance(base, RepoRef) or not _has(base, part):
-        return False
-    return is_copy(part_of(replace(folders.models[0], subfolder=""), part), part_of(base, part))
 
 
 def judge_components(parts: Sequence[RepoRef], request: Request) -> RepositoryResult:
@@ -107,4 +92,4 @@ def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
 
 def _judge_part(part: RepoRef, claim: Claim, base: Source | Verdict, request: Request) -> ClaimResult:
     row = judge_claim(opened_candidate(part, request.options), claim, request, part.part, base)
-    return replace(row, notes=(*row.notes, f"{part.part}: {NOT_JUDGED}"))
+    return replace(row, notes=(*row.notes, f"{part.part}: its use by the rest of the model was not judged"))

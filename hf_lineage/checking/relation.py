@@ -1,69 +1,49 @@
-"""Derivation: which matrices of two related models are compared to say how one was made from the other.
-
-They are rows of matrices of layers that the verdict was based on, so that nothing more is downloaded.
-"""
+"""Derivation: rows of matrices, of layers that the verdict read, that say how one model was made from the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import norm
 
 from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.paths import PATHS
-from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import MLP_READERS
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.checkpoint.rounding import Matrix
 from hf_lineage.evidence.change import Change, EqualShare, measure_change
 from hf_lineage.evidence.relation import AlignedRows, Derivation, align
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.signature.factors import gain
 from hf_lineage.signature.sample import Sample
-from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.model import FromWeights
 from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_beside, rows_of
 
-NEARER = 0.5
-"""Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over."""
-LAYERS = 3
-"""Layers that are compared, spread over those that were paired."""
-WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)
-"""The kinds of verdict that find matrices of the base in the candidate."""
+NEARER = 0.5  # Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """One matrix set of both models."""
 
     base: FromWeights
     candidate: FromWeights
     sets: tuple[LayerSet, LayerSet]
-    layer: int
-    """The number of the candidate's layer."""
-    sampled: bool
-    """Whether no more than a sample of the layer is on this disk."""
+    layer: int  # The number of the candidate's layer
+    sampled: bool  # Whether no more than a sample of the layer is on this disk
 
 
-@dataclass(frozen=True)
-class _MatrixPair:
-    """One matrix of both models."""
-
-    change: Change
-    aligned: AlignedRows
-    bits: float
-    """Bits a weight with which the candidate stores it; 0 where it is stored as floating-point numbers."""
+_MatrixPair = tuple[Change, AlignedRows, float]  # With the bits a weight in the candidate; 0 for floating point
 
 
 def measure_derivation(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, verdict: Verdict, seed: int
+    base: ModelOrVerdict, candidate: ModelOrVerdict, verdict: Verdict, seed: int
 ) -> Derivation | None:
-    """Return how a candidate was made from the base it is related to; None where that was not measured.
-
-    Both have to be read from their weights, and the base must not be quantized: its own rounding would count as a
-    change.
-    """
-    if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
+    """Return how a candidate was made from a related base of which no weight is quantized; None if unknown."""
+    matched = verdict.code in (Code.INHERITED, Code.PART, Code.CHANGED)
+    if not matched or not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
         return None
     agreeing = [path for path, single in verdict.by_path.items() if single.label == verdict.label]
     score = {path: measured.comparison.score for path, measured in verdict.evidence.items()}
@@ -78,19 +58,19 @@ def measure_derivation(
     for branch in branches:
         for pair in _pairs(base, candidate, branch, measured):
             compared += _compare(pair, Sample(seed))
-        if any(not one.change.equal for one in compared):
+        if any(not change.equal for change, *_ in compared):
             break
     if not compared and verdict.equal is None:
         return None
     part = measured.origins if 0 < len(measured.origins) < measured.layers_read else None
-    pairs = rows_beside(base, candidate, seed, part, fetch=local or all(one.change.equal for one in compared))
+    pairs = rows_beside(base, candidate, seed, part, fetch=local or all(change.equal for change, *_ in compared))
     shares = (EqualShare.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in pairs)
     return Derivation(
-        tuple(one.change for one in compared),
-        reordered=any(one.aligned.reordered for one in compared),
-        rescaled=any(one.aligned.rescaled for one in compared),
-        stored_bits=float(np.median([one.bits for one in compared] or [0.0])),
-        folded=any(one.aligned.folded for one in compared),
+        tuple(change for change, *_ in compared),
+        reordered=any(aligned.reordered for _, aligned, _ in compared),
+        rescaled=any(aligned.rescaled for _, aligned, _ in compared),
+        stored_bits=float(np.median([bits for *_, bits in compared] or [0.0])),
+        folded=any(aligned.folded for _, aligned, _ in compared),
         equal_shares=tuple(shares),
     )
 
@@ -99,26 +79,28 @@ def _pairs(base: FromWeights, candidate: FromWeights, branch: str, measured: Evi
     """Yield the matrix sets of a few of the layers that are inherited, each beside the one it was paired with."""
     inherited = set(measured.inherited.layers) if measured.inherited else set()
     paired = sorted((row, partner) for partner, row in zip(*measured.comparison.pairs, strict=True) if row in inherited)
-    for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, LAYERS)}) if paired else ():
+    for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, 3)}) if paired else ():
         row, partner = paired[at]
         numbers = measured.layers[0][partner], measured.layers[1][row]
-        sets = [
-            model.headers.layout.branches[branch][number] if branch in model.headers.layout.branches else ()
-            for model, number in zip((base, candidate), numbers, strict=True)
-        ]
+        both = [model.headers.layout.branches.get(branch) for model in (base, candidate)]
+        sets = [layers[number] if layers else () for layers, number in zip(both, numbers, strict=True)]
         if all(sets):
             yield _Pair(base, candidate, (sets[0][0], sets[1][0]), numbers[1], measured.sampled is not None)
 
 
 def _compare(pair: _Pair, sample: Sample) -> Iterator[_MatrixPair]:
-    """Yield what was done to each matrix of a set that both models store alike."""
+    """Yield what was done to each matrix of a set that is here, and that both store alike, the base unquantized."""
     base, candidate = pair.base.headers.checkpoint, pair.candidate.headers.checkpoint
-    seen, moved = set[str](), False
+    compared, moved = set[str](), False
     for role, slot in pair.sets[1].slots.items():
         other = pair.sets[0].slots.get(role)
-        if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, role, other, slot):
+        if other is None or slot.tensor in compared or (moved and role in WRITERS):
             continue
-        seen.add(slot.tensor)
+        alike = other.roles == slot.roles and base.tensors[other.tensor].shape == candidate.tensors[slot.tensor].shape
+        here = (pair.sampled and role not in UNSEEN) or (base.at_hand(other.tensor) and candidate.at_hand(slot.tensor))
+        if not (alike and here) or other.tensor in base.decoded_names:
+            continue
+        compared.add(slot.tensor)
         rows = rows_of(pair.base, role, pair.sets[0], pair.layer, sample, pair.sampled)
         base_rows, candidate_rows = matrix(pair.base, other, rows), matrix(pair.candidate, slot, rows)
         folded = None if role in WRITERS else _fold_gains(pair, base_rows, candidate_rows)
@@ -131,7 +113,7 @@ def _compare(pair: _Pair, sample: Sample) -> Iterator[_MatrixPair]:
         change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
         if aligned and change:
             change = replace(change, equal=change.equal or (aligned.folded and change.hidden))
-            yield _MatrixPair(change, aligned, bits_of(candidate, slot.tensor))
+            yield change, aligned, bits_of(candidate, slot.tensor)
 
 
 def _fold_gains(pair: _Pair, base: Matrix, candidate: Matrix) -> AlignedRows | None:
@@ -145,13 +127,3 @@ def _fold_gains(pair: _Pair, base: Matrix, candidate: Matrix) -> AlignedRows | N
     with np.errstate(all="ignore"):
         moved = base * np.float32(before / after)
         return AlignedRows(moved, folded=True) if norm(candidate - moved) < NEARER * norm(candidate - base) else None
-
-
-def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
-    """Return whether both models store a matrix in one way, the base unquantized, and none has to be downloaded."""
-    base, candidate = pair.base.headers.checkpoint, pair.candidate.headers.checkpoint
-    if base_slot.roles != slot.roles or base_slot.tensor in base.decoded_names:
-        return False
-    same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
-    sampled = pair.sampled and role not in UNSEEN
-    return same and (sampled or (base.at_hand(base_slot.tensor) and candidate.at_hand(slot.tensor)))

@@ -1,7 +1,6 @@
 """A report: every claim about one model, judged, and what a policy makes of it.
 
-A policy counts only where whoever runs the check asks for it. The `lineage.yaml` of a model is written by its
-publisher, who would gain most by accepting that a claim is contradicted.
+A policy counts only where whoever runs the check asks for it: the publisher of a model writes its `lineage.yaml`.
 """
 
 from __future__ import annotations
@@ -34,13 +33,10 @@ if TYPE_CHECKING:
 class Combination:
     """A model as a combination of several known parents."""
 
-    parents: tuple[str, ...]
-    """Their names."""
+    parents: tuple[str, ...]  # Their names
     blend: Blend
-    is_declared: tuple[bool, ...]
-    """Whether each of them is named as a base by the card of the model, or by another of its files."""
-    by_model: bool = True
-    """Whether the model names any base at all; otherwise whoever checks names them."""
+    is_declared: tuple[bool, ...]  # Whether the model's card, or another of its files, names each of them
+    by_model: bool = True  # Whether the model names any base at all; otherwise whoever checks names them
 
     @property
     def undeclared(self) -> tuple[str, ...]:
@@ -51,12 +47,9 @@ class Combination:
         return tuple(parent for parent, how, declared in made if how is BlendPlace.BLEND and not declared)
 
 
-FILE = "lineage.yaml"
-"""The policy of a model repository, which is its owner's."""
-OWN = "own"
-"""The name that selects that file as the policy."""
-REPORT = "hf_lineage.report"
-"""The room that writes reports stands above this one, so its modules are imported by their names, when asked for."""
+FILE = "lineage.yaml"  # The policy of a model repository, which is its owner's
+OWN = "own"  # The name that selects that file as the policy
+REPORT = "hf_lineage.report"  # This room stands above, so its modules are imported when asked for
 
 
 @dataclass(frozen=True)
@@ -65,8 +58,7 @@ class Relative:
 
     model: str
     base: str
-    along: float
-    """The cosine of the differences of both models from that base."""
+    along: float  # The cosine of the differences of both models from that base
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,8 +90,7 @@ class Report:
     """The policy of whoever checks, which has been applied to the rows; None without one."""
 
     def __repr__(self) -> str:
-        rows = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
-        more = len(self.rows) - MOST_SHOWN
+        rows, more = ", ".join(map(str, self.rows[:5])) or "nothing is declared", len(self.rows) - 5
         return f"<Report on {printable(self.model, 200)}: {rows}{f' and {more} more' if more > 0 else ''}>"
 
     @property
@@ -130,20 +121,18 @@ class Report:
     @property
     def unmet(self) -> bool:
         """Whether a requirement of the policy is not met."""
-        if self.policy is None:
-            return any(row.unmet for row in self.rows)
-        nothing = self.policy.relations and not self.rows
-        refused = self.policy.undeclared_parent == REFUSED and self.undeclared
-        return bool(nothing or refused or any(row.unmet for row in self.rows))
+        policy = self.policy
+        nothing = policy and policy.relations and not self.rows
+        refused = policy and policy.undeclared_parent == REFUSED and self.undeclared
+        return bool(nothing or refused) or any(row.unmet for row in self.rows)
 
     @property
     def status(self) -> ExitCode:
         """Exit code of the command: that of the check, or what the policy makes of it."""
         if self.policy is None:
             return self.exit_code
-        return status_of_policy(
-            self.policy_exit_code, self.unmet, self.policy.fail_on or "undecided", self.has_undeclared
-        )
+        fail_on = self.policy.fail_on or "undecided"
+        return status_of_policy(self.policy_exit_code, self.unmet, fail_on, self.has_undeclared)
 
     @property
     def parts(self) -> list[str]:
@@ -192,27 +181,14 @@ class Report:
         return text
 
 
-MOST_SHOWN = 5
-"""Claims in the representation of a report."""
-
-CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUNED})}
-"""Relation that a claim declares -> what the weights must not show."""
-
-
 def find_policy(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
-    """Return the policy that a user names by its file, or as that of the folder that is checked; None without one.
-
-    What fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for
-    the policy of a model on the Hub.
-    """
+    """Return the policy that a user names, or that of the folder itself; OptionError for one of the Hub, or none."""
     chosen = None
     if policy == OWN:
         source = locate()
         if isinstance(source, Signature) or source.remote is not None:
-            raise OptionError(
-                f"--policy {OWN} is for a folder of your own; on the Hub the publisher of the model wrote the file, "
-                "so name a file of yours"
-            )
+            why = "on the Hub the publisher of the model wrote the file, so name a file of yours"
+            raise OptionError(f"--policy {OWN} is for a folder of your own; {why}")
         content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
         chosen = None if content is None else _parse_policy(content, FILE)
     elif policy is not None:
@@ -242,43 +218,33 @@ def _parse_policy(content: bytes, source: str) -> Policy:
 
 
 def apply_policy(report: Report, policy: Policy | None, today: datetime.date) -> Report:
-    """Return a report under a policy: verdicts stay as they are, and rows say what accepts them or what they lack.
-
-    Without one the report says that the policy beside the model was not asked for.
-    """
-    source, notes = report.source, [*report.notes]
+    """Return a report under a policy: verdicts stay, and rows say what accepts them or what they lack."""
+    source, notes, rows = report.source, [*report.notes], list[ClaimResult]()
     if policy is None:
         if source and source.remote is None and is_file(str(replace(source, subfolder="").path(FILE))):
-            notes.append(
-                f"{FILE} of the model was not read because the publisher of the model wrote it; if you are the "
-                f"publisher, add --policy {OWN}"
-            )
+            why = "because the publisher of the model wrote it; if you are the publisher, add --policy"
+            notes.append(f"{FILE} of the model was not read {why} {OWN}")
         return replace(report, notes=tuple(notes))
     on_hub = source.remote if source else None
     # Of a model on the Hub what is accepted has to name it: the next one would only have to declare the same base.
     unnamed = [waiver for waiver in policy.accepted if on_hub and not waiver.model]
-    notes += (
-        f"{policy.source} accepts {waiver}, but does not say of which model on the Hub; add model: org/name"
-        for waiver in unnamed
-    )
+    why = "but does not say of which model on the Hub; add model: org/name"
+    notes += (f"{policy.source} accepts {waiver}, {why}" for waiver in unnamed)
     counting = replace(policy, accepted=tuple(one for one in policy.accepted if one not in unnamed))
     model = on_hub or report.model
     notes += _idle(model, report.rows, counting, today)
-    rows = tuple(_apply_to_row(model, row, counting, today) for row in report.rows)
+    for row in report.rows:
+        finding = model, row.claim.base, row.verdict.code, row.part
+        is_bad = row.verdict.exit_code is not ExitCode.VERIFIED
+        if is_bad and (waiver := counting.waiver(*finding, today)):
+            rows.append(replace(row, waiver=waiver))
+        else:
+            expired = next(counting.covering(*finding), None) if is_bad else row.expired
+            rows.append(replace(row, expired=expired, unmet=tuple(_unmet(row, counting))))
     if policy.relations and not rows:
         wanted = " or ".join(policy.relations)
         notes.append(f"{policy.source} asks for the relation {wanted}, but the model declares no base")
-    return replace(report, rows=rows, notes=tuple(notes), policy=policy)
-
-
-def _apply_to_row(model: str, row: ClaimResult, policy: Policy, today: datetime.date) -> ClaimResult:
-    finding = model, row.claim.base, row.verdict.code, row.part
-    if row.verdict.exit_code is not ExitCode.VERIFIED:
-        waiver = policy.waiver(*finding, today)
-        if waiver is not None:
-            return replace(row, waiver=waiver)
-        row = replace(row, expired=next(policy.covering(*finding), None))
-    return replace(row, unmet=tuple(_unmet(row, policy)))
+    return replace(report, rows=tuple(rows), notes=tuple(notes), policy=policy)
 
 
 def _unmet(row: ClaimResult, policy: Policy) -> Iterator[str]:
@@ -293,7 +259,7 @@ def _unmet(row: ClaimResult, policy: Policy) -> Iterator[str]:
         ran = row.verdict.executed
         why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
         yield f"the policy asks for claims that are verified by running, but {why}"
-    against = CONTRADICTING.get(relation or "", frozenset())
+    against = {Means.DENSE, Means.LOW_RANK, Means.PRUNED} if relation == "quantized" else set()
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
         yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"
 

@@ -26,8 +26,7 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    numeric: tuple[int, ...] = ()
-    """Columns that hold figures, counted from 0."""
+    numeric: tuple[int, ...] = ()  # Columns that hold figures, counted from 0
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,9 @@ class Bar:
     label: str
     value: float
     low: float
-    high: float
-    """The ends of the interval that holds the value."""
-    clear: bool = True
-    """Whether the value says anything; where the interval is too wide, only that is drawn."""
-    pale: bool = False
-    """Whether it is drawn paler than others, as what a picture is not about."""
+    high: float  # The ends of the interval that holds the value
+    clear: bool = True  # Whether the value says anything; where the interval is too wide, only that is drawn
+    pale: bool = False  # Whether it is drawn paler than others, as what a picture is not about
 
 
 @dataclass(frozen=True)
@@ -58,24 +54,15 @@ class Finding:
     """One result about a claim, or about all of them."""
 
     title: str
-    about: str = ""
-    """The name in front of each sentence where several claims stand in one list; empty where it concerns all."""
-    sentences: tuple[str, ...] = ()
-    """Sentences of every report, without a name in front and without a stop at the end."""
-    details: tuple[str, ...] = ()
-    """Sentences that reports for people add with `--explain`, and pages always."""
-    tables: tuple[Table, ...] = ()
-    """Shown where the details are."""
-    picture: Bars | None = None
-    """Drawn where there are pictures, below `tables`."""
-    values: Any = None
-    """The same for machines, as values of JSON."""
-    first: bool = False
-    """Whether every report says it before everything else."""
-    in_verdict: bool = False
-    """Whether a page says it beside the verdict, above everything else."""
-    brief: str = ""
-    """The sentence of a report without `--explain`; empty where such a report does not have the finding."""
+    about: str = ""  # The name in front of each sentence in a list of several claims; empty for all of them
+    sentences: tuple[str, ...] = ()  # Sentences of every report, without a name in front and without a stop at the end
+    details: tuple[str, ...] = ()  # Sentences that reports for people add with `--explain`, and pages always
+    tables: tuple[Table, ...] = ()  # Shown where the details are
+    picture: Bars | None = None  # Drawn where there are pictures, below `tables`
+    values: Any = None  # The same for machines, as values of JSON
+    first: bool = False  # Whether every report says it before everything else
+    in_verdict: bool = False  # Whether a page says it beside the verdict, above everything else
+    brief: str = ""  # The sentence of a report without `--explain`; empty where such a report does not have the finding
 
     @property
     def statements(self) -> Iterator[str]:
@@ -87,10 +74,8 @@ class Finding:
         return f"{self.about}: {sentence}" if self.about else sentence
 
 
-NAMED = ("--base",)
-"""The sources of a claim that the user makes with --base, and the model does not."""
-MERGE = "merge"
-"""The relation that a merge of several parents declares."""
+NAMED = ("--base",)  # The sources of a claim that the user makes with --base, and the model does not
+MERGE = "merge"  # The relation that a merge of several parents declares
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,6 +135,7 @@ def worst(rows: Sequence[ClaimResult], accepted: bool = False) -> ExitCode:
 
 
 T = TypeVar("T")
+ModelOrVerdict = OpenedModel | Verdict  # The verdict says why nothing is compared
 
 VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, CheckpointError)
 """Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""

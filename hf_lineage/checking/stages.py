@@ -1,26 +1,21 @@
 """Stages: the tests of a claim, in the order in which they are made, until there is a verdict.
 
-The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
-Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
-says: the claim is not verified by it, and other files say nothing, since a full fine-tune changes all of them.
-
-The first analysis may use a sample of a few layers. A sample can only decide for RELATED: what it does not show may
-still be in the layers.
+A listing names the content of files by its SHA-256, but it is what a server says, so the claim is not verified by it.
+A sample can only decide for RELATED: what it does not show may still be in the layers.
 
 All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
-any of them is made, here and nowhere else. A test that is added to the list has its part of alpha.
+any of them is made, here and nowhere else.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.checking import by_units
 from hf_lineage.checking.by_units import ModelPair
-from hf_lineage.checking.result import VERDICTS, error_as_verdict
+from hf_lineage.checking.result import VERDICTS, ModelOrVerdict, error_as_verdict
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import as_related, evaluate, mark_unlisted_class, reserve
@@ -32,75 +27,49 @@ from hf_lineage.source.config import SAVED
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 
-SAME = (
-    "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
-    "--budget full reads them"
-)
-
 
 @dataclass(frozen=True)
 class Stage:
     """One test of a claim. Every test that is possible has its part of alpha, whether it is made in the end or not."""
 
-    name: str
-    """Way in which it compares two models: reports name it if it could not."""
-    possible: Callable[[ModelPair], bool]
-    """Whether it may be made, by what is known before any weights are read."""
-    run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]
-    """Return what it shows, None where it leaves the verdict as it is; raise LineageError for unreadable files.
-
-    NothingToCompare is raised where the two models cannot be compared in this way.
-    """
-    analyses: Callable[[ModelPair], int] = lambda _pair: 1
-    """Return the largest number of its p-values; each takes an equal part of alpha (Bonferroni)."""
-    follows: bool = False
-    """Whether it follows a verdict, which it is given; the others are made until there is one."""
-    interim: bool = False
-    """Whether its p-values are interim analyses of the products of the paths."""
+    name: str  # Way in which it compares two models: reports name it if it could not
+    possible: Callable[[ModelPair], bool]  # Whether it may be made, by what is known before any weights are read
+    run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]  # None leaves the verdict as it is
+    analyses: Callable[[ModelPair], int] = lambda _pair: 1  # Most p-values, each with an equal part of alpha
+    follows: bool = False  # Whether it follows a verdict, which it is given; the others are made until there is one
+    interim: bool = False  # Whether its p-values are interim analyses of the products of the paths
 
 
-LOOKS = 3
-"""Draws of coordinates on which all units may show nothing; one in 150 pairs of independent models needs more."""
-PERMUTATIONS = 199
-"""Permutations that tell a doubtful p from others; those that alpha asks for took three times as long as the rest."""
+PERMUTATIONS = 199  # They tell a doubtful p; those that alpha asks for took three times as long as the rest
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one.
-
-    Nor where somebody asks for what only the weights can tell.
-    """
+    """Return the verdict where the listing shows the same files, and nobody asks for what only the weights can tell."""
     options, models = pair.options, (pair.base, pair.candidate)
     by_weights = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
     if by_weights or any(model.local for model in models):
         return None
-    base, candidate = map(_tensors, models)
-    if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
+    base, candidate = map(_read_listing, models)
+    if base is None or base != candidate:
         return None
-    files = len({content for content, *_ in base.values()})
-    return as_related(Code.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
+    count = len({content for content, *_ in base[0].values()})
+    files = f"{count} file{'s' * (count > 1)} with weights, and the same configuration"
+    same = f"the same files, by the Hub's listing: {files}. Their bytes were not read; --budget full reads them"
+    return as_related(Code.LISTED, same, criteria)
 
 
-def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
-    """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there.
-
-    Nothing where the Hub does not list one of these files, or where the weights of the model are not read.
-    """
+def _read_listing(model: OpenedModel) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return SHA-256 of its file, place, type and shape of each tensor, and the settings; None where one is unknown."""
     if not isinstance(model, FromWeights):
-        return {}
+        return None
     from hf_lineage.hub import client
 
     checkpoint = model.headers.checkpoint
-    tensors = {
-        name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
-        for name, tensor in checkpoint.stored.items()
-    }
-    return tensors if all(client.SHA256.fullmatch(content) for content, *_ in tensors.values()) else {}
-
-
-def _settings(model: OpenedModel) -> Mapping[str, Any]:
-    config = model.headers.model_config.config if isinstance(model, FromWeights) else {}
-    return {key: value for key, value in config.items() if key not in SAVED}
+    stored, content = checkpoint.stored.items(), checkpoint.content
+    tensors = {name: (content(tensor.file), tensor.start, tensor.dtype, tensor.shape) for name, tensor in stored}
+    known = tensors and all(client.SHA256.fullmatch(digest) for digest, *_ in tensors.values())
+    config = model.headers.model_config.config
+    return (tensors, {key: value for key, value in config.items() if key not in SAVED}) if known else None
 
 
 def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool:
@@ -135,16 +104,14 @@ def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return UNRELATED if all units of as many layers as that needs show nothing on some coordinates.
-
-    The exact test is that of whole layers, which have as many test coordinates. So in doubt others are drawn: they show
-    as much in a third of the time. It takes no part of alpha, since it never says RELATED.
+    """Return UNRELATED if all units of enough layers show nothing on some coordinates; in doubt others are drawn, which
+    takes a third of the time of whole layers. It takes no part of alpha, since it never says RELATED.
     """
     order, stops = pair.plan
     read = enough(len(order))
     alpha = min(DOUBTFUL * criteria.tests, 0.99)
     doubting = replace(criteria, alpha=alpha, permutations=PERMUTATIONS, at_most=PERMUTATIONS)
-    for look in range(LOOKS if read in stops else 0):
+    for look in range(3 if read in stops else 0):  # one in 150 pairs of independent models needs more
         outcome = evaluate(*pair.sample(order[:read], all_units=True, look=look), doubting)
         if outcome.code is Code.UNRELATED and _clear(outcome, read, len(order), criteria):
             return outcome
@@ -153,20 +120,16 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
     return None
 
 
-def _layers_of(model: OpenedModel, read: Sequence[int]) -> Sequence[int] | None:
-    """Return the layers read so far; None, for all, of a signature that the user gave, as its order may be changed.
-
-    Of a cached one only these layers are used, as of weights: a report does not depend on what is cached.
-    """
-    return None if model.origin == FILE else [number for number in read if number < model.layers]
-
-
 def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict:
     """Return the verdict at the first interim analysis whose result the unread layers cannot change."""
     order, stops = pair.plan
     for read in stops:
-        base = pair.base.signature(_layers_of(pair.base, order[:read]))
-        candidate = pair.candidate.signature(_layers_of(pair.candidate, order[:read]))
+        # Of a signature that the user gave all layers count, as their order may be changed. Of a cached one only these
+        # are used, as of weights: a report does not depend on what is cached.
+        base, candidate = (
+            model.signature(None if model.origin == FILE else [at for at in order[:read] if at < model.layers])
+            for model in (pair.base, pair.candidate)
+        )
         same_recipe(base, candidate)
         outcome = evaluate(base, candidate, criteria)
         if _clear(outcome, read, len(order), criteria):
@@ -175,32 +138,19 @@ def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, lambda _pair: 0)
+ON_SOME, PRODUCTS = "by all units on some coordinates", "by the products of their paths"
 BY_PATHS = (
     Stage("by a sample", lambda pair: bool(pair.sampled_models), _judge_sample, interim=True),
-    Stage(
-        "by all units on some coordinates", lambda pair: bool(pair.sampled_models), _judge_all_units, lambda _pair: 0
-    ),
-    Stage(
-        "by the products of their paths",
-        lambda pair: not pair.incompatible,
-        _judge_layers,
-        lambda pair: len(pair.plan[1]),
-        interim=True,
-    ),
+    Stage(ON_SOME, lambda pair: bool(pair.sampled_models), _judge_all_units, lambda _pair: 0),
+    Stage(PRODUCTS, lambda pair: not pair.incompatible, _judge_layers, lambda pair: len(pair.plan[1]), interim=True),
 )
 EQUAL = Stage("number by number", by_units.may_compare_numbers, by_units.judge_numbers, follows=True)
 UNITS = Stage("unit by unit", by_units.may_compare_units, by_units.judge_units, follows=True)
-STAGES: tuple[Stage, ...] = (LISTING, *BY_PATHS, EQUAL, UNITS)
-"""All tests of two models, in order."""
+STAGES: tuple[Stage, ...] = (LISTING, *BY_PATHS, EQUAL, UNITS)  # All tests of two models, in order
 
 
-def judge_models(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
-) -> Verdict:
-    """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read.
-
-    `declared` says whether the candidate itself declares the base.
-    """
+def judge_models(base: ModelOrVerdict, candidate: ModelOrVerdict, options: Options, declared: bool = False) -> Verdict:
+    """Return the verdict on two models; `declared`: the candidate declares the base. LineageError if one is unread."""
     if isinstance(base, Verdict):
         return base
     if isinstance(candidate, Verdict):
@@ -212,10 +162,7 @@ def judge_models(
 
 
 def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
-    """Return the verdict after some of the stages; alpha is divided among all that are possible.
-
-    An error after a verdict is a part of its reason.
-    """
+    """Return the verdict after some stages, and errors after it as reasons; alpha is divided among all."""
     possible = [stage for stage in STAGES if stage.possible(pair)]
     criteria = divide_alpha(pair, possible)
     outcome = Verdict(Code.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
@@ -223,7 +170,7 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
         if stage not in possible or stage.follows is (outcome is None):
             continue
         try:
-            found = stage.run(pair, criteria, outcome)
+            result = stage.run(pair, criteria, outcome)
         except VERDICTS as error:
             if outcome is not None:
                 why = f"could not be compared {stage.name}: {error}"
@@ -233,7 +180,7 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
             else:
                 raise
         else:
-            outcome = decide(outcome, found, pair.options.alpha) if outcome and found else outcome or found
+            outcome = decide(outcome, result, pair.options.alpha) if outcome and result else outcome or result
     return outcome or Verdict(Code.UNSUPPORTED, "no test is possible")
 
 
@@ -245,24 +192,18 @@ def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
     if interim and options.nulls:
         from hf_lineage.checking.null_models import empirical_nulls
 
-        against = functools.partial(_against_null_model, pair)
-        independent = empirical_nulls(pair.base, pair.candidate, options, against)
+        def compare_base(other: OpenedModel) -> Verdict:
+            if unlike := replace(pair, candidate=other).unlike_layers:
+                return Verdict(Code.INCOMPATIBLE, unlike)
+            alone = replace(options, nulls=(), budget="full")
+            return make_tests(ModelPair.along_common_paths(pair.base, other, alone), BY_PATHS)
+
+        independent = empirical_nulls(pair.base, pair.candidate, options, compare_base)
     return options.criteria(analyses=sum(interim), further=sum(further), independent=independent)
 
 
-def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
-    """Return the verdict on the base and a model that is named as independent of it."""
-    if unlike := replace(pair, candidate=other).unlike_layers:
-        return Verdict(Code.INCOMPATIBLE, unlike)
-    options = replace(pair.options, nulls=(), budget="full")
-    return make_tests(ModelPair.along_common_paths(pair.base, other, options), BY_PATHS)
-
-
 def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
-    """Return which of two stages decides: the later one, except that it finds nothing where the first was significant.
-
-    What was measured before is kept.
-    """
+    """Return the verdict that decides: the later, unless it finds nothing and the first was significant."""
     if after.code is Code.UNRELATED and by_units.is_faint(before, alpha):
         return replace(before, unit_comparison=after.unit_comparison)
     return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)

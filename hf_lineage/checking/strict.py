@@ -1,7 +1,6 @@
 """Strict: every number of a model held against the base's, as the format of each tensor would store it.
 
-Tensors are read one after the other, a large one some rows at a time where its format allows that. So no more than
-about two matrices are in memory at once, with the ends of the grids of one.
+Large tensors are read some rows at a time where their format allows it, so that two matrices are in memory at once.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checking.result import ModelOrVerdict
 from hf_lineage.checkpoint.codes import MOST_CUT, MOST_LOOSE, Codes, all_near, cast, count_big, excess, idle, miss_ends
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import TensorInfo, single
@@ -25,10 +25,8 @@ from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub import client
 from hf_lineage.source.differences import Pairing, pair_tensors
 from hf_lineage.source.headers import Headers, read_headers
-from hf_lineage.source.model import OpenedModel
 
-AT_ONCE = 2**22
-"""Numbers that are looked at together: what is computed of them takes several times the memory of a number each."""
+AT_ONCE = 2**22  # Numbers that are looked at together: each takes several times its memory
 Array = NDArray[np.float32]
 
 
@@ -41,8 +39,7 @@ class CodedRows:
     parts: Sequence[NDArray[Any]]
     numbers: Array
     base: Array
-    start: int
-    """The first of these rows."""
+    start: int  # The first of these rows
 
     def ends(self, raw: bool) -> tuple[Array, Array]:
         """Return the least and the largest value of the grid of each number; `raw` before anything is undone."""
@@ -65,11 +62,6 @@ class CodedRows:
             count += count_big(one - other, high - low, step.most, step.group_size) if math.isfinite(step.most) else 0
         return count
 
-    @property
-    def as_decoded(self) -> bool:
-        """Whether the tensor is what its parts are decoded to, with nothing undone."""
-        return self.info.decode is self.codes.decode
-
 
 @dataclass
 class Tally:
@@ -77,10 +69,8 @@ class Tally:
 
     name: str
     numbers: int
-    equal: bool = True
     beyond: int = 0
-    clipped: int = 0
-    """Numbers that lie beyond their grid as a search for scales leaves some."""
+    clipped: int = 0  # Numbers that lie beyond their grid as a search for scales leaves some
     worst: tuple[float, tuple[int, ...]] = (0.0, ())
     worst_cut: tuple[float, tuple[int, ...]] = (0.0, ())
     blocks: int = 0
@@ -108,8 +98,17 @@ class Tally:
 
     def add_coded(self, some: CodedRows, first: float) -> None:
         """Count numbers that are not the nearest of their grid to the base's, and blocks whose grid is too coarse."""
-        ends = some.ends(raw=False)
-        self._add_blocks(some, ends if some.as_decoded else some.ends(raw=True))
+        ends, plain = some.ends(raw=False), some.info.decode is some.codes.decode  # with nothing undone
+        blocks = (some.numbers, ends) if plain else (single(some.codes.decode(some.parts)), some.ends(raw=True))
+        short, far = miss_ends(*blocks, some.codes)
+        if short.any() and some.codes.steps:
+            self.far += some.count_big()
+            short, far = miss_ends(*blocks, some.codes, some.step(raw=True))
+        if short.any() and plain:
+            short &= ~idle(some.numbers, some.base, some.codes)
+        self.blocks += short.size
+        self.short += int(short.sum())
+        self.far += int((short & far if some.codes.searched else short).sum())
         free: Array | None = None
         height = max(1, AT_ONCE // max(1, some.numbers[0].size))
         for at in range(0, len(some.numbers), height):
@@ -123,18 +122,6 @@ class Tally:
                     free, self.far = some.step(raw=False), self.far + some.count_big()
                 steps, cut = excess(*arrays, some.codes, free[rows], first)
             self._add_steps(steps, some.start + at, cut)
-
-    def _add_blocks(self, some: CodedRows, ends: tuple[Array, Array]) -> None:
-        numbers = some.numbers if some.as_decoded else single(some.codes.decode(some.parts))
-        short, far = miss_ends(numbers, ends, some.codes)
-        if short.any() and some.codes.steps:
-            self.far += some.count_big()
-            short, far = miss_ends(numbers, ends, some.codes, some.step(raw=True))
-        if short.any() and some.as_decoded:
-            short &= ~idle(numbers, some.base, some.codes)
-        self.blocks += short.size
-        self.short += int(short.sum())
-        self.far += int((short & far if some.codes.searched else short).sum())
 
     def _add_steps(self, steps: NDArray[Any], start: int, cut: NDArray[np.bool_] | None = None) -> None:
         beyond = steps > 0 if cut is None else (steps > 0) & ~cut
@@ -161,36 +148,19 @@ def _largest(steps: NDArray[Any], start: int) -> tuple[float, tuple[int, ...]]:
     return float(steps[place]), (first + start, *rest)
 
 
-BEFORE = 2.0**-9
-"""Relative rounding, to bfloat16, that a number of float32 may have had before."""
-UNDONE = 2.0**-24
-"""Error that adding 1 to a gain, and taking it off again, leaves in it."""
-UNKNOWN = "hf-lineage knows no bound for the rounding of its format"
-LONG = frozenset({"F32", "F64"})
-
-
-def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, outcome: Verdict) -> Verdict:
-    """Return a verdict with the comparison of every number, not verified where one is not the base's.
-
-    Raise OptionError where only a signature is there, CheckpointError where a file cannot be read.
-    """
+def judge_strict(base: ModelOrVerdict, candidate: ModelOrVerdict, outcome: Verdict) -> Verdict:
+    """Return a verdict with every number compared, unverified where one is not the base's; else OptionError."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return outcome
-    first, second = (_weights(model) for model in (base, candidate))
+    opened = list[Headers]()
+    for model in (base, candidate):
+        if model.reopen is None:
+            name = printable(model.name, 200)
+            raise OptionError(f"--strict reads every number, but {name} is a stored signature; name the model instead")
+        headers = model.reopen()  # on the Hub it may have ended its downloads for the verdict
+        opened.append(read_headers(headers.model_config) if headers.checkpoint.remote else headers)
     name = f"{base.name} at commit {base.commit}" if base.commit else base.name
-    return with_strict(outcome, _compare_numbers(name, pair_tensors(first, second)))
-
-
-def _weights(model: OpenedModel) -> Headers:
-    """Return the weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
-
-    What was opened for the verdict may have ended its downloads.
-    """
-    headers = model.reopen() if model.reopen else None
-    if headers is None:
-        name = printable(model.name, 200)
-        raise OptionError(f"--strict reads every number, but {name} is a stored signature; name the model instead")
-    return read_headers(headers.model_config) if headers.checkpoint.remote else headers
+    return with_strict(outcome, _compare_numbers(name, pair_tensors(*opened)))
 
 
 def _compare_numbers(base_name: str, pairing: Pairing) -> Strict:
@@ -205,20 +175,20 @@ def _compare_numbers(base_name: str, pairing: Pairing) -> Strict:
             result = _compare_storage(pairing, name, other)
             if isinstance(result, Beyond):
                 beyond.append(result)
-            elif isinstance(result, str):
-                stored[result] += 1
+            elif isinstance(result, _Unbound):
+                unbound[name] = result
             else:
-                unbound[name] = result.reason
+                stored[result] += 1
             shown.update(pairing.candidate.tensors[name].numbers)
     beyond.sort(key=lambda one: -one.excess)
     of_one = pairing.added, pairing.lacking, pairing.copies
     return Strict(base_name, stored, tuple(beyond), unbound, *of_one, settings=pairing.settings)
 
 
-class _Unbound(NamedTuple):
+class _Unbound(str):
     """Why a tensor cannot be held against the base's number by number."""
 
-    reason: str
+    __slots__ = ()
 
 
 def _compare_storage(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
@@ -226,34 +196,28 @@ def _compare_storage(pairing: Pairing, name: str, other: str) -> Beyond | _Unbou
     info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
     if info.shape != of_base.shape and not info.numbers == of_base.numbers == 1:
         return Beyond(name, info.numbers, 0, 0.0, why=f"has shape {info.shape}, and {of_base.shape} in the base")
-    if info.refusal or of_base.refusal:
-        return _as_stored(pairing, name, other)
-    tally, codes = Tally(name, info.numbers), info.codes
-    first = BEFORE if _dtype(pairing.base, of_base) in LONG else 0.0
+    if refusal := info.refusal or of_base.refusal:  # a position table, say: it is not read as numbers
+        if len(info.parts) != 1 or len(of_base.parts) != 1:
+            return _Unbound(refusal)
+        (own,), (base,) = pairing.candidate.read_parts(name), pairing.base.read_parts(other)
+        alike = own.dtype == base.dtype and np.array_equal(own, base)
+        return "" if alike else Beyond(name, info.numbers, 0, 0.0, why="holds other numbers than the base's")
+    tally, codes, equal = Tally(name, info.numbers), info.codes, True
+    first = 2.0**-9 if _dtype(pairing.base, of_base) in ("F32", "F64") else 0.0  # bfloat16 before
     for start, parts, numbers, base in _chunks(pairing, name, other):
         if np.array_equal(numbers, base):
             continue
-        tally.equal = False
+        equal = False
         if isinstance(codes, Codes):
             tally.add_coded(CodedRows(info, codes, parts, single(numbers), single(base), start), first)
         else:
-            tally.add_cast(numbers, base, start, UNDONE if info.itemsize else 0.0)
-    if tally.equal:
+            tally.add_cast(numbers, base, start, 2.0**-24 if info.itemsize else 0.0)  # what adding 1 to a gain leaves
+    if equal:
         return ""
     if isinstance(codes, Codes):
         return tally.result() or codes.name
-    dtype = _dtype(pairing.candidate, info)
-    return (tally.result() or dtype) if dtype in CASTS else _Unbound(codes or UNKNOWN)
-
-
-def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
-    """Return the same of a tensor that is not read as numbers, such as a position table: it has to be stored alike."""
-    info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
-    if len(info.parts) != 1 or len(of_base.parts) != 1:
-        return _Unbound(info.refusal or of_base.refusal)
-    (own,), (base,) = pairing.candidate.read_parts(name), pairing.base.read_parts(other)
-    alike = own.dtype == base.dtype and np.array_equal(own, base)
-    return "" if alike else Beyond(name, info.numbers, 0, 0.0, why="holds other numbers than the base's")
+    dtype, unknown = _dtype(pairing.candidate, info), "hf-lineage knows no bound for the rounding of its format"
+    return (tally.result() or dtype) if dtype in CASTS else _Unbound(codes or unknown)
 
 
 def _dtype(checkpoint: Checkpoint, info: TensorInfo) -> str:
@@ -261,15 +225,13 @@ def _dtype(checkpoint: Checkpoint, info: TensorInfo) -> str:
     return checkpoint.stored[info.parts[0]].dtype if info.parts else "F32"
 
 
-def _chunks(
-    pairing: Pairing, name: str, other: str
-) -> Iterator[tuple[int, list[NDArray[Any]], NDArray[Any], NDArray[Any]]]:
+def _chunks(pairing: Pairing, name: str, other: str) -> Iterator[tuple[int, list[Any], NDArray[Any], NDArray[Any]]]:
     """Yield the numbers of a tensor, from which row on, what they are decoded from, and the base's."""
     candidate, base = pairing.candidate, pairing.base
     info, of_base = candidate.tensors[name], base.tensors[other]
-    by_rows = candidate.row_parts(name) and base.row_parts(other)
-    height = max(1, AT_ONCE // info.shape[1]) if by_rows else max(1, info.shape[0] if info.shape else 1)
-    for start in range(0, info.shape[0] if info.shape else 1, height):
-        rows = slice(start, min(start + height, info.shape[0])) if by_rows else None
+    by_rows, count = candidate.row_parts(name) and base.row_parts(other), info.shape[0] if info.shape else 1
+    height = max(1, AT_ONCE // info.shape[1] if by_rows else count)
+    for start in range(0, count, height):
+        rows = slice(start, min(start + height, count)) if by_rows else None
         parts = candidate.read_parts(name, rows)
         yield start, parts, info.decode(parts), of_base.decode(base.read_parts(other, rows))

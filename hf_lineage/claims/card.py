@@ -1,7 +1,6 @@
 """A model card as text: one marked section replaced in place.
 
-Pure functions from text to text. Only a block parser can tell a marker from one that is quoted in a list, in a code
-block or in an unfinished comment. So CommonMark's rules decide (markdown-it-py).
+Only CommonMark's rules (markdown-it-py) tell a marker from one in a list, a code block or an unfinished comment.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-LARGEST = 4 * 2**20
-"""The most bytes of a card that is edited; a megabyte takes the parser a second, or half a minute for one list."""
+LARGEST = 4 * 2**20  # Bytes of a card that is edited; the parser takes a second a megabyte, half a minute for a list
 BEGIN = (
     "<!-- hf-lineage:begin v1: written by `hf-lineage annotate`; the next run overwrites changes in this section -->"
 )
@@ -31,10 +29,7 @@ _MARKER = re.compile(
 
 
 def read_text(content: bytes | None) -> str:
-    """Return a card's bytes as text that `written` turns into the same bytes again; a missing card is empty text.
-
-    Raise CardError if it is too large, or is not text in UTF-8.
-    """
+    """Return bytes as text that becomes the same bytes again; CardError if too large, or not text in UTF-8."""
     content = content or b""
     if len(content) > LARGEST:
         raise CardError(f"README.md is larger than {LARGEST >> 20} MiB; shorten it")
@@ -49,52 +44,36 @@ def encode_card(text: str) -> bytes:
 
 
 def with_section(text: str, body: str) -> str:
-    """Return a card whose marked section holds `body`: replaced where it stands, else added at the end.
-
-    A new section comes before a code block or comment that never ends, which would hide it. Lines end as in the old
-    section, or as most lines of the card. Raise CardError if the markers do not make one section.
-    """
+    """Return a card whose marked section holds `body`, in place or at the end; CardError for markers of no section."""
     mark, lines = split_lines(text)
-    section_range = _section(lines)
-    if section_range:
+    counted = Counter(filter(None, map(_ending, lines)))
+    if section_range := _section(lines):
         start, stop = section_range
+        newline, gap, end = _ending(lines[start]), "", _ending(lines[stop - 1])
     else:
         # At the end, or before a block that never ends: the last line at which a new block can be added.
         new = [*lines, _gap(lines, "\n"), "A new paragraph."]
         start = stop = min(_tokens(LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # has one
-    counted = Counter(filter(None, map(_ending, lines)))
-    usual = max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
-    newline = _ending(lines[start]) if section_range else usual
-    section = newline.join((BEGIN, *re.split(r"\r\n|\r|\n", body.strip("\r\n")), END))
-    if section_range:
-        gap, end = "", _ending(lines[stop - 1])
-    else:
+        newline = max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
         gap, end = _gap(lines[:start], newline), newline if start == len(lines) else newline * 2
+    section = newline.join((BEGIN, *re.split(r"\r\n|\r|\n", body.strip("\r\n")), END))
     return "".join((mark, *lines[:start], gap, section, end, *lines[stop:]))
 
 
 def _section(lines: Sequence[str]) -> tuple[int, int] | None:
     """Return the range of lines of the marked section, with both markers; None if there is no marker."""
-    if not any(_MARKER.search(line) for line in lines):
-        return None
-    markers = [
-        (token.map[0], match)
-        for token in _tokens(lines)
-        if token.map and token.type == "html_block" and (match := _MARKER.fullmatch(token.content.strip()))
-    ]
+    blocks = _tokens(lines) if any(_MARKER.search(line) for line in lines) else []
+    html = ((token.map[0], token.content.strip()) for token in blocks if token.map and token.type == "html_block")
+    markers = [(number, match) for number, content in html if (match := _MARKER.fullmatch(content))]
     if not markers:
         return None
-    sides = [match["side"] for _, match in markers]
-    where = ", ".join(f"{match['side']} in line {number + 1}" for number, match in markers[:10])
-    if sides != ["begin", "end"]:
-        raise CardError(
-            f"README.md has markers of hf-lineage that do not form one section ({where}); remove them and run again"
-        )
-    version = int(markers[0][1]["version"] or 1)
-    if version != 1:
-        raise CardError(
-            f"README.md has a section of version {version}, written by a later hf-lineage; update hf-lineage"
-        )
+    if [match["side"] for _, match in markers] != ["begin", "end"]:
+        where = ", ".join(f"{match['side']} in line {number + 1}" for number, match in markers[:10])
+        wrong = f"README.md has markers of hf-lineage that do not form one section ({where})"
+        raise CardError(f"{wrong}; remove them and run again")
+    if (version := int(markers[0][1]["version"] or 1)) != 1:
+        later = f"a section of version {version}, written by a later hf-lineage"
+        raise CardError(f"README.md has {later}; update hf-lineage")
     return markers[0][0], markers[1][0] + 1
 
 

@@ -1,7 +1,4 @@
-"""Merges: the parents that a configuration of mergekit names, and the recipe by which it combines them.
-
-Both are read as plain text from an untrusted file; a value that has to be a number and is none is left out.
-"""
+"""Merges: the parents that a configuration of mergekit names, and the recipe by which it combines them; untrusted."""
 
 from __future__ import annotations
 
@@ -19,11 +16,9 @@ from hf_lineage.errors import printable
 from hf_lineage.files import safe_yaml
 
 LINEAR, SLERP, PASS_THROUGH = "linear", "slerp", "passthrough"
-FROM_BASE = ("task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock")
-"""Beginnings of the names of the methods that add differences from their base model."""
+FROM_BASE = "task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock"
 LARGEST_WEIGHT = 1e6
-MOST = 1000
-"""Weights of one model, and numbers of one gradient; a recipe with more is not read."""
+MOST = 1000  # Weights of one model, and numbers of one gradient; a recipe with more is not read
 _BLOCK = re.compile(r"^(`{3,}|~{3,})[ \t]*ya?ml[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 
 
@@ -32,19 +27,12 @@ class MergeRecipe:
     """The method, base model, weights and layers by which a merge says that it was made."""
 
     method: str
-    base: str = ""
-    """The model from which differences are taken; empty where the method takes none."""
-    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """Model, in lower case -> a weight for each slice in which it is, as mergekit writes it: a number, a gradient over
-    the layers, or a list of either with the tensors for which it holds."""
-    layers: Mapping[str, int] = field(default_factory=dict)
-    """Model, in lower case -> number of layers taken from it, where the configuration counts layers."""
+    base: str = ""  # The model from which differences are taken; empty where the method takes none
+    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # Model -> by slice a number, gradient or list
+    layers: Mapping[str, int] = field(default_factory=dict)  # Model, in lower case -> number of layers taken from it
 
     def weight(self, model: str, tensor: str) -> float | None:
-        """Return the weight that one model has in a tensor; None where it is not declared.
-
-        It is a share where the method makes it one: the weights of a linear merge add up to 1.
-        """
+        """Return a model's weight in a tensor, in a linear merge as its share; None where it is not declared."""
         if self.method == PASS_THROUGH:
             return self.layers[model] / sum(self.layers.values()) if self.layers.get(model) else None
         weights = {name: _mean(settings, tensor) for name, settings in self.settings.items()}
@@ -68,10 +56,8 @@ def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
     if not isinstance(method, str):
         return None
     method = printable(method.strip().lower(), 40)
-    base = _name(config.get("base_model"))
-    settings: dict[str, list[Any]] = {}
-    layers: dict[str, int] = {}
-    key = "t" if method == SLERP else "weight"
+    base, key = _name(config.get("base_model")), "t" if method == SLERP else "weight"
+    settings, layers = dict[str, list[Any]](), dict[str, int]()
     for common, named, entry in _sources(config):
         if named != "model" or not (name := _name(entry.get(named))):
             continue
@@ -80,27 +66,26 @@ def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
         if value is not None:
             # SLERP gives t to the second model, 1 - t to the base.
             settings.setdefault(name, []).append({"less": value} if method == SLERP and name == base else value)
-        layers[name] = layers.get(name, 0) + _length(entry.get("layer_range"))
+        span = entry.get("layer_range")
+        first, last = map(_number, span) if isinstance(span, list) and len(span) == 2 else (None, None)
+        is_range = first is not None and last is not None and 0 <= first <= last
+        layers[name] = layers.get(name, 0) + (int((last or 0) - (first or 0)) if is_range else 0)
+    # Methods whose names begin so add differences from their base.
     return MergeRecipe(method, base if method.startswith(FROM_BASE) else "", settings, layers)
 
 
 def recipe_in_card(text: str) -> MergeRecipe | None:
     """Return the recipe in the first block of YAML in a card that holds one, as mergekit writes it; None without."""
-    for block in _BLOCK.finditer(text.replace("\r\n", "\n")):
-        if "merge_method" in block[2]:
-            try:
-                config = safe_yaml.load(block[2])
-            except yaml.YAMLError:
-                return None
-            return recipe_in(config) if isinstance(config, dict) else None
-    return None
+    blocks = (block[2] for block in _BLOCK.finditer(text.replace("\r\n", "\n")) if "merge_method" in block[2])
+    try:
+        config = safe_yaml.load(next(blocks, ""))
+    except yaml.YAMLError:
+        return None
+    return recipe_in(config) if isinstance(config, dict) else None
 
 
 def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], str, Mapping[str, Any]]]:
-    """Yield every model of a configuration and of its modules: the parameters that hold for it, its key and its entry.
-
-    They hold where the entry has none itself, those of the nearest part first.
-    """
+    """Yield every model: the parameters that hold for it if it has none, the nearest first; its key and its entry."""
     modules, whole = config.get("modules"), config.get("parameters")
     inside = (part for part in (modules.values() if isinstance(modules, dict) else ()) if isinstance(part, dict))
     for part in (config, *inside):
@@ -139,7 +124,6 @@ def _value(setting: Any, tensor: str) -> float | None:
 
 
 def _holds(setting: Mapping[str, Any], tensor: str) -> bool:
-    """Return whether a conditional setting is for a tensor, as mergekit decides it."""
     chosen = setting.get("filter")
     return chosen in (None, "", "*", "null") or (isinstance(chosen, str) and bool(tensor) and chosen in tensor)
 
@@ -152,19 +136,11 @@ def _number(value: Any) -> float | None:
     return number if abs(number) <= LARGEST_WEIGHT else None
 
 
-def _length(value: Any) -> int:
-    """Return the number of layers in a range `[first, last]`; 0 for a value that is no range."""
-    ends = [_number(end) for end in value] if isinstance(value, list) and len(value) == 2 else []
-    first, last = ends if len(ends) == 2 else (None, None)
-    return int(last - first) if first is not None and last is not None and 0 <= first <= last else 0
-
-
 def _entries(value: object) -> Iterator[dict[str, Any]]:
     yield from (entry for entry in (value if isinstance(value, list) else []) if isinstance(entry, dict))
 
 
 def _name(value: object) -> str:
-    """Return the model that a value names, in lower case; empty if it names none."""
     name = next(_model_name(value), None)
     return "" if name is None or name.problem else name.base.casefold()
 

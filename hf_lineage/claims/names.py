@@ -1,7 +1,6 @@
 """Names of bases as people write them, and the model of the Hub that each means, or why it means none.
 
-Names, addresses of the Hub, its tags and folders of its cache are understood. A path names nothing on the Hub, and no
-other site is ever asked. All of it is untrusted input.
+All of it is untrusted input: a path names nothing on the Hub, and no other site is ever asked.
 """
 
 from __future__ import annotations
@@ -15,26 +14,17 @@ from urllib.parse import unquote
 from hf_lineage.errors import printable
 from hf_lineage.hub.repo import hub_name
 
-NO_VALUE = frozenset({"", "~", "null", "Null", "NULL"})
-"""The texts by which YAML means that there is no value."""
-NO_MODEL = frozenset({"none", "n/a", "na", "nan", "-", "undefined", "unknown", "tbd", "todo", "false", "[]", "{}"})
-"""Words, in lower case, that templates and programs leave where no base was given."""
-RELATIONS = ("adapter", "finetune", "merge", "quantized")
-"""The relations that the Hub knows."""
-KEYS = ("name", "model", "id", "repo_id", "model_id", "model_name", "base_model", "path")
-"""Keys under which a mapping may hold the name of a model."""
-LONGEST = 1000
-"""Characters of a text that may be understood; no name of the Hub, and no address of one, is as long."""
+NO_VALUE = frozenset({"", "~", "null", "Null", "NULL"})  # The texts by which YAML means that there is no value
+RELATIONS = ("adapter", "finetune", "merge", "quantized")  # The relations that the Hub knows
+KEYS = ("name", "model", "id", "repo_id", "model_id", "model_name", "base_model", "path")  # Of a mapping with a model
+LONGEST = 1000  # Characters of a text that may be understood; no name of the Hub, and no address of one, is as long
 PATH = "it is a path on the machine that trained the model, not a name on the Hub"
-DATA_SET = "it is a data set, not a model"
-PAGE = "it is a page of the Hub that is not about one model"
+DATA_SET, PAGE = "it is a data set, not a model", "it is a page of the Hub that is not about one model"
 ELSEWHERE = "it is an address of another site, and hf-lineage never contacts other sites"
-UNLIKE = "it is not a model name such as org/model"
-WORD = "it is a word for no model"
+UNLIKE, WORD = "it is not a model name such as org/model", "it is a word for no model"
 SEVERAL = "it is several names in one text; write them as a list, one a line"
 PREFIXED = "it begins with the name of the Hub; write org/model alone"
 
-_NUMBER = re.compile(r"[-+]?[\d_.]+")
 _TAG = re.compile(rf"base_model:(?:(?P<relation>{'|'.join(RELATIONS)}):)?(?P<name>.+)", re.IGNORECASE)
 _LINK = re.compile(r"\[[^\]]*\]\((?P<address>[^()\s]+)\)|<(?P<bare>[^<>\s]+)>")
 _HUB = re.compile(
@@ -46,11 +36,6 @@ _CACHED = re.compile(
     r"(?:^|[/\\])models--(?P<name>[\w.-]+?(?:--[\w.-]+?)?)(?:[/\\](?:snapshots[/\\](?P<commit>[0-9a-f]{40}))?.*)?$"
 )
 _PATH = re.compile(r"[/~$%\\]|\.{1,2}(?:[/\\]|$)|[A-Za-z]:[/\\]|file:|.*\\|.*/.*/|(?:.*/)?checkpoint-\d+/?$")
-_BETWEEN = re.compile(r"(?:[\s,;|+&]|(?<=\s)and(?=\s))+")
-_PREFIX = re.compile(r"(?:huggingface(?:_hub)?|hf)/[^/]+/[^/]+/?", re.IGNORECASE)
-_NO_MODELS = frozenset({"api", "blog", "collections", "docs", "learn", "models", "papers", "posts", "spaces"})
-_PARTS = frozenset({"blob", "raw", "resolve", "tree", "commit", "commits", "discussions", "edit"})
-"""Words that follow the name of a model in the addresses of its pages."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +44,7 @@ class Name:
 
     base: str
     relation: str | None = None
-    problem: str = ""
-    """Why it names no model; empty if it does."""
+    problem: str = ""  # Why it names no model; empty if it does
 
 
 def names_in(value: Any, relation: str | None = None) -> Iterator[Name]:
@@ -68,9 +52,10 @@ def names_in(value: Any, relation: str | None = None) -> Iterator[Name]:
     for entry in value if isinstance(value, list) else [value]:
         if isinstance(entry, Mapping):
             yield from _in_mapping(entry, relation)
-        elif isinstance(entry, str) and entry.strip() not in NO_VALUE:
-            yield parse_name(entry.strip(), relation)
-        elif entry is not None and not isinstance(entry, str):
+        elif isinstance(entry, str):
+            if entry.strip() not in NO_VALUE:
+                yield parse_name(entry.strip(), relation)
+        elif entry is not None:
             yield _no_name(type(entry).__name__, relation)
 
 
@@ -84,7 +69,7 @@ def parse_name(text: str, relation: str | None = None) -> Name:
     >>> parse_name("C:/models/llama").problem
     'it is a path on the machine that trained the model, not a name on the Hub'
     """
-    if not text.isprintable() or _NUMBER.fullmatch(text) or len(text) > LONGEST:
+    if not text.isprintable() or re.fullmatch(r"[-+]?[\d_.]+", text) or len(text) > LONGEST:
         return _no_name(text, relation)
     if tag := _TAG.fullmatch(text):
         text, relation = tag["name"], tag["relation"].lower() if tag["relation"] else relation
@@ -103,19 +88,18 @@ def bases_of_adapter(config: Mapping[str, Any]) -> Iterator[Name]:
 
 
 def at_revisions(declared: Iterable[Name], stated: Iterable[Name]) -> Sequence[Name]:
-    """Return the declared names; a base named without a revision takes the revision at which `stated` names it.
-
-    An adapter changes the weights that it was trained on, and later weights of the same name may be different.
-    """
+    """Return declared names, at the revisions of `stated`: an adapter changes the weights that it was trained on."""
     exact = {name.base.partition("@")[0].casefold(): name.base for name in stated if not name.problem}
     return [replace(name, base=exact.get(name.base.casefold(), name.base)) for name in declared]
 
 
 def _meaning(text: str) -> tuple[str, str]:
     """Return the name of a model on the Hub, or what the text is instead."""
-    if text.casefold() in NO_MODEL:
+    # Words that templates and programs leave where no base was given.
+    empty = "none", "n/a", "na", "nan", "-", "undefined", "unknown", "tbd", "todo", "false", "[]", "{}"
+    if text.casefold() in empty:
         return "", WORD
-    names = [name for name in _BETWEEN.split(text) if name]
+    names = [name for name in re.split(r"(?:[\s,;|+&]|(?<=\s)and(?=\s))+", text) if name]
     if len(names) > 1 and all("/" in name and not _meaning(name)[1] for name in names):
         return "", SEVERAL
     if address := _HUB.fullmatch(text):
@@ -127,7 +111,7 @@ def _meaning(text: str) -> tuple[str, str]:
         return "", PATH if scheme and scheme["scheme"].lower() == "file" else ELSEWHERE
     if re.match(r"datasets/[^/]+/[^/]+/?$", text):
         return "", DATA_SET
-    if _PREFIX.fullmatch(text):
+    if re.fullmatch(r"(?i:huggingface(?:_hub)?|hf)/[^/]+/[^/]+/?", text):
         return "", PREFIXED
     if _PATH.match(text.rstrip("/") or "/"):
         return "", PATH
@@ -138,13 +122,15 @@ def _at_address(rest: str) -> tuple[str, str]:
     """Return the model that a page of the Hub shows, by what follows the name of its host."""
     parts = [unquote(part) for part in re.split(r"[?#]", rest)[0].split("/") if part]
     parts = parts[1:] if parts[:1] == ["models"] and len(parts) > 2 else parts
-    if not parts or parts[0].lower() in _NO_MODELS:
+    first, others = parts[0].lower() if parts else "", {"", "api", "blog", "collections", "docs", "learn", "models"}
+    if first in others | {"papers", "posts", "spaces"}:
         return "", PAGE
-    if parts[0].lower() == "datasets":
+    if first == "datasets":
         return "", DATA_SET
-    words = 1 if len(parts) == 1 or parts[1] in _PARTS else 2
+    at_commit = {"tree", "blob", "raw", "resolve", "commit"}
+    words = 1 if len(parts) == 1 or parts[1] in at_commit | {"commits", "discussions", "edit"} else 2
     name, page = "/".join(parts[:words]), parts[words:]
-    revision = page[1] if len(page) > 1 and page[0] in {"tree", "blob", "raw", "resolve", "commit"} else "main"
+    revision = page[1] if len(page) > 1 and page[0] in at_commit else "main"
     name = re.sub(r"\.git$|:[\w.-]+$", "", name)
     return _check_name(name if revision == "main" else f"{name}@{revision}")
 

@@ -21,18 +21,10 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_nam
 
 CARD, CONFIG, MERGE_CONFIG, MOE_CONFIG = "README.md", "config.json", "mergekit_config.yml", "mergekit_moe_config.yml"
 GGUF = "GGUF metadata"
-GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
-"""The keys of metadata that name the model from which a file was made; the first that is there counts."""
-GGUF_TITLE = "general.name"
-"""The key of the name that a file gives itself: mostly a title, else the converted model's name on the Hub."""
-LARGEST = 2**20
-"""The most bytes of a configuration, and of the beginning of a card, that are read for claims."""
-LAST = 2
-"""The rank of a source that only programs write; a text in it that names no model is no claim."""
-ORIGIN = "_name_or_path"
-"""The key under which transformers writes what a configuration was loaded from."""
-MOST_CLAIMS = 100
-"""The most claims of one model, because each may cost a download."""
+LARGEST = 2**20  # The most bytes of a configuration, and of the beginning of a card, that are read for claims
+LAST = 2  # The rank of a source that only programs write; a text in it that names no model is no claim
+ORIGIN = "_name_or_path"  # The key under which transformers writes what a configuration was loaded from
+MOST_CLAIMS = 100  # The most claims of one model, because each may cost a download
 
 
 @dataclass(frozen=True)
@@ -42,18 +34,15 @@ class Claim:
     base: str
     relation: str | None
     sources: tuple[str, ...]
-    problem: str = ""
-    """Why the claim cannot be followed; empty if it can."""
-    folder: str = ""
-    """A folder of this machine that may be meant, as it is typed; it is never read for that. Empty if none is known."""
+    problem: str = ""  # Why the claim cannot be followed; empty if it can
+    folder: str = ""  # A folder here that may be meant, as it is typed, and which is never read for that
 
     @property
     def remedy(self) -> str:
         """The end of a sentence that tells the user which option to add where the claim leads to no model."""
-        if not self.folder:
-            return "; name the base with --base" if self.problem == PATH else ""
         folder = shlex.quote(self.folder)
-        return f"; to compare the folder {folder}, add `--base {folder}`"
+        path = "; name the base with --base" if self.problem == PATH else ""
+        return f"; to compare the folder {folder}, add `--base {folder}`" if self.folder else path
 
 
 @dataclass(frozen=True)
@@ -62,10 +51,8 @@ class Claims:
 
     claims: tuple[Claim, ...]
     conflicts: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    """Sentences about what is declared besides and does not count."""
-    besides: tuple[Claim, ...] = ()
-    """Bases that only weaker sources name than those whose claims count."""
+    notes: tuple[str, ...] = ()  # Sentences about what is declared besides and does not count
+    besides: tuple[Claim, ...] = ()  # Bases that only weaker sources name than those that count
 
 
 @dataclass(frozen=True)
@@ -73,21 +60,15 @@ class ClaimSource:
     """One file of a repository in which bases are declared."""
 
     file: str
-    declares: Callable[[RepoRef, str], Iterable[Name]]
-    """Returns what the file of a repository declares; raises CheckpointError if it cannot be parsed."""
-    rank: int = 0
-    """Sources of a higher rank count only if the sources of lower ranks name no model."""
+    declares: Callable[[RepoRef, str], Iterable[Name]]  # Raises CheckpointError for what cannot be parsed
+    rank: int = 0  # Sources of a higher rank count only if the sources of lower ranks name no model
 
 
-Declared = Mapping[ClaimSource, Sequence[Name]]
-"""Source -> the names of bases that its file declares."""
+Declared = Mapping[ClaimSource, Sequence[Name]]  # Source -> the names of bases that its file declares
 
 
 def read_claims(repo: RepoRef) -> Claims:
-    """Return the bases that a repository declares in any of its files.
-
-    Raise CheckpointError if a file cannot be parsed, unless another of a lower rank names a model.
-    """
+    """Return the bases that any file declares; CheckpointError for one unread unless a lower rank names a model."""
     declared: dict[ClaimSource, Sequence[Name]] = {}
     unread: list[str] = []
     counting: int | None = None
@@ -131,12 +112,10 @@ def _weigh(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequ
 
 def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
     """Return a sentence that says which file declares what, if they disagree, and which of them counts."""
-    by_file = {
-        source: dict(sorted({name.base.casefold(): name.base for name in names if not name.problem}.items()))
-        for source, names in declared.items()
-        if source.rank < LAST
-    }
-    speaking = {source: bases for source, bases in by_file.items() if bases}
+    speaking = dict[ClaimSource, dict[str, str]]()
+    for source, names in declared.items():
+        bases = {name.base.casefold(): name.base for name in names if not name.problem}
+        speaking |= {source: dict(sorted(bases.items()))} if bases and source.rank < LAST else {}
     if len({tuple(bases) for bases in speaking.values()}) <= 1:
         return ()
     sentence = "; ".join(f"{source.file} declares {', '.join(bases.values())}" for source, bases in speaking.items())
@@ -195,13 +174,13 @@ def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
     metadata = read_head(repo, files[0]).header.metadata if files else {}
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]
-    title = str(metadata.get(GGUF_TITLE, ""))
-    source = next(filter(None, map(metadata.get, GGUF_SOURCE)), title if "/" in title and hub_name(title) else None)
+    title = str(metadata.get("general.name", ""))
+    sources = (metadata.get(f"general.source.{key}") for key in ("repo_url", "huggingface.repository", "url"))
+    source = next(filter(None, sources), title if "/" in title and hub_name(title) else None)
     return bases or [name for name in names_in(source, "quantized") if name.base.casefold() not in _own(repo)]
 
 
 def _own(repo: RepoRef) -> set[str]:
-    """Return the names of a repository itself, in lower case."""
     return {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.new_name) if name}
 
 
@@ -225,10 +204,9 @@ def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAI
     try:
         contents = [content for content in safe_yaml.documents(text or "", most) if content]
     except yaml.YAMLError as error:
-        line = safe_yaml.line(error)
-        where = f", line {line} of its YAML" if line else ""
-        what = safe_yaml.problem(error)
-        raise CheckpointError(f"{repo}: {file}{where}: {what}; correct it, or name the base with --base") from None
+        line, what = safe_yaml.line(error), safe_yaml.problem(error)
+        where = f"{file}, line {line} of its YAML" if line else file
+        raise CheckpointError(f"{repo}: {where}: {what}; correct it, or name the base with --base") from None
     if other := next((type(content).__name__ for content in contents if not isinstance(content, dict)), None):
         raise CheckpointError(f"{repo}: {file} holds a {other} where keys and values belong; correct it")
     return contents
@@ -258,18 +236,11 @@ def metadata_in(text: str) -> str | None:
     return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
 
 
-LARGEST_METADATA = safe_yaml.SHORT
-"""Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
-LICENCE = ("license", "license_name", "license_link")
-LONGEST, MOST_LICENCES = 200, 10
-"""Characters of one value, and licences of one card, that are shown."""
+LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
 
 
 def stated_licence(source: object) -> str:
-    """Return the licence that the card of a repository states, on one printable line; empty where it states none.
-
-    Only the file that is here already is read: nothing is fetched for it.
-    """
+    """Return the licence that a card on this disk states, on one printable line; empty where it states none."""
     if not isinstance(source, RepoRef):
         return ""
     try:
@@ -277,13 +248,11 @@ def stated_licence(source: object) -> str:
         metadata = safe_yaml.load(metadata_in(text) or "")
     except (LineageError, OSError, yaml.YAMLError):
         return ""
-    licence, *more = (_text(metadata.get(key)) for key in LICENCE) if isinstance(metadata, Mapping) else ("",)
-    names = ", ".join(filter(None, more))
-    return " ".join(filter(None, (licence, f"({names})" if names else "")))
-
-
-def _text(value: object) -> str:
-    """Return a value as it is shown: a text, or the texts of a list."""
-    values = value[:MOST_LICENCES] if isinstance(value, list) else [value]
-    texts = (text.strip() for text in values if isinstance(text, str))
-    return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)
+    licences = []
+    for key in ("license", "license_name", "license_link") if isinstance(metadata, Mapping) else ():
+        value = metadata.get(key)
+        values = value[:10] if isinstance(value, list) else [value]  # licences of one card that are shown
+        texts = (text.strip() for text in values if isinstance(text, str))
+        licences.append(printable(", ".join(text for text in texts if text not in NO_VALUE), 200))
+    names = ", ".join(filter(None, licences[1:]))
+    return " ".join(filter(None, (*licences[:1], f"({names})" if names else "")))

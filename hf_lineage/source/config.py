@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, known_type
-from hf_lineage.architecture.registry import LISTED, Choice, choose, listing, lookup, registry_table
+from hf_lineage.architecture.registry import LISTED, Choice, choose, classes_named, listing, lookup, registry_table
 from hf_lineage.architecture.schema import Factorization, as_names, prefixes
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import ForeignForm
@@ -25,27 +25,17 @@ if TYPE_CHECKING:
     from hf_lineage.checkpoint.local import Checkpoint
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
-HEADS = ("lm_head", "score", "norm")
-"""Modules beside the layers of a language model that are no parts by themselves."""
-MAIN = ("text", "thinker")
-"""The part that stands for a model whose own class no factorization lists."""
-MOST_SURVEYED = 20_000
-"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
-SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
-"""Settings that say where a model was saved and by what, and nothing about what it computes."""
+MAIN = ("text", "thinker")  # The part that stands for a model whose own class no factorization lists
+SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})  # Not about what is computed
 
 
 class Part(msgspec.Struct, frozen=True):
     """A part of the models of a class that is a model by itself."""
 
-    usual: str = msgspec.field(name="class")
-    """Its class where its settings do not tell another one."""
-    settings: str
-    """The key of `config.json` that holds its settings."""
-    prefixes: tuple[str, ...]
-    """Beginnings of the names of its tensors."""
-    read: bool = False
-    """Whether the factorization of the class reads it already."""
+    usual: str = msgspec.field(name="class")  # Its class where its settings do not tell another one
+    settings: str  # The key of `config.json` that holds its settings
+    prefixes: tuple[str, ...]  # Beginnings of the names of its tensors
+    read: bool = False  # Whether the factorization of the class reads it already
 
 
 class _Whole(msgspec.Struct, frozen=True):
@@ -57,8 +47,7 @@ class Parts(msgspec.Struct, frozen=True):
     """The table of the parts of transformers' classes, which `python -m tests.parts` writes."""
 
     whole: tuple[_Whole, ...]
-    without: dict[str, tuple[str, ...]]
-    """The classes of parts that are not read, or why there are none -> the classes that have them."""
+    without: dict[str, tuple[str, ...]]  # Classes of parts that are not read, or why there are none -> their classes
 
 
 @dataclass(frozen=True)
@@ -67,17 +56,12 @@ class ModelConfig:
 
     repo: RepoRef
     config: Mapping[str, Any]
-    architecture: str
-    """The name of the class in `config.json`."""
+    architecture: str  # The name of the class in `config.json`
     factorization: Factorization
-    foreign: ForeignForm | None = None
-    """The form of a converted model; None for a model as transformers saves it."""
-    notes: tuple[str, ...] = ()
-    """Sentences about choices of the user that nobody has proved."""
-    within: Within | None = None
-    """Place of the model in the repository, where it is a part of it or has other names; None for all of it."""
-    read_as: str = ""
-    """The listed class that it is read as because it has the same tensors; empty where the registry lists its own."""
+    foreign: ForeignForm | None = None  # The form of a converted model; None for a model as transformers saves it
+    notes: tuple[str, ...] = ()  # Sentences about choices of the user that nobody has proved
+    within: Within | None = None  # Place in the repository of a part, or of a model with other names
+    read_as: str = ""  # The listed class with the same tensors as which it is read; empty for a listed one
 
 
 def holds_others(config: Mapping[str, Any]) -> bool:
@@ -87,8 +71,7 @@ def holds_others(config: Mapping[str, Any]) -> bool:
 
 def named_class(config: Mapping[str, Any]) -> str | None:
     """Return the first class that `config.json` names; None if it names none."""
-    classes = config.get("architectures")
-    return next((name for name in classes if isinstance(name, str)), None) if isinstance(classes, list) else None
+    return next(iter(classes_named(config)), None)
 
 
 def whole_config(model: ModelConfig) -> Mapping[str, Any]:
@@ -97,10 +80,7 @@ def whole_config(model: ModelConfig) -> Mapping[str, Any]:
 
 
 def read_config(repo: RepoRef, choice: Choice = LISTED) -> ModelConfig:
-    """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class.
-
-    A class that is not listed, and whose tensors are those of one listed class, is read as that.
-    """
+    """Return what `config.json` says of a model, or of the listed class with its tensors; else NothingToCompare."""
     config, foreign = model_config(repo)
     with about(repo):
         if repo.part:
@@ -123,20 +103,25 @@ def read_config(repo: RepoRef, choice: Choice = LISTED) -> ModelConfig:
 
 def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None, error: UnlistedClass) -> ModelConfig:
     """Return an unlisted class's model as the one listed class with its tensors; UnlistedClass for none or several."""
+    from hf_lineage.architecture.likeness import fitting_class
+
     likes = () if foreign else _likes(repo, config)
     names = [like.architecture for like in likes]
     if not names:
-        raise UnlistedClass(f"{error}; {_instead(repo)}") from None
+        instead = "registry/README.md explains how to write a factorization, with which `--as ./DIR` reads the model"
+        with contextlib.suppress(LineageError, OSError):
+            shapes, header_config = open_header(repo)
+            if name := fitting_class(_bound_survey(shapes), header_config):
+                instead = f"its names and shapes fit {name}: add `--as {name}` to read it as that class"
+        raise UnlistedClass(f"{error}; {instead}") from None
     if len(names) > 1:
         each = " or ".join(f"`--as {name}`" for name in names)
-        raise UnlistedClass(
-            f"{error}; its names and shapes fit {' and '.join(names)}, which do not compute the same: add {each} to "
-            "read it as one of them"
-        ) from None
+        fit = f"its names and shapes fit {' and '.join(names)}, which do not compute the same"
+        raise UnlistedClass(f"{error}; {fit}: add {each} to read it as one of them") from None
     note = f"{printable(str(error), 200)}; by its names and shapes it is read as {names[0]}, which nobody has proved"
-    (like,) = likes
-    known = ModelConfig(repo, like.settings, named_class(config) or names[0], like.factorization, notes=(note,))
-    return replace(known, within=like.within, read_as=names[0])
+    architecture, (like,) = named_class(config) or names[0], likes
+    model = ModelConfig(repo, like.settings, architecture, like.factorization, None, (note,), like.within)
+    return replace(model, read_as=names[0])
 
 
 def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) -> Sequence[Like]:
@@ -144,20 +129,13 @@ def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) 
     from hf_lineage.architecture.likeness import find_likes
 
     with contextlib.suppress(LineageError, OSError):
-        shapes = open_weights(weights_in(repo, None), config).shapes
-        return find_likes(shapes, config, wanted) if len(shapes) <= MOST_SURVEYED else ()
+        return find_likes(_bound_survey(open_weights(weights_in(repo, None), config).shapes), config, wanted)
     return ()
 
 
-def _instead(repo: RepoRef) -> str:
-    """Return what a user can do with a class that fits no listed one as it is."""
-    from hf_lineage.architecture.likeness import fitting_class
-
-    with contextlib.suppress(LineageError, OSError):
-        shapes, config = open_header(repo)
-        if name := fitting_class(shapes if len(shapes) <= MOST_SURVEYED else {}, config):
-            return f"its names and shapes fit {name}: add `--as {name}` to read it as that class"
-    return "registry/README.md explains how to write a factorization, with which `--as ./DIR` reads the model"
+def _bound_survey(shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Return shapes that are compared with every factorization, none of more than two seconds take."""
+    return shapes if len(shapes) <= 20_000 else {}
 
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
@@ -175,10 +153,7 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
 
 
 def model_config(repo: RepoRef) -> tuple[dict[str, Any], ForeignForm | None]:
-    """Return `config.json`, or what a converted model says in its place, and the form of such a model.
-
-    Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
-    """
+    """Return `config.json` or what stands for it, and a converted form; NothingToCompare for formats without one."""
     with about(repo):
         if foreign := foreign_model(repo):
             return foreign.config(), foreign
@@ -212,11 +187,9 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> ModelConfig:
     settings = within.config(config)
     of_type = known_type(settings.get("model_type")).classes
     kinds = [name for name in of_type if not parts_of_class({"architectures": [name]})]
-    name = (
-        part.usual
-        if part.usual in kinds or not kinds
-        else as_listed({**settings, "architectures": None})["architectures"][0]
-    )
+    name = part.usual
+    if kinds and name not in kinds:
+        name = as_listed({**settings, "architectures": None})["architectures"][0]
     if name not in of_type:
         settings.pop("model_type", None)
     _, factorization = lookup({**settings, "architectures": [name]})
@@ -237,10 +210,7 @@ def parts_of_model(repo: RepoRef, read: bool = False) -> tuple[RepoRef, ...]:
 
 
 def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
-    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
-
-    Raise NothingToCompare if there is none.
-    """
+    """Return a base's part of the same name, else of the same class, else all of it; NothingToCompare for none."""
     if isinstance(base, Signature):
         raise NothingToCompare("a signature stands for the base, which holds no parts")
     if base.part:
@@ -270,17 +240,16 @@ def unread_parts(model: ModelConfig, checkpoint: Checkpoint) -> tuple[tuple[str,
     """Return sentences about unread parts of a model, and the prefixes of those that are judged by themselves."""
     if model.repo.part or not (model.within or holds_others(model.config)):
         return (), ()
+
+    def module(name: str) -> str:
+        return name.removeprefix("model.").partition(".")[0]
+
     here = model.within.prefixes if model.within else ()
-    own = () if here else (*prefixes(model.factorization), *as_names(model.factorization.embedding), *HEADS)
+    # Beside its layers a language model has a head and a norm, which are no parts by themselves.
+    own = *prefixes(model.factorization), *as_names(model.factorization.embedding), "lm_head", "score", "norm"
     parts = parts_of_class(whole_config(model)).values()
-    read = {*map(_module, own), *(_module(prefix) for part in parts for prefix in part.prefixes)}
+    read = {*map(module, () if here else own), *(module(prefix) for part in parts for prefix in part.prefixes)}
     matrices = (name for name, shape in checkpoint.shapes.items() if len(shape) > 1 and not name.startswith(here))
-    others = printable(", ".join(sorted({*map(_module, matrices)} - read)), 300)
-    unread = [] if model.within else [part for part in parts if not part.read]
-    elsewhere = tuple(prefix for part in unread for prefix in part.prefixes if prefix)
-    return (f"parts of the model that were not looked at: {others}",) if others else (), elsewhere
-
-
-def _module(name: str) -> str:
-    """Return the part of a model that a tensor is in, by its name."""
-    return name.removeprefix("model.").partition(".")[0]
+    others = printable(", ".join(sorted({*map(module, matrices)} - read)), 300)
+    elsewhere = (prefix for part in parts for prefix in part.prefixes if prefix and not part.read and not model.within)
+    return (f"parts of the model that were not looked at: {others}",) if others else (), tuple(elsewhere)

@@ -1,8 +1,4 @@
-"""Contents: what a repository holds, as one value for each thing that is judged, and the models in its folders.
-
-Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
-are, and a training run leaves a folder for each checkpoint.
-"""
+"""Contents: what a repository holds, as one value for each thing that is judged, and the models in its folders."""
 
 from __future__ import annotations
 
@@ -24,40 +20,19 @@ from hf_lineage.source.config import holds_others, part_named, parts_of_model
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
-FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
-"""A folder below the root of a repository, never one above it."""
+FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")  # Below the root, never above it
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
-MOST = 20
-"""Parts of one repository that are judged."""
-LORA_FILE = "pytorch_lora_weights.safetensors"
-"""Name that diffusers gives to the file with an adapter."""
-END = ".safetensors"
-MODELS = (CONFIG, INDEX)
-"""Files of a repository that is a model or a pipeline itself."""
-MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
-"""Beginnings of the names of files that hold no adapter without a configuration."""
+MOST = 20  # Parts of one repository that are judged
+LORA_FILE = "pytorch_lora_weights.safetensors"  # Name that diffusers gives to the file with an adapter
+MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")  # Beginnings of models' files
 
 
 @dataclass(frozen=True)
 class WholeModel:
-    """A repository that is a model itself."""
+    """A repository that is a model itself, or a part of one that the user names by itself."""
 
     repo: RepoRef
-
-
-@dataclass(frozen=True)
-class NamedPart:
-    """A part of a model, which the user names by itself."""
-
-    repo: RepoRef
-
-
-@dataclass(frozen=True)
-class Components:
-    """The parts of a model beside its language model."""
-
-    parts: tuple[RepoRef, ...]
 
 
 @dataclass(frozen=True)
@@ -66,8 +41,7 @@ class Folders:
 
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
-    others: Mapping[str, str] = field(default_factory=dict)
-    """Folder -> class of the parts that no factorization reads; they may have any ancestry."""
+    others: Mapping[str, str] = field(default_factory=dict)  # Folder -> class of a part that nothing reads
 
 
 @dataclass(frozen=True)
@@ -75,8 +49,7 @@ class Place:
     """The place of one adapter of a repository."""
 
     repo: RepoRef
-    file: str = ""
-    """The file of an adapter that has no configuration."""
+    file: str = ""  # The file of an adapter that has no configuration
 
     @property
     def part(self) -> str:
@@ -89,14 +62,11 @@ class Adapters:
     """The adapters of a repository that holds no model."""
 
     places: tuple[Place, ...]
-    left_out: str = ""
-    """Other files, which may have any ancestry."""
-    notes: tuple[str, ...] = ()
-    """Sentences about other files that are not adapters themselves."""
+    left_out: str = ""  # Other files, which may have any ancestry
+    notes: tuple[str, ...] = ()  # Sentences about other files that are not adapters themselves
 
 
-Content = Signature | WholeModel | NamedPart | Adapters | Folders | Components
-"""One thing in a repository that is judged, or the signature that stands for a model."""
+Content = Signature | WholeModel | Adapters | Folders | tuple[RepoRef, ...]  # A tuple: parts beside the language model
 
 
 def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
@@ -104,11 +74,9 @@ def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
     if isinstance(source, Signature):
         return (source,)
     in_place = tuple(one for one in (find_adapters(source), folders_of(source)) if one)
-    itself = NamedPart(source) if source.part else None if in_place else WholeModel(source)
-    parts: tuple[RepoRef, ...] = ()
-    if source.has(CONFIG) and holds_others(source.config()):
-        parts = parts_of_model(source)
-    return tuple(one for one in (itself, *in_place, Components(parts) if parts else None) if one)
+    itself = (WholeModel(source),) if source.part or not in_place else ()
+    parts = parts_of_model(source) if source.has(CONFIG) and holds_others(source.config()) else ()
+    return (*itself, *in_place, *((parts,) if parts else ()))
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
@@ -143,23 +111,17 @@ def folders_of(repo: RepoRef) -> Folders | None:
         return Folders(each, notes) if each else None
     if repo.subfolder or repo.has(CONFIG):
         return None
-    found = _modules(repo) or _pipeline(repo) or _checkpoints(repo)
-    return found if found or _has_weights(repo) else _parts(repo, repo.folders())
+    folders = _modules(repo) or _pipeline(repo) or _checkpoints(repo)
+    return folders if folders or _has_weights(repo) else _parts(repo, repo.folders())
 
 
 def adapter_beside(repo: RepoRef) -> bool:
-    """Return whether an adapter lies beside the weights, which a loader with peft would apply.
-
-    A configuration without the weights of an adapter makes peft fail, so that it changes nothing.
-    """
+    """Return whether an adapter lies beside the weights, which peft applies; without its weights peft fails."""
     return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, ADAPTER_WEIGHTS))
 
 
 def counterpart(base: Source, subfolder: str) -> Source:
-    """Return what the folder of a candidate is to be compared with: the same folder, or the only model of the base.
-
-    Raise NothingToCompare if there is neither.
-    """
+    """Return what a candidate's folder is compared with: the same folder, or the only model; else NothingToCompare."""
     if isinstance(base, Signature):
         return base
     if subfolder and base.offers(f"{subfolder}/{CONFIG}"):
@@ -184,14 +146,10 @@ def _only(repo: RepoRef, instead: str) -> RepoRef:
 
 
 def _modules(repo: RepoRef) -> Folders | None:
-    """Return the transformer of sentence-transformers."""
     listed = _json(repo, MODULES)
-    paths = [
-        str(entry.get("path"))
-        for entry in (listed if isinstance(listed, list) else [])
-        if isinstance(entry, dict) and str(entry.get("type")).rpartition(".")[2] == "Transformer"
-    ]
-    return _parts(repo, paths)
+    entries = [entry for entry in (listed if isinstance(listed, list) else []) if isinstance(entry, dict)]
+    transformers = (entry for entry in entries if str(entry.get("type")).rpartition(".")[2] == "Transformer")
+    return _parts(repo, [str(entry.get("path")) for entry in transformers])
 
 
 def _pipeline(repo: RepoRef) -> Folders | None:
@@ -202,15 +160,11 @@ def _pipeline(repo: RepoRef) -> Folders | None:
         for key, value in (index.items() if isinstance(index, dict) else ())
         if isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
     }
-    read = [
-        key
-        for key, (library, name) in entries.items()
-        if library == "transformers" or any(listing(f"{library}.{name}"))
-    ]
-    kept = [key for key in entries if key not in read and FOLDER.fullmatch(key) and repo.offers(f"{key}/{CONFIG}")]
-    others = {key: entries[key][1] for key in kept}
+    known = [(key, library, f"{library}.{name}") for key, (library, name) in entries.items()]
+    read = [key for key, library, name in known if library == "transformers" or any(listing(name))]
+    others = [key for key in entries if key not in read and FOLDER.fullmatch(key) and repo.offers(f"{key}/{CONFIG}")]
     parts = _parts(repo, read)
-    return parts and replace(parts, others=others)
+    return parts and replace(parts, others={key: entries[key][1] for key in others})
 
 
 def _checkpoints(repo: RepoRef) -> Folders | None:
@@ -228,7 +182,6 @@ def _has_weights(repo: RepoRef) -> bool:
 
 
 def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:
-    """Return the folders among these that hold a configuration; None if there are none."""
     folders = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
     notes = (f"only the first {MOST} of {len(folders)} folders with models were judged",) if len(folders) > MOST else ()
     return Folders(tuple(part_of(repo, name) for name in folders[:MOST]), notes) if folders else None
@@ -246,11 +199,8 @@ def _json(repo: RepoRef, file: str) -> Any:
 
 
 def find_adapters(source: RepoRef) -> Adapters | None:
-    """Return the adapters of a repository that holds no model, None if there are none.
-
-    They are found by its files alone, or by the headers of files of unknown names.
-    """
-    if any(map(source.offers, MODELS)):
+    """Return the adapters of a repository that holds no model, by files and headers alone; None if there are none."""
+    if any(source.offers(file) for file in (CONFIG, INDEX)):
         return None
     here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
     folders, notes = ([], []) if source.subfolder else _adapter_folders(source, bool(here))
@@ -266,32 +216,24 @@ def find_adapters(source: RepoRef) -> Adapters | None:
 
 
 def _adapter_folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """Return the folders with adapters, only the last state of a training run, and sentences about the others.
-
-    Beside an adapter in the root they are its earlier states.
-    """
+    """Return the folders with adapters, of a training run the last, and sentences about others; none of one beside."""
     folders = adapter_folders(repo)
     states = sorted((name for name in folders if CHECKPOINT.fullmatch(name)), key=lambda name: int(name.split("-")[1]))
-    last = [] if beside else states[-1:]
-    earlier = [name for name in states if name not in last]
+    earlier = states if beside else states[:-1]
     notes = [f"{len(earlier)} earlier states of training, such as {earlier[-1]}, were not judged"] if earlier else []
-    deeper = sorted(
-        name for name in repo.published_files if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1
-    )
-    if deeper:
-        shown = printable(deeper[0].rpartition("/")[0], 200)
+    published = (name for name in repo.published_files if name.endswith(f"/{ADAPTER_CONFIG}"))
+    if deeper := min((name for name in published if name.count("/") > 1), default=""):
+        shown = printable(deeper.rpartition("/")[0], 200)
         notes.append(f"adapters in deeper folders, such as {shown}, were not judged; name one as MODEL/FOLDER")
-    return [*(name for name in folders if name not in states), *last], notes
+    return [*(name for name in folders if name not in states), *states[len(earlier) :]], notes
 
 
 def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
     """Return the files with adapters, and other weights that loaders may read; none if no file is surely an adapter."""
     names = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
-    if repo.file is not None:
-        names = [name for name in names if name == repo.file]
-    likely = [
-        name for name in names if name.endswith(END) and not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)
-    ]
+    names = [name for name in names if repo.file in (None, name)]
+    safe = [name for name in names if name.endswith(".safetensors")]
+    likely = [name for name in safe if not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)]
     if not likely or (len(likely) < len(names) and LORA_FILE not in names and not beside):
         return [], names if beside else []
     from hf_lineage.lora.single_file import is_lora_file

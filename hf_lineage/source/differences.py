@@ -1,22 +1,14 @@
 """Differences of two configurations, which tensor of the base each tensor of a model is, and what only one stores.
 
-Versions of transformers write more or fewer settings, and under other names, so that two files that say the same are
-rarely equal: its class says what a file means. Where transformers is not installed or does not know the class, the
-files themselves are compared. A setting that only one of them has then counts as another.
-
-A loader may rename them to what the class builds, and take them in place of what was compared: they verify nothing.
-No table says what classes of diffusers and timm build: there the base says it, by its names and its settings.
-
-Names of tensors are those of the class on disk, with or without the prefix of its base model, or those of a converter.
-Some of what one side lacks says nothing: copies of an embedding that are tied to it, lists of positions, and biases of
-zeros.
+Versions of transformers write other settings that mean the same to a class. Where it is not installed, or does not know
+the class, a setting that only one file has counts as another. No table says what classes of diffusers and timm build:
+there the base says it, by its names and its settings. Copies of a tied embedding, positions, and zeros say nothing.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -53,16 +45,16 @@ def differing_settings(base: Headers, candidate: Headers) -> tuple[str, ...]:
     first, second = dict(base.model_config.config), dict(candidate.model_config.config)
     code, of_base = second.pop(OWN_CODE, None) or None, first.pop(OWN_CODE, None)
     other = () if code in (None, of_base) else (f"{OWN_CODE} names code of the repository that the base does not have",)
-    compare: Callable[[Settings, Settings], Iterator[str]] = differing
-    if _is_metadata(base) or _is_metadata(candidate):
-        compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
-    is_known = compare is not differing and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
-    if _stated_settings(first) == _stated_settings(second) or (is_known and not [*compare(first, second)]):
+    metadata = second if _is_metadata(candidate) else first if _is_metadata(base) else None
+    is_known = metadata is not None and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
+    stated = [{key: value for key, value in one.items() if key not in STORAGE} for one in (first, second)]
+    if stated[0] == stated[1] or (is_known and not [*differing(first, second, metadata=metadata)]):
         return other
     if not all(map(find_spec, ("torch", "transformers"))):
         unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
-        return (*other, *compare(first, second), unknown)
-    return (*other, *compare(_complete_config(first, base), _complete_config(second, candidate)))
+        return (*other, *differing(first, second, metadata=metadata), unknown)
+    first, second = _complete_config(first, base), _complete_config(second, candidate)
+    return (*other, *differing(first, second, metadata=metadata))
 
 
 def _is_metadata(model: Headers) -> bool:
@@ -78,31 +70,22 @@ def _complete_config(config: dict[str, Any], model: Headers) -> dict[str, Any]:
     return config if _is_metadata(model) or not kind else complete(kind, config) or config
 
 
-def _stated_settings(settings: Settings) -> Settings:
-    return {key: value for key, value in settings.items() if key not in STORAGE}
-
-
-def differing(first: Settings, second: Settings, within: str = "") -> Iterator[str]:
-    """Yield as a phrase each setting of the second model that is another in the first."""
-    for key in dict.fromkeys((*second, *first)):
+def differing(first: Settings, second: Settings, within: str = "", metadata: Settings | None = None) -> Iterator[str]:
+    """Yield as a phrase each setting that is another in the first; beside `metadata` only theirs, one a model."""
+    for key in dict.fromkeys((*second, *first)) if metadata is None else metadata:
         if key in STORAGE:
             continue
         one, other = (settings.get(key, _rotary(settings, key)) for settings in (first, second))
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
+        if metadata is None and isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from differing(one, other, f"{within}{key}.")
-        elif not _alike(*(None if each is NOTHING else each for each in (one, other))):
+            continue
+        values = [None if each is NOTHING else each for each in (one, other)]
+        unlike = not _alike(*values)
+        if metadata is not None:
+            unlike = key in POSITIONS if one is NOTHING or other is NOTHING else unlike
+            unlike &= any(values) or metadata[key] != 0  # llama.cpp writes 0 for no window
+        if unlike:
             yield _phrase(f"{within}{key}", one, other)
-
-
-def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
-    """Yield differing settings; metadata, of the first or the second model, hold some, as one number for all layers."""
-    whole = (second, first)[few]
-    for key, value in (first, second)[few].items():
-        known = whole.get(key, _rotary(whole, key))
-        other = key in POSITIONS if known is NOTHING else not _alike(value, known)
-        is_none = value == 0 and (known is NOTHING or not known)  # llama.cpp writes 0 for no window
-        if other and not is_none and key not in STORAGE:
-            yield _phrase(key, *((known, value) if few else (value, known)))
 
 
 def _rotary(settings: Mapping[str, Any], key: str) -> Any:
@@ -120,44 +103,32 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _phrase(key: str, one: Any, other: Any) -> str:
-    name = printable(key, 100)
+    name, before, now = printable(key, 100), *(printable(json.dumps(each, default=str), 100) for each in (one, other))
     if one is NOTHING:
-        return f"{name} is {_print_value(other)}, and the base has no such setting"
+        return f"{name} is {now}, and the base has no such setting"
     if other is NOTHING:
-        return f"{name} is only in the base, as {_print_value(one)}"
-    return f"{name} is {_print_value(other)}, and {_print_value(one)} in the base"
+        return f"{name} is only in the base, as {before}"
+    return f"{name} is {now}, and {before} in the base"
 
 
-def _print_value(value: Any) -> str:
-    return printable(json.dumps(value, default=str), 100)
-
-
-MOST_POSITIONS = 2**20
-"""The most positions that a list of them is read for."""
-MOST_BYTES = 2**28
-"""Bytes of all such tensors together that are read; what lies beyond is not held against the base."""
-DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
-"""Settings that classes of diffusers leave out, and settings that say nothing of their layers."""
+DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}  # What classes leave out, and what says nothing of layers
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
-    """Return a sentence about the unaccounted tensors of a candidate, if it has any."""
+    """Yield a sentence about the unaccounted tensors of a candidate, if it has any."""
     names, listed = candidate.unaccounted, candidate.factorization.classes if candidate.factorization else ()
     unknown = any(name.startswith((DIFFUSERS, TIMM)) for name in listed)
     if not (names or unknown) or not (base.reopen and candidate.reopen):
-        return evaluate.describe_unaccounted(names)
-    both = base.reopen(), candidate.reopen()
-    if unknown and not any(one.model_config.foreign for one in both):
-        return _unlike(*both)
-    unlike = set(find_unaccounted(*both))
-    return evaluate.describe_unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
-
-
-def _unlike(base: Headers, candidate: Headers) -> Iterator[str]:
-    yield from evaluate.describe_unaccounted(
-        sorted(candidate.checkpoint.tensors.keys() - base.checkpoint.tensors.keys())
-    )
-    for setting in [*differing(_settings(base), _settings(candidate))][:1]:
+        yield from evaluate.describe_unaccounted(names)
+        return
+    first, second = base.reopen(), candidate.reopen()
+    if first.model_config.foreign or second.model_config.foreign or not unknown:
+        unlike = set(find_unaccounted(first, second))
+        some = [name for name in names if name in unlike]
+        yield from evaluate.describe_unaccounted(some, ", and the base has no equal ones")
+        return
+    yield from evaluate.describe_unaccounted(sorted(second.checkpoint.tensors.keys() - first.checkpoint.tensors.keys()))
+    for setting in [*differing(_settings(first), _settings(second))][:1]:
         yield f"config.json is not that of the base, and no rule knows what its class makes of it: {setting}"
 
 
@@ -175,12 +146,17 @@ def find_unaccounted(base: Headers, candidate: Headers) -> Iterator[str]:
     own, others = candidate.unaccounted, {**base.checkpoint.tensors, **base.unaccounted}
     alike = [name for name in own if name in others and others[name].shape == own[name].shape]
     sizes = np.cumsum([sum(candidate.checkpoint.stored[part].size for part in own[name].parts) for name in alike])
-    compared = alike[: int(np.searchsorted(sizes, MOST_BYTES, side="right"))]
+    compared = alike[: int(np.searchsorted(sizes, 2**28, side="right"))]  # more is not held against the base
     here, there = candidate.checkpoint.with_tensors(own), base.checkpoint.with_tensors(others)
     here.prefetch(*compared)
     there.prefetch(*compared)
-    equal = {name for name in compared if _content(here, name) == _content(there, name)}
     read = {tensor.removesuffix(".weight") for layer_set in candidate.layout.everything for tensor in layer_set.tensors}
+    equal = set[str]()
+    for name in compared:
+        mine, its = (
+            [(part.dtype, part.shape, part.tobytes()) for part in one.read_parts(name)] for one in (here, there)
+        )
+        equal |= {name} if mine == its else set()
     for name in (name for name in own if name not in equal):
         # Under a second name a bias of 0 may take the place of another; beside a matrix that was read it adds nothing.
         second = name.endswith(".bias") and name.removesuffix(".bias") not in read
@@ -188,13 +164,9 @@ def find_unaccounted(base: Headers, candidate: Headers) -> Iterator[str]:
             yield name
 
 
-def _content(checkpoint: Checkpoint, name: str) -> list[tuple[object, ...]]:
-    return [(part.dtype, part.shape, part.tobytes()) for part in checkpoint.read_parts(name)]
-
-
 def says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
     """Return what a tensor is that every loader makes by itself; empty if it is none of these."""
-    if info.numbers > MOST_POSITIONS or len(info.parts) != 1:
+    if info.numbers > 2**20 or len(info.parts) != 1:
         return ""
     stored = checkpoint.stored[info.parts[0]]
     if info.refusal and stored.dtype in ("I64", "I32"):
@@ -205,40 +177,31 @@ def says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
     return ""
 
 
-TIED = "tie_word_embeddings"
-SCALINGS = ("rope_scaling", ROTARY)
-SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-
-
 @dataclass(frozen=True)
 class Pairing:
     """The tensors of a model, each with its counterpart in the base."""
 
     base: Checkpoint
     candidate: Checkpoint
-    pairs: tuple[tuple[str, str], ...]
-    """Names in the model and in the base."""
-    added: tuple[str, ...]
-    """Tensors that the base does not have."""
-    lacking: tuple[str, ...]
-    """Tensors that the model does not have."""
-    copies: tuple[str, ...]
-    """Tensors that only one of the two stores and that say nothing of their own, each with its meaning."""
-    settings: tuple[str, ...]
-    """Settings that have other values in the two configurations."""
+    pairs: tuple[tuple[str, str], ...]  # Names in the model and in the base
+    added: tuple[str, ...]  # Tensors that the base does not have
+    lacking: tuple[str, ...]  # Tensors that the model does not have
+    copies: tuple[str, ...]  # Tensors of one side that say nothing of their own, each with its meaning
+    settings: tuple[str, ...]  # Settings that have other values in the two configurations
 
 
 def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
     """Return the tensors of two models that are one, by names and shapes; raise CheckpointError for names twice."""
-    _refuse_doubles(base)
-    _refuse_doubles(candidate)
-    known, own = by_bare_name(base), by_bare_name(candidate)
+    known, own = by_bare_name(base, refuse=True), by_bare_name(candidate, refuse=True)
     pairs = {name: known[bare] for bare, name in own.items() if bare in known}
-    used = set(pairs.values())
-    for name in own.values():
-        if name not in pairs and (other := _find_renamed(candidate, name, known, used)):
-            pairs[name] = other
-            used.add(other)
+    used, foreign = set(pairs.values()), candidate.model_config.foreign
+    for name in [name for name in own.values() if foreign and name not in pairs]:
+        # A converter may store it under another name: it counts where just one that is free can be it.
+        aliases, starts = foreign.aliases(name) if foreign else (), base_prefixes(candidate.layout.factorization)
+        possible = {known.get(bare) for alias in aliases for bare in (alias, bare_name(alias, starts))} - {None, *used}
+        if len(possible) == 1:
+            pairs[name] = str(possible.pop())
+            used.add(pairs[name])
     alone = [name for name in own.values() if name not in pairs]
     lacking = [name for name in known.values() if name not in used]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
@@ -254,43 +217,22 @@ def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
     )
 
 
-def by_bare_name(model: Headers) -> dict[str, str]:
-    """Return names of tensors by their names without the prefix of the base model; none where two are the same."""
-    names = _names(model)
-    return {bare: every[0] for bare, every in names.items() if len(every) == 1}
-
-
-def _names(model: Headers) -> dict[str, list[str]]:
+def by_bare_name(model: Headers, refuse: bool = False) -> dict[str, str]:
+    """Return names of tensors by those without the base model's prefix; doubles are left out, or are refused."""
     names, starts = dict[str, list[str]](), base_prefixes(model.layout.factorization)
     for name in model.checkpoint.tensors:
         names.setdefault(bare_name(name, starts), []).append(name)
-    return names
-
-
-def _refuse_doubles(model: Headers) -> None:
-    doubles = [bare for bare, every in _names(model).items() if len(every) > 1]
-    if doubles:
+    doubles = [bare for bare, every in names.items() if len(every) > 1]
+    if refuse and doubles:
         raise CheckpointError(f"{model.model_config.repo} has two tensors that are {printable(doubles[0], 200)}")
-
-
-def _find_renamed(model: Headers, name: str, known: Mapping[str, str], used: set[str]) -> str | None:
-    """Return the base's tensor that a converter stores under another name, if just one that is free can be it."""
-    if model.model_config.foreign is None:
-        return None
-    possible = {
-        known[bare]
-        for alias in model.model_config.foreign.aliases(name)
-        for bare in (alias, bare_name(alias, base_prefixes(model.layout.factorization)))
-        if bare in known and known[bare] not in used
-    }
-    return possible.pop() if len(possible) == 1 else None
+    return {bare: every[0] for bare, every in names.items() if len(every) == 1}
 
 
 def _copies(
     base: Headers, candidate: Headers, alone: list[str], lacking: list[str], pairs: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yield tensors of one side that say nothing of their own; a copy of an embedding is held against the base's."""
-    tied = all(model.model_config.config.get(TIED, True) is not False for model in (base, candidate))
+    tied = all(model.model_config.config.get("tie_word_embeddings", True) is not False for model in (base, candidate))
     tables = [f"{name}.weight" for name in as_names(base.layout.factorization.embedding) if isinstance(name, str)]
     starts = base_prefixes(base.layout.factorization)
     spelled = (one for table in tables for one in (table, bare_name(table, starts)))
@@ -311,14 +253,13 @@ def _copies(
 
 
 def _rotary_factors(checkpoint: Checkpoint, name: str, base: Headers) -> str:
-    """Return in words that a tensor is what a converter makes of the base's rotary settings; empty for any other.
-
-    Frequencies with waves longer than the positions that a model was first trained on are divided. Those of short waves
-    are not, and between the two there is a slope (`rope_type` llama3).
-    """
+    """Return in words that a tensor is what converters make of rotary settings (`rope_type` llama3); else nothing."""
     config = base.model_config.config
-    scaling = next((one for key in SCALINGS if isinstance(one := config.get(key), Mapping) and "factor" in one), {})
-    values = [*(scaling.get(key) for key in SLOPE), scaling.get("rope_theta", config.get("rope_theta"))]
+    scalings = (one for key in ("rope_scaling", ROTARY) if isinstance(one := config.get(key), Mapping))
+    scaling: Settings = next((one for one in scalings if "factor" in one), {})
+    # Between frequencies whose waves are longer than the first positions, and those of short waves, there is a slope.
+    keys = "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"
+    values = [*map(scaling.get, keys), scaling.get("rope_theta", config.get("rope_theta"))]
     info = checkpoint.tensors[name]
     factors = checkpoint.read(name) if len(info.shape) == 1 and not info.refusal else np.empty(0)
     if not factors.size or not all(isinstance(one, int | float) and one > 0 for one in values):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture.class_tensors import ClassTensors, match_class_tensors, patterns_in_memory
-from hf_lineage.architecture.config_checks import own_code, parts, settings_notes, settings_reservations, usual_type
+from hf_lineage.architecture.config_checks import parts, settings_notes, settings_reservations, usual_type
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations
 from hf_lineage.architecture.registry import LISTED, Choice, find_known
@@ -27,31 +27,14 @@ class Headers:
     weights: WeightFiles
     checkpoint: Checkpoint
     layout: Layout
-    notes: tuple[str, ...] = ()
-    """Sentences about files beside the weights that were not read."""
-    reservations: tuple[str, ...] = ()
-    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
-    unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)
-    """Stored tensors that are not the class's own: which of them a loader takes is not known."""
-    passing: frozenset[str] = frozenset()
-    """Unaccounted tensors that scale the inputs of matrices, and let pass what a norm gives."""
-
-    @property
-    def doubtful(self) -> tuple[str, ...]:
-        """Names of the stored tensors by which nothing is verified unless the base has equal ones."""
-        return tuple(name for name in self.unaccounted if name not in self.passing)
-
-    @property
-    def own_code(self) -> str:
-        """A sentence about code that the repository brings; empty if it has none."""
-        return own_code(whole_config(self.model_config), self.model_config.repo.offers)
+    notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
+    reservations: tuple[str, ...] = ()  # Reasons why these weights neither verify nor contradict a claim
+    unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)  # Stored, and not the class's own
+    doubtful: tuple[str, ...] = ()  # Those that verify nothing unless the base has equal ones; no scales in range
 
 
 def read_headers(model: ModelConfig, headers: Headers | None = None) -> Headers:
-    """Return a model's headers, read as transformers loads it; what `bind_headers` gave before is not read again.
-
-    Raise NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
-    """
+    """Return headers read as transformers loads them, bound before or now; NothingToCompare for two ways to load."""
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)
     headers = headers or bind_headers(model)
@@ -72,7 +55,7 @@ def bind_headers(model: ModelConfig) -> Headers:
     others, elsewhere = unread_parts(model, checkpoint)
     with about(model.repo):
         checkpoint = _rename(model, checkpoint)
-        known, passing = ClassTensors(), frozenset[str]()
+        known, passing = ClassTensors(), set[str]()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             # Nothing is known of what another program than transformers loads.
@@ -84,8 +67,7 @@ def bind_headers(model: ModelConfig) -> Headers:
                 from hf_lineage.architecture.loaded_layers import within_range
 
                 names = tuple(name for name in known.unaccounted if not checkpoint.tensors[name].refusal)
-                in_range = within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
-                passing = frozenset(in_range)
+                passing |= {*within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)}
         except CheckpointError as error:
             if instead := find_known("tensors", {*known.unexpected, *known.unaccounted} or checkpoint.stored):
                 raise NothingToCompare(f"{error}; {instead}") from None
@@ -99,9 +81,9 @@ def bind_headers(model: ModelConfig) -> Headers:
             raise NothingToCompare(draft)
     loaded = {name: info for name, info in checkpoint.tensors.items() if name not in known.unexpected}
     unaccounted = {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)}
-    notes = (*reading.notes, *others)
-    opened = Headers(model, weights, checkpoint.with_tensors(loaded), layout, notes, known.reservations)
-    return replace(opened, unaccounted=unaccounted, passing=passing)
+    doubtful = tuple(name for name in unaccounted if name not in passing)
+    checkpoint, notes = checkpoint.with_tensors(loaded), (*reading.notes, *others)
+    return Headers(model, weights, checkpoint, layout, notes, known.reservations, unaccounted, doubtful)
 
 
 def _rename(model: ModelConfig, checkpoint: Checkpoint) -> Checkpoint:

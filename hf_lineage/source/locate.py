@@ -1,8 +1,7 @@
 """Naming: which repository, folder or file a name means; that depends on who gave the name.
 
-A name that the user typed is a folder or a file where it cannot be a name on the Hub, as ./x cannot. A name that a
-repository declares is always one on the Hub: the working directory may be a checkout whose author chose the names of
-its folders. Where a claim names a path, the folder that may be meant is told of and never read.
+A name that the user typed is a folder or file where it cannot be one on the Hub, as ./x cannot. What a repository
+declares is always one on the Hub: the author of a checkout chose the names of its folders, so none is ever read for it.
 """
 
 from __future__ import annotations
@@ -24,25 +23,15 @@ from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import CONFIG, INDEX, only, part_of
 from hf_lineage.source.options import Options
 
-SUFFIX = ".lineage.safetensors"
-"""The end of the name of the file that `extract` writes by default."""
-WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
-"""The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
-CONFIGS = ("config.json", "adapter_config.json")
-"""Files that say how weights are used."""
-FOLDER = "onnx"
-"""Folder into which exporters put the graphs of a repository whose `config.json` stays at its root."""
+SUFFIX = ".lineage.safetensors"  # The end of the name of the file that `extract` writes by default
+WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})  # Ends of files beside a `config.json`
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
-Model = str | os.PathLike[str]
-"""A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
+Model = str | os.PathLike[str]  # A model as people name it: org/name, org/name@revision, or a path
 
 
 def model_name(model: Model) -> str:
-    """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
-
-    Raise OptionError for what is neither.
-    """
+    """Return a model's name as text: a path object is a folder or file here, not a name on the Hub."""
     if isinstance(model, str):
         return model
     if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
@@ -60,31 +49,30 @@ def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
 def locate(
     model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None
 ) -> RepoRef | Signature:
-    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
-
-    A folder of a repository is named by `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX
-    file of the repository; the path of one may also stand for the model itself.
+    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither. A
+    `subfolder` may stand behind the name of the repository, and its `file` (GGUF, ONNX) in place of the model.
     """
     if model.startswith("ollama://"):
         why = "the store of Ollama is not read; its blob is a GGUF file: copy it here and check ./blob.gguf"
         raise RepositoryError(f"{printable(model, 200)}: {why}")
     unambiguous(model, local_hub)
     if is_file(model):
-        return _in_its_folder(model) if nameable(model) else _signature(Path(model))
+        if not nameable(model):
+            return _signature(Path(model))
+        path = Path(model)  # its repository may be a folder above: `onnx/model.onnx`
+        inside = path.parent.name == "onnx" and is_file(str(path.parent.parent / "config.json"))
+        repository = path.parent.parent if inside else path.parent
+        refuse_within(repository)
+        return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
     if not subfolder and (named := _PART.fullmatch(model)) and not is_folder(model):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
-    if not subfolder and is_path(model):
-        model, subfolder = _above(model)
+    if not subfolder and is_path(model):  # of a pipeline or a checkpoint it may be a part
+        above, name = Path(model).parent, Path(model).name
+        if name not in ("", "..") and is_file(str(above / (INDEX if is_folder(model) else CONFIG))):
+            model, subfolder = model_name(above), name
     repo = resolve(model, local_hub)
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
-
-
-def _above(model: str) -> tuple[str, str]:
-    """Return the pipeline or the checkpoint above a path and the part that it names; else the path alone."""
-    above, name = Path(model).parent, Path(model).name
-    is_part = name not in ("", "..") and is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
-    return (model_name(above), name) if is_part else (model, "")
 
 
 def _signature(file: Path) -> Signature:
@@ -97,22 +85,11 @@ def _signature(file: Path) -> Signature:
         what = content_of(RepoRef(file.name, file.parent), file.name)
         if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
-        config_name = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        config = next((name for name in ("config.json", "adapter_config.json") if is_file(str(file.parent / name))), "")
         quoted = shlex.quote(str(file.parent))
-        folder = f"{quoted}, where its {config_name} is" if config_name else "with its config.json beside it"
-        raise RepositoryError(
-            f"{file} {f'is {what}' if what else 'cannot be read as a signature'}; to name the model with these "
-            f"weights, give its folder, {folder}"
-        ) from None
-
-
-def _in_its_folder(model: str) -> RepoRef:
-    """Return a converted file as the one named in its repository, which may be a folder above: `onnx/model.onnx`."""
-    path = Path(model)
-    inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
-    repository = path.parent.parent if inside else path.parent
-    refuse_within(repository)
-    return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
+        folder = f"{quoted}, where its {config} is" if config else "with its config.json beside it"
+        kind, give = f"is {what}" if what else "cannot be read as a signature", "to name the model with these weights"
+        raise RepositoryError(f"{file} {kind}; {give}, give its folder, {folder}") from None
 
 
 def weights(model: str, source: RepoRef | Signature) -> RepoRef:
@@ -123,34 +100,24 @@ def weights(model: str, source: RepoRef | Signature) -> RepoRef:
 
 
 def locate_model(model: str, options: Options) -> RepoRef | Signature:
-    """Return the model that is to be judged, as the options say where it is and what may be read of it.
-
-    Raise LineageError if there is none.
-    """
+    """Return the model that is to be judged, as the options say where it is and what may be read of it."""
     source = locate(model, options.local_hub, options.subfolder, options.file)
     return options.allow(source) if isinstance(source, RepoRef) else source
 
 
 def one(model: str, options: Options) -> RepoRef:
-    """Return the one model with weights that a name means, which may be in a folder of its repository.
-
-    Raise LineageError if there is none, or a signature in its place.
-    """
+    """Return the one model with weights that a name means, in a folder or not; LineageError for a signature."""
     return only(weights(model, locate_model(model, options)))
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
-    """Raise RepositoryError for a name that may be one on the Hub and that something here has too.
-
-    Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
-    folder of a checkout must not choose what is compared.
+    """Raise RepositoryError for a name that may be one on the Hub and that something here has too: who chose the name
+    of a folder of a checkout must not choose what is compared.
     """
     kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
     if kind and not is_path(name) and not (local_hub and spell_name(local_hub, name)):
-        raise RepositoryError(
-            f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: write ./{name}, or {name}@main for "
-            "what is on the Hub"
-        )
+        write = f"write ./{name}, or {name}@main for what is on the Hub"
+        raise RepositoryError(f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: {write}")
 
 
 def is_here(name: str) -> bool:
@@ -159,11 +126,7 @@ def is_here(name: str) -> bool:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name that the user typed means a folder or a file, such as ./x.
-
-    It does if it cannot be a name on the Hub. It also does if it is a file with the name that `extract` gives, of
-    weights, or of a converted model.
-    """
+    """Return whether what a user typed is no name on the Hub, or a file with the name of a signature or of weights."""
     of_file = Path(name).suffix in WEIGHTS or nameable(name)
     return hub_name(name) is None or ("/" not in name and of_file and is_file(name))
 
@@ -172,12 +135,12 @@ def with_folders(claims: Claims, source: RepoRef) -> Claims:
     """Return the claims of a repository, each with the folder here that may be meant; those of one on the Hub as is."""
     if source.remote is not None:
         return claims
-    found = []
+    located = []
     for claim in claims.claims:
         folders = (place for place in _places(claim.base, source.folder) if is_file(f"{place}/config.json"))
         folder = next((place for place in folders if is_folder(str(place)) and not place.samefile(source.folder)), None)
-        found.append(replace(claim, folder=spell_path(os.path.relpath(folder))) if folder else claim)
-    return replace(claims, claims=tuple(found))
+        located.append(replace(claim, folder=spell_path(os.path.relpath(folder))) if folder else claim)
+    return replace(claims, claims=tuple(located))
 
 
 def _places(base: str, model: Path) -> Iterator[Path]:

@@ -1,7 +1,4 @@
-"""Model: one model of a comparison; its headers are read at once, its weights and signature when needed.
-
-There are two classes, by the source of the signature: the weights, or a cached or given signature.
-"""
+"""Model: one model of a comparison, from weights that are read when needed, or from a cached or given signature."""
 
 from __future__ import annotations
 
@@ -9,18 +6,19 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from hf_lineage.architecture.config_checks import own_code
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.paths import NAMED, resolve_paths
-from hf_lineage.architecture.schema import Factorization, prefixes
-from hf_lineage.errors import Ambiguous, SignatureError
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.errors import SignatureError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.extract import extract_paths
 from hf_lineage.signature.recipe import Recipe, Spec
 from hf_lineage.signature.sample import Sample, sample_path
 from hf_lineage.signature.values import CACHE, FILE, WEIGHTS, Origin, PathSignature, Signature, join_layers, some_layers
-from hf_lineage.source.config import ModelConfig, about, read_config
-from hf_lineage.source.contents import adapter_beside
+from hf_lineage.source.config import ModelConfig, about, read_config, whole_config
 from hf_lineage.source.headers import Headers, bind_headers, read_headers
 from hf_lineage.source.options import Options
 
@@ -30,10 +28,8 @@ class Downloads:
     """Amount of data that was downloaded of one model."""
 
     requests: int
-    moved: int
-    """Downloaded bytes."""
-    stored: int
-    """Bytes of all tensors of the model."""
+    moved: int  # Downloaded bytes
+    stored: int  # Bytes of all tensors of the model
 
 
 class LazySignature:
@@ -46,10 +42,7 @@ class LazySignature:
         self._samples: dict[bool, tuple[object, Signature]] = {}
 
     def read(self, layers: Collection[int] | None = None) -> Signature:
-        """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
-
-        Once all layers are read, their signature is cached.
-        """
+        """Return the signature of these layers, or of all, which is cached; LineageError if one cannot be read."""
         layout = self._model.layout
         wanted = frozenset(range(layout.layers) if layers is None else layers)
         new = layout.only(wanted - self._read)
@@ -71,10 +64,7 @@ class LazySignature:
         return self._signature or of_all_units
 
     def sample(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
-        """Return the signature of a sample of these layers along some paths.
-
-        The last one of some units is kept, and the last one of all.
-        """
+        """Return the signature of a sample of these layers; the last of some units, and of all, are kept."""
         key = (tuple(paths), tuple(layers), sample)
         before, signature = self._samples.get(sample.all_units, (None, None))
         if signature is None or before != key:
@@ -94,27 +84,30 @@ class LazySignature:
         return self._build(paths, layout, options.recipe, layout.width)
 
     def _build(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
-        repo = self._model.model_config.repo
         return Signature(
-            model=repo.name,
-            commit=repo.commit,
+            model=self._model.model_config.repo.name,
             architecture=self._model.model_config.architecture,
             factorization=layout.factorization.name,
             exchangeable=layout.factorization.exchangeable is True,
-            width=width,
-            layers=layout.layers,
             recipe=recipe,
             paths=paths,
             without={path: layout.without(path) for path in paths if layout.without(path)},
-            notes=self._model.notes,
-            reservations=self._model.reservations,
-            unaccounted=self._model.doubtful,
-            own_code=self._model.own_code,
-            read_as=self._model.model_config.read_as,
+            **_facts(self._model) | {"width": width},
         )
 
 
-Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
+def _facts(model: Headers) -> dict[str, Any]:
+    """Return what a model and its signature have under the same names."""
+    return {
+        "commit": model.model_config.repo.commit,
+        "width": model.layout.width,
+        "layers": model.layout.layers,
+        "notes": model.notes,
+        "reservations": model.reservations,
+        "unaccounted": model.doubtful,
+        "own_code": own_code(whole_config(model.model_config), model.model_config.repo.offers),
+        "read_as": model.model_config.read_as,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,29 +116,28 @@ class OpenedModel(ABC):
 
     name: str
     commit: str | None
-    identity: tuple[str, ...] | None
-    """Equal for all names of one model; None for a signature that the user gave."""
-    local: bool
     width: int
     layers: int
-    rows: Rows
+    rows: Mapping[str, Mapping[int, int]]  # By path, the numbers of the layers that have it, each with its width
     origin: Origin
-    notes: tuple[str, ...] = ()
-    """Sentences about files beside the weights that were not read."""
-    reservations: tuple[str, ...] = ()
-    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
-    unaccounted: tuple[str, ...] = ()
-    """Names of stored tensors that are not the class's own."""
+    notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
+    reservations: tuple[str, ...] = ()  # Reasons why these weights neither verify nor contradict a claim
+    unaccounted: tuple[str, ...] = ()  # Names of stored tensors that are not the class's own
     own_code: str = ""
-    read_as: str = ""
-    """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
-    repo: RepoRef | None = None
-    """The repository; None of a signature that the user gave."""
+    read_as: str = ""  # The listed class with the same tensors, if it was read as that
+    repo: RepoRef | None = None  # The repository; None of a signature that the user gave
     factorization: Factorization | None = None
-    in_blocks: bool = False
-    """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
-    reopen: Callable[[], Headers] | None = None
-    """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
+    reopen: Callable[[], Headers] | None = None  # Opens the weights; None, as `factorization`, if they are not read
+
+    @property
+    def identity(self) -> tuple[str, ...] | None:
+        """Equal for all names of one model; None for a signature that the user gave."""
+        return self.repo.identity if self.repo else None
+
+    @property
+    def local(self) -> bool:
+        """Whether it is on this machine."""
+        return self.repo is None or self.repo.remote is None
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -175,24 +167,14 @@ class FromWeights(OpenedModel):
         options = replace(options, paths=resolve_paths(options.paths, layout.paths))
         return cls(
             name=repo.name,
-            commit=repo.commit,
-            identity=repo.identity,
-            local=repo.remote is None,
-            width=layout.width,
-            layers=layout.layers,
             rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
             origin=WEIGHTS,
-            notes=model.notes,
-            reservations=model.reservations,
-            unaccounted=model.doubtful,
-            own_code=model.own_code,
-            read_as=model.model_config.read_as,
             repo=repo,
             factorization=layout.factorization,
-            in_blocks=any("{block}" in prefix for prefix in prefixes(layout.factorization)),  # only some have layers
             reopen=lambda: model,
             headers=model,
             reading=LazySignature(model, options, cached and repo.remote is not None),
+            **_facts(model),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -216,36 +198,18 @@ class FromSignature(OpenedModel):
     """A model of which only a signature is read: the cached one, or one that the user gave."""
 
     stored: Signature
-    spec: Spec | None = None
-    """Requirements on a signature that the user gave; None for other signatures, which were chosen to meet them."""
+    spec: Spec | None = None  # Requirements on a signature that the user gave; others were chosen to meet them
 
     @classmethod
-    def from_stored(
-        cls, stored: Signature, origin: Origin, repo: RepoRef | None = None, spec: Spec | None = None
-    ) -> FromSignature:
-        """Return a model from its signature, which is that of a repository, or one that the user gave."""
+    def from_stored(cls, stored: Signature, origin: Origin, **more: Any) -> FromSignature:
+        """Return a model from its signature, with what else is known of it."""
         rows = {
             path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
             for path, parts in stored.paths.items()
         }
-        return cls(
-            name=stored.model,
-            commit=stored.commit,
-            identity=repo.identity if repo else None,
-            local=repo is None,
-            width=stored.width,
-            layers=stored.layers,
-            rows=rows,
-            origin=origin,
-            notes=stored.notes,
-            reservations=stored.reservations,
-            unaccounted=stored.unaccounted,
-            own_code=stored.own_code,
-            read_as=stored.read_as,
-            repo=repo,
-            stored=stored,
-            spec=spec,
-        )
+        names = "commit", "width", "layers", "notes", "reservations", "unaccounted", "own_code", "read_as"
+        facts = {name: getattr(stored, name) for name in names} | more
+        return cls(name=stored.model, rows=rows, origin=origin, stored=stored, **facts)
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; SignatureError if it is not what is asked for."""
@@ -254,17 +218,13 @@ class FromSignature(OpenedModel):
             missing = [path for path in paths if path not in self.stored.paths]
             if missing or self.stored.recipe != self.spec.recipe:
                 what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
-                raise SignatureError(
-                    f"{self.stored.model}: the stored signature lacks what this check needs ({what}); extract it again"
-                )
+                needs = f"the stored signature lacks what this check needs ({what})"
+                raise SignatureError(f"{self.stored.model}: {needs}; extract it again")
         return some_layers(self.stored, layers)
 
 
 def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
-    """Open a model by its headers; its cached signature may replace the weights.
-
-    Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
-    """
+    """Open a model by its headers, or a signature in its place; NothingToCompare if there is nothing to compare."""
     if isinstance(source, Signature):
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allow(source)
@@ -277,8 +237,8 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
     reopen = functools.cache(lambda: read_headers(model, headers))
     if not cached:
         return FromWeights.from_opened(reopen(), options)
-    stored = FromSignature.from_stored(cached, CACHE, source)
-    return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
+    known = {"factorization": model.factorization, "reopen": reopen, "read_as": model.read_as}
+    return FromSignature.from_stored(cached, CACHE, repo=source, **known)
 
 
 def _find_cached(model: ModelConfig, options: Options) -> Signature | None:
@@ -288,14 +248,3 @@ def _find_cached(model: ModelConfig, options: Options) -> Signature | None:
     from hf_lineage.signature.cache import find
 
     return find(model.repo, model.architecture, model.factorization, options)
-
-
-def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel:
-    """Open a model that is judged, as `open_model`; NothingToCompare for one that is loaded with an adapter."""
-    model = open_model(source, options)
-    if isinstance(source, RepoRef) and adapter_beside(source):
-        raise Ambiguous(
-            f"{source} holds an adapter beside its weights, which transformers applies where peft is installed: merge "
-            "it into the weights, or remove it"
-        )
-    return model

@@ -26,11 +26,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Spec):
-    """Settings of a check, besides the models; a value out of range, or of another kind, raises OptionError.
-
-    So does a cache in a git checkout. `settings` lists what each may be.
-
-    Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
+    """Settings of a check, besides the models; a value out of range, or of another kind, raises OptionError, and so
+    does a cache in a git checkout. Text stands for a path, the name of a recipe for it, and one name for several.
 
     >>> Options(alpha=2)
     Traceback (most recent call last):
@@ -49,10 +46,7 @@ class Options(Spec):
     permutations: int = Criteria.permutations
     """Number of permutations that are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
     seed: int | None = None
-    """Seed of the permutations, of the order in which layers are read, and of the units that are drawn.
-
-    None: a new one for each report.
-    """
+    """Seed of the permutations, of the order of layers, and of the units that are drawn; None: a new one each time."""
     nulls: Names = Names()
     """Models known to be independent of the base, or names of published nulls."""
     budget: Budget | None = None
@@ -99,17 +93,9 @@ class Options(Spec):
         self, *, analyses: int, further: int = 0, independent: Mapping[str, EmpiricalNull] | None = None
     ) -> Criteria:
         """Return what a verdict depends on, for so many tests of one claim; `independent` are the nulls by path."""
-        return Criteria(
-            alpha=self.alpha,
-            min_share=self.min_share,
-            accept=self.accept,
-            paths=self.paths,
-            permutations=self.permutations,
-            seed=self.seed or 0,
-            analyses=analyses,
-            further=further,
-            independent=independent or {},
-        )
+        own = {name: getattr(self, name) for name in ("alpha", "min_share", "accept", "paths", "permutations")}
+        tests: dict[str, Any] = {"analyses": analyses, "further": further, "independent": independent or {}}
+        return Criteria(**own, **tests, seed=self.seed or 0)
 
     def __post_init__(self) -> None:
         settle(self)
@@ -124,10 +110,8 @@ class Options(Spec):
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"{self.registry} is not a folder; name the one with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
-            meant = similar(self.as_class)
-            instead = (
-                f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them; a folder is written ./DIR"
-            )
+            meant, lists = similar(self.as_class), "`hf-lineage registry` lists them; a folder is written ./DIR"
+            instead = f"did you mean {meant}?" if meant else lists
             raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,23 +28,15 @@ from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
 
-RUNS = 2
-"""Runs of a sample's rows that are compared of each matrix."""
-UNSEEN = ("query", "key")
-"""Roles of which a sample reads nothing."""
-ROWS = 128
-"""Rows of other matrices that are compared, as many as share a scale at most."""
-LARGE = 2**20
-"""Numbers of a matrix from which on only these rows are compared."""
-WRITERS = ("down", "output")
-"""Roles whose columns are hidden units; the rows of MLP_READERS are."""
+RUNS = 2  # Runs of a sample's rows that are compared of each matrix
+UNSEEN = ("query", "key")  # Roles of which a sample reads nothing
+ROWS = 128  # Rows of other matrices that are compared, as many as share a scale at most
+LARGE = 2**20  # Numbers of a matrix from which on only these rows are compared
+WRITERS = ("down", "output")  # Roles whose columns are hidden units; the rows of MLP_READERS are
 
 
 def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, sample: Sample, sampled: bool) -> Runs:
-    """Return the rows of a large matrix that are compared; none stands for all.
-
-    `sampled` says that no more than a sample of the layer is on this disk.
-    """
+    """Return the rows of a large matrix that are compared, none for all; if `sampled`, a sample is here."""
     slot, checkpoint = layer_set.slots[role], model.headers.checkpoint
     count, *_ = shape = checkpoint.tensors[slot.tensor].shape
     if checkpoint.rows(slot.tensor) is None or _is_transposed(model, slot):
@@ -71,10 +64,8 @@ def matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
 
 def digits_of(checkpoint: Checkpoint, name: str) -> int:
     """Return the binary digits with which a tensor is stored, those of float32 where it is decoded."""
-    (first, *_) = checkpoint.tensors[name].parts
-    return (
-        DIGITS["F32"] if name in checkpoint.decoded_names else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
-    )
+    dtype = "" if name in checkpoint.decoded_names else checkpoint.stored[checkpoint.tensors[name].parts[0]].dtype
+    return DIGITS.get(dtype, DIGITS["F32"])
 
 
 def bits_of(checkpoint: Checkpoint, name: str) -> float:
@@ -87,30 +78,29 @@ def bits_of(checkpoint: Checkpoint, name: str) -> float:
 
 def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
     """Return a verdict that names the first tensor of each model by which a layer is not finite, if there is one."""
-    broken = [{path: one.not_finite[side] for path, one in outcome.evidence.items()} for side in range(len(models))]
-    pairs = [(model, layers) for model, layers in zip(models, broken, strict=True) if any(layers.values())]
-    found = [next(_broken(model.reopen(), layers), "") for model, layers in pairs if model.reopen]
-    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *found))))
+    reasons = [outcome.reason] if outcome.reason else []
+    for side, model in enumerate(models):
+        broken = [(path, at) for path, one in outcome.evidence.items() for at in one.not_finite[side]]
+        if broken and (opened := model.reopen and model.reopen()):
+            sets = (one for path, at in broken for one in opened.layout.sets(path)[at])
+            reasons += itertools.islice(_broken(opened, sets), 1)
+    return replace(outcome, reason="; ".join(reasons))
 
 
-def _broken(opened: Headers, layers: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    for layer_set in (one for path, row in layers.items() for at in row for one in opened.layout.sets(path)[at]):
-        for name in layer_set.tensors:
-            numbers = opened.checkpoint.read(name)
-            if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
-                yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
+def _broken(opened: Headers, sets: Iterable[LayerSet]) -> Iterator[str]:
+    for name in (name for layer_set in sets for name in layer_set.tensors):
+        numbers = opened.checkpoint.read(name)
+        if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
+            yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
 
 
 def _is_transposed(model: FromWeights, slot: Slot) -> bool:
     return is_transposed(model.headers.layout.factorization, slot)
 
 
-MOST, RUN = 2**16, 32
-"""Numbers of a tensor that are read at most, unless a few rows have more, and rows that stand side by side."""
+MOST, RUN = 2**16, 32  # Numbers that are read of a tensor unless few rows have more, and rows side by side
 BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
-Place = tuple[str, int, bool | None]
-"""The kind of a tensor in words, the number of its layer, and whether its rows are residual coordinates; if not its
-columns are. -1 and None stand for those that are in no branch of a layer."""
+Place = tuple[str, int, bool | None]  # Kind, layer, and whether rows (not columns) are of the stream; None: no branch
 
 
 class RowPair(NamedTuple):
@@ -119,12 +109,10 @@ class RowPair(NamedTuple):
     kind: str
     layer: int
     writes: bool | None
-    numbers: int
-    """Numbers of the whole tensor."""
+    numbers: int  # Numbers of the whole tensor
     base: Matrix
     candidate: Matrix
-    digits: tuple[int, ...]
-    """Binary digits with which the base stores them, and the candidate."""
+    digits: tuple[int, ...]  # Binary digits with which the base stores them, and the candidate
 
 
 def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
@@ -137,17 +125,10 @@ def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWei
 
 
 def rows_beside(
-    base: FromWeights,
-    candidate: FromWeights,
-    seed: int,
-    layers: Collection[int] | None = None,
-    coordinates: Runs = (),
-    fetch: bool = True,
-) -> Iterator[RowPair]:
-    """Yield some rows of each tensor, or of those of some layers; without `fetch` of those alone that are here.
-
-    With residual coordinates it is matrices of the stream alone, and these rows of those that write into it.
-    """
+    base: FromWeights, candidate: FromWeights, seed: int, layers: Collection[int] | None = None,
+    coordinates: Runs = (), fetch: bool = True,
+) -> Iterator[RowPair]:  # fmt: skip
+    """Yield rows of each tensor, or in some layers; residual coordinates are those of what writes into the stream."""
     places, known, wanted = _places(candidate.headers), by_bare_name(base.headers), []
     for bare, name in by_bare_name(candidate.headers).items():
         models = (base.headers.checkpoint, known.get(bare, "")), (candidate.headers.checkpoint, name)
@@ -155,7 +136,10 @@ def rows_beside(
         chosen = bare in known and (layers is None or layer in layers) and not (coordinates and writes is None)
         flat = [one for model in models if chosen and (one := _flat(*model, fetch))]
         if len(flat) == len(models) and flat[0].shape == flat[1].shape:
-            rows = coordinates if coordinates and writes else _rows(flat[1].shape, f"numbers {seed} {name}")
+            height, most = flat[1].shape[0], max(1, MOST // flat[1].shape[1])
+            some = (height, most, min(RUN, most), f"numbers {seed} {name}")
+            every = (slice(0, height),) if height <= most else runs(*some)
+            rows = coordinates if coordinates and writes else every
             wanted.append((place, models, [[one.rows(run) for run in rows] for one in flat]))
     for at, model in enumerate((base, candidate)):
         model.headers.checkpoint.prefetch_pieces(piece for _, _, pieces in wanted for piece in pieces[at])
@@ -174,11 +158,6 @@ def _flat(checkpoint: Checkpoint, name: str, fetch: bool) -> StoredTensor | None
     stored = checkpoint.stored[info.parts[0]]
     columns = stored.shape[-1] if len(stored.shape) > 1 else stored.numbers
     return replace(stored, shape=(stored.numbers // columns, columns)) if stored.dtype in DIGITS else None
-
-
-def _rows(shape: Sequence[int], purpose: str) -> Runs:
-    wanted = max(1, MOST // shape[1])
-    return (slice(0, shape[0]),) if shape[0] <= wanted else runs(shape[0], wanted, min(RUN, wanted), purpose)
 
 
 def _places(model: Headers) -> dict[str, Place]:

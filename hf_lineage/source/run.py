@@ -1,8 +1,4 @@
-"""Run: a model is loaded by its own class, in a process of its own, and run with and without some of its parts.
-
-The process sees a folder with the files that were judged and no others. A file that changes between the beginning
-and the end of the run is an error.
-"""
+"""Run: a model is loaded by its own class, in a process that sees the judged files, and run without some parts."""
 
 from __future__ import annotations
 
@@ -27,28 +23,17 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence.executed import Ran
-from hf_lineage.hub.repo import RepoRef
 from hf_lineage.running.process import TOKENIZER, Load, Process, Values, Writer
 from hf_lineage.signature.devices import CPU, budgets
 from hf_lineage.source.headers import Headers
 from hf_lineage.source.model import OpenedModel
 from hf_lineage.source.options import Options
 
-WRITERS = {"mlp": "down", "value_output": "output"}
-"""Path -> the role that writes into the stream."""
-CONFIG = "config.json"
-LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
-"""Keys of `config.json` that name code or another repository; the process does not see them."""
-SHARD = 2**30
-"""Bytes of a file of decoded numbers."""
-SAFETENSORS = ".safetensors"
+WRITERS = {"mlp": "down", "value_output": "output"}  # Path -> the role that writes into the stream
+LEFT_OUT = "auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation"
 WHOLE = ("float32", 4)
-DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
-"""Format of most stored numbers -> the one in which a model runs that does not fit in WHOLE, and its bytes a number."""
-WORK = 2**31
-"""Bytes of memory for torch, for inputs, and for what becomes of them."""
-SECONDS, PER_GIB = 600.0, 600.0
-"""Longest time of one request: so many seconds, and so many more for each GiB of weights."""
+DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}  # Where WHOLE does not fit, and bytes a number
+WORK = 2**31  # Bytes of memory for torch, for inputs, and for what becomes of them
 
 
 @dataclass(frozen=True)
@@ -59,10 +44,7 @@ class RunModel:
     ran: Ran
 
     def hold(self, parts: Mapping[str, Sequence[int]]) -> Values:
-        """Return for each kind of input the loss, by sequence, if these parts write the same for every token.
-
-        Beside it stand the unit of the loss, and how much the model says at all.
-        """
+        """Return the loss by kind of input if these parts write the same for every token, and its unit."""
         lists = {key: list(map(int, each)) for key, each in parts.items()}
         return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=lists)
 
@@ -84,19 +66,19 @@ def part_key(path: str, layer: int, number: int) -> str:
 
 @contextlib.contextmanager
 def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterator[RunModel]:
-    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed.
-
-    A model without a tokenizer reads the tokens of that of its base.
-    """
+    """Run a model, with its base's tokens if it has none; NothingToCompare where it cannot be run."""
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
     if opened.model_config.within and (opened.model_config.read_as or opened.model_config.notes):
         raise NothingToCompare(f"{model.name} could not be run: no class is run that is not listed")
-    others = base.reopen().model_config.repo if base.reopen else None
+    repos = {"own": opened.model_config.repo} | ({"base": base.reopen().model_config.repo} if base.reopen else {})
+    tokens = next((whose for whose, repo in repos.items() if repo.offers(TOKENIZER)), "none")
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
-            tokens = _copy_tokenizer(opened.model_config.repo, others, folder)
+            if tokens in repos:
+                repos[tokens].fetch(TOKENIZER)
+                Path(folder, TOKENIZER).write_bytes(repos[tokens].read_bytes(TOKENIZER) or b"")
             shapes = process.ask("run", f"running {printable(model.name, 60)}", seed=options.seed or 0)
             _refuse_left_out(opened, process.values["unexpected"])
             numbers, on_disk = (int(process.values[key]) for key in ("numbers", "on_disk"))
@@ -106,29 +88,10 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
         raise type(error)(f"{model.name} could not be run: {error}") from None
 
 
-def _refuse_left_out(opened: Headers, unexpected: Collection[str]) -> None:
-    names = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
-    if left_out := names.intersection(unexpected):
-        raise NothingToCompare(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
-
-
-def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
-    """Copy the tokenizer of a model, or else of its base, and return whose it is, a key of `TOKENS`."""
-    for tokens, repo in (("own", own), ("base", base)):
-        if repo is not None and repo.offers(TOKENIZER):
-            repo.fetch(TOKENIZER)
-            Path(folder, TOKENIZER).write_bytes(repo.read_bytes(TOKENIZER) or b"")
-            return tokens
-    return "none"
-
-
 def _process(opened: Headers, options: Options, folder: str, files: Sequence[str]) -> Process:
-    """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time.
-
-    It runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
-    """
+    """Return a bounded process that loads files: in float32 where it fits, else as stored, else layer by layer."""
     sizes = [tensor.numbers for tensor in opened.checkpoint.tensors.values()]
-    stored: Counter[str] = Counter()
+    stored = Counter[str]()
     for each in opened.checkpoint.stored.values():
         stored[each.dtype] += each.numbers
     usual = DTYPES.get("BF16" if _is_decoded(opened) else max(stored, key=stored.__getitem__), WHOLE)
@@ -143,27 +106,26 @@ def _process(opened: Headers, options: Options, folder: str, files: Sequence[str
     within = None if _is_decoded(opened) else opened.model_config.within
     prefix = within.place(opened.checkpoint.stored) if within else ""
     writers = [replace(each, tensor=f"{prefix}{each.tensor}") for each in list_writers(opened.layout)]
-    load = Load(
-        folder,
-        opened.model_config.architecture,
-        tuple(files),
-        writers,
-        min(number * sum(sizes), room) + 2 * WORK + mapped,
-        dtype,
-        memory,
-        offload,
-        shutil.disk_usage(tempfile.gettempdir()).free // 2,
-        prefix,
-    )
-    return Process(load, SECONDS + PER_GIB * mapped / 2**30)
+    largest = min(number * sum(sizes), room) + 2 * WORK + mapped
+    disk, architecture = shutil.disk_usage(tempfile.gettempdir()).free // 2, opened.model_config.architecture
+    load = Load(folder, architecture, tuple(files), writers, largest, dtype, memory, offload, disk, prefix)
+    return Process(load, 600.0 + 600.0 * mapped / 2**30)  # seconds of a request, and for each GiB of weights
+
+
+def _refuse_left_out(opened: Headers, unexpected: Collection[str]) -> None:
+    names = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
+    if left_out := names.intersection(unexpected):
+        raise NothingToCompare(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
 
 
 @contextlib.contextmanager
 def _folder(opened: Headers) -> Iterator[tuple[str, list[str]]]:
     """Yield a folder of links to the judged files, and the names of those with weights."""
+    from safetensors import safe_open
+
     repo = opened.model_config.repo
     files = weight_files(repo)
-    if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
+    if foreign_model(repo) or not all(file.endswith(".safetensors") for file in files):
         raise NothingToCompare(
             "transformers is given safetensors files and a whole config.json alone: a converted file does not say all "
             "that its class needs to compute the same; check the safetensors release"
@@ -172,16 +134,17 @@ def _folder(opened: Headers) -> Iterator[tuple[str, list[str]]]:
     before = {file: repo.sha256(file) for file in files}
     with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
         config = opened.model_config.config if opened.model_config.within else repo.config()
-        Path(folder, CONFIG).write_text(json.dumps(_plain(config)), "utf-8")
-        if _is_decoded(opened):
-            names = list(_decode(opened.checkpoint, folder))
-        else:
-            names = files
-            for file in files:
-                Path(folder, file).symlink_to(Path(repo.locate(file)).absolute())
-        if names != [f"model{SAFETENSORS}"]:
-            index = {"metadata": {}, "weight_map": dict(_shards(folder, names))}
-            Path(folder, f"model{SAFETENSORS}.index.json").write_text(json.dumps(index), "utf-8")
+        Path(folder, "config.json").write_text(json.dumps(_plain(config)), "utf-8")
+        names = list(_decode(opened.checkpoint, folder)) if _is_decoded(opened) else files
+        for file in files if names is files else ():
+            Path(folder, file).symlink_to(Path(repo.locate(file)).absolute())
+        if names != ["model.safetensors"]:
+            places = dict[str, str]()
+            for file in names:
+                with safe_open(Path(folder, file), "np") as stored:
+                    places |= dict.fromkeys(stored.keys(), file)
+            index = {"metadata": {}, "weight_map": places}
+            Path(folder, "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
         yield folder, names
     changed = [file for file in files if repo.sha256(file) != before[file]]
     if changed:
@@ -194,7 +157,7 @@ def _is_decoded(opened: Headers) -> bool:
 
 
 def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
-    """Write every tensor as plain numbers, and yield the names of the files."""
+    """Write every tensor as plain numbers, into files of about a GiB, and yield their names."""
     from safetensors.numpy import save_file
 
     size, free = 2 * sum(each.numbers for each in checkpoint.tensors.values()), shutil.disk_usage(folder).free // 2
@@ -206,19 +169,10 @@ def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
         tensor = checkpoint.read(name)
         half = tensor.dtype.kind == "f" and name in checkpoint.decoded_names
         batch[name] = np.array(tensor, ml_dtypes.bfloat16 if half else tensor.dtype, order="C")
-        if name is names[-1] or sum(each.nbytes for each in batch.values()) > SHARD:
-            file = f"decoded-{number}{SAFETENSORS}"
-            save_file(batch, Path(folder, file))
+        if name is names[-1] or sum(each.nbytes for each in batch.values()) > 2**30:
+            save_file(batch, Path(folder, f"decoded-{number}.safetensors"))
             batch = {}
-            yield file
-
-
-def _shards(folder: str, files: Sequence[str]) -> Iterator[tuple[str, str]]:
-    from safetensors import safe_open
-
-    for file in files:
-        with safe_open(Path(folder, file), "np") as stored:
-            yield from ((tensor, file) for tensor in stored.keys())  # noqa: SIM118 - it is no mapping
+            yield f"decoded-{number}.safetensors"
 
 
 def _plain(config: Any) -> Any:

@@ -1,11 +1,14 @@
 """Names that no registry file has are guessed by their letters and sizes; layers are found by their numbers alone."""
 
+import functools
+
 import msgspec
 import pytest
 
-from hf_lineage.architecture.guess import branches, candidates, find_groups, norms, patterns
+from hf_lineage.architecture.guess import branches, find_groups, norms
 from hf_lineage.architecture.registry import factorizations
 from hf_lineage.architecture.schema import ATTENTION_ROLES, Factorization
+from tools.draft import candidates, patterns
 
 WIDTH, HIDDEN = 4, 6
 READER, WRITER, SQUARE, GAIN = (HIDDEN, WIDTH), (WIDTH, HIDDEN), (WIDTH, WIDTH), (WIDTH,)
@@ -21,7 +24,7 @@ def stack(layer, *others):
 
 
 def guessed(layer, *others, known=()):
-    return branches(stack(layer, layer, *others), known)
+    return branches(stack(layer, layer, *others), functools.partial(candidates, patterns=patterns(known)))
 
 
 PLAIN = ("wq wk wv wo", "q k v o", "to_q to_k to_v to_out", "query_proj key_proj value_proj proj")
@@ -130,12 +133,12 @@ def known(**sets):
 def test_a_pattern_is_found_under_another_module_and_the_names_of_a_file_outrank_it():
     def found(**shapes):
         stored = {name.replace("__", "."): shape for name, shape in shapes.items()}
-        return list(candidates(stored, stored, WIDTH, patterns([known()])))
+        return candidates(stored, stored, WIDTH, patterns([known()]))
 
-    (mlp,) = found(ffn__fc1=READER, ffn__fc2=WRITER)
-    assert (mlp.kind, mlp.yaml_set) == ("mlp", {"up": "ffn.fc1", "down": "ffn.fc2"})
+    ((kind, mlp, _),) = found(ffn__fc1=READER, ffn__fc2=WRITER)
+    assert (kind, mlp) == ("mlp", {"up": "ffn.fc1", "down": "ffn.fc2"})
     both = found(**{f"{module}__{name}": SQUARE for module in ("ffn", "mlp") for name in ("fc1", "fc2")})
-    assert max(both, key=lambda each: each.rank).yaml_set == {"up": "mlp.fc1", "down": "mlp.fc2"}
+    assert both[0][1] == {"up": "mlp.fc1", "down": "mlp.fc2"}
     for up, down in (((2 * HIDDEN, WIDTH), WRITER), ((HIDDEN, 9), (9, HIDDEN))):  # they cannot go together
         assert found(mlp__fc1=up, mlp__fc2=down) == []
     # What stands beside a layer makes a pattern only without its number.
