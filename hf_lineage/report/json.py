@@ -21,8 +21,6 @@ from hf_lineage.checking.result import ClaimResult, Finding
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence.inherited import InheritedShare
-from hf_lineage.evidence.p_values import EmpiricalNull
-from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import moment, stamp
@@ -70,14 +68,15 @@ def publish_report(report: Report) -> dict[str, Any]:
 
     Bases that are folders are pinned by the digests of their files. Commands are those of the folder of the model.
     """
-    rows = tuple(_pin_base(row) if row.base_folder else row for row in report.rows)
-    there = replace(report, rows=rows, options=replace(report.options, local_hub=None))
+    rows = [
+        replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
+        if row.base_folder
+        else row
+        for row in report.rows
+    ]
+    there = replace(report, rows=tuple(rows), options=replace(report.options, local_hub=None))
     content: dict[str, Any] = publish(report, _of_no_run(document(there, spelling_in_folder(report))))
     return content
-
-
-def _pin_base(row: ClaimResult) -> ClaimResult:
-    return replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
 
 
 def digests(repo: RepoRef | None) -> dict[str, str]:
@@ -101,10 +100,13 @@ def _of_no_run(value: Any) -> Any:
     return [_of_no_run(item) for item in value] if isinstance(value, list) else value
 
 
-def document(report: Report, write: Write | None = None) -> dict[str, Any]:
+def document(report: Report, write: Write = command.spell_here) -> dict[str, Any]:
     """Return the report as plain values; `write` writes names and paths in commands."""
     options = report.options
-    again = {name: bool(getattr(options, name)) for name in AGAIN}
+    settings = {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]}
+    # The advice on the claim that a policy refuses, else on the worst; on what is not declared without one.
+    row = next((row for row in report.rows if row.unmet), report.worst)
+    advice = advise(report, row) if row and row.verdict.code is report.code else texts()[report.code].next
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
@@ -117,10 +119,10 @@ def document(report: Report, write: Write | None = None) -> dict[str, Any]:
             {"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)}
             for claim in report.declared
         ],
-        **_outcome(report.code, _next(report)),
+        **_outcome(report.code, advice),
         "exit_code": int(report.status),
         "recipe": asdict(options.recipe),
-        "settings": {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]} | again,
+        "settings": settings | {name: bool(getattr(options, name)) for name in AGAIN},
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
         "license": report.licence or None,
@@ -183,29 +185,15 @@ def _outcome(code: Code, advice: Sequence[str]) -> dict[str, Any]:
     return {"verdict": str(code.word), "code": code, "verified": code.word is Word.VERIFIED, "next": list(advice)}
 
 
-def _next(report: Report) -> Sequence[str]:
-    """Return the advice on the claim that a policy refuses, else on the worst; on what is not declared without one."""
-    row = next((row for row in report.rows if row.unmet), report.worst)
-    return advise(report, row) if row and row.verdict.code is report.code else texts()[report.code].next
-
-
-def _encode_share(evidence: Evidence) -> dict[str, Any] | None:
-    inherited = evidence.inherited
-    if inherited is None:
-        return None
-    shares = dict(zip(map(str, evidence.layers[1]), map(float, inherited.by_layer), strict=True))
-    origins = {str(layer): origin for layer, origin in evidence.origins.items()}
-    return {**_interval(inherited), "layers": shares, "origins": origins}
-
-
 def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
-    permutation, empirical = evidence.permutation, evidence.empirical
+    permutation, decides, inherited = evidence.permutation, evidence.decided_by, None
     error = evidence.comparison.standard_error
+    if evidence.inherited:
+        shares = dict(zip(map(str, evidence.layers[1]), map(float, evidence.inherited.by_layer), strict=True))
+        origins = {str(layer): origin for layer, origin in evidence.origins.items()}
+        inherited = {**_interval(evidence.inherited), "layers": shares, "origins": origins}
     return {
-        "path": path,
-        "verdict": single.word,
-        "code": single.code,
-        "reason": single.reason,
+        **{"path": path, "verdict": single.word, "code": single.code, "reason": single.reason},
         "score": evidence.comparison.score,
         "standard_error": error if math.isfinite(error) else None,
         "p_value": permutation.p_value,
@@ -213,18 +201,12 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
         "corrections": {"paths": evidence.first.correction, "interim_analyses": "Bonferroni"},
         "analyses": evidence.analyses,
         "further_tests": evidence.further,
-        "inherited": _encode_share(evidence),
+        "inherited": inherited,
         "layers_read": evidence.layers_read,
         "sampled": evidence.sampled and asdict(evidence.sampled),
-        "permutation_null": _permutation(permutation),
-        "empirical_null": empirical and _empirical(empirical, evidence),
+        **_distributions(evidence),
         "nulls": [
-            {
-                "name": null.name,
-                "p_value": null.p_value,
-                "decides": null is evidence.decided_by,
-                "objection": null.objection,
-            }
+            {"name": null.name, "p_value": null.p_value, "decides": null is decides, "objection": null.objection}
             for null in evidence.nulls
         ],
         "layers": [
@@ -234,25 +216,25 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
     }
 
 
-def _permutation(null: PermutationNull) -> dict[str, Any]:
-    return {
+def _distributions(evidence: Evidence) -> dict[str, Any]:
+    """Return the scores of permutations, and those of independent models where such were compared."""
+    null, empirical = evidence.permutation, evidence.empirical
+    scores, undecided = null.scores, evidence.decided_by is None
+    spread = {"mean": float(scores.mean()), "standard_deviation": float(scores.std()), "maximum": float(scores.max())}
+    of_permutations = {
         "observed": null.observed,
         "coordinates": null.coordinates,
-        "mean": float(null.scores.mean()),
-        "standard_deviation": float(null.scores.std()),
-        "maximum": float(null.scores.max()),
+        **spread,
         "z": null.z,
         "p_permutations": null.permuted.p_value,
         "p_signs": null.flipped.p_value,
-        "permutations": len(null.scores),
+        "permutations": len(scores),
         "flips": len(null.flipped.scores),
     }
-
-
-def _empirical(null: EmpiricalNull, evidence: Evidence) -> dict[str, Any]:
-    return {
-        "threshold": null.threshold,
-        "p_value": evidence.p_value if evidence.decided_by is null else None,
-        "source": null.source,
-        "scores": dict(null.scores),
+    of_models = empirical and {
+        "threshold": empirical.threshold,
+        "p_value": evidence.p_value if undecided else None,
+        "source": empirical.source,
+        "scores": dict(empirical.scores),
     }
+    return {"permutation_null": of_permutations, "empirical_null": of_models}
