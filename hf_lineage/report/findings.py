@@ -1,9 +1,4 @@
-"""Findings: their table, of which every report prints all; descent in words; and the summary of a claim.
-
-How it was made is as the weights show it, beside the relation that it declares.
-
-Beside it everything that a report says below the table of claims, and what became of one claim in one sentence.
-"""
+"""Findings: their table, of which every report prints all; descent in words; and what is said below the claims."""
 
 from __future__ import annotations
 
@@ -72,12 +67,10 @@ def _count_layers(layers: Sequence[int], rows: Sequence[int], depth: int) -> str
 
 def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report) -> Finding:
     """Return how a model was made from its base."""
-    evidence = wording.best(row)
-    where = (
-        "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.layers_read else ""
-    )
+    evidence, made = wording.best(row), derivation.words
+    if evidence and 0 < len(evidence.origins) < evidence.layers_read:
+        made = f"in the layers that are inherited, {made}"
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
-    made = f"{where}{derivation.words}"
     sentence, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
     values = {
         "means": [means.value for means in derivation.means],
@@ -134,17 +127,15 @@ OF_REPORT = (
 
 def describe_claim(report: Report, row: ClaimResult) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of one claim of a report, with what made it."""
-    return _describe_all(OF_CLAIM, row, report)
+    for maker in OF_CLAIM:
+        if (measured := maker.measure(row)) and (finding := maker.describe(measured, row, report)):
+            yield maker, finding
 
 
 def describe_report(report: Report) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of a report that concerns no single claim, with what made it."""
-    return _describe_all(OF_REPORT, report)
-
-
-def _describe_all(makers: Sequence[Maker], *about: Any) -> Iterator[tuple[Maker, Finding]]:
-    for maker in makers:
-        if (measured := maker.measure(about[0])) and (finding := maker.describe(measured, *about)):
+    for maker in OF_REPORT:
+        if (measured := maker.measure(report)) and (finding := maker.describe(measured, report)):
             yield maker, finding
 
 
@@ -180,12 +171,12 @@ def reasons(report: Report) -> Iterator[str]:
             bases = (wording.about(other) for other in report.rows if wording.reason(other) == reason)
             yield f"{', '.join(bases)}: {reason}"
         stated.add(reason)
-        yield from (*wording.describe_correction(row), *wording.describe_measures(row))
+        yield from wording.describe_measures(row)
         for _, finding in describe_claim(report, row):
             yield from map(finding.prefix_about, finding.sentences)
         yield from (printable(note) for note in row.notes if note not in noted)
         noted |= {*row.notes}
-        yield from (*wording.origins(row), *wording.reading(row))
+        yield from wording.reading(row)
     if not report.rows:
         yield wording.NOTHING_DECLARED
     for _, finding in describe_report(report):
@@ -219,9 +210,7 @@ def explain_findings(report: Report) -> Iterator[tuple[str, Finding | Evidence]]
             yield from ((f"{wording.about(row)}, {path}", evidence) for path, evidence in row.verdict.evidence.items())
 
 
-DETAILS, NEXT = "Details: --explain", "Next: "
-MOST = 2
-"""Sentences of what is in doubt, or was not looked at."""
+NEXT = "Next: "
 
 
 def summarize(report: Report) -> Iterator[str]:
@@ -252,17 +241,13 @@ def summarize_claim(report: Report, row: ClaimResult) -> Iterator[str]:
         highest = empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
         head.append(f"Unrelated models of this size score at most {highest:.3f}")
     yield " ".join(map(whole, head))
-    doubts = list(_doubts(report, row))
-    doubts = [*doubts[:MOST], *([f"{len(doubts) - MOST} more: --explain"] if len(doubts) > MOST else [])]
+    doubts = [*row.unmet, *describe_waiver(row)]
+    if reason and not row.verdict.verified:
+        doubts.insert(0, reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason)
+    notes = (*row.own_code, *row.notes) if row.verdict.verified else row.notes  # otherwise the reason says it
+    doubts += (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in notes)
+    if doubts[2:]:
+        doubts[2:] = [f"{len(doubts) - 2} more: --explain"]
     if doubts:
         yield " ".join(map(whole, doubts))
     yield f"{NEXT}{advise(report, row)[0]}"
-
-
-def _doubts(report: Report, row: ClaimResult) -> Iterator[str]:
-    """Yield the reason of a verdict, the part of a policy that is not met, and files that were not looked at."""
-    if (reason := wording.reason(row)) and not row.verdict.verified:
-        yield reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason
-    yield from (*row.unmet, *describe_waiver(row))
-    notes = (*row.own_code, *row.notes) if row.verdict.verified else row.notes  # otherwise the reason says it
-    yield from (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in notes)

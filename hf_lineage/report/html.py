@@ -231,7 +231,6 @@ def _remarks(report: Report, row: ClaimResult, findings: Sequence[Finding]) -> I
     sentences = (
         *(sentence for one in besides for sentence in one.sentences),
         *map(printable, row.notes),
-        *wording.origins(row),
         *wording.reading(row),
     )
     for sentence in sentences:

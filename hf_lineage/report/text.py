@@ -19,7 +19,7 @@ from hf_lineage.checking.result import Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Word
 from hf_lineage.report import verdicts, wording
-from hf_lineage.report.findings import DETAILS, explain_findings, reasons, summarize
+from hf_lineage.report.findings import explain_findings, reasons, summarize
 from hf_lineage.report.wording import bar_cells, columns
 
 WIDTH = 80
@@ -43,7 +43,7 @@ def render(report: Report, explain: bool = False) -> str:
             lines += [f"\n{wrap(title)}", *_blocks(block)]
         paragraphs += [wording.settings(report), wording.MEANING, *verdicts.describe_limits(report)]
     elif report.rows:
-        paragraphs[-1] = f"{wording.whole(paragraphs[-1])} {DETAILS}"
+        paragraphs[-1] = f"{wording.whole(paragraphs[-1])} Details: --explain"
     return "\n".join(lines + [wrap(paragraph) for paragraph in paragraphs]) + "\n"
 
 
