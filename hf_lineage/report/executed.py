@@ -101,15 +101,12 @@ TABLED, STORED, LISTED = 20, 1000, 3
 def describe_strict(strict: Strict, row: ClaimResult, _report: Report) -> Finding:
     """Return how the numbers compare with the base's."""
     sentences = tuple(_strict_sentences(strict, row))
-    rows = tuple(
-        (
-            *(printable(one.name, 200), f"{one.numbers:,}", f"{one.beyond:,}", f"{one.excess:.3g}"),
-            *(one.why or ", ".join(map(str, one.place)), f"{one.coarse:,}"),
-        )
-        for one in strict.beyond[:TABLED]
-    )
+    rows = []
+    for one in strict.beyond[:TABLED]:
+        counts = f"{one.numbers:,}", f"{one.beyond:,}", f"{one.excess:.3g}"
+        rows.append((printable(one.name, 200), *counts, one.why or ", ".join(map(str, one.place)), f"{one.coarse:,}"))
     title = "Tensors that are not the base's, in steps of their grids"
-    table = Table(title, ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse"), rows, (1, 2, 3, 5))
+    table = Table(title, ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse"), tuple(rows), (1, 2, 3, 5))
     kinds = {how: f"stored as {how}" if how else "hold the same numbers" for how in strict.stored}
     return Finding(
         "Every number",
