@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 LONGEST = 500
 """Characters of a name that are shown; the Hub allows 96 on either side of the slash."""
-LONGEST_ESCAPE = len(r"\U0010ffff")
-"""Characters that one character takes at most once it is shown escaped."""
-STYLE = Path(__file__).with_name("page.css")
 SIGNS = {
     "good": "M5 12.5l4.5 4.5L19 7.5",
     "part": "M5.5 13.5c2-3.6 4.4-3.6 6.5-1.5s4.5 2.1 6.5-1.5",
@@ -66,11 +63,10 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         auto_reload=False,
     )
-    style = STYLE.read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     made.globals |= FRAME | {
         "style": Markup(style),  # noqa: S704 - our own file
-        "digest": digest,
+        "digest": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         "version": __version__,
         "texts": texts(),
         "SIGNS": SIGNS,
@@ -94,7 +90,7 @@ def escape_value(value: object) -> object:
     if isinstance(value, Markup):
         return value
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return printable(text, LONGEST_ESCAPE * len(text))
+    return printable(text, len(r"\U0010ffff") * len(text))
 
 
 def escape_markup(value: object) -> Markup:
@@ -128,13 +124,8 @@ half the width of the mark of a score; the longer side of the map, and where it 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, BAR, THICK, TIP, SIDE, MAP_LEFT, MAP_TOP = FRAME.values()
 THIN = 3.0
 """Pixels that the range of independent models takes at least, to be seen."""
-BINS = 24
 FAR = 0.72
 """Share of the width for the null's axis, if the score lies so far off that it would leave the null a single bar."""
-HALF = 0.5
-"""The share from which on a layer comes from the base."""
-NEAR = 1.5
-"""Multiple of the null's own range that the axis may reach for the score before it is broken instead."""
 
 
 def _on_bar(value: float) -> float:
@@ -179,10 +170,11 @@ def histogram(null: PermutationNull, name: str) -> Markup:
     margin = max((largest - least) * 0.08, 1e-4)
     low, high = least - margin, largest + margin
     reach = (min(low, null.observed), max(high, null.observed))
-    broken = reach[1] - reach[0] > NEAR * (high - low)
+    # The axis reaches for the score, unless that takes half as much again as the null's own range: then it is broken.
+    broken = reach[1] - reach[0] > 1.5 * (high - low)
     axis, stop = ((low, high), LEFT + FAR * (RIGHT - LEFT)) if broken else (reach, RIGHT)
     at = LEFT + 0.9 * (RIGHT - LEFT) if broken else _place(null.observed, axis, stop)
-    counts, edges = np.histogram(null.scores, BINS, (low, high))
+    counts, edges = np.histogram(null.scores, 24, (low, high))
     most, ends = int(counts.max()), [_place(edge, axis, stop) for edge in edges.tolist()]
     tops = [_place(count, (0, most), TOP + 14, BOTTOM) for count in counts.tolist()]
     return draw(
@@ -218,16 +210,16 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     shares = [float(share) for share in evidence.inherited.by_layer] if evidence.inherited else []
     most = max(*evidence.layers[1], (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
-    title = (
+    title = (  # from a half on a layer comes from the base
         f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
-        f"to {max(shares, default=0):.0%}; {sum(share > HALF for share in shares)} of them come from the base"
+        f"to {max(shares, default=0):.0%}; {sum(share > 0.5 for share in shares)} of them come from the base"
     )
     return draw(
         "inheritance",
         title=title,
         name=name,
         columns=[
-            (LEFT + (layer + 0.12) * wide, _place(share, (0, 1), TOP + 2, BOTTOM), "" if share > HALF else " pale")
+            (LEFT + (layer + 0.12) * wide, _place(share, (0, 1), TOP + 2, BOTTOM), "" if share > 0.5 else " pale")
             for layer, share in zip(evidence.layers[1], shares, strict=True)
         ],
         width=0.76 * wide,
@@ -237,11 +229,7 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
 
 
 def every(apart: float) -> int:
-    """Return which numbers of layers are written where a number takes the room of so many: every, every second, fourth.
-
-    >>> every(0.5), every(3)
-    (1, 4)
-    """
+    """Return which numbers of layers are written where one takes the room of so many: every, every second, fourth."""
     return next(1 << power for power in range(32) if 1 << power >= apart)
 
 
@@ -252,12 +240,6 @@ VIRIDIS = (
 """Equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)."""
 LEVELS = 33
 """The number of colours; cells of one colour are one shape, so that 128 layers stay a small file."""
-MOST_NUMBERS = 12
-"""Layers up to which there is room for the cosine in each cell."""
-ROOM = 100
-"""Pixels that the name of an axis takes."""
-BRIGHT = 0.42
-"""The cosine from which a cell is so bright that black shows better on it than white."""
 
 
 def heat_map(evidence: Evidence, name: str) -> Markup:
@@ -265,19 +247,22 @@ def heat_map(evidence: Evidence, name: str) -> Markup:
     similarity, cosines = evidence.comparison.similarity, evidence.comparison.by_layer
     rows, columns = similarity.shape
     cell = SIDE / max(rows, columns)
-    base, candidate = (_ticks(layers, room, cell) for layers, room in zip(evidence.layers, (14, 24), strict=True))
+    base, candidate = (
+        [((index + 0.5) * cell, str(layers[index])) for index in range(0, len(layers), every(room / cell))]
+        for layers, room in zip(evidence.layers, (14, 24), strict=True)  # pixels that a number takes
+    )
     line, size = max(0.6, min(2.5, cell * 0.09)), min(13.0, cell * 0.38)
     return draw(
         "heat_map",
         title=f"Heat map: {rows} layers of the base against {columns} of the model; the {len(cosines)} pairs that are "
         f"outlined have cosines from {cosines.min():.3f} to {cosines.max():.3f}",
         name=name,
-        side="layer of the base" if rows * cell > ROOM else "base",
+        side="layer of the base" if rows * cell > 100 else "base",
         wide=columns * cell,
         high=rows * cell,
         scale=cell,
         cells=_cells(similarity),
-        numbers=_numbers(similarity, cell, size) if max(rows, columns) <= MOST_NUMBERS else (),
+        numbers=_numbers(similarity, cell, size) if max(rows, columns) <= 12 else (),
         size=size,
         rows=[(MAP_TOP + at, number) for at, number in base],
         columns=[(MAP_LEFT + at, number) for at, number in candidate],
@@ -285,11 +270,6 @@ def heat_map(evidence: Evidence, name: str) -> Markup:
         pair={"side": cell - 2 * line, "corner": min(3.0, cell * 0.1), "line": line},
         colours=list(map(_colour, range(LEVELS))),
     )
-
-
-def _ticks(layers: Sequence[int], room: int, cell: float) -> list[tuple[float, str]]:
-    """Return places and numbers of the layers that are named; `room` is what a number takes, in pixels."""
-    return [((index + 0.5) * cell, str(layers[index])) for index in range(0, len(layers), every(room / cell))]
 
 
 def _colour(level: int) -> str:
@@ -327,4 +307,5 @@ def _pairs(evidence: Evidence, cell: float, line: float) -> Iterator[tuple[str, 
 
 
 def _on(cosine: float) -> str:
-    return "dark" if cosine >= BRIGHT else "light"
+    """Return in which colour something shows on a cell: from .42 on it is so bright that black shows better."""
+    return "dark" if cosine >= 0.42 else "light"

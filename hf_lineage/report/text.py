@@ -27,8 +27,6 @@ BAR = 20
 COMMAND, UNBROKEN = re.compile(r"`[^`]+`"), "\N{NO-BREAK SPACE}"
 _COLOURS = {Word.VERIFIED: 32, Word.RELATED: 33, Word.UNRELATED: 31, Word.UNDECIDED: 33}
 """Code of a terminal's colour for each word."""
-LONGEST_VERDICT = 24
-"""Letters of a verdict in one line of a table."""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -78,23 +76,22 @@ class _Cell(Text):
     """A cell of which a long name is broken after a mark inside it, and within a word only where there is none."""
 
     def wrap(self, console: Console, width: int, *, no_wrap: bool | None = None, **how: Any) -> Lines:
-        broken = self.plain if no_wrap else re.sub(r"\S+", lambda name: _broken(name[0], width), self.plain)
+        def fold(name: re.Match[str]) -> str:
+            lines = [""]
+            for piece in re.split(r"(?<=[/_-])", name[0]):
+                if lines[-1] and len(lines[-1] + piece) > width:
+                    lines.append("")
+                lines[-1] += piece
+            return "\n".join(lines)
+
+        broken = self.plain if no_wrap else re.sub(r"\S+", fold, self.plain)
         return Text(broken).wrap(console, width, no_wrap=no_wrap, **how)
 
 
-def _broken(name: str, width: int) -> str:
-    lines = [""]
-    for piece in re.split(r"(?<=[/_-])", name):
-        if lines[-1] and len(lines[-1] + piece) > width:
-            lines.append("")
-        lines[-1] += piece
-    return "\n".join(lines)
-
-
-def fold_row(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:
+def fold_row(line: Sequence[str]) -> tuple[str, ...]:
     """Return the cells of a row with the verdict, the last of them, in as many lines as it needs."""
     *cells, verdict = line
-    return *cells, "\n".join(textwrap.wrap(verdict, longest))
+    return *cells, "\n".join(textwrap.wrap(verdict, 24))
 
 
 def wrap(paragraph: str) -> str:

@@ -16,8 +16,6 @@ from hf_lineage.files import safe_yaml
 from hf_lineage.report.wording import whole
 
 FOLDER = Path(__file__).parent
-CODES = tuple(Code)
-"""Order of the rules in SARIF; a new code comes at the end of its word."""
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
