@@ -1,7 +1,4 @@
-"""Annotation: the result of a check, written to the card of the model and to the record beside it.
-
-Untrusted names are escaped.
-"""
+"""Annotation: the result of a check, written to the card of the model and to the record beside it."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ from hf_lineage.errors import CardError, LineageError, OptionError, printable
 from hf_lineage.evidence.verdict import Code, Word
 from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.paths import link_on_the_way
-from hf_lineage.hub import client
-from hf_lineage.hub.commits import SAME, same_files
-from hf_lineage.hub.commits import commit as commit_files
-from hf_lineage.hub.commits import propose as propose_files
+from hf_lineage.hub import client, commits
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import json, wording
 from hf_lineage.report.command import public
@@ -35,41 +29,32 @@ from hf_lineage.report.markdown import paragraph, table
 from hf_lineage.source.locate import locate_model, weights
 from hf_lineage.source.options import Options
 
-COLUMNS = ("Base", "Verdict", "Score", "Inherited", "p")
-NONE = "–"
-LONGEST = 500
-"""Characters of a name or a reason."""
+LONGEST = 500  # characters of a name or a reason
 
 
 def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
     """Return a JSON report as Markdown of at most ten lines for one claim; sentences that come first are given."""
-    claims = document["claims"]
-    blocks = ["## Lineage", *map(paragraph, first), table(COLUMNS, map(_cells, claims))]
+    claims, rows, reasons = document["claims"], [], []
     for claim in claims:
+        score, p_value, inherited = claim["score"], claim["p_value_adjusted"], claim["inherited"]
+        base, share = printable(claim["base"], LONGEST), inherited and inherited["share"]
+        numbers = zip((score, share, p_value), (".3f", ".0%", ".3g"), strict=True)
+        cells = ("–" if value is None else format(value, spec) for value, spec in numbers)
+        rows.append((base, Code(claim["code"]).label, *cells))
         if claim["reason"] and not claim["verified"]:
-            base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
-            blocks.append(paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}"))
-    commits = {document["model"]: document["commit"]} | {claim["base"]: claim["base_commit"] for claim in claims}
-    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in commits.items() if commit)
+            reason = printable(claim["reason"], LONGEST).removeprefix(f"{base}: ")
+            reasons.append(paragraph(f"{base}: {reason}"))
+    pinned = {document["model"]: document["commit"]} | {claim["base"]: claim["base_commit"] for claim in claims}
+    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in pinned.items() if commit)
     tool = f"{document['tool']['name']} {document['tool']['version']}{named and f' ({paragraph(named)})'}"
     made = f"Checked by {tool}. Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
     commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in claims)
-    return "\n\n".join([*blocks, made, "\n".join(("```console", *commands, "```"))])
+    claimed = table(("Base", "Verdict", "Score", "Inherited", "p"), rows)
+    console = "\n".join(("```console", *commands, "```"))
+    return "\n\n".join(["## Lineage", *map(paragraph, first), claimed, *reasons, made, console])
 
 
-def _cells(claim: Mapping[str, Any]) -> tuple[str, ...]:
-    score, p_value, inherited = claim["score"], claim["p_value_adjusted"], claim["inherited"]
-    return (
-        printable(claim["base"], LONGEST),
-        Code(claim["code"]).label,
-        NONE if score is None else f"{score:.3f}",
-        NONE if inherited is None else f"{inherited['share']:.0%}",
-        NONE if p_value is None else f"{p_value:.3g}",
-    )
-
-
-FILES = (RECORD, CARD)
-"""In the order in which they are written."""
+FILES = (RECORD, CARD)  # in the order in which they are written
 TITLE = "Add the results of hf-lineage to the model card"
 """The title of the commit and of the pull request; an open pull request is recognised by it."""
 DESCRIPTION = (
@@ -95,40 +80,29 @@ class Annotation:
         return "".join(f"{printable(row.claim.base, 500)}: {row.verdict.label}\n" for row in rows)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the new content of the files that have to change, given the content that they have now."""
-        current = self._record(before.get(RECORD))
+        """Return the new content of the files that change; a record that says the same of the same weights stays."""
+        content, commit, name = before.get(RECORD), self.repo.commit, self.repo.remote
+        old, current = _decode_record(content), json.publish_report(self.report)
+        if old and content:
+            same = old.commit == commit
+            if not same and old.commit and commit and name and client.COMMIT.fullmatch(old.commit):
+                same = commits.same_files(name, old.commit, commit, FILES)
+            record: dict[str, Any] = msgspec.json.decode(content)
+            if same and stored.alike(record, json.publish_report(replace(self.report, commit=old.commit))):
+                current = record
         text = render(current, tuple(state_first(public(self.report))))
         text = card.with_section(card.read_text(before.get(CARD)), text)
         after = {RECORD: encode(current).encode(), CARD: card.encode_card(text)}
         return {file: content for file, content in after.items() if before.get(file) != content}
 
-    def _record(self, content: bytes | None) -> dict[str, Any]:
-        """Return the record of this check, or the one that is there if it says the same about the same weights.
-
-        The commit may differ, because writing the card makes a new one.
-        """
-        old, now, name = _decode_record(content), self.repo.commit, self.repo.remote
-        if old and content:
-            same = old.commit == now
-            if not same and old.commit and now and name and client.COMMIT.fullmatch(old.commit):
-                same = same_files(name, old.commit, now, FILES)
-            record: dict[str, Any] = msgspec.json.decode(content)
-            if same and stored.alike(record, json.publish_report(replace(self.report, commit=old.commit))):
-                return record
-        return json.publish_report(self.report)
-
 
 def annotate(
-    model: str,
-    bases: Sequence[str] = (),
-    options: Options | None = None,
-    target: Target = "preview",
+    model: str, bases: Sequence[str] = (), options: Options | None = None, target: Target = "preview"
 ) -> Annotation:
-    """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
+    """Judge a model as `check` does, from all layers, and return what has to be written to its card; nothing is yet.
 
-    Equal weights give an equal record: all layers are read, with a seed that is not drawn. Raise LineageError if
-    nothing is declared, if a verified base cannot be read for want of the Hub, or if the card cannot be edited; that is
-    tested before weights are read.
+    Raise LineageError if nothing is declared, or a verified base cannot be read for want of the Hub. A card that cannot
+    be edited is refused before weights are read.
     """
     options = options or Options()
     if options.budget == "quick":
@@ -144,18 +118,21 @@ def annotate(
     report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
-    _refuse_to_forget(old, report)
+    verified = {claim.base for claim in old.claims if claim.verdict == Word.VERIFIED} if old else set()
+    for row in report.rows:
+        if client.offline() and row.claim.base in verified and row.verdict.code.is_unjudged:
+            raise CardError(
+                f"{printable(row.claim.base, 200)} was verified before ({RECORD} records it), but cannot be read now "
+                "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
+            )
     return Annotation(repo, branch, report, before)
 
 
 def preview(annotation: Annotation) -> str:
-    """Return what would change: a unified diff of the card, and that the record is another one.
-
-    Untrusted text in the diff is escaped, and long lines are cut.
-    """
+    """Return what would change: a unified diff of the card, escaped, and that the record is another one."""
     changes = annotation.changes(annotation.before)
     if not changes:
-        return SAME
+        return commits.SAME
     lines, before = list[str](), annotation.before.get(CARD)
     if CARD in changes:
         texts = (text.decode(errors="surrogateescape") for text in (before or b"", changes[CARD]))
@@ -171,24 +148,34 @@ def preview(annotation: Annotation) -> str:
 
 
 def write(annotation: Annotation) -> str:
-    """Write what changes into the folder, or commit it to the branch on the Hub; return what was done."""
-    repo, changes = annotation.repo, annotation.changes(annotation.before)
+    """Write what changes into the folder, all files or none, or commit it on the Hub; return what was done."""
+    repo, before, changes = annotation.repo, annotation.before, annotation.changes(annotation.before)
     if not changes:
-        return SAME
-    if repo.remote is None or repo.commit is None:
-        _write_folder(repo, annotation.before, changes)
-        return f"Wrote {' and '.join(changes)}."
-    url = commit_files(
-        repo.remote, changes, repo.commit, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
-    )
-    return f"Committed: {printable(url)}"
+        return commits.SAME
+    if repo.remote is not None and repo.commit is not None:
+        about = {"commit_description": DESCRIPTION, "revision": annotation.branch}
+        return f"Committed: {printable(commits.commit(repo.remote, changes, repo.commit, TITLE, **about))}"
+    if _files(repo) != before:
+        raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
+    _refuse_links(repo)
+    record, content = repo.path(RECORD), before.get(RECORD)
+    make_folder(record.parent)
+    try:
+        for file in changes:
+            write_atomically(repo.path(file), changes[file])
+    except LineageError:
+        with contextlib.suppress(OSError, LineageError):
+            if content is not None:
+                write_atomically(record, content)
+            else:
+                record.unlink(missing_ok=True)
+                record.parent.rmdir()
+        raise
+    return f"Wrote {' and '.join(changes)}."
 
 
 def propose(annotation: Annotation) -> str:
-    """Open a pull request with the changes, or update the one that is open; return what was done.
-
-    Raise OptionError for a folder, and for another branch than main.
-    """
+    """Open a pull request with the changes, or update the open one, against main; return what was done."""
     repo = annotation.repo
     _refuse(repo, annotation.branch, "pull-request")
     name, checked = repo.remote or "", repo.commit or ""
@@ -199,21 +186,19 @@ def propose(annotation: Annotation) -> str:
         folder, _ = client.snapshot(name, commit, FILES)
         return annotation.changes(_files(replace(repo, folder=folder, commit=commit)))
 
-    return propose_files(name, TITLE, DESCRIPTION, checked, changes)
+    return commits.propose(name, TITLE, DESCRIPTION, checked, changes)
 
 
 TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write": write, "pull-request": propose}
 
 
 def _files(repo: RepoRef) -> dict[str, bytes]:
-    """Return the card and the record, those of them that exist."""
     repo.fetch(*FILES)
     contents = {file: repo.read_bytes(file) for file in FILES}
     return {file: content for file, content in contents.items() if content is not None}
 
 
 def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
-    """Raise an error, before anything is checked, for a target that cannot be written."""
     if target == "pull-request" and repo.remote is None:
         raise OptionError(f"{repo} is a folder, but pull requests are for the Hub; use --write")
     if target == "pull-request" and branch not in (None, "main"):
@@ -236,36 +221,3 @@ def _refuse_links(repo: RepoRef) -> None:
 def _decode_record(content: bytes | None) -> stored.StoredReport | None:
     """Return the record of an earlier run; None where there is none of this version, CardError for another file."""
     return None if content is None or stored.is_older(content, RECORD) else stored.decode(content, RECORD)
-
-
-def _refuse_to_forget(old: stored.StoredReport | None, report: Report) -> None:
-    """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
-    if old is None or not client.offline():
-        return
-    verified = {claim.base for claim in old.claims if claim.verdict == Word.VERIFIED}
-    for row in report.rows:
-        if row.claim.base in verified and row.verdict.code.is_unjudged:
-            raise CardError(
-                f"{printable(row.claim.base, 200)} was verified before ({RECORD} records it), but cannot be read now "
-                "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
-            )
-
-
-def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[str, bytes]) -> None:
-    """Write all files or none: the record first, which is restored if the card cannot be written."""
-    if _files(repo) != before:
-        raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
-    _refuse_links(repo)
-    make_folder(repo.path(RECORD).parent)
-    try:
-        for file in changes:
-            write_atomically(repo.path(file), changes[file])
-    except LineageError:
-        with contextlib.suppress(OSError, LineageError):
-            place, content = repo.path(RECORD), before.get(RECORD)
-            if content is not None:
-                write_atomically(place, content)
-            else:
-                place.unlink(missing_ok=True)
-                place.parent.rmdir()
-        raise

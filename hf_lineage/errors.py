@@ -3,17 +3,14 @@
 import errno
 
 LONGEST = 2000
-ONE_FILE = "by its path, or with --file for the model that is judged"
-"""Ways to name one of several files; a base is named by its path alone."""
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Error numbers of the system for a disk, a share of it or a file that is full."""
+ONE_FILE = "by its path, or with --file for the model that is judged"  # a base by its path alone
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a disk, a share of it or a file is full
 
 
 def printable(text: object, limit: int = LONGEST) -> str:
     """Return `text` on one line, with control and direction-changing characters escaped, cut at `limit` characters.
 
-    File names, cards and headers are untrusted input. They pass through here before they reach a terminal or a CI log.
-    There `::` at the start of a line and `##[` anywhere would be a command to the runner.
+    Untrusted names pass here before they reach a terminal, or the log of a CI, where `::` and `##[` are commands.
     """
     line = str(text)
     cut = line if len(line) <= limit else f"{line[: limit - 1]}…"
@@ -23,18 +20,12 @@ def printable(text: object, limit: int = LONGEST) -> str:
 
 
 def installation(extra: str) -> str:
-    """Return the command that installs an extra: from the repository, while the name is nobody's on the package index.
-
-    A hint that named the package alone would install what anybody may upload under that name.
-    """
+    """Return the command that installs an extra: from the repository, while anybody may upload under its name."""
     return f"pip install 'hf-lineage[{extra}] @ git+https://github.com/hf-lineage/hf-lineage'"
 
 
 def remedy(error: Exception, usual: str) -> str:
-    """Return what to do where a file could be neither read nor written: `usual`, unless a limit stood in the way.
-
-    A limit on the size of files stops reading as well, which copies headers into files without a name.
-    """
+    """Return what to do where a file could be neither read nor written: `usual`, unless a limit on sizes hinders."""
     limited = isinstance(error, OSError) and error.errno == errno.EFBIG
     return "raise the limit on the size of files (ulimit -f)" if limited else usual
 
@@ -45,78 +36,60 @@ class LineageError(Exception):
     code = "internal"
     """Its name in reports, which never changes; of errors that become verdicts, a code of theirs."""
 
+    def __init_subclass__(cls, code: str = "") -> None:
+        super().__init_subclass__()
+        cls.code = code or cls.code
+
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
-class RepositoryError(LineageError):
+class RepositoryError(LineageError, code="no-base"):
     """No such model, or a folder that is not a model repository."""
-
-    code = "no-base"
 
 
 class NoModelError(RepositoryError):
     """A repository in which there is no model at all."""
 
 
-class BranchMovedError(RepositoryError):
+class BranchMovedError(RepositoryError, code="branch-moved"):
     """Somebody else committed to a branch of the Hub first."""
 
-    code = "branch-moved"
 
-
-class NetworkError(LineageError):
+class NetworkError(LineageError, code="network"):
     """Something on the Hub cannot be fetched; this says nothing about the model."""
 
-    code = "network"
 
-
-class CheckpointError(LineageError):
+class CheckpointError(LineageError, code="damaged"):
     """Files of a model that are there but damaged, hostile or unreadable."""
 
-    code = "damaged"
 
-
-class RegistryError(LineageError):
+class RegistryError(LineageError, code="registry"):
     """A registry file that breaks the schema."""
 
-    code = "registry"
 
-
-class SignatureError(LineageError):
+class SignatureError(LineageError, code="signature"):
     """A file that is not a signature, or signatures whose recipes differ."""
 
-    code = "signature"
 
-
-class OptionError(LineageError):
+class OptionError(LineageError, code="option"):
     """An option out of its range."""
 
-    code = "option"
 
-
-class CardError(LineageError):
+class CardError(LineageError, code="card"):
     """A model card, or the record beside it, that cannot be edited without harm."""
 
-    code = "card"
 
-
-class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes a verdict
+class NothingToCompare(LineageError, code="unsupported"):  # noqa: N818 - not a failure: it becomes a verdict
     """Nothing can be judged: no weights, an unsupported format, a class that is not in the registry."""
 
-    code = "unsupported"
 
-
-class NoWeights(NothingToCompare):
+class NoWeights(NothingToCompare, code="no-weights"):
     """A model without a file of weights."""
 
-    code = "no-weights"
 
-
-class Ambiguous(NothingToCompare):
+class Ambiguous(NothingToCompare, code="ambiguous"):
     """Several models where one is needed, or files that loaders read in two ways."""
-
-    code = "ambiguous"
 
 
 class UnlistedClass(NothingToCompare):

@@ -1,8 +1,4 @@
-"""Options: each one's kind, bounds, help and spelling on the command line, in one table; and the time that files state.
-
-The command line, the documentation and the checks of values are all made from this table. Python may give text for a
-path and one name for several. NumPy is not imported: `--help` reads the table.
-"""
+"""Options: the kind, bounds, help and spelling of each, in one table; and the time that files state."""
 
 from __future__ import annotations
 
@@ -26,10 +22,8 @@ class ValueKind:
     """Kind of value that an option takes."""
 
     words: str
-    settle: Callable[[Any], Any]
-    """Return the value as it is kept; raise TypeError, ValueError or LookupError for one of another kind."""
-    read: Callable[[str], Any] = str
-    """Return the value that is typed; raise ValueError or LookupError for one of another kind."""
+    settle: Callable[[Any], Any]  # the value as it is kept; TypeError, ValueError or LookupError for another
+    read: Callable[[str], Any] = str  # what is typed as a value; ValueError or LookupError
     choices: tuple[str, ...] = ()
     least: float = -math.inf
     most: float = math.inf
@@ -40,49 +34,21 @@ class Setting:
     """One option of a check: what it may be, and what it is on the command line."""
 
     kind: ValueKind
-    help: str = ""
-    """Sentence that says what it does; empty for an option of Python alone."""
+    help: str = ""  # sentence that says what it does; empty for an option of Python alone
     metavar: str | None = None
-    flag: str = ""
-    """Name on the command line, where it is another one than in Python."""
+    flag: str = ""  # name on the command line, where it is another one than in Python
     multiple: bool = False
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError
-    return operator.index(value)
+def _settler(convert: Callable[[Any], Any], refuse: Any = (), require: Any = object) -> Callable[[Any], Any]:
+    """Return what converts a value; it raises TypeError for one of a kind that is refused, or not of the required."""
 
+    def settle(value: Any) -> Any:
+        if isinstance(value, refuse) or not isinstance(value, require):
+            raise TypeError
+        return convert(value)
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool | str | bytes):
-        raise TypeError
-    return float(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _text(value: Any) -> str:
-    path = os.fspath(value)
-    if not isinstance(path, str):
-        raise TypeError
-    return path
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    return (_text(value),) if isinstance(value, str | os.PathLike) else tuple(map(_text, value))
-
-
-def _split_list(text: str) -> tuple[str, ...]:
-    return tuple(map(str.strip, text.split(",")))
-
-
-def _path(value: Any) -> Path:
-    return Path(_text(value))
+    return settle
 
 
 def _recipe(value: Any) -> Any:
@@ -94,48 +60,47 @@ def _recipe(value: Any) -> Any:
     return recipe
 
 
-def _or_none(kind: ValueKind) -> ValueKind:
-    def settle(value: Any) -> Any:
-        return None if value is None else kind.settle(value)
-
-    return replace(kind, words=f"{kind.words}, or None", settle=settle)
-
-
-FLAG, TEXT, PATH = ValueKind("True or False", _flag), ValueKind("text", _text), ValueKind("a path", _path)
-WHOLE, NUMBER = ValueKind("a whole number", _whole, int), ValueKind("a number", _number, float)
-NAMES = ValueKind("a name, or several", _names)
+FLAG = ValueKind("True or False", _settler(bool, require=bool))
+TEXT = ValueKind("text", _settler(os.fsdecode, refuse=bytes))
+PATH = ValueKind("a path", lambda value: Path(TEXT.settle(value)))
+WHOLE = ValueKind("a whole number", _settler(operator.index, refuse=bool), int)
+NUMBER = ValueKind("a number", _settler(float, refuse=(bool, str, bytes)), float)
+NAMES = ValueKind(
+    "a name, or several",
+    lambda value: tuple(map(TEXT.settle, (value,) if isinstance(value, str | os.PathLike) else value)),
+)
 SETTINGS: Mapping[str, Setting] = {
     "file": Setting(
-        _or_none(TEXT),
+        TEXT,
         "The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
         "NAME",
     ),
     "allow_pickle": Setting(FLAG, "Also read tensors from pickles, of bases too; nothing in them is run."),
     "as_class": Setting(
-        _or_none(TEXT),
+        TEXT,
         "If the registry does not list the class of a model, read it as this class, or by the factorizations in this "
         "folder, which you wrote: ./DIR.",
         "CLASS",
         flag="--as",
     ),
     "paths": Setting(
-        replace(NAMES, read=_split_list),
+        replace(NAMES, read=lambda text: tuple(map(str.strip, text.split(",")))),
         f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
         "attention; or all.",
         "LIST",
     ),
     "local_hub": Setting(
-        _or_none(PATH), "A folder with org/name folders; models are searched there first, then on the Hub.", "DIR"
+        PATH, "A folder with org/name folders; models are searched there first, then on the Hub.", "DIR"
     ),
     "recompute": Setting(FLAG, "Read the weights even if their signature is cached.", flag="--no-cache"),
     "budget": Setting(
-        _or_none(ValueKind(" or ".join(BUDGETS), {word: word for word in BUDGETS}.__getitem__, choices=BUDGETS)),
+        ValueKind(" or ".join(BUDGETS), {word: word for word in BUDGETS}.__getitem__, choices=BUDGETS),
         "quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null needs "
         "all layers.",
     ),
     "alpha": Setting(replace(NUMBER, least=1e-6, most=0.5), "Significance level of the tests of one claim.", "NUMBER"),
     "seed": Setting(
-        _or_none(replace(WHOLE, least=0, most=2**64 - 1)),
+        replace(WHOLE, least=0, most=2**64 - 1),
         "Seed of all that is drawn: permutations, layers, units. By default a new one, which the report names.",
         "N",
     ),
@@ -165,23 +130,22 @@ SETTINGS: Mapping[str, Setting] = {
     "permutations": Setting(replace(WHOLE, least=1, most=1_000_000)),
     "min_share": Setting(replace(NUMBER, least=0.01, most=0.99)),
     "subfolder": Setting(TEXT),
-    "registry": Setting(_or_none(PATH)),
-    "max_memory": Setting(_or_none(TEXT)),
+    "registry": Setting(PATH),
+    "max_memory": Setting(TEXT),
 }
 """Field of Options -> its setting, in the order of `--help`; those of Python alone come last."""
 
 
 def settle(options: object) -> None:
-    """Replace each option by the value that is kept of it.
-
-    Raise OptionError, which names the option, for a value of another kind, or out of range.
-    """
+    """Replace each option by the value that is kept of it; OptionError for another kind, or one out of range."""
     for name, setting in SETTINGS.items():
         value, kind = getattr(options, name), setting.kind
+        usually_none = getattr(type(options), name, "") is None
         try:
-            settled = kind.settle(value)
+            settled = None if usually_none and value is None else kind.settle(value)
         except (TypeError, ValueError, LookupError, OverflowError):
-            raise OptionError(f"{name} must be {kind.words}, not {printable(repr(value), 100)}") from None
+            words = f"{kind.words}, or None" if usually_none else kind.words
+            raise OptionError(f"{name} must be {words}, not {printable(repr(value), 100)}") from None
         if isinstance(settled, int | float) and not kind.least <= settled <= kind.most:
             raise OptionError(f"{name} must lie between {kind.least:.7g} and {kind.most:.7g}, not {settled:.7g}")
         if isinstance(settled, tuple) and kind.choices and not {*settled} <= {*kind.choices}:
@@ -190,11 +154,10 @@ def settle(options: object) -> None:
         object.__setattr__(options, name, settled)
 
 
-MONTHS = (
+MONTHS = (  # in English whatever the language of the machine
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-"""In English whatever the language of the machine."""
 
 
 def now() -> datetime.datetime:
@@ -203,10 +166,7 @@ def now() -> datetime.datetime:
 
 
 def moment(measured: datetime.datetime) -> datetime.datetime:
-    """Return the time that a format has to state: what SOURCE_DATE_EPOCH says (reproducible-builds.org), or `measured`.
-
-    Raise OptionError if the environment names no time.
-    """
+    """Return the time that a format states: of SOURCE_DATE_EPOCH (reproducible-builds.org), else `measured`."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         if not epoch:

@@ -1,14 +1,12 @@
-"""Policy: what an organization accepts and asks of its models, read from `lineage.yaml`.
-
-A policy changes what a command returns, and never a verdict: every finding stays in every report.
-"""
+"""Policy: what an organization accepts and asks of its models in `lineage.yaml`; it never changes a verdict."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,35 +19,23 @@ from hf_lineage.evidence.verdict import SEVERITY, Code, ExitCode, Word
 from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import hub_name
 
-ACCEPTED, REFUSED = "accept", "refuse"
-"""Answers of a policy to code that a repository brings."""
-UNDECLARED = "undeclared-parent"
-"""Choice of `fail_on`: a parent shows that the model does not name, or a claim is contradicted."""
+ACCEPTED, REFUSED = "accept", "refuse"  # answers of a policy to code that a repository brings
+UNDECLARED = "undeclared-parent"  # a choice of `fail_on`: also a parent that the model does not name
 EXECUTED, STRICT = "executed", "strict"
 """Requirements for every claim: that it is verified by what both models do when they run; or that the model is the
 base's numbers, as its formats store them, and nothing else."""
-FAILING = {
-    "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
-    UNDECLARED: frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
-    "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
-    "never": frozenset[ExitCode](),
-}
-"""Choice of `fail_on` -> the exit codes of a check that fail."""
 
 
 @dataclass(frozen=True)
 class Waiver:
-    """One finding that is accepted although it verifies no claim."""
+    """One finding that is accepted although it verifies no claim, until a day (UTC) is over."""
 
     base: str
     code: Code
     reason: str
     expires: datetime.date
-    """The last day (UTC) on which it counts."""
-    model: str = ""
-    """The model of the Hub that it is about; empty for whichever is checked."""
-    part: str = ""
-    """The folder or file of the repository that it is about; empty for the repository itself."""
+    model: str = ""  # the model of the Hub that it is about; empty for whichever is checked
+    part: str = ""  # the folder or file of the repository that it is about; empty for the repository itself
 
     def covers(self, base: str, code: Code, part: str = "") -> bool:
         """Return whether it is about this finding, on whatever day."""
@@ -59,33 +45,27 @@ class Waiver:
         """Return whether it is about this model, which may be named with its revision."""
         return not self.model or self.model.casefold() == model.partition("@")[0].casefold()
 
+    def is_expired(self, today: datetime.date) -> bool:
+        """Return whether it counts no more."""
+        return self.expires < today
+
     def __str__(self) -> str:
         """Return what it accepts, as the object of a sentence."""
         part = f" ({printable(self.part, 100)})" if self.part else ""
         return f"that {self.base}{part} is {self.code.label}"
-
-    def is_expired(self, today: datetime.date) -> bool:
-        """Return whether it counts no more."""
-        return self.expires < today
 
 
 @dataclass(frozen=True)
 class Policy:
     """Findings that are accepted, requirements, and the results that fail."""
 
-    source: str = ""
-    """The file that it was read from; empty if there is none."""
+    source: str = ""  # the file that it was read from; empty if there is none
     accepted: tuple[Waiver, ...] = ()
-    relations: tuple[str, ...] = ()
-    """The relations of which each claim has to declare one; empty if any will do."""
-    requires: str = ""
-    """EXECUTED where every claim has to be verified by running, STRICT where by every number; empty for neither."""
-    own_code: str = ACCEPTED
-    """Whether models with code of their own pass, which is never run."""
-    undeclared_parent: str | None = None
-    """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
-    fail_on: str | None = None
-    """Result that makes a check fail, one of FAIL_ON; None if the policy does not say."""
+    relations: tuple[str, ...] = ()  # the relations of which each claim has to declare one; empty if any will do
+    requires: str = ""  # EXECUTED or STRICT where every claim has to be so verified
+    own_code: str = ACCEPTED  # whether models with code of their own pass, which is never run
+    undeclared_parent: str | None = None  # whether such a model passes; None leaves it undecided
+    fail_on: str | None = None  # result that makes a check fail, one of FAIL_ON; None if the policy does not say
 
     def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
@@ -105,29 +85,21 @@ class Policy:
 
 
 def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) -> ExitCode:
-    """Return what a check returns whose findings give `code`, by what is to fail.
-
-    What is required and is not so (`unmet`) is at least undecided and always fails, unless nothing does. `undeclared`
-    says whether a parent shows that the model does not name.
-    """
+    """Return what a check returns whose findings give `code`: what is required and `unmet` is at least undecided."""
     if fail_on == "never":
         return ExitCode.VERIFIED
     worst = max(code, ExitCode.UNDECIDED if unmet else code, key=SEVERITY.index)
-    fails = unmet or worst in FAILING[fail_on] or (undeclared and fail_on == UNDECLARED)
+    failing = {ExitCode.UNRELATED, ExitCode.ERROR} | ({ExitCode.UNDECIDED} if fail_on == "undecided" else set())
+    fails = unmet or worst in failing or (undeclared and fail_on == UNDECLARED)
     return worst if fails else ExitCode.VERIFIED
 
 
-LARGEST = safe_yaml.SHORT
-"""Bytes of a file at most."""
-MOST, LONGEST = 100, 500
-"""Findings that are accepted, and characters of one value, at most."""
-ACCEPTABLE: dict[str, Code] = {
+LARGEST = safe_yaml.SHORT  # bytes of a file at most
+MOST, LONGEST = 100, 500  # findings that are accepted, and characters of one value, at most
+ACCEPTABLE: dict[str, Code] = {  # name in a file -> code of a claim that is not verified
     code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
 }
-"""Name in a file -> the code that may be accepted: every code of a claim that is not verified."""
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-Reader = Callable[[Any, str], Any]
-"""Takes a value and its place, and returns what it means."""
+Reader = Callable[[Any, str], Any]  # takes a value and its place, and returns what it means
 
 
 def parse(text: str, source: str) -> Policy:
@@ -139,21 +111,9 @@ def parse(text: str, source: str) -> Policy:
         line = safe_yaml.line(error)
         where = f", line {line}" if line else ""
         raise OptionError(f"{source}{where}: {safe_yaml.problem(error)}; correct it") from None
+    fields = {"relation": "relations", "require": "requires"}
     values = _read(content, TOP, source)
-    return Policy(source=source, **{FIELDS.get(key, key.replace("-", "_")): value for key, value in values.items()})
-
-
-def _read_waivers(value: Any, where: str) -> tuple[Waiver, ...]:
-    if not isinstance(value, list) or len(value) > MOST:
-        raise OptionError(f"{where} must be a list of at most {MOST} findings; write each as an entry with a dash")
-    waivers = []
-    for number, entry in enumerate(value, start=1):
-        at = f"{where}, entry {number}"
-        fields = _read(entry, ENTRY, at)
-        if missing := [key for key in NEEDED if key not in fields]:
-            raise OptionError(f"{at} has no {missing[0]}; each names {', '.join(NEEDED)}")
-        waivers.append(Waiver(**fields))
-    return tuple(waivers)
+    return Policy(source=source, **{fields.get(key, key.replace("-", "_")): value for key, value in values.items()})
 
 
 def _read(content: Any, keys: Mapping[str, Reader], where: str) -> dict[str, Any]:
@@ -171,19 +131,10 @@ def _text(value: Any, where: str) -> str:
     return printable(" ".join(value.split()))
 
 
-def _code(value: Any, where: str) -> Code:
-    word = value.lower() if isinstance(value, str) else ""
-    if word not in ACCEPTABLE:
-        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, not {printable(value, 60)}")
-    return ACCEPTABLE[word]
-
-
 def _day(value: Any, where: str) -> datetime.date:
-    try:
-        if isinstance(value, str) and _DAY.fullmatch(value):
+    with contextlib.suppress(ValueError):
+        if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
             return datetime.date.fromisoformat(value)
-    except ValueError:
-        pass
     raise OptionError(f"{where} must be a day such as 2027-03-31, not {printable(value, 60)}")
 
 
@@ -194,60 +145,70 @@ def _model(value: Any, where: str) -> str:
     return name
 
 
-def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
+def _choose(words: Iterable[str]) -> Callable[[Any, str], str]:
+    several = tuple(words)
+
     def read(value: Any, where: str) -> str:
-        if value not in words:
-            raise OptionError(f"{where} must be one of {', '.join(words)}, not {printable(value, 60)}")
+        if value not in several:
+            raise OptionError(f"{where} must be one of {', '.join(several)}, not {printable(value, 60)}")
         return str(value)
 
     return read
 
 
+def _code(value: Any, where: str) -> Code:
+    return ACCEPTABLE[_choose(ACCEPTABLE)(value.lower() if isinstance(value, str) else value, where)]
+
+
+NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
+
+
+def _read_waivers(value: Any, where: str) -> tuple[Waiver, ...]:
+    if not isinstance(value, list) or len(value) > MOST:
+        raise OptionError(f"{where} must be a list of at most {MOST} findings; write each as an entry with a dash")
+    waivers = []
+    for number, entry in enumerate(value, start=1):
+        at = f"{where}, entry {number}"
+        fields = _read(entry, NEEDED | {"model": _model, "part": _text}, at)
+        if missing := [key for key in NEEDED if key not in fields]:
+            raise OptionError(f"{at} has no {missing[0]}; each names {', '.join(NEEDED)}")
+        waivers.append(Waiver(**fields))
+    return tuple(waivers)
+
+
 def _relations(value: Any, where: str) -> tuple[str, ...]:
     words = value if isinstance(value, list) and value else [value]
-    return tuple(_one_of(RELATIONS)(word, where) for word in words)
+    return tuple(_choose(RELATIONS)(word, where) for word in words)
 
 
-TOP: dict[str, Reader] = {
+TOP: dict[str, Reader] = {  # key of a file -> what reads its value
     "accepted": _read_waivers,
     "relation": _relations,
-    "require": _one_of((EXECUTED, STRICT)),
-    "own-code": _one_of((ACCEPTED, REFUSED)),
-    "undeclared-parent": _one_of((ACCEPTED, REFUSED)),
-    "fail-on": _one_of(FAIL_ON),
+    "require": _choose((EXECUTED, STRICT)),
+    "own-code": _choose((ACCEPTED, REFUSED)),
+    "undeclared-parent": _choose((ACCEPTED, REFUSED)),
+    "fail-on": _choose(FAIL_ON),
 }
-"""Key of a file -> what reads its value."""
-FIELDS = {"relation": "relations", "require": "requires"}
-"""Key of a file -> field of a Policy, where that differs by more than its dashes."""
-NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
-ENTRY = NEEDED | {"model": _model, "part": _text}
-"""The same of one finding that is accepted, and what each of them names."""
 
 
 def _refuse_twice(text: str) -> None:
-    """Raise YAMLError for a key that a mapping has twice, of which a reader may see the one that does not count.
-
-    Anchors, aliases and tags are refused for the same reason.
-    """
+    """Raise YAMLError for a key that a mapping has twice, and for anchors, aliases and tags."""
     collections: list[tuple[set[str], Iterator[bool]]] = []
     """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):
+        problem, value = "", getattr(event, "value", None)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise _problem("anchors, aliases and tags are not allowed here", event)
-        if isinstance(event, yaml.CollectionEndEvent):
+            problem = "anchors, aliases and tags are not allowed here"
+        elif isinstance(event, yaml.CollectionEndEvent):
             collections.pop()
         elif isinstance(event, yaml.NodeEvent):
-            value = getattr(event, "value", None)
             if collections:
                 keys, is_key = collections[-1]
                 if next(is_key) and value is not None:
-                    if value in keys:
-                        raise _problem(f"the key {printable(value, 60)} is here twice", event)
+                    problem = f"the key {printable(value, 60)} is here twice" if value in keys else ""
                     keys.add(value)
             if isinstance(event, yaml.CollectionStartEvent):
-                is_mapping = isinstance(event, yaml.MappingStartEvent)
-                collections.append((set(), itertools.cycle((is_mapping, False))))
-
-
-def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)
+                collections.append((set(), itertools.cycle((isinstance(event, yaml.MappingStartEvent), False))))
+        if problem:
+            mark: Any = event.start_mark
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)

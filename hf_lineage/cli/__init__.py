@@ -21,22 +21,14 @@ from hf_lineage.cli.options import EPILOG, QUIET, error_values, exit_code_of, wi
 from hf_lineage.errors import OptionError, format_error, printable
 from hf_lineage.options import moment, now
 
-STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
-"""Streams in the order of their numbers -> mode, and flags that open the null device where the stream is closed.
-
-Messages may be lost, so they are written there; a report may not, so that writing it fails.
-"""
-WHOLE_NUMBERS = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
-"""Variables of which the client of the Hub makes a number when it is imported, and fails for want of one."""
-ENDPOINT, PROTOCOLS = "HF_ENDPOINT", ("http", "https")
-
 
 def fill_closed_streams() -> None:
-    """Put the null device in the place of each standard stream that is closed.
+    """Put the null device in the place of a closed standard stream, whose number the next file would take.
 
-    Otherwise the next file that is opened takes its number, and what is printed lands there; and progress bars fail.
+    Messages may be lost, so they are written there; a report may not, so that writing it fails.
     """
-    for number, (name, (mode, flags)) in enumerate(STREAMS.items()):
+    modes = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
+    for number, (name, mode, flags) in enumerate(modes):
         with contextlib.suppress(OSError):
             os.fstat(number)
             continue
@@ -44,26 +36,7 @@ def fill_closed_streams() -> None:
         setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
-def refuse_unusable_variables() -> None:
-    """Raise OptionError, which names it, for a variable whose value would be an error of some package further on."""
-    moment(now())
-    for name in WHOLE_NUMBERS:
-        value = os.environ.get(name, "0")
-        try:
-            int(value)
-        except ValueError:
-            raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None
-    value = os.environ.get(ENDPOINT, "https://huggingface.co")
-    with contextlib.suppress(ValueError):  # of a port that is none
-        address = urlsplit(value)
-        if address.scheme in PROTOCOLS and address.hostname and address.port != 0:
-            return
-    text = printable(value.rpartition("@")[2], 100)
-    raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {text!r}")
-
-
 def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    """Take note that tracebacks are wanted, before or after the name of the command."""
     common = context.ensure_object(dict)
     common["debug"] = common.get("debug", False) or wanted
 
@@ -77,12 +50,11 @@ DEBUG = click.option(
     help="After an error, also show the traceback.",
 )
 HELP = {"help_option_names": ["-h", "--help"]}
-MODULES = {
+MODULES = {  # each command and the module that defines it
     **dict.fromkeys(("check", "compare", "annotate"), "check"),
     **dict.fromkeys(("identify", "tree", "index"), "index"),
     **dict.fromkeys(("extract", "inspect", "registry"), "check"),
 }
-"""Each command and the module that defines it."""
 
 
 class Commands(Mapping[str, click.Command]):
@@ -102,15 +74,12 @@ class Commands(Mapping[str, click.Command]):
 
 @functools.cache
 def _load_command(name: str) -> click.Command:
-    """Return a command with the options that all have."""
     command: click.Command = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
     # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
     command.context_settings.update(HELP)
-    if not isinstance(command, click.Group):
-        return QUIET(DEBUG(command))
-    for inner in command.commands.values():
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
         QUIET(DEBUG(inner))
-    return DEBUG(command)
+    return DEBUG(command) if isinstance(command, click.Group) else QUIET(DEBUG(command))
 
 
 @click.group(
@@ -127,14 +96,25 @@ def _load_command(name: str) -> click.Command:
 @DEBUG
 def cli() -> None:
     """Tell from weights alone whether a model really comes from the base it declares."""
-    refuse_unusable_variables()
+    # Variables whose values would be errors of some package further on are refused by their names.
+    moment(now())
+    for name in ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT"):  # the client of the Hub makes numbers of them
+        value = os.environ.get(name, "0")
+        try:
+            int(value)
+        except ValueError:
+            raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None
+    value = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    with contextlib.suppress(ValueError):  # of a port that is none
+        address = urlsplit(value)
+        if address.scheme in ("http", "https") and address.hostname and address.port != 0:
+            return
+    text = printable(value.rpartition("@")[2], 100)
+    raise OptionError(f"HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not {text!r}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; every error is one line on standard error.
-
-    No error ends with 1, which means UNRELATED.
-    """
+    """Run the command line and return its exit code; an error is one line on standard error, and never ends with 1."""
     common, words = dict[str, bool](), list(sys.argv[1:] if arguments is None else arguments)
     try:
         fill_closed_streams()
@@ -144,8 +124,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
         return _print_error(error, words)
-    finally:
-        _flush()
+    finally:  # what fails at the end of the process would change its exit code
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                with contextlib.suppress(AttributeError, OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _print_error(error: BaseException, words: Sequence[str]) -> int:
@@ -163,7 +148,6 @@ def _print_error(error: BaseException, words: Sequence[str]) -> int:
 
 
 def _message(error: BaseException) -> str:
-    """Return the words for an error."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
     if isinstance(error, click.ClickException):
@@ -175,13 +159,3 @@ def _message(error: BaseException) -> str:
     if isinstance(error, UnicodeEncodeError):
         return f"a name or the report cannot be encoded as {error.encoding}; try PYTHONIOENCODING=utf-8"
     return format_error(error)
-
-
-def _flush() -> None:
-    """Write what is left of the output now: what fails at the end of the process would change its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, OSError, ValueError):
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from hf_lineage.source.options import Options
 
 AGAIN = {"models", "bases", "local_hub", "allow_pickle", "run", "as_class", "nulls", "file"}
-BESIDE = AGAIN | {"verify", "outputs", "recompute"}
-"""The parameters of check that may stand beside it: all that a report does not decide."""
+BESIDE = AGAIN | {"verify", "outputs", "recompute"}  # what may stand beside --verify
 
 
 def verify_report(file: Path, models: Sequence[str], bases: Sequence[str], options: Options) -> tuple[str, int]:
@@ -105,7 +104,7 @@ def check(
     from hf_lineage.checking.report import apply_policy, find_policy
     from hf_lineage.source.locate import locate_model
 
-    delivery, options, search = Delivery.take(values), make_options(**values), None
+    delivery, options, search = Delivery(values), make_options(**values), None
     if verify is not None:
         text, code = verify_report(verify, models, bases, options)
         write(text, delivery.output)
@@ -135,7 +134,7 @@ def compare(a: str, models: tuple[str, ...], **values: Any) -> int:
     """Compare the weights of two models, or of several with A, whatever they declare: one row for each."""
     from hf_lineage.checking.check import compare as compare_models
 
-    delivery = Delivery.take(values)
+    delivery = Delivery(values)
     forms = (delivery.form, *(form for form, _ in delivery.reports)) if models[1:] else ()
     if single := next((form for form in forms if form not in OF_SEVERAL), ""):
         raise OptionError(f"--format {single} is about one model; compare two models with it")
@@ -227,8 +226,7 @@ def annotate(
     if write and pull_request:
         raise click.UsageError("give --write or --pull-request, not both")
     target: Target = "write" if write else "pull-request" if pull_request else "preview"
-    from hf_lineage.annotate import TARGETS
-    from hf_lineage.annotate import annotate as annotate_model
+    from hf_lineage import annotate as card
     from hf_lineage.checking.report import apply_policy, find_policy
     from hf_lineage.source.locate import locate_model
 
@@ -236,8 +234,8 @@ def annotate(
         renderer(form)
     options = make_options(**values)
     chosen = find_policy(policy, None, lambda: locate_model(model, options))
-    annotated = annotate_model(model, bases, options, target)
+    annotated = card.annotate(model, bases, options, target)
     write_reports(apply_policy(annotated.report, chosen, datetime.now(UTC).date()), outputs)
-    done = TARGETS[target](annotated)
+    done = card.TARGETS[target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

@@ -1,30 +1,23 @@
-"""Print what an index knows of a model or of an adapter's base, as text and as JSON.
-
-Two reports have the words and values in common that tell of a test against the weights of a known model.
-"""
+"""Print what an index knows of a model or of an adapter's base, as text and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index.differences import SIBLINGS
-from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, Relative, TestedGroup
+from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, TestedGroup
 from hf_lineage.index.shard import Entry
 from hf_lineage.report import wording
 from hf_lineage.report.json import indent_json
 from hf_lineage.report.merges import blend_values, describe_blend
 from hf_lineage.report.text import fold_row, table, wrap
 
-Against = Callable[[str], str]
-"""The command that tests what was asked about against a base."""
-SHOWN = 5
-"""Models near one that was tested that are named."""
+Against = Callable[[str], str]  # the command that tests what was asked about against a base
+SHOWN = 5  # models near one that was tested that are named
 BASES_SCHEMA_VERSION, SCHEMA_VERSION = 1, 3
-COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
 def entry_name(entry: Entry) -> str:
@@ -49,8 +42,7 @@ def bases_text(results: Sequence[AdapterBases], against: Against | None = None) 
         lines.append(f"{printable(result.model, 200)}{part}")
         cells = []
         for one in result.tested:
-            p_value = _p_value(result, one)
-            p_text = "-" if p_value is None else f"{p_value:.3g}"
+            p_text = "-" if (p_value := _p_value(result, one)) is None else f"{p_value:.3g}"
             cells.append(fold_row((entry_name(one.group.entry), str(len(one.group.near)), p_text, one.verdict.label)))
         if cells:
             lines.append(table(("Known model", "Near it", "p", "Verdict"), cells, numeric=(1, 2)))
@@ -71,8 +63,7 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
     for one in result.tested:
         name = entry_name(one.group.entry)
         if one.verdict.verified:
-            near = describe_near(one.group)
-            others = f"; {near}" if near else ""
+            others = f"; {near}" if (near := describe_near(one.group)) else ""
             yield f"Made with {name} or with a near relative of it; the trace does not say which one{others}"
         elif one.verdict.reason:
             tests = f"; `{against(one.group.entry.model)}` tests it" if against and one.verdict.reason == FOLDER else ""
@@ -93,41 +84,26 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
 
 def bases_json(results: Sequence[AdapterBases], _against: Against | None = None) -> str:
     """Return the same as JSON."""
-    adapters = [
-        {
-            "model": result.model,
-            "commit": result.commit,
-            "part": result.part,
-            "adapter": result.description,
-            "width": result.width,
-            "fitting": result.fitting,
-            "untested": result.untested + sum(one.untested_count for one in result.tested),
-            "of": result.of,
-            "tested": [
-                {
-                    **_name(one.group.entry),
-                    "near": [*map(_name, one.group.near)],
-                    "verdict": one.verdict.word,
-                    "code": one.verdict.code,
-                    "reason": one.verdict.reason,
-                    "p_value_adjusted": _p_value(result, one),
-                }
-                for one in result.tested
-            ],
-        }
-        for result in results
-    ]
+
+    def name(entry: Entry) -> dict[str, str]:
+        return {"model": entry.model, "commit": entry.commit}
+
+    adapters = []
+    for result in results:
+        tested = []
+        for one in result.tested:
+            verdict, near = one.verdict, [*map(name, one.group.near)]
+            judged = {"verdict": verdict.word, "code": verdict.code, "reason": verdict.reason}
+            p_value = {"p_value_adjusted": _p_value(result, one)}
+            tested.append({**name(one.group.entry), "near": near, **judged, **p_value})
+        untested = result.untested + sum(one.untested_count for one in result.tested)
+        about = {"model": result.model, "commit": result.commit, "part": result.part, "adapter": result.description}
+        counts = {"width": result.width, "fitting": result.fitting, "untested": untested, "of": result.of}
+        adapters.append({**about, **counts, "tested": tested})
     return indent_json({"schema_version": BASES_SCHEMA_VERSION, "adapters": adapters})
 
 
-def _name(entry: Entry) -> dict[str, str]:
-    return {"model": entry.model, "commit": entry.commit}
-
-
-BASES_FORMATS: Mapping[str, Callable[[Sequence[AdapterBases], Against | None], str]] = {
-    "text": bases_text,
-    "json": bases_json,
-}
+BASES_FORMATS: Mapping[str, Callable[..., str]] = {"text": bases_text, "json": bases_json}
 
 
 def text(results: Sequence[Identification]) -> str:
@@ -135,33 +111,47 @@ def text(results: Sequence[Identification]) -> str:
     lines = []
     for result in results:
         lines.append(printable(result.model, 200))
-        if tested := (*result.related, *result.others):
-            lines.append(table(COLUMNS, (fold_row(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
+        cells = []
+        for one in (*result.related, *result.others):
+            related, evidence = one in result.related, one.verdict.evidence[result.path]
+            distance = f"{one.distance:.3f}" if related else "-"
+            along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
+            share = wording.print_share(evidence)
+            row = entry_name(one.entry), distance, along, share, f"{evidence.p_value:.3g}", one.verdict.label
+            cells.append(fold_row(row))
+        if cells:
+            columns = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
+            lines.append(table(columns, cells, numeric=(1, 2, 3, 4)))
         lines += map(wrap, _sentences(result))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
-    evidence = one.verdict.evidence[result.path]
-    related = one in result.related
-    along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
-    distance = f"{one.distance:.3f}" if related else "-"
-    return entry_name(one.entry), distance, along, _get_share(result, one), f"{evidence.p_value:.3g}", one.verdict.label
-
-
-def _get_share(result: Identification, one: Relative) -> str:
-    return wording.print_share(one.verdict.evidence[result.path])
-
-
 def _sentences(result: Identification) -> Iterator[str]:
     """Yield the size of the search, its result, and how many models of the index it cannot speak of."""
-    searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
-    if result.ancestor is not None:
-        yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
-        yield from _describe_ancestor(result, result.ancestor)
-    else:
+    searched, ancestor = f"{result.searched} of {result.of} models in the index are comparable", result.ancestor
+    searched += f" (path {result.path})"
+    if ancestor is None:
         tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
+    else:
+        yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
+        nearest = min(result.related, key=lambda one: one.distance)
+        yield f"Nearest known relative: {entry_name(nearest.entry)} (distance {nearest.distance:.3f})"
+        through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
+        if ancestor.verdict.code is Code.PART:
+            shares = ((one, wording.print_share(one.verdict.evidence[result.path])) for one in (*through, ancestor))
+            gave = " and ".join(f"{share} in {entry_name(one.entry)}" for one, share in shares)
+            yield f"What its units write has counterparts: {gave}, as where layers were copied"
+        elif through:
+            also = " and ".join(f"{one.along**2:.0%} is also in {entry_name(one.entry)}" for one in through)
+            yield (
+                f"Of its difference from {entry_name(ancestor.entry)} {also}: it may come from there through "
+                f"{'them' if through[1:] else 'that model'}, or the reverse. Weights do not tell which came first"
+            )
+        else:
+            yield f"No other known model lies between it and {entry_name(ancestor.entry)}"
+    if result.blended:
+        yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
     if result.otherwise:
         yield (
             f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
@@ -170,60 +160,25 @@ def _sentences(result: Identification) -> Iterator[str]:
         )
 
 
-def _describe_ancestor(result: Identification, ancestor: Relative) -> Iterator[str]:
-    nearest = min(result.related, key=lambda one: one.distance)
-    yield f"Nearest known relative: {entry_name(nearest.entry)} (distance {nearest.distance:.3f})"
-    through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
-    if ancestor.verdict.code is Code.PART:
-        gave = [f"{_get_share(result, one)} in {entry_name(one.entry)}" for one in (*through, ancestor)]
-        yield f"What its units write has counterparts: {' and '.join(gave)}, as where layers were copied"
-    elif through:
-        shares = " and ".join(f"{one.along**2:.0%} is also in {entry_name(one.entry)}" for one in through)
-        between = "them" if through[1:] else "that model"
-        yield (
-            f"Of its difference from {entry_name(ancestor.entry)} {shares}: it may come from there through {between}, "
-            "or the reverse. Weights do not tell which came first"
-        )
-    else:
-        yield f"No other known model lies between it and {entry_name(ancestor.entry)}"
-    if result.blended:
-        yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
-
-
 def json(results: Sequence[Identification]) -> str:
     """Return the same as JSON."""
-    paths = [
-        {
-            "model": result.model,
-            "commit": result.commit,
-            "path": result.path,
-            "searched": result.searched,
-            "width": result.width,
-            "not_searched": result.otherwise,
-            "of": result.of,
-            "ancestor": result.ancestor and result.ancestor.entry.model,
-            "blend": result.blended and blend_values(result.blended),
-            "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
-        }
-        for result in results
-    ]
+    paths = []
+    for result in results:
+        relatives = []
+        for one in (*result.related, *result.others):
+            related, evidence = one in result.related, one.verdict.evidence[result.path]
+            values = {name: getattr(one.entry, name) for name in ("model", "commit", "width", "layers")}
+            values |= {"verdict": one.verdict.word, "code": one.verdict.code, "p_value_adjusted": evidence.p_value}
+            values["score"] = evidence.comparison.score
+            values["inherited"] = evidence.inherited and {"share": evidence.inherited.share}
+            values |= {"distance": one.distance, "along": one.along} if related else {"distance": None, "along": None}
+            relatives.append(values | {"key_similarity": one.similarity})
+        values = {name: getattr(result, name) for name in ("model", "commit", "path", "searched", "width")}
+        values |= {"not_searched": result.otherwise, "of": result.of}
+        values["ancestor"] = result.ancestor and result.ancestor.entry.model
+        values["blend"] = result.blended and blend_values(result.blended)
+        paths.append(values | {"relatives": relatives})
     return indent_json({"schema_version": SCHEMA_VERSION, "paths": paths})
-
-
-def _relative(result: Identification, one: Relative) -> dict[str, Any]:
-    evidence = one.verdict.evidence[result.path]
-    related = one in result.related
-    return {
-        **{name: getattr(one.entry, name) for name in ("model", "commit", "width", "layers")},
-        "verdict": one.verdict.word,
-        "code": one.verdict.code,
-        "p_value_adjusted": evidence.p_value,
-        "score": evidence.comparison.score,
-        "inherited": evidence.inherited and {"share": evidence.inherited.share},
-        "distance": one.distance if related else None,
-        "along": one.along if related else None,
-        "key_similarity": one.similarity,
-    }
 
 
 def list_text(entries: Sequence[Entry]) -> str:
@@ -234,8 +189,10 @@ def list_text(entries: Sequence[Entry]) -> str:
     return (text if entries else "") + f"{counted} models\n"
 
 
+def list_json(entries: Sequence[Entry]) -> str:
+    """Return the same as JSON."""
+    return indent_json({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
+
+
 FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
-LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {
-    "text": list_text,
-    "json": lambda some: indent_json({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in some]}),
-}
+LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -32,18 +32,17 @@ from hf_lineage.errors import NothingToCompare, printable
 if TYPE_CHECKING:
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index.build import Outcome
+    from hf_lineage.index.identify import Identification
     from hf_lineage.index.store import Catalogue
     from hf_lineage.signature.values import Signature
-    from hf_lineage.source.contents import Adapters
     from hf_lineage.source.options import Options
 
 
-Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
+A_MODEL = "org/name, org/name@revision, a folder as ./name, or a signature file."
 ADDING = with_examples(
-    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit "
-    "is in the index is not read again, so a stopped run continues where it stopped. Exit codes: 0 all are in "
-    f"the index, {CODES}",
+    f"A model is {A_MODEL} A model whose commit is in the index is not read again, so a stopped run continues where it "
+    f"stopped. Exit codes: 0 all are in the index, {CODES}",
     "hf-lineage index add org/model other/model",
     "hf-lineage index add --author org --index ./index",
 )
@@ -57,8 +56,7 @@ REMOVING = with_examples(
     "hf-lineage index remove org/model@0123abc --index ./index",
 )
 IDENTIFYING = with_examples(
-    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 a relative "
-    f"was found, 3 none was, {CODES}",
+    f"MODEL is {A_MODEL} Exit codes: 0 a relative was found, 3 none was, {CODES}",
     "hf-lineage identify org/model",
     "hf-lineage identify ./folder --index ./index --top 10",
 )
@@ -81,8 +79,6 @@ FORM = format_option("text", "json")
 AUTHORS = click.option(
     "--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable."
 )
-Identified = tuple[Mapping[str, Callable[..., str]], tuple[Any, ...], bool]
-"""The formats that there are, what they take, and whether a relative was found."""
 
 
 @click.group(
@@ -97,15 +93,14 @@ def index() -> None:
 @with_options(AUTHORS, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **values: Any) -> int:
     """Put models into the index, each when it has been read."""
-    from hf_lineage.index.build import build as build_index
-    from hf_lineage.index.build import every
-    from hf_lineage.index.store import Catalogue, default_folder
+    from hf_lineage.index import build, store
 
     if not models and not authors:
         raise click.UsageError("name a MODEL, or an account with --author")
-    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
-    everything = every(models, authors)
-    counted = _print_outcomes(build_index(everything, catalogue, options), everything, "Adding", "already in the index")
+    options, catalogue = make_options(**values), store.Catalogue(folder or store.default_folder())
+    everything = build.every(models, authors)
+    results = build.build(everything, catalogue, options)
+    counted = _print_outcomes(results, everything, "Adding", "already in the index")
     return ERROR if counted["failed"] else 0
 
 
@@ -114,14 +109,13 @@ def _print_outcomes(results: Iterator[Outcome], models: Sequence[str], doing: st
     counted: Counter[str] = Counter()
     for _ in progress(doing, models):
         added = next(results)
-        counted["failed" if added.problem else "added" if added.records else "known"] += 1
-        outcome = "added" if added.records else known
+        kind = "failed" if added.problem else "added" if added.records else "known"
+        counted[kind] += 1
         if added.problem:
             click.echo(printable(added.problem), err=True)
-        elif outcome:
-            click.echo(f"{printable(added.model, 200)}: {outcome}")
-    for _ in results:  # joins what was written, after the last model
-        pass
+        elif kind == "added" or known:
+            click.echo(f"{printable(added.model, 200)}: {known if kind == 'known' else kind}")
+    list(results)  # joins what was written, after the last model
     return counted
 
 
@@ -130,11 +124,9 @@ def _print_outcomes(results: Iterator[Outcome], models: Sequence[str], doing: st
 @with_options(FOLDER)
 def remove(models: tuple[str, ...], folder: Path | None) -> int:
     """Take models out of the index, all of them or none."""
-    from hf_lineage.index.build import remove as remove_models
-    from hf_lineage.index.store import Catalogue, default_folder
+    from hf_lineage.index import build, store
 
-    catalogue = Catalogue(folder or default_folder())
-    remove_models(models, catalogue)
+    build.remove(models, store.Catalogue(folder or store.default_folder()))
     for model in models:
         click.echo(f"{printable(model, 200)}: removed")
     return 0
@@ -157,8 +149,11 @@ def list_(index: str | None, form: str, output: Path | None) -> int:
 @with_options(INDEX, *settings(*OF_SIGNATURES, "alpha", paths=FIRST), FORM, OUTPUT)
 def identify(model: str, top: int, index: str | None, form: str, output: Path | None, **values: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
+    from hf_lineage.cli import identified
     from hf_lineage.hub.repo import RepoRef
+    from hf_lineage.index.identify import identify_adapters
     from hf_lineage.index.store import open_catalogue
+    from hf_lineage.report.command import against
     from hf_lineage.source.contents import find_adapters
     from hf_lineage.source.locate import locate_model
 
@@ -166,16 +161,20 @@ def identify(model: str, top: int, index: str | None, form: str, output: Path | 
     source, catalogue = locate_model(model, options), open_catalogue(index)
     adapters = find_adapters(source) if isinstance(source, RepoRef) else None
     if isinstance(source, RepoRef) and adapters:
-        formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
+        bases = identify_adapters(source, adapters, catalogue, options, top)
+        related = any(one.is_related for base in bases for one in base.tested)
+        text = identified.BASES_FORMATS[form](bases, partial(against, source, options))
     else:
-        formats, results, related = _of_model(source, catalogue, options, top)
-    write(formats[form](*results), output, coloured=form == "text")
+        results = _identify_model(source, catalogue, options, top)
+        related, text = any(result.related for result in results), identified.FORMATS[form](results)
+    write(text, output, coloured=form == "text")
     remark(catalogue.notes)
     return 0 if related else UNDECIDED
 
 
-def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    from hf_lineage.cli.identified import FORMATS as IDENTIFIED_FORMATS
+def _identify_model(
+    source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int
+) -> list[Identification]:
     from hf_lineage.evidence.criteria import Criteria
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index import nearest
@@ -185,32 +184,19 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.source.model import open_model
 
     source = only(source)
-    parts = parts_of_model(source) if isinstance(source, RepoRef) else ()
     models = [open_model(source, options)]
-    for part in parts:
+    for part in parts_of_model(source) if isinstance(source, RepoRef) else ():
         try:
             models.append(open_model(part, options))
         except NothingToCompare as error:  # the model is identified all the same
             remark([str(error)])
+    along = [(signature, path) for model in models for signature in (model.signature(),) for path in signature.paths]
     criteria = Criteria(alpha=options.alpha)
-    signatures = [model.signature() for model in models]
-    along = [(signature, path) for signature in signatures for path in signature.paths]
     results = [identify_model(signature, path, catalogue, criteria, top) for signature, path in along]
-    results = [nearest.weigh_relatives(results[0], models[0], options), *results[1:]]
-    return IDENTIFIED_FORMATS, (results,), any(result.related for result in results)
+    return [nearest.weigh_relatives(results[0], models[0], options), *results[1:]]
 
 
-def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    from hf_lineage.cli.identified import BASES_FORMATS
-    from hf_lineage.index.identify import identify_adapters
-    from hf_lineage.report.command import against as command_against
-
-    results = identify_adapters(source, adapters, catalogue, options, top)
-    against = partial(command_against, source, options)
-    return BASES_FORMATS, (results, against), any(one.is_related for result in results for one in result.tested)
-
-
-def progress(doing: str, models: Sequence[Item]) -> Iterable[Item]:
+def progress(doing: str, models: Sequence[str]) -> Iterable[str]:
     """Yield models, and show on a terminal how many are done."""
     from huggingface_hub.utils.tqdm import are_progress_bars_disabled
     from tqdm import tqdm
@@ -251,27 +237,24 @@ WORK = (
 )
 
 
-@index.command(epilog=BUILDING)
+@index.command("build", epilog=BUILDING)
 @with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
-def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
+def build_(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
     """Put the models of a list into the index, many at a time."""
-    from hf_lineage.index.build import LARGEST_LIST, parse_list
-    from hf_lineage.index.build import build as build_index
-    from hf_lineage.index.engines import ENGINES, Work
-    from hf_lineage.index.store import Catalogue, default_folder
+    from hf_lineage.index import build, engines, store
 
-    names = parse_list(models.read(LARGEST_LIST + 1))
-    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
-    results = build_index(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
+    names = build.parse_list(models.read(build.LARGEST_LIST + 1))
+    options, catalogue = make_options(**values), store.Catalogue(folder or store.default_folder())
+    work = engines.Work(workers, rate)
+    results = build.build(names, catalogue, options, engines.ENGINES[engine], work, compact=True)
     counted = _print_outcomes(results, names, "Building")
     click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0
 
 
-FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
 GROWING = with_examples(
-    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 the tree was "
-    "drawn, 2 usage or input error, or a model could not be read; the others are drawn, 130 interrupted.",
+    f"MODEL is {A_MODEL} Exit codes: 0 the tree was drawn, 2 usage or input error, or a model could not be read; the "
+    "others are drawn, 130 interrupted.",
     "hf-lineage tree org/base org/model other/model",
     "hf-lineage tree --author org --format html -o tree.html",
 )
@@ -279,28 +262,32 @@ GROWING = with_examples(
 
 @click.command(epilog=GROWING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
-@with_options(AUTHORS, INDEX, *settings(*OF_SIGNATURES, paths=FIRST), format_option(*FORMATS), OUTPUT)
+@with_options(
+    AUTHORS,
+    INDEX,
+    *settings(*OF_SIGNATURES, paths=FIRST),
+    format_option("text", "json", "dot", "mermaid", "svg", "html"),
+    OUTPUT,
+)
 def tree(
     models: tuple[str, ...], authors: tuple[str, ...], index: str | None, form: str, output: Path | None, **values: Any
 ) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
-    from hf_lineage.cli.single import FORMATS as WRITERS
-    from hf_lineage.index.build import every, gather, read_members
-    from hf_lineage.index.store import open_catalogue
-    from hf_lineage.index.tree import criteria as tree_criteria
-    from hf_lineage.index.tree import grow
+    from hf_lineage.cli import single
+    from hf_lineage.index import build, store
+    from hf_lineage.index.tree import criteria, grow
 
     options = make_options(**values)
-    everything = every(models, authors)
+    everything = build.every(models, authors)
     if not everything and index is None:
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
     path = options.paths[0]
-    members, problems = gather(everything, options, partial(progress, "Reading"))
+    members, problems = build.gather(everything, options, partial(progress, "Reading"))
     if index is not None:
-        catalogue, known = open_catalogue(index), {member.name for member in members}
-        members += [member for member in read_members(catalogue, path) if member.name not in known]
+        catalogue, known = store.open_catalogue(index), {member.name for member in members}
+        members += [member for member in build.read_members(catalogue, path) if member.name not in known]
         remark(catalogue.notes)
     for problem in problems:
         click.echo(printable(problem), err=True)
-    write(WRITERS[form](grow(members, path, tree_criteria(path))), output)
+    write(single.FORMATS[form](grow(members, path, criteria(path))), output)
     return ERROR if problems else 0

@@ -1,7 +1,4 @@
-"""Reports that judge no claim: the inspection of one model, the registry, and a tree of models.
-
-The page is self-contained and without scripts. The table of all formats stands at the end.
-"""
+"""Reports that judge no claim: the inspection of one model, the registry, and a tree of models."""
 
 from __future__ import annotations
 
@@ -15,23 +12,12 @@ from markupsafe import Markup
 
 from hf_lineage.architecture.registry import factorizations, listing, similar
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.checking.inspect import Inspection, Pairing
+from hf_lineage.checking.inspect import Inspection
 from hf_lineage.errors import RegistryError, printable
-from hf_lineage.index.tree import Edge, Tree
+from hf_lineage.index.tree import Tree
 from hf_lineage.options import moment, now
-from hf_lineage.report.family import (
-    CLAIMS,
-    COLOURS,
-    MEANING,
-    TONES,
-    Node,
-    TreeRow,
-    about,
-    besides,
-    describe_test,
-    picture,
-    rows,
-)
+from hf_lineage.report import family
+from hf_lineage.report.family import CLAIMS, COLOURS, TONES, Node, about, besides, describe_test
 from hf_lineage.report.json import indent_json
 from hf_lineage.report.page import fill, identifier, word
 from hf_lineage.report.text import WIDTH, bar, table, wrap
@@ -50,9 +36,15 @@ def inspection_text(inspection: Inspection) -> str:
         if isinstance(result, str):
             rows.append((path, "-", "-", "-"))
             below.append(wrap(f"{path}: {printable(result)}"))
-        else:
-            rows.append((path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}"))
-            below.append(f"{path}: trace concentration of the plain product, s = |tr M| / ‖M‖\n{_layers(result)}")
+            continue
+        rows.append((path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}"))
+        top = float(result.concentration.max())
+        layers = [
+            (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
+            for layer, value, sign in zip(result.layers, result.concentration, result.signs, strict=True)
+        ]
+        below.append(f"{path}: trace concentration of the plain product, s = |tr M| / ‖M‖")
+        below.append(table(("Layer", "Plain s", "Sign", ""), layers, numeric=(0, 1)))
     columns = ("Path", "Pairing accuracy", "AUC", "Negative traces")
     blocks = [wrap(head), table(columns, rows, numeric=(1, 2, 3)), *below]
     if inspection.unclaimed:
@@ -60,32 +52,17 @@ def inspection_text(inspection: Inspection) -> str:
     return "\n".join(blocks) + "\n"
 
 
-def _layers(result: Pairing) -> str:
-    top = float(result.concentration.max())
-    rows = [
-        (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
-        for layer, value, sign in zip(result.layers, result.concentration, result.signs, strict=True)
-    ]
-    return table(("Layer", "Plain s", "Sign", ""), rows, numeric=(0, 1))
-
-
 def inspection_json(inspection: Inspection) -> str:
     """Return the same as JSON, with the whole matrix of scores."""
-    pairings = {path: _pairing(result) for path, result in inspection.pairings.items()}
+    pairings: dict[str, Any] = {}
+    for path, result in inspection.pairings.items():
+        if isinstance(result, str):
+            pairings[path] = {"reason": result}
+            continue
+        values = {"accuracy": result.accuracy, "auc": result.auc, "layers": result.layers}
+        values |= {"concentration": result.concentration.tolist(), "trace_signs": result.signs.tolist()}
+        pairings[path] = values | {"scores": result.scores.tolist()}
     return indent_json(vars(inspection) | {"pairings": pairings})
-
-
-def _pairing(result: Pairing | str) -> dict[str, Any]:
-    if isinstance(result, str):
-        return {"reason": result}
-    return {
-        "accuracy": result.accuracy,
-        "auc": result.auc,
-        "layers": result.layers,
-        "concentration": result.concentration.tolist(),
-        "trace_signs": result.signs.tolist(),
-        "scores": result.scores.tolist(),
-    }
 
 
 def registry_text(architecture: str | None) -> str:
@@ -107,12 +84,11 @@ REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "js
 
 
 def _find(architecture: str) -> list[Factorization]:
-    matches = list(listing(architecture))
-    if not matches:
-        meant = similar(architecture)
-        instead = f"did you mean {meant}?" if meant else "registry/README.md explains how to add a class"
-        raise RegistryError(f"{printable(architecture, 200)} is not in the registry; {instead}")
-    return matches
+    if matches := list(listing(architecture)):
+        return matches
+    meant = similar(architecture)
+    instead = f"did you mean {meant}?" if meant else "registry/README.md explains how to add a class"
+    raise RegistryError(f"{printable(architecture, 200)} is not in the registry; {instead}")
 
 
 def _prune(value: Any) -> Any:
@@ -135,6 +111,11 @@ def dot(tree: Tree) -> str:
     return "\n".join(["digraph lineage {", "  rankdir=LR;", "  node [shape=box];", *lines, "}"]) + "\n"
 
 
+def _quote(name: str) -> str:
+    safe = printable(name, 200).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{safe}"'
+
+
 def mermaid(tree: Tree) -> str:
     """Return the tree for Mermaid, as a card on the Hub or a page of GitHub shows it."""
     numbers = {name: f"n{number}" for number, name in enumerate(_nodes(tree))}
@@ -152,107 +133,76 @@ def _nodes(tree: Tree) -> list[str]:
     return list(dict.fromkeys([*names, *(edge.parent for edge in tree.edges)]))
 
 
-def _quote(name: str) -> str:
-    safe = printable(name, 200).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{safe}"'
-
-
 def svg(tree: Tree) -> str:
     """Return the picture as a file of its own."""
-    return f"{_tree_rows(tree)}\n"
+    return f"{_draw(tree)}\n"
 
 
-def _tree_rows(tree: Tree) -> Markup:
-    """Return the picture of a tree: one row for each model, below the one that it comes from."""
-    title = f"Family tree of {len(tree.models)} models"
-    edges = [f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges]
-    described = "; ".join(edges) or "no two of them are related"
-    return picture([_node(row, tree) for row in rows(tree)], title, described)
-
-
-def _node(row: TreeRow, tree: Tree) -> Node:
-    edges = [row.edge] if row.edge else []
-    names = {name for family in tree.families for name in family}
-    above = [edge for edge in row.further if edge.mark not in CLAIMS and edge.parent in names]
-    several = f", from {1 + len(above)} models" if above else ""
-    words = [f"{row.edge.mark.value}{several}"] if row.edge else []
-    claims = [edge for edge in row.further if edge.mark in CLAIMS]
-    words += [f"declares {edge.parent}: {edge.mark.value}" for edge in claims[:1]]
-    tones = [TONES[edge.mark] for edge in (*edges, *above, *claims)]
-    return Node(row.name, row.depth, "; ".join(words), tones[0] if len({*tones}) == 1 else "", (*edges, *above))
+def _draw(tree: Tree) -> Markup:
+    names, nodes = {name for family in tree.families for name in family}, []
+    for row in family.rows(tree):
+        edges = [row.edge] if row.edge else []
+        above = [edge for edge in row.further if edge.mark not in CLAIMS and edge.parent in names]
+        claims = [edge for edge in row.further if edge.mark in CLAIMS]
+        several = f", from {1 + len(above)} models" if above else ""
+        words = [f"{edge.mark.value}{several}" for edge in edges]
+        words += [f"declares {edge.parent}: {edge.mark.value}" for edge in claims[:1]]
+        tones = [TONES[edge.mark] for edge in (*edges, *above, *claims)]
+        tone = tones[0] if len({*tones}) == 1 else ""
+        nodes.append(Node(row.name, row.depth, "; ".join(words), tone, (*edges, *above)))
+    lines = [f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges]
+    described = "; ".join(lines) or "no two of them are related"
+    return family.picture(nodes, f"Family tree of {len(tree.models)} models", described)
 
 
 def html(tree: Tree) -> str:
     """Return the picture on a page of its own, with a table of its edges."""
+    rows = []
+    for edge in tree.edges:
+        direction = "" if edge.directed or edge.mark in CLAIMS else ", direction not known"
+        length = "-" if edge.length is None else f"{edge.length:.4f}"
+        mark = word(f"{edge.mark.value}{direction}", TONES[edge.mark])
+        ends = identifier(edge.child), identifier(edge.parent)
+        rows.append((*ends, mark, edge.relation or "-", edge.way or "-", length))
     return fill(
         "tree.html.j2",
         number=len(tree.models),
         moment=moment(now()),
-        picture=_tree_rows(tree),
-        meaning_of_marks=MEANING,
+        picture=_draw(tree),
+        meaning_of_marks=family.MEANING,
         columns=("Model", "Comes from", "Shown by", "Declared", "Seen in the weights", "Length"),
-        rows=map(_cells, tree.edges),
+        rows=rows,
         tested=f"{describe_test(tree).replace('<=', '≤')}.",
     )
 
 
-def _cells(edge: Edge) -> tuple[str, ...]:
-    direction = "" if edge.directed or edge.mark in CLAIMS else ", direction not known"
-    length = "-" if edge.length is None else f"{edge.length:.4f}"
-    mark = word(f"{edge.mark.value}{direction}", TONES[edge.mark])
-    return identifier(edge.child), identifier(edge.parent), mark, edge.relation or "-", edge.way or "-", length
-
-
-DEEPEST = 10
-"""Steps to the right; deeper models stand no further right."""
-
-
 def text(tree: Tree) -> str:
-    """Return the tree as indented names, no line over 80 columns."""
+    """Return the tree as indented names, no line over 80 columns; deep models stand ten steps to the right."""
     lines = []
-    for row in rows(tree):
-        start = "  " * min(row.depth, DEEPEST)
+    for row in family.rows(tree):
+        start = "  " * min(row.depth, 10)
         edges = [about(row.edge)] if row.edge else []
         below = [(f"{start}    ", words) for words in (*edges, *map(besides, row.further))]
         for indent, words in ((start, printable(row.name, 200)), *below):
+            further = f"{indent}  "
             lines += textwrap.wrap(
-                words, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+                words, WIDTH, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False
             )
-    return "\n".join([*lines, "", wrap(describe_test(tree)), wrap(MEANING)]) + "\n"
+    return "\n".join([*lines, "", wrap(describe_test(tree)), wrap(family.MEANING)]) + "\n"
 
 
 def json(tree: Tree) -> str:
     """Return the same as JSON."""
-    document = {
-        "schema_version": 1,
-        "path": tree.path,
-        "models": [printable(name, 200) for name in tree.models],
-        "families": [[printable(name, 200) for name in family] for family in tree.families],
-        "edges": [_edge(edge) for edge in tree.edges],
-        "pairs": tree.pairs,
-        "alpha": tree.alpha,
-    }
-    return indent_json(document)
+    edges = []
+    for edge in tree.edges:
+        ends = {"parent": printable(edge.parent, 200), "child": printable(edge.child, 200)}
+        drawn = {"mark": edge.mark.name.lower(), "directed": edge.directed, "length": edge.length}
+        relations = {"relation": printable(edge.relation, 40) or None, "relation_seen": edge.way or None}
+        edges.append(ends | drawn | relations)
+    families = [[printable(name, 200) for name in family] for family in tree.families]
+    models = [printable(name, 200) for name in tree.models]
+    document = {"schema_version": 1, "path": tree.path, "models": models, "families": families, "edges": edges}
+    return indent_json(document | {"pairs": tree.pairs, "alpha": tree.alpha})
 
 
-def _edge(edge: Edge) -> dict[str, Any]:
-    return {
-        "parent": printable(edge.parent, 200),
-        "child": printable(edge.child, 200),
-        "mark": edge.mark.name.lower(),
-        "directed": edge.directed,
-        "length": edge.length,
-        "relation": printable(edge.relation, 40) or None,
-        "relation_seen": edge.way or None,
-    }
-
-
-FORMATS: Mapping[str, Callable[[Tree], str]] = {
-    "text": text,
-    "json": json,
-    "dot": dot,
-    "mermaid": mermaid,
-    "svg": svg,
-    "html": html,
-}
-"""Name, as in `--format NAME`, -> what writes a tree."""
+FORMATS: Mapping[str, Callable[[Tree], str]] = {form.__name__: form for form in (text, json, dot, mermaid, svg, html)}

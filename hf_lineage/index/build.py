@@ -1,7 +1,4 @@
-"""Building: models of a list or a tree into the index, many at a time; what is there already stays.
-
-Models that are named are taken out of an index, all of them or none.
-"""
+"""Building: models of a list or a tree into the index, many at a time; and out of it, all of them or none."""
 
 from __future__ import annotations
 
@@ -9,8 +6,9 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import LineageError, OptionError, format_error, printable
@@ -29,31 +27,24 @@ from hf_lineage.source.locate import is_path, locate_model
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 
-LARGEST_LIST = 2**28
-"""Characters of a list of models."""
+LARGEST_LIST = 2**28  # characters of a list of models
 LOST = "its worker ended while it was read, perhaps because memory ran out"
-SHORTEST = 7
-"""Digits of a commit that stand for it."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One model that is to be read."""
+class Job(NamedTuple):
+    """One model that is to be read, and the commits at which it is in the index."""
 
     model: str
     options: Options
     commits: frozenset[str] = frozenset()
-    """The commits at which it is in the index."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The records of a model; none where it is in the index already, or could not be read."""
+class Outcome(NamedTuple):
+    """The records of a model; none where it is in the index already, or could not be read: `problem` says why."""
 
     model: str
     records: tuple[store.Record, ...] = ()
     problem: str = ""
-    """Why it could not be read, in one sentence."""
 
 
 Progress = Callable[[Sequence[str]], Iterable[str]]
@@ -81,11 +72,7 @@ def build(
     work: Work = Work(),  # noqa: B008 - a constant
     compact: bool = False,
 ) -> Iterator[Outcome]:
-    """Put models into an index by an engine, each as soon as it is read; those that are in it are not read again.
-
-    An error of one model is told; the others are read all the same. If `compact`, shards are joined at the end, and the
-    files do not depend on the order in which models were done.
-    """
+    """Put models into an index by an engine, each as soon as it is read, and `compact` it at the end; tell errors."""
     known = catalogue.commits({path: options.recipe.label(path) for path in options.paths})
     todo = []
     for model in models:
@@ -105,30 +92,25 @@ def build(
 
 def read_model(job: Job) -> Outcome:
     """Return what an index keeps of a model, or why it cannot be read; this is what an engine runs."""
+    signatures = []
     try:
-        records = [record for signature in _signatures(job) for record in store.records_of(signature)]
-        return Outcome(job.model, tuple(records))
+        source = locate_model(job.model, job.options)
+        if isinstance(source, Signature):
+            signatures.append(source)
+        elif (source := only(source)).commit not in job.commits:
+            signatures.append(open_model(source, job.options).signature())
+            for part in parts_of_model(source):
+                with contextlib.suppress(LineageError):  # the model itself is known all the same
+                    signatures.append(open_model(part, job.options).signature())
+        return Outcome(job.model, tuple(record for one in signatures for record in store.records_of(one)))
     except Exception as error:  # an error of one model must not end the run of a million
         return Outcome(job.model, problem=format_error(error))
 
 
-def _signatures(job: Job) -> Iterator[Signature]:
-    """Yield the signature of a model and those of its parts; nothing if it is known at this commit."""
-    source = locate_model(job.model, job.options)
-    if isinstance(source, Signature):
-        yield source
-    elif (source := only(source)).commit not in job.commits:
-        yield open_model(source, job.options).signature()
-        for part in parts_of_model(source):
-            with contextlib.suppress(LineageError):  # the model itself is known all the same
-                yield open_model(part, job.options).signature()
-
-
 def remove(models: Sequence[str], catalogue: Catalogue) -> None:
-    """Take models out of an index, at every commit or at the one that is named.
+    """Take models out of an index, at every commit or at the one that is named, all of them or none (OptionError).
 
-    Raise OptionError, before anything is changed, for one that is not in it, and SignatureError if it cannot be
-    written. Keys go before signatures, so that no key is without one however this ends.
+    Keys go before signatures, so that no key is without one however this ends.
     """
     if not is_folder(str(catalogue.folder)):
         raise OptionError(f"{printable(catalogue.folder, 200)} does not exist, so there is no index; check --index")
@@ -157,7 +139,7 @@ def _is_meant(model: str, entry: Entry) -> bool:
     known = entry.model.casefold()
     parts_of = known.rpartition("/")[0] if "/" in name else ""
     is_named = name.casefold() in (known, parts_of)
-    return is_named and (not at or (len(commit) >= SHORTEST and entry.commit.startswith(commit)))
+    return is_named and (not at or (len(commit) >= 7 and entry.commit.startswith(commit)))
 
 
 def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> tuple[list[Member], list[str]]:
@@ -167,24 +149,19 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter) -
         try:
             source = locate_model(model, options)
             if isinstance(source, Signature):
-                member = Member(source.model, source)
-            else:
-                opened = open_model(only(source), options)
-                claims = read_claims(replace(source, subfolder="")).claims
-                folder = "" if source.remote else str(source.folder.resolve())
-                member = Member(source.name, opened.signature(), claims, folder, opened)
+                members.setdefault(source.model, Member(source.model, source))
+                continue
+            opened, claims = open_model(only(source), options), read_claims(replace(source, subfolder="")).claims
+            folder = "" if source.remote else str(source.folder.resolve())
+            member = Member(source.name, opened.signature(), claims, folder, opened)
+            members.setdefault(folder or source.name, member)
         except LineageError as error:
             problems.append(f"{model}: {error}")
-            continue
-        members.setdefault(member.folder or member.name, member)
     return list(members.values()), problems
 
 
 def read_members(catalogue: Catalogue, path: str) -> list[Member]:
-    """Return the models of an index along one path; it holds signatures, and nothing that they declare.
-
-    Those whose signatures cannot be read are passed over.
-    """
+    """Return the models of an index along one path whose signatures can be read; nothing says what they declare."""
     entries = {entry.model: entry for entry in sorted(catalogue.entries()) if entry.path == path}
     read = ((name, catalogue.find_signature(entry)) for name, entry in entries.items())
     return [Member(name, signature) for name, signature in read if signature is not None]

@@ -1,10 +1,8 @@
 """Differences: how far related models are from each other, and the tree along which distances add up.
 
 All of it follows from the inner products of aligned sketches, whose layers each have norm 1: of models i, j and an
-ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh.
-
-The models are its leaves at first. An inner node that coincides with a model becomes that model; where two branches
-share no more than siblings on the same data do, the node between them is left out.
+ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh. The models are leaves of the tree at first: an inner
+node that coincides with a model becomes that model, and one whose branches share no more than siblings do is left out.
 """
 
 from __future__ import annotations
@@ -21,36 +19,24 @@ from hf_lineage.signature.values import PathSignature
 SIBLINGS = 0.5
 """The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
 trained on the same data reach .3, and a merge has .75 with each of its two parents."""
-BEYOND = 0.25
-"""Least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none."""
-TWIN = 0.9
-"""The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
+BEYOND = 0.25  # least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none
 
 
 def normalise(sketch: Array) -> Array:
     """Return a sketch (L, d, k) with every layer of norm 1; zero where a layer is zero."""
     result = np.zeros_like(sketch)
     for layer, out in zip(sketch, result, strict=True):
-        _scale(layer, out)
+        if (size := float(np.linalg.norm(layer))) > 0:
+            np.divide(layer, np.float32(size), out=out)
     return result
 
 
-def _scale(layer: Array, out: Array) -> None:
-    """Write a layer with norm 1, unless it is zero."""
-    if (size := float(np.linalg.norm(layer))) > 0:
-        np.divide(layer, np.float32(size), out=out)
-
-
 def align_sketches(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
-    """Return the sketches of a relative's layers in the order of a model's, each of norm 1; zero where none is paired.
-
-    `pairs` are rows of the relative and of the model, which has so many `layers`.
-    """
-    rows, partners = pairs
+    """Return the sketches of a relative's layers in the order of a model's `layers`, of norm 1, or zero if unpaired."""
     sketches = np.asarray(relative.sketch)
     result = np.zeros((layers, *sketches.shape[1:]), np.float32)
-    for row, partner in zip(rows, partners, strict=True):
-        _scale(sketches[row], result[partner])
+    for row, partner in zip(*pairs, strict=True):
+        result[partner] = normalise(sketches[row : row + 1])[0]
     return result
 
 
@@ -69,8 +55,7 @@ def along(gram: Vector, ancestor: int) -> Vector:
     inner = _from(gram, ancestor)
     squares = _beyond_rounding(np.diag(inner))
     sizes = np.sqrt(np.outer(squares, squares))
-    cosines: Vector = np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0)
-    return cosines
+    return np.asarray(np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0))
 
 
 def apart(gram: Vector) -> Vector:
@@ -82,8 +67,7 @@ def apart(gram: Vector) -> Vector:
 def distances(gram: Vector) -> Vector:
     """Return squared distances, (n, n), corrected so that they add up along a tree: -2 ln ⟨φ_i, φ_j⟩.
 
-    What training adds at every step is nearly orthogonal to all before, so cosines are multiplied along a path; for
-    near relatives this is ‖φ_i - φ_j‖².
+    What training adds is nearly orthogonal to all before; for near relatives this is ‖φ_i - φ_j‖².
     """
     cosines: Vector = -2 * np.log(np.clip(gram, 1e-3, 1.0))
     np.fill_diagonal(cosines, 0.0)
@@ -96,10 +80,8 @@ class Merge:
 
     model: int
     parents: tuple[int, ...]
-    ancestor: int
-    """The model from which the differences were taken."""
-    strength: float
-    """The lesser of its cosines with two parents."""
+    ancestor: int  # the model from which the differences were taken
+    strength: float  # the lesser of its cosines with two parents
 
 
 def merges(gram: Vector) -> list[Merge]:
@@ -108,37 +90,33 @@ def merges(gram: Vector) -> list[Merge]:
     A merge M of X and Y lies along both, and beyond what X and Y have in common: an intermediate model, through which
     both come, has no more in common with Y than X has. No additive tree holds a merge.
     """
-    candidates = (merge for ancestor in range(len(gram)) for merge in _merges_from(gram, ancestor))
+    candidates = []
+    for ancestor in range(len(gram)):
+        inner, cosines = _from(gram, ancestor), along(gram, ancestor)
+        sizes = np.sqrt(_beyond_rounding(np.diag(inner)))
+        for model in range(len(gram)):
+            if model == ancestor or not sizes[model]:
+                continue
+            lies = cosines[model] >= SIBLINGS
+            lies[[model, ancestor]] = False
+            apart = inner[model][None, :] - inner
+            beyond = np.divide(apart, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0)
+            pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
+            if pairs.any():
+                parents = tuple(map(int, np.flatnonzero(pairs.any(axis=1))))
+                strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
+                candidates.append(Merge(model, parents, ancestor, strength))
     return sorted(candidates, key=lambda merge: -merge.strength)
-
-
-def _merges_from(gram: Vector, ancestor: int) -> Iterator[Merge]:
-    inner, cosines = _from(gram, ancestor), along(gram, ancestor)
-    sizes = np.sqrt(_beyond_rounding(np.diag(inner)))
-    for model in range(len(gram)):
-        if model == ancestor or not sizes[model]:
-            continue
-        lies = cosines[model] >= SIBLINGS
-        lies[[model, ancestor]] = False
-        apart = inner[model][None, :] - inner
-        beyond = np.divide(apart, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0)
-        pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
-        if pairs.any():
-            parents = np.flatnonzero(pairs.any(axis=1))
-            strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
-            yield Merge(model, tuple(map(int, parents)), ancestor, strength)
 
 
 def _from(gram: Vector, ancestor: int) -> Vector:
     own = gram[ancestor]
-    inner: Vector = gram - own[:, None] - own[None, :] + own[ancestor]
-    return inner
+    return np.asarray(gram - own[:, None] - own[None, :] + own[ancestor])
 
 
 def _beyond_rounding(squares: Vector) -> Vector:
     """Return squared lengths of differences; 0 for what differs by no more than rounding."""
-    result: Vector = np.where(squares > 1e-9, squares, 0.0)
-    return result
+    return np.where(squares > 1e-9, squares, 0.0)
 
 
 Links = dict[int, dict[int, float]]
@@ -156,9 +134,12 @@ def join_neighbours(distances: Vector) -> Links:
     table[:size, :size] = distances
     active = list(range(size))
     while len(active) > 2:
-        part = table[np.ix_(active, active)]
-        first, second = _nearest(part)
-        total, count, apart = part.sum(axis=1), len(active), part[first, second]
+        part, count = table[np.ix_(active, active)], len(active)
+        total = part.sum(axis=1)
+        criterion = (count - 2) * part - total[:, None] - total[None, :]
+        np.fill_diagonal(criterion, np.inf)
+        first, second = sorted(divmod(int(criterion.argmin()), count))
+        apart = part[first, second]
         length = min(max(apart / 2 + (total[first] - total[second]) / (2 * (count - 2)), 0.0), max(apart, 0.0))
         new = len(links)
         links[new] = {}
@@ -173,11 +154,10 @@ def join_neighbours(distances: Vector) -> Links:
 
 
 def simplify_tree(links: Links, models: int, preferred: Sequence[int], barred: Sequence[bool]) -> Links:
-    """Return the tree without the inner nodes that nothing supports, and with those that are a model as that model.
+    """Return the tree without inner nodes that nothing supports, and with those that are a model as that model.
 
-    Several nodes may take the place of an inner one: first the model that most others come from by their own claims,
-    which are counted in `preferred`, then the one with most branches. `barred` are models that share with others a
-    declared base that is not in the tree: such a model is not put in the place of it.
+    Of several the model counts that most others declare (`preferred`), then the one with most branches. `barred` models
+    share with others a declared base that is not in the tree, and are not put in its place.
     """
     links = {node: dict(there) for node, there in links.items()}
     while candidates := list(_find_unsupported(links, models, barred)):
@@ -213,14 +193,6 @@ def nearest(links: Links, node: int, behind: int, models: int) -> float:
     if node < models:
         return 0.0
     return min(length + nearest(links, other, node, models) for other, length in links[node].items() if other != behind)
-
-
-def _nearest(part: Vector) -> tuple[int, int]:
-    total = part.sum(axis=1)
-    criterion = (len(part) - 2) * part - total[:, None] - total[None, :]
-    np.fill_diagonal(criterion, np.inf)
-    first, second = divmod(int(criterion.argmin()), len(part))
-    return min(first, second), max(first, second)
 
 
 def _link(links: Links, one: int, other: int, length: float) -> None:

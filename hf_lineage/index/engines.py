@@ -1,7 +1,4 @@
-"""Engines: what runs one task for each model, here or on several machines, and how often the Hub is asked.
-
-What the Hub itself asks for, by 429 and its headers, holds besides: `client.ask` waits as long as they say.
-"""
+"""Engines: what runs one task for each model, here or on several machines, and how often the Hub is asked."""
 
 from __future__ import annotations
 
@@ -14,11 +11,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import OptionError, installation
@@ -56,17 +52,13 @@ def limit(a_minute: float | None) -> None:
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 Task = Callable[[Job], Outcome]
-Lost = Callable[[Job], Outcome]
-"""The outcome of a task whose worker ended, so that it has none of its own."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """The amount of work at the same time, and its rate."""
+class Work(NamedTuple):
+    """The amount of work at the same time, and how many requests a minute all workers may send to the Hub."""
 
     workers: int = 1
     rate: float | None = None
-    """Requests to the Hub a minute at most, of all workers together; None for as many as the Hub allows."""
 
     @property
     def own_rate(self) -> float | None:
@@ -74,8 +66,8 @@ class Work:
         return self.rate and self.rate / self.workers
 
 
-def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
-    """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough."""
+def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[Job, Outcome]) -> Iterator[Outcome]:
+    """Yield every outcome as it is done, by processes of this machine; `lost` makes that of a worker that ended."""
     if work.workers == 1:
         yield from (_run_limited(work.own_rate, task, job) for job in jobs)
         return
@@ -87,31 +79,26 @@ def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[
             idle.append(pipe)
             processes.append(process)
         pipe = idle.pop()
-        with contextlib.suppress(OSError):  # it has ended, which `finished` finds out
+        with contextlib.suppress(OSError):  # it has ended, which `receive` finds out
             pipe.send((task, job))
         return pipe
 
-    def await_outcomes(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
-        for pipe in cast("list[Connection]", connection.wait(list(waiting))):
-            try:
-                outcome = pipe.recv()
-                idle.append(pipe)
-            except (EOFError, OSError):
-                outcome = lost(waiting[pipe])
-            yield pipe, outcome
+    def receive(pipe: Connection) -> Outcome:
+        outcome: Outcome = pipe.recv()
+        idle.append(pipe)
+        return outcome
 
     try:
-        yield from _as_done(jobs, work.workers, submit, await_outcomes)
+        yield from _as_done(jobs, work, submit, connection.wait, receive, (EOFError, OSError), lost)
     finally:
         for process in processes:
             process.kill()
 
 
 def _start_process(rate: float | None) -> tuple[Connection, BaseProcess]:
-    """Return a process that runs one task after the other, and the pipe to it; it ends with the one that starts it.
+    """Return a process that runs tasks until the one that starts it ends, and the pipe to it.
 
-    A terminal sends SIGINT to all of them at once. It is for that process to end the others, which would print
-    tracebacks, so they are started with SIGINT ignored.
+    It ignores the SIGINT that a terminal sends to all: it is ended by that process, without a traceback.
     """
     context = multiprocessing.get_context("spawn")
     pipe, own = context.Pipe()
@@ -128,7 +115,6 @@ def _start_process(rate: float | None) -> tuple[Connection, BaseProcess]:
 
 
 def _serve(pipe: Connection, rate: float | None) -> None:
-    """Run tasks until the process that sends them ends."""
     from tqdm import tqdm
 
     def end_with_parent() -> None:
@@ -143,7 +129,7 @@ def _serve(pipe: Connection, rate: float | None) -> None:
         pipe.send(_run_limited(rate, task, job))
 
 
-def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
+def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[Job, Outcome]) -> Iterator[Outcome]:
     """Yield the outcome of every job as it is done, by Ray: on the cluster of RAY_ADDRESS, else on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -153,44 +139,42 @@ def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Jo
     cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
     library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
     remote: Any = library.remote(num_cpus=1, max_retries=0)(_run_limited)
-
-    def await_outcomes(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
-        for done in library.wait(list(waiting))[0]:
-            try:
-                outcome = library.get(done)
-            except library.exceptions.RayError:
-                outcome = lost(waiting[done])
-            yield done, outcome
-
+    submit, errors = functools.partial(remote.remote, work.own_rate, task), (library.exceptions.RayError,)
+    receive: Callable[[Any], Outcome] = library.get
     try:
-        yield from _as_done(jobs, work.workers, lambda job: remote.remote(work.own_rate, task, job), await_outcomes)
+        yield from _as_done(jobs, work, submit, lambda handles: library.wait(handles)[0], receive, errors, lost)
     finally:
         library.shutdown()
 
 
 ENGINES: Mapping[str, Callable[..., Iterator[Any]]] = {"local": local, "ray": ray}
-"""Name of an engine -> the function that runs a task for each of several jobs."""
 
 
 def _as_done(
     jobs: Iterable[Job],
-    most: int,
+    work: Work,
     submit: Callable[[Job], Any],
-    finished: Callable[[Mapping[Any, Job]], Iterator[tuple[Any, Outcome]]],
+    wait: Callable[[list[Any]], Iterable[Any]],
+    receive: Callable[[Any], Outcome],
+    errors: tuple[type[Exception], ...],
+    lost: Task[Job, Outcome],
 ) -> Iterator[Outcome]:
     """Yield outcomes while no more jobs than this are in work: no more are lost when all is stopped."""
     waiting, left = dict[Any, Job](), iter(jobs)
     while True:
-        while len(waiting) < most and (job := next(left, None)) is not None:
+        while len(waiting) < work.workers and (job := next(left, None)) is not None:
             waiting[submit(job)] = job
         if not waiting:
             return
-        for handle, outcome in list(finished(waiting)):
-            del waiting[handle]
+        for handle in wait(list(waiting)):
+            job = waiting.pop(handle)
+            try:
+                outcome = receive(handle)
+            except errors:
+                outcome = lost(job)
             yield outcome
 
 
 def _run_limited(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
-    """Return the outcome of a job in a process whose requests are bounded."""
     limit(rate)
     return task(job)

@@ -1,9 +1,8 @@
 """Identify: which models of an index a model is related to, which is nearest, and on which an adapter was trained.
 
-The keys only say whom to test. Each candidate is then judged by the exact test on coordinates that no key is made of.
-The test is corrected for the number of candidates that are tested (Bonferroni). Adapters are tested against weights, of
-as few models as possible: the trace of a base is alike for its near relatives, so one model of each group with keys
-that are alike is read.
+The keys only say whom to test. Each candidate is then judged by the exact test on coordinates that no key is made of,
+corrected for the number of candidates (Bonferroni). The trace of an adapter is alike for near relatives of its base. So
+of each group with keys that are alike the weights of one model are read.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import Adapters
 from hf_lineage.source.options import Options
 
-CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
-"""Four standard errors of the cosine of two unrelated keys: what lies below is not tested."""
+CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)  # four standard errors of the cosine of unrelated keys; less is not tested
 NEAR = 0.5
 """The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
 a descendant of its base at .62, and 13.1 on the base itself."""
@@ -46,13 +45,10 @@ class Relative:
     """A model of the index that was tested."""
 
     entry: Entry
-    similarity: float
-    """The cosine of the keys, by which it was chosen."""
+    similarity: float  # the cosine of the keys, by which it was chosen
     verdict: Verdict
-    distance: float
-    """‖φ_B - φ_A‖ in the mean over the layers that are paired: 0 for equal weights, √2 for unrelated ones."""
-    along: float = 0.0
-    """The cosine of the model's difference from the ancestor with this relative's: whether it comes through it."""
+    distance: float  # ‖φ_B - φ_A‖ in the mean over paired layers: 0 for equal weights, √2 for unrelated ones
+    along: float = 0.0  # the cosine of the model's and its own difference from the ancestor
 
 
 @dataclass(frozen=True)
@@ -62,32 +58,20 @@ class Identification:
     model: str
     commit: str | None
     path: str
-    searched: int
-    """Entries of the index along this path, with a stream of the same width and a signature of the same recipe."""
-    of: int
-    """Entries of the index along this path, one for each model."""
-    related: tuple[Relative, ...]
-    """Tested models that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
-    ancestor: Relative | None
-    """The relative in the middle of all of them, from which differences are taken; None where none is related."""
-    others: tuple[Relative, ...]
-    """Tested models that it does not call RELATED."""
-    width: int = 0
-    """Width of the model's stream."""
-    otherwise: int = 0
-    """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
-    blended: Combination | None = None
-    """The relatives that together make up the model, by their weights; None where it is no blend of them, or the
-    weights are not at hand."""
+    searched: int  # entries along this path, with a stream of the same width and a signature of the same recipe
+    of: int  # entries of the index along this path, one for each model
+    related: tuple[Relative, ...]  # by the exact test: first those through which the model comes, then the ancestor
+    ancestor: Relative | None  # the relative in the middle of all of them, from which differences are taken
+    others: tuple[Relative, ...]  # tested models that it does not call RELATED
+    width: int = 0  # width of the model's stream
+    otherwise: int = 0  # entries along this path that were not searched: of another width, or another recipe
+    blended: Combination | None = None  # the relatives that make up the model, where all weights are at hand
 
 
 def identify(
     signature: Signature, path: str, catalogue: Catalogue, criteria: Criteria, most: int = 5
 ) -> Identification:
-    """Return the models of an index to which a model is related, by its signature along one path.
-
-    The model itself, at the same commit, is left out; what cannot be read of the index is passed over.
-    """
+    """Return what an index has of a model, but for itself and what is damaged, along one path of its signature."""
     known, own = catalogue.shards(), entry_of(signature, path)
     alike = [shard for shard in known if shard.group == own.group]
     key = key_of(signature.paths[path])
@@ -102,31 +86,24 @@ def identify(
     criteria = replace(criteria, analyses=tests, paths=(path,))
     kin, others, sketches = list[Relative](), list[Relative](), [normalise(np.asarray(signature.paths[path].sketch))]
     for entry in chosen:
-        other = catalogue.find_signature(entry) if len(kin) + len(others) < most else None
-        if other is None:
+        if len(kin) + len(others) == most or (other := catalogue.find_signature(entry)) is None:
             continue
         verdict = judge_signatures(for_testing(other, path), for_testing(signature, path), criteria)
         relative = Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0)
+        (kin if verdict.is_related else others).append(relative)
         if verdict.is_related:
-            kin.append(relative)
             pairs = verdict.evidence[path].comparison.pairs
             sketches.append(align_sketches(other.paths[path], pairs, len(signature.paths[path].trace)))
-        else:
-            others.append(relative)
     related, ancestor = _rank(sketches, kin)
-    along = sum(shard.rows for shard in known if shard.group.path == path)
-    return Identification(
-        *(signature.model, signature.commit, path, len(cosines), along, related, ancestor, tuple(others)),
-        width=own.width,
-        otherwise=along - len(cosines),
-    )
+    of, searched = sum(shard.rows for shard in known if shard.group.path == path), len(cosines)
+    result = Identification(signature.model, signature.commit, path, searched, of, related, ancestor, tuple(others))
+    return replace(result, width=own.width, otherwise=of - searched)
 
 
 def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
-    """Return the relatives in order, and the ancestor: the one with the least sum of distances from all others.
+    """Return the relatives in order, and the ancestor: the one with the least sum of distances, or the nearest part.
 
-    The first sketch is the model's own, then follow those of the relatives. Of models that gave a part alone it is the
-    nearest: others are alike to that part because they are of its family.
+    The first sketch is the model's own. Other models are alike to a part because they are of its family.
     """
     if not relatives:
         return (), None
@@ -146,22 +123,18 @@ def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tup
     return (*others[:through], ancestor, *others[through:]), ancestor
 
 
-@dataclass(frozen=True)
-class Group:
-    """Known models whose keys are alike, of which one is tested for all."""
+class Group(NamedTuple):
+    """Known models whose keys are alike, of which one is tested for all, and the others, which are not."""
 
     entry: Entry
     near: tuple[Entry, ...]
-    """The others, which are not tested."""
 
 
-@dataclass(frozen=True)
-class TestedGroup:
-    """A group, and the verdict on a model or an adapter and the member of the group that was read."""
+class TestedGroup(NamedTuple):
+    """A group, and the row of its member that was read: its verdict is corrected for all that were tested."""
 
     group: Group
     row: ClaimResult
-    """The row of that member: its p-value is corrected for nothing, its verdict for all that were tested."""
 
     @property
     def verdict(self) -> Verdict:
@@ -191,28 +164,19 @@ class AdapterBases:
     model: str
     commit: str | None
     part: str
-    description: str
-    """The adapter in a sentence, or why it cannot be tested."""
-    width: tuple[int, ...] = ()
-    """Widths of a stream that its matrices fit."""
+    description: str  # the adapter in a sentence, or why it cannot be tested
+    width: tuple[int, ...] = ()  # widths of a stream that its matrices fit
     tested: tuple[TestedGroup, ...] = ()
-    tests: int = 1
-    """Number of models that were tested in all, for which p is corrected (Bonferroni)."""
-    fitting: int = 0
-    """Models of the index with a stream of such a width."""
-    untested: int = 0
-    """Models with a stream of such a width that are neither tested nor near a model that is."""
-    of: int = 0
-    """All models of the index."""
+    tests: int = 1  # number of models that were tested in all, for which p is corrected (Bonferroni)
+    fitting: int = 0  # models of the index with a stream of such a width
+    untested: int = 0  # models with a stream of such a width that are neither tested nor near a model that is
+    of: int = 0  # all models of the index
 
 
 def identify_adapters(
     source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, most: int
 ) -> list[AdapterBases]:
-    """Return the known models whose trace the adapters of a repository carry; each is tested on at most so many.
-
-    A base that an adapter declares is tested first. Raise LineageError for an adapter that is damaged.
-    """
+    """Return the known models whose trace adapters carry, a declared base first; each is tested on at most so many."""
     known = catalogue.shards()
     results, of = [], sum(shard.rows for shard in known)
     for place in adapters.places:
@@ -230,29 +194,32 @@ def identify_adapters(
             widths = (set.intersection(*sides) or set.union(*sides)) if sides else set()
             wide = [shard for shard in known if shard.group.path == options.paths[0] and shard.group.width in widths]
             groups, fitting, left = group_models(wide, most, declared)
-            tested = tuple(_test_group(one, group, len(groups), options) for group in groups)
+            stricter = replace(options, alpha=options.alpha / max(1, len(groups)))
+            tested = tuple(TestedGroup(group, _judge(one, group.entry, stricter)) for group in groups)
             counts = {"tests": len(groups), "fitting": fitting, "untested": left, "of": of}
             stream = tuple(sorted(widths))
             results.append(AdapterBases(source.name, source.commit, part, one.description, stream, tested, **counts))
     return results
 
 
+def _judge(adapter: Adapter, entry: Entry, options: Options) -> ClaimResult:
+    claim = Claim(entry.model, None, NAMED)
+    outcome = catch_as_verdict(
+        lambda: judge_on(adapter, claim, locate_entry(entry, options.local_hub), options), *VERDICTS
+    )
+    return outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome)
+
+
 def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
-    """Return groups of the models in some shards, how many such models there are, and how many are in no group.
-
-    Models of the names in `first`, without their commits, stand for a group before all others, and folders after them.
-    """
+    """Return groups of the models in shards, those named in `first` before others, folders last; and two counts."""
     everything = [entry for shard in known for entry in shard.entries()]
-    rows = {(one.model, one.commit): row for row, one in enumerate(everything)}  # one may be there twice
-
-    def place(row: int) -> tuple[bool, bool, Entry]:
-        one = everything[row]
-        return plain_name(one.model) not in first, not one.commit, one
-
-    order = sorted(rows.values(), key=place)
+    places = {}
+    for row, one in enumerate(everything):  # one may be there twice
+        places[one.model, one.commit] = plain_name(one.model) not in first, not one.commit, one, row
+    order = [row for *_, row in sorted(places.values())]
     groups: list[Group] = []
-    empty = np.zeros((0, SIZE), np.uint8)
-    left, keys = np.array(order, np.int64), np.concatenate([empty, *(shard.keys() for shard in known)])
+    keys = np.concatenate([np.zeros((0, SIZE), np.uint8), *(shard.keys() for shard in known)])
+    left = np.array(order, np.int64)
     while len(left) and len(groups) < most:
         chosen = everything[left[0]]
         alike = similarities(keys[left[0]], keys[left]) >= NEAR
@@ -263,22 +230,8 @@ def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ())
     return groups, len(order), len(left)
 
 
-def _test_group(adapter: Adapter, group: Group, tests: int, options: Options) -> TestedGroup:
-    """Return the verdict on one group, by criteria for so many tests."""
-    claim = Claim(group.entry.model, None, NAMED)
-    stricter = replace(options, alpha=options.alpha / tests)
-    outcome = catch_as_verdict(
-        lambda: judge_on(adapter, claim, locate_entry(group.entry, options.local_hub), stricter), *VERDICTS
-    )
-    return TestedGroup(group, outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome))
-
-
 def locate_entry(entry: Entry, local_hub: Path | None) -> RepoRef:
-    """Return the repository of a model of an index; RepositoryError if there is none.
-
-    The name is one on the Hub, as every name that the user did not type: an index may come from somebody else. Without
-    a commit it was a folder, which only the local hub may have.
-    """
+    """Return the repository of a model of an index, which anybody may have made; RepositoryError if it has none."""
     name = entry.model.partition("@")[0]
     if not entry.commit and not (local_hub and hub_name(name) and spell_name(local_hub, name)):
         raise RepositoryError(FOLDER)

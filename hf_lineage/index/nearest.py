@@ -9,7 +9,7 @@ from hf_lineage.checking.claims import whole_base
 from hf_lineage.checking.declared import is_named, names_in, plain_name
 from hf_lineage.checking.merge import find_blend
 from hf_lineage.checking.report import Combination, Relative, Report
-from hf_lineage.checking.result import NAMED, ClaimResult
+from hf_lineage.checking.result import NAMED
 from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
@@ -17,8 +17,7 @@ from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.index import store
 from hf_lineage.index.differences import SIBLINGS, align_sketches, along, distances, products
-from hf_lineage.index.identify import Identification, identify
-from hf_lineage.index.identify import locate_entry as located_entry
+from hf_lineage.index.identify import Identification, identify, locate_entry
 from hf_lineage.index.relatives import FAMILY, SELF
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
@@ -30,18 +29,14 @@ from hf_lineage.source.model import FromWeights, OpenedModel, open_model
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import weights_of
 
-MOST = 4
-"""Models of an index whose weights are read for one model."""
+MOST = 4  # models of an index whose weights are read for one model
 PART = 0.3
 """The least cosine of the differences of a model and of a relative from the base whose weights are read: of several
 parents of a blend each shares so much."""
 
 
 def _with_parents(report: Report, entries: Sequence[Entry]) -> Report:
-    """Return a report with the parents among these models of an index, the nearest first.
-
-    What cannot be read of one of them becomes a note.
-    """
+    """Return a report with the parents among these models of an index, the nearest first; errors become notes."""
     rows = [row for row in report.rows if row.verdict.verified and not row.part]
     bases = [one for row in rows if (one := weights_of(row.base_model, report.options))]
     others, notes = _open_models(list(dict.fromkeys(entries))[:MOST], report.options)
@@ -91,7 +86,7 @@ def _open_models(entries: Sequence[Entry], options: Options) -> tuple[dict[str, 
     for entry in entries:
         name = printable(entry.model, 200)
         try:
-            other = open_model(located_entry(entry, options.local_hub), replace(options, recompute=True))
+            other = open_model(locate_entry(entry, options.local_hub), replace(options, recompute=True))
         except RepositoryError:
             continue  # a folder of somebody, or a model that is gone
         except LineageError as error:
@@ -107,10 +102,7 @@ def _open_models(entries: Sequence[Entry], options: Options) -> tuple[dict[str, 
 def relatives(
     signature: Signature, base: Signature, path: str, catalogue: Catalogue, criteria: Criteria
 ) -> list[tuple[Entry, Vector]]:
-    """Return the models of an index to which a model is related, each with the inner products that `between` takes.
-
-    The models that share most of the model's difference from the base are first.
-    """
+    """Return related models of an index with the products that `between` takes, those nearest to the model first."""
     model, near_models = signature.paths[path], []
     for relative in identify(signature, path, catalogue, criteria).related:
         if plain_name(relative.entry.model) in (plain_name(signature.model), plain_name(base.model)):
@@ -124,16 +116,11 @@ def relatives(
 
 def nearer(near_models: Sequence[tuple[Entry, Vector]], base: str = "") -> list[Relative]:
     """Return the relatives that lie between a model and its base, or come from the model; the nearest first."""
-    cosines = ((entry, between(gram)) for entry, gram in near_models)
-    return [Relative(entry.model, base, cosine) for entry, cosine in cosines if cosine is not None]
+    return [Relative(entry.model, base, cosine) for entry, gram in near_models if (cosine := between(gram)) is not None]
 
 
 def between(gram: Vector) -> float | None:
-    """Return the cosine of the differences of a model and of a relative from the base, where the relative is nearer.
-
-    `gram` are the inner products of the model, its base and the relative. None for a sibling, and for a copy of the
-    base, from which nothing differs.
-    """
+    """Return the cosine of two differences from the base, where the relative is nearer; `gram` is of all three."""
     apart = distances(gram)
     cosine = float(along(gram, 1)[0, 2])
     copies = apart[0, 1] < SELF or apart[1, 2] < SELF
@@ -141,10 +128,7 @@ def between(gram: Vector) -> float | None:
 
 
 def search_index(index: str | None) -> Callable[[Report], Report]:
-    """Return what notes in a report the models of an index, a folder or one on the Hub, as `note_nearer` does.
-
-    Raise OptionError for a folder that is not there. What else cannot be read becomes a note: no verdict is lost to it.
-    """
+    """Return what notes in a report the models of an index, as `note_nearer` does; OptionError for a missing folder."""
     try:
         catalogue = store.open_catalogue(index)
         return lambda report: note_nearer(report, catalogue)
@@ -158,8 +142,7 @@ def search_index(index: str | None) -> Callable[[Report], Report]:
 def note_nearer(report: Report, catalogue: Catalogue) -> Report:
     """Return a report with a sentence for every model of an index that is nearer than a base, or gave more of it.
 
-    Verdicts stay, and so does the exit code unless a model of the index shows as a parent that is not declared. What
-    cannot be read is told in one more sentence. Both models are read as a whole.
+    Verdicts stay, and so does the exit code unless a parent shows that is not declared. Errors become sentences.
     """
     near: dict[Relative, str] = {}
     entries: list[Entry] = []
@@ -171,8 +154,19 @@ def note_nearer(report: Report, catalogue: Catalogue) -> Report:
             continue
         try:
             if row.verdict.code in FAMILY:
-                near_models = _relatives(report, row, path, catalogue)
-                near |= {one: _note(one, base) for one in nearer(near_models, row.claim.base)}
+                criteria, options = Criteria(alpha=report.options.alpha), report.options
+                parent = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
+                model = open_model(report.source or locate_model(report.model, options), options).signature()
+                alike = parent.width == model.width
+                near_models = relatives(model, parent, path, catalogue, criteria) if alike else []
+                for one in nearer(near_models, row.claim.base):
+                    named = printable(one.base, 200)
+                    near[one] = (
+                        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than {base}: it "
+                        f"shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; "
+                        f"shared training data alone can cause up to {SIBLINGS}). The model may come from {named} "
+                        "through it, or the reverse: weights do not tell which came first"
+                    )
                 entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
             elif row.verdict.code is Code.PART:
                 more |= dict.fromkeys(_gave_more(report, row.verdict.evidence[path], path, base, catalogue))
@@ -185,35 +179,19 @@ def note_nearer(report: Report, catalogue: Catalogue) -> Report:
     return replace(report, notes=notes, relatives=tuple(near))
 
 
-def _relatives(report: Report, row: ClaimResult, path: str, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
-    options = report.options
-    base = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
-    model = open_model(report.source or locate_model(report.model, options), options).signature()
-    if base.width != model.width:
-        return []
-    return relatives(model, base, path, catalogue, Criteria(alpha=options.alpha))
-
-
 def _gave_more(report: Report, evidence: Evidence, path: str, base: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield a sentence for every model of an index that gave more than a base which gave a part alone."""
     own, source = evidence.inherited, report.source or locate_model(report.model, report.options)
-    if own is None:
-        return
     model = open_model(source, report.options).signature()
     for one in identify(model, path, catalogue, Criteria(alpha=report.options.alpha)).related:
         gave = one.verdict.evidence[path].inherited
-        if gave and gave.interval[0] > own.interval[1] and plain_name(one.entry.model) != plain_name(report.model):
+        if (
+            own
+            and gave
+            and gave.interval[0] > own.interval[1]
+            and plain_name(one.entry.model) != plain_name(report.model)
+        ):
             yield (
                 f"{printable(one.entry.model, 200)}, which is in the index, is nearer than {base}: {gave.share:.0%} of "
                 f"what the model's units write has a counterpart there, and {own.share:.0%} in the base"
             )
-
-
-def _note(one: Relative, base: str) -> str:
-    named = printable(one.base, 200)
-    return (
-        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than {base}: it "
-        f"shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; shared training "
-        f"data alone can cause up to {SIBLINGS}). The model may come from {named} through it, or the reverse: weights "
-        "do not tell which came first"
-    )

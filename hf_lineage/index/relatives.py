@@ -1,16 +1,14 @@
-"""Relatives: which of some models are of one family, by exact tests, what each declares, and which came first.
-
-Which end of a tree came first is told as far as anything tells: claims, and what cannot be undone to weights.
-"""
+"""Relatives: which models are of one family, by exact tests, what each declares, and so which came first."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.merge import read_beside
@@ -30,11 +28,9 @@ from hf_lineage.source.model import OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import weights_of
 
-FAMILY = (Code.INHERITED,)
-"""The kinds of verdict by which two models are of one family; a part alone joins no families."""
+FAMILY = (Code.INHERITED,)  # the kinds of verdict by which two models are of one family; a part alone joins no families
 
-SELF = 1e-6
-"""The squared distance below which two models have the same weights."""
+SELF = 1e-6  # the squared distance below which two models have the same weights
 
 
 @dataclass(frozen=True)
@@ -44,14 +40,11 @@ class Member:
     name: str
     signature: Signature
     claims: tuple[Claim, ...] = ()
-    folder: str = ""
-    """Its real path on this machine; empty for what is not a folder of the user's own."""
-    model: OpenedModel | None = None
-    """The model itself; None where nothing but its signature is known."""
+    folder: str = ""  # its real path on this machine; empty for what is not a folder of the user's own
+    model: OpenedModel | None = None  # the model itself; None where nothing but its signature is known
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """One claim, with the place of its base among the models; None if it is none of them."""
 
     child: int
@@ -59,8 +52,7 @@ class Declaration:
     claim: Claim
 
 
-Arc = tuple[int, int]
-"""A node from which another comes, and that other."""
+Arc = tuple[int, int]  # a node from which another comes, and that other
 
 
 def declarations(members: Sequence[Member]) -> Iterator[Declaration]:
@@ -74,15 +66,12 @@ def declarations(members: Sequence[Member]) -> Iterator[Declaration]:
 
 
 def in_folders(tests: PairTests, declared: Sequence[Declaration]) -> Iterator[Declaration]:
-    """Yield the same claims; one that names no model is joined to the folder at that path, if the weights agree.
-
-    A declared name means no folder of this machine, so that such a folder bears a claim out and contradicts none.
-    """
+    """Yield the same claims; one on no model is joined to the folder at that path, which may only bear it out."""
     folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}
     for one in declared:
         at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
         verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
-        yield replace(one, base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
+        yield one._replace(base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
 
 
 @dataclass
@@ -106,25 +95,21 @@ class PairTests:
     def derivation(self, base: int, candidate: int) -> Derivation | None:
         """Return how one model was made from another that it is related to; None where that cannot be measured."""
         one, other = self.members[base].model, self.members[candidate].model
-        if one is None or other is None:
-            return None
-        verdict = self.verdict(base, candidate)
-        return measure_derivation(one, other, verdict, 0) if verdict else None
+        verdict = self.verdict(base, candidate) if one and other else None
+        return measure_derivation(one, other, verdict, 0) if one and other and verdict else None
 
     def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
         """Return a model as a combination of several others; None where the weights of one cannot be read."""
-        options, everyone = Options(seed=0), [self.members[at].model for at in (model, *parents)]
+        options = Options(seed=0)
         with contextlib.suppress(LineageError):
-            opened = [weights for one in everyone if (weights := weights_of(one, options))]
+            several = (weights_of(self.members[at].model, options) for at in (model, *parents))
+            opened = [weights for weights in several if weights]
             if len(opened) > len(parents):
                 return blend_of(read_beside(opened[0], opened[1:], (), options), len(parents), opened[0].layers)
         return None
 
     def shares(self, model: int, parents: Sequence[int], exactly: bool = False) -> list[str]:
-        """Return in words what each of several models gave to one, empty where that is not known.
-
-        If `exactly`, only what was put together from them has shares.
-        """
+        """Return in words what several models gave to one, empty if not known, or if `exactly` it is no blend."""
         blend = self.blend(model, parents)
         if blend is None or (exactly and BlendPlace.BLEND not in blend.places):
             return [""] * len(parents)
@@ -137,15 +122,11 @@ class PairTests:
 
     def scores(self) -> list[tuple[float, int, int]]:
         """Return the scores of all pairs that may be related, the highest first."""
-        alike = []
-        for base, member in enumerate(self.members):
+        alike, paths = [], [member.signature.paths[self.path] for member in self.members]
+        for base, path in enumerate(paths):
             others = [at for at in range(base) if self.comparable(base, at)]
-            paths = (self.members[at].signature.paths[self.path] for at in others)
-            alike += [
-                (score, base, at)
-                for at, score in zip(others, scores(member.signature.paths[self.path], paths), strict=True)
-                if score >= MINIMUM_EFFECT
-            ]
+            pairs = zip(scores(path, (paths[at] for at in others)), others, strict=True)
+            alike += [(score, base, at) for score, at in pairs if score >= MINIMUM_EFFECT]
         return sorted(alike, reverse=True)
 
 
@@ -158,12 +139,6 @@ def families_of(tests: PairTests, declared: Sequence[Declaration]) -> list[int]:
         if verdict is not None and verdict.code in FAMILY:
             home = [home[base] if number == home[candidate] else number for number in home]
     return home
-
-
-def find_barred(members: Sequence[Member], declared: Sequence[Declaration], places: Sequence[int]) -> list[bool]:
-    """Return whether each model in some places shares with others a declared base that is none of the models."""
-    absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
-    return [any(absent.count(plain_name(claim.base)) > 1 for claim in members[at].claims) for at in places]
 
 
 def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[tuple[Arc, str]]:
@@ -179,12 +154,8 @@ def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[t
 
 def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
     """Return the node from which most arcs lead away, then an unknown ancestor, then the one with most branches."""
-
-    def rank(node: int) -> tuple[int, bool, int, int]:
-        away = sum(base in _path(links, node, child) for base, child in arcs)
-        return away, node >= models, len(links[node]), -node
-
-    return max(links, key=rank)
+    away = {node: sum(base in _path(links, node, child) for base, child in arcs) for node in links}
+    return max(links, key=lambda node: (away[node], node >= models, len(links[node]), -node))
 
 
 def orient(links: Links, root: int, parent: int | None = None) -> Iterator[Arc]:
@@ -202,7 +173,6 @@ def is_along(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
 
 
 def _path(links: Links, start: int, end: int) -> list[int]:
-    """Return the nodes from one to another."""
     paths, reached = {start: [start]}, [start]
     for node in reached:
         new = [other for other in links[node] if other not in paths]

@@ -1,8 +1,4 @@
-"""Store: an index on disk, a folder of shards, or in a repository of data on the Hub.
-
-Each model is written into files of its own. So a run that is killed loses at most the model it was reading, and
-several may write at once. Many small shards are joined into one for each group; `compact` joins all of them.
-"""
+"""Store: an index on disk, a folder of shards, or in a repository of data on the Hub."""
 
 from __future__ import annotations
 
@@ -12,37 +8,31 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.paths import INDEX, is_folder, outside_checkouts
 from hf_lineage.hub import client
-from hf_lineage.hub.commits import DATASET, head, tree
-from hf_lineage.hub.commits import fetch_file as fetch_files
+from hf_lineage.hub.commits import DATASET, fetch_file, head, tree
 from hf_lineage.hub.repo import hub_name
 from hf_lineage.index import shard as shard_file
 from hf_lineage.index.shard import Entry, Group, Key, Shard, ShardGoneError, key_of
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path
 
-KEYS, SIGNATURES = "keys", "signatures"
-"""The folders of an index."""
-SMALL = 2**22
-"""Bytes of a file of keys below which it is joined to others."""
-MANY = 1000
-"""Small shards from which on they are joined when the next model is added."""
-LARGEST_SIGNATURE = 2**30
-"""Bytes of a signature that is fetched."""
+KEYS, SIGNATURES = "keys", "signatures"  # the folders of an index
+SMALL, MANY = 2**22, 1000
+"""Bytes of a file of keys below which it is joined to others, and how many there are when the next model is added."""
+LARGEST_SIGNATURE = 2**30  # bytes of a signature that is fetched
 
 
-@dataclass(frozen=True)
-class Record:
-    """The data that an index keeps of one model along one path."""
+class Record(NamedTuple):
+    """The data that an index keeps of one model along one path: its signature is the content of the file."""
 
     entry: Entry
     key: Key
     signature: bytes
-    """The content of its file."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +40,8 @@ class Catalogue:
     """An index; its folder need not exist before a model is added."""
 
     folder: Path
-    source: str = ""
-    """Repository and commit of an index on the Hub, from where signatures are fetched one by one; else empty."""
+    source: str = ""  # repository and commit of an index on the Hub, from where signatures are fetched; else empty
     unread: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Models whose signatures could not be read so far, each with the reason."""
 
     def add(self, signature: Signature) -> list[Entry]:
         """Put a model into the index, along every path of its signature; one that is there is replaced."""
@@ -71,14 +59,14 @@ class Catalogue:
                 if keys.stat().st_size < SMALL:
                     small.append(keys)
         if len(small) > MANY:
-            self._join(self._open_shards(small))
+            self._join(_open_shards(small))
         return record.entry
 
     def shards(self) -> list[Shard]:
         """Return all shards; raise SignatureError for a file that is none, and for an index of an earlier form."""
         if old := next((self.folder / KEYS).glob("*.parquet"), None):
             raise SignatureError(f"{old} is of an earlier hf-lineage; remove it and add the models of the index again")
-        return list(self._open_shards(self.files()))
+        return list(_open_shards(self.files()))
 
     def entries(self) -> list[Entry]:
         """Return all models; raise as `shards` does."""
@@ -86,22 +74,19 @@ class Catalogue:
 
     def commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
         """Return by model the commits at which it is in the index along all paths, given the label for each."""
-        complete: dict[tuple[str, str], set[str]] = {}
+        paths: dict[tuple[str, str], set[str]] = {}
+        by_model: dict[str, frozenset[str]] = {}
         for entry in self.entries():
             there = entry.commit and labels.get(entry.path) == entry.recipe
             if there and (self.folder / signature_file(entry)).is_file():
-                complete.setdefault((entry.model, entry.commit), set()).add(entry.path)
-        by_model: dict[str, frozenset[str]] = {}
-        for (model, commit), paths in complete.items():
-            if len(paths) == len(labels):
-                by_model[model] = by_model.get(model, frozenset()) | {commit}
+                own = paths.setdefault((entry.model, entry.commit), set())
+                own.add(entry.path)
+                if len(own) == len(labels):
+                    by_model[entry.model] = by_model.get(entry.model, frozenset()) | {entry.commit}
         return by_model
 
     def find_signature(self, entry: Entry) -> Signature | None:
-        """Return the signature of a model of the index; None where it cannot be had, which is noted.
-
-        Raise NetworkError where the Hub cannot be asked for it: another time it may be there.
-        """
+        """Return the signature of a model; None where it cannot be had, which is noted. Raise NetworkError."""
         try:
             return self.signature(entry)
         except NetworkError:
@@ -134,7 +119,7 @@ class Catalogue:
         if file.is_file() or not self.source:
             return file
         name, _, commit = self.source.partition("@")
-        return fetch_files(name, commit, signature_file(entry), DATASET, LARGEST_SIGNATURE)
+        return fetch_file(name, commit, signature_file(entry), DATASET, LARGEST_SIGNATURE)
 
     def compact(self) -> None:
         """Join the shards of each group. A model that is added meanwhile is not lost: its shard is not joined."""
@@ -143,11 +128,6 @@ class Catalogue:
     def files(self) -> list[Path]:
         """Return the files of keys."""
         return sorted((self.folder / KEYS).glob(f"*{shard_file.KEYS}"))
-
-    def _open_shards(self, files: Iterable[Path]) -> Iterator[Shard]:
-        for file in files:
-            with contextlib.suppress(ShardGoneError):  # joined to others
-                yield Shard.open(file)
 
     def _join(self, shards: Iterable[Shard]) -> None:
         groups: dict[Group, list[Shard]] = {}
@@ -166,6 +146,12 @@ class Catalogue:
                 one.remove()
 
 
+def _open_shards(files: Iterable[Path]) -> Iterator[Shard]:
+    for file in files:
+        with contextlib.suppress(ShardGoneError):  # joined to others
+            yield Shard.open(file)
+
+
 def records_of(signature: Signature) -> list[Record]:
     """Return what an index keeps of a model along every path; SignatureError for a name that no index can hold."""
     if problem := shard_file.why_unnameable(signature.model):
@@ -182,10 +168,7 @@ def signature_file(entry: Entry) -> str:
 
 
 def default_folder() -> Path:
-    """Return the place of the index of this user: HF_LINEAGE_INDEX, by default in HF_HOME.
-
-    Raise OptionError if HF_LINEAGE_INDEX names a place in a git checkout.
-    """
+    """Return the index of this user: HF_LINEAGE_INDEX, which is in no git checkout (OptionError), else in HF_HOME."""
     from huggingface_hub import constants
 
     return outside_checkouts(INDEX) or Path(constants.HF_HOME) / "lineage" / "index"
@@ -201,17 +184,11 @@ def entry_of(signature: Signature, path: str) -> Entry:
 
 
 FILE = re.compile(rf"{KEYS}/[\w.-]{{1,200}}\.(safetensors|jsonl)")
-MOST_FILES = 2000
-"""Files of shards of one index that are read."""
-LARGEST_INDEX = 2**31
-"""Bytes of all of them together."""
+MOST_FILES, LARGEST_INDEX = 2000, 2**31  # files of shards of one index that are read, and bytes of all of them together
 
 
 def open_catalogue(index: str | None) -> Catalogue:
-    """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
-
-    Raise OptionError for a folder that is not there, RepositoryError for a repository without an index.
-    """
+    """Return the index that a user names: a folder, a repository of data on the Hub, or by default the user's own."""
     if index is None:
         return Catalogue(default_folder())
     if is_folder(index):
@@ -222,11 +199,6 @@ def open_catalogue(index: str | None) -> Catalogue:
             f"{printable(index, 200)} does not exist, and no index on the Hub has this name; add models to it first"
         )
     commit = revision if client.COMMIT.fullmatch(revision) else head(name, revision or "main", DATASET)
-    return fetch_catalogue(name, commit)
-
-
-def fetch_catalogue(name: str, commit: str) -> Catalogue:
-    """Return an index on the Hub at a commit, its shards in the Hub's cache; raise as `open_catalogue` does."""
     try:
         listed = tree(name, commit, KEYS, DATASET)
     except RepositoryError:
@@ -240,5 +212,5 @@ def fetch_catalogue(name: str, commit: str) -> Catalogue:
             f"{name} has {len(files)} files of keys of {size} bytes, and hf-lineage reads at most {MOST_FILES} of "
             f"{LARGEST_INDEX >> 30} GiB; it is not an index"
         )
-    here = [fetch_files(name, commit, file, DATASET) for file in files]
+    here = [fetch_file(name, commit, file, DATASET) for file in files]
     return Catalogue(here[0].parents[1], f"{name}@{commit}")

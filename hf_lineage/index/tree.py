@@ -6,20 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from hf_lineage.checking.declared import plain_name
 from hf_lineage.evidence.comparison import compare_paths, scores
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import name_layers
-from hf_lineage.evidence.relation import Derivation, Means
+from hf_lineage.evidence.relation import Means
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index import differences, relatives
 from hf_lineage.index.relatives import FAMILY, SELF, Arc, Declaration, Member, PairTests
 from hf_lineage.signature.recipe import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
-ALPHA = 0.001
-"""The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
-CHILD = (Means.QUANTIZED, Means.PRUNED)
-"""Changes of a model that cannot be undone: they show that it is the child."""
+ALPHA = 0.001  # the least p-value that one pair can have: p is not corrected for the number of pairs
 
 
 class Mark(Enum):
@@ -27,14 +25,11 @@ class Mark(Enum):
 
     VERIFIED = "verified"
     IN_PART = "related in part"
-    WEAKER = "related, not verified"
-    """Related by a threshold, by the embedding alone, or by an unknown amount."""
+    WEAKER = "related, not verified"  # related by a threshold, by the embedding alone, or by an unknown amount
     MEASURED = "measured only"
     DECLARED = "declared only"
-    NOT_JUDGED = "not judged"
-    """The test was tried and gave no verdict."""
-    NO_TRACE = "no trace"
-    """Nothing declares it: whoever ran the check named it."""
+    NOT_JUDGED = "not judged"  # the test was tried and gave no verdict
+    NO_TRACE = "no trace"  # nothing declares it: whoever ran the check named it
     CONTRADICTED = "contradicted"
 
 
@@ -45,14 +40,10 @@ class Edge:
     parent: str
     child: str
     mark: Mark
-    length: float | None = None
-    """The corrected squared distance; None where the edge is not of the tree."""
-    directed: bool = True
-    """Whether something tells which of the two came first."""
-    relation: str = ""
-    """The relation that the child declares."""
-    way: str = ""
-    """The way in which the child was made from the parent, as the weights show it, in words."""
+    length: float | None = None  # the corrected squared distance; None where the edge is not of the tree
+    directed: bool = True  # whether something tells which of the two came first
+    relation: str = ""  # the relation that the child declares
+    way: str = ""  # the way in which the child was made from the parent, as the weights show it, in words
 
 
 @dataclass(frozen=True)
@@ -61,11 +52,9 @@ class Tree:
 
     path: str
     models: tuple[str, ...]
-    families: tuple[tuple[str, ...], ...]
-    """The models of each, its unknown ancestors included, from its root on; a model alone is one as well."""
+    families: tuple[tuple[str, ...], ...]  # of each the models and unknown ancestors, from its root on
     edges: tuple[Edge, ...]
-    pairs: int
-    """Number of pairs of models, of which each can be tested once."""
+    pairs: int  # number of pairs of models, of which each can be tested once
     alpha: float
 
 
@@ -89,7 +78,14 @@ def grow(members: Sequence[Member], path: str, criteria: Criteria) -> Tree:
         families.append(nodes)
         edges += within
     edges += _in_part(tests, home, declared)
-    edges += _besides(tests, declared, edges)
+    lines = {(edge.parent, edge.child) for edge in edges}
+    for one in declared:  # what no weights bear out, and what nothing was measured of
+        base = one.claim.base if one.base is None else members[one.base].name
+        verdict = None if one.base is None else tests.verdict(one.base, one.child)
+        code = verdict.code if verdict else None
+        if (base, members[one.child].name) not in lines and code not in FAMILY:
+            mark = Mark.CONTRADICTED if code is Code.UNRELATED else Mark.DECLARED
+            edges.append(Edge(base, members[one.child].name, mark, relation=one.claim.relation or ""))
     names, pairs = tuple(member.name for member in members), len(members) * (len(members) - 1) // 2
     return Tree(path, names, tuple(families), tuple(edges), pairs, criteria.alpha)
 
@@ -104,14 +100,12 @@ def _family(
     rest = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
     arcs = [(rest.index(base), rest.index(child)) for base, child in claims if base in rest and child in rest]
     places = [own[at] for at in rest]
-    preferred = [sum(base == at for base, _ in claims) for at in rest]
-    distance = differences.distances(gram)[:, rest][rest]
-    barred = relatives.find_barred(tests.members, declared, places)
-    links = differences.simplify_tree(differences.join_neighbours(distance), len(rest), preferred, barred)
+    apart = differences.distances(gram)
+    links = _join(tests.members, declared, apart[:, rest][rest], places, [own[base] for base, _ in claims])
     neighbours = [(one, other) for one in links for other in links[one] if one < len(places) > other]
-    derivations = ((arc, tests.derivation(places[arc[0]], places[arc[1]])) for arc in neighbours)
-    relations = {arc: how for arc, how in derivations if how}
-    arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
+    relations = {arc: how for arc in neighbours if (how := tests.derivation(places[arc[0]], places[arc[1]]))}
+    # What cannot be undone shows that a model is the child.
+    arcs += [arc for arc, how in relations.items() if {Means.QUANTIZED, Means.PRUNED} & {*how.means}]
     within = dict(relatives.between(tests, places, links))
     unknown = enumerate((node for node in links if node >= len(rest)), before + 1)
     names = {at: tests.members[place].name for at, place in enumerate(places)}
@@ -121,24 +115,35 @@ def _family(
     for arc in relatives.orient(links, root):
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
-        length, words = links[arc[0]][arc[1]], relations.get(arc)
-        made = within.get(arc, _describe_change(tests, places[arc[0]], places[arc[1]], words) if words else "")
-        edges.append(
-            replace(edge, length=length * (length >= SELF), directed=relatives.is_along(links, arcs, arc), way=made)
-        )
-    edges += _merge(tests, own, aside, gram, declared)
+        length, made = links[arc[0]][arc[1]], within.get(arc, "")
+        if arc in relations and not made:
+            evidence = tests.verdicts[places[arc[0]], places[arc[1]]].evidence[tests.path]
+            some = sorted(evidence.origins) if len(evidence.origins) < evidence.layers_read else ()
+            made = f"in {name_layers(some)}, {relations[arc].words}" if some else relations[arc].words
+        length, along = length * (length >= SELF), relatives.is_along(links, arcs, arc)
+        edges.append(replace(edge, length=length, directed=along, way=made))
+    for merge in aside:
+        model = tests.members[own[merge.model]].name
+        gave = tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)])
+        for parent, share in zip(merge.parents, gave, strict=False):
+            edge = _declared_edge(tests, declared, tests.members[own[parent]].name, model)
+            way, length = f"a contribution{share and f' of {share}'} to a merge", float(apart[parent, merge.model])
+            edges.append(replace(edge, length=length, way=way))
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
 
-def _describe_change(tests: PairTests, parent: int, child: int, how: Derivation) -> str:
-    """Return how a model was made from another in words, with the layers that this holds for unless they are all."""
-    evidence = tests.verdicts[parent, child].evidence[tests.path]
-    some = sorted(evidence.origins) if len(evidence.origins) < evidence.layers_read else ()
-    return f"in {name_layers(some)}, {how.words}" if some else how.words
+def _join(
+    members: Sequence[Member], declared: Sequence[Declaration], apart: Vector, places: Sequence[int], bases: list[int]
+) -> differences.Links:
+    """Return the tree of models in some places by their distances; `bases` has the base of every claim."""
+    # Models that share with others a declared base which is none of the models.
+    absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
+    barred = [any(absent.count(plain_name(one.base)) > 1 for one in members[at].claims) for at in places]
+    preferred = [bases.count(at) for at in places]
+    return differences.simplify_tree(differences.join_neighbours(apart), len(places), preferred, barred)
 
 
 def _declared_edge(tests: PairTests, declared: Sequence[Declaration], parent: str, child: str) -> Edge:
-    """Return the edge between two models of a family, by what the child declares."""
     names = [member.name for member in tests.members]
     for one in declared:
         if one.base is not None and (names[one.base], names[one.child]) == (parent, child):
@@ -169,34 +174,11 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[differences.Merge]:
         if not candidates:
             return aside
         best = min(candidates, key=lambda one: (-sum((at, one.model) in claims for at in one.parents), -one.strength))
-        cosines = differences.along(gram, best.ancestor)[best.model]
-        twins = [one for one in aside if cosines[one.model] >= differences.TWIN]
-        aside.append(differences.Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
-
-
-def _merge(
-    tests: PairTests,
-    own: Sequence[int],
-    aside: Sequence[differences.Merge],
-    gram: Vector,
-    declared: Sequence[Declaration],
-) -> Iterator[Edge]:
-    """Yield an edge to each parent of a merge, with what this one gave."""
-    names, apart = [tests.members[at].name for at in own], differences.distances(gram)
-    for merge in aside:
-        several = len(merge.parents) > 1
-        gave = tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)]) if several else [""]
-        for parent, share in zip(merge.parents, gave, strict=False):
-            edge = _declared_edge(tests, declared, names[parent], names[merge.model])
-            seen = f"a contribution{share and f' of {share}'} to a merge" if several else ""
-            yield replace(edge, length=float(apart[parent, merge.model]), way=seen)
+        aside.append(best)
 
 
 def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declaration]) -> Iterator[Edge]:
-    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to.
-
-    A model that is alone in its family is the child; of others nothing tells which came first.
-    """
+    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to."""
     pairs = [(one.base, one.child) for one in declared if one.base is not None]
     alike = [(at, other) for _, one, two in tests.scores() for at, other in ((one, two), (two, one))]
     alike.sort(key=lambda pair: home.count(home[pair[1]]) > 1)
@@ -209,16 +191,3 @@ def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declarati
                 done.append(families)
                 edge = _declared_edge(tests, declared, members[base].name, members[child].name)
                 yield replace(edge, mark=Mark.IN_PART)
-
-
-def _besides(tests: PairTests, declared: Sequence[Declaration], edges: Sequence[Edge]) -> Iterator[Edge]:
-    """Yield claims that no weights bear out, and those that nothing was measured of."""
-    drawn = {(edge.parent, edge.child) for edge in edges}
-    for one in declared:
-        child = tests.members[one.child].name
-        base = one.claim.base if one.base is None else tests.members[one.base].name
-        verdict = None if one.base is None else tests.verdict(one.base, one.child)
-        code = verdict.code if verdict else None
-        if (base, child) not in drawn and code not in FAMILY:
-            mark = Mark.CONTRADICTED if code is Code.UNRELATED else Mark.DECLARED
-            yield Edge(base, child, mark, relation=one.claim.relation or "")

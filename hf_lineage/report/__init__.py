@@ -1,16 +1,11 @@
-"""Reports: each format is a function from a Report to text, named in the table FORMATS.
-
-A new format is a module and a line of the table. Modules of formats are imported when they are used, so that the
-command line can name all formats without waiting for NumPy.
-"""
+"""Reports: each format is a function from a Report to text, in a module that is imported when it is used."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hf_lineage.errors import OptionError, installation, printable
 
@@ -18,34 +13,24 @@ if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """One format of reports; calling it renders a report."""
 
     module: str
-    function: str = "render"
-    """Takes the report and `explain`, and returns the text."""
+    function: str = "render"  # takes the report and `explain`, and returns the text
 
     def __call__(self, report: Report, explain: bool) -> str:
         """Return a report in this format; `explain` adds each layer, the nulls and the limits where they are absent."""
         return str(getattr(import_module(self.module), self.function)(report, explain))
 
 
-FORMATS = {
-    "text": Format("hf_lineage.report.text"),
-    "json": Format("hf_lineage.report.json"),
-    "markdown": Format("hf_lineage.report.markdown"),
-    "html": Format("hf_lineage.report.html"),
-    "sarif": Format("hf_lineage.report.sarif"),
-    "cyclonedx": Format("hf_lineage.report.cyclonedx"),
-    "intoto": Format("hf_lineage.report.intoto"),
-    "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
-    "checksums": Format("hf_lineage.report.intoto", "checksums"),
-    "github": Format("hf_lineage.report.markdown", "render_github"),
+_ALONE = ("text", "json", "markdown", "html", "sarif", "cyclonedx", "intoto")
+FORMATS = {form: Format(f"{__name__}.{form}") for form in _ALONE} | {
+    "intoto-predicate": Format(f"{__name__}.intoto", "render_predicate"),
+    "checksums": Format(f"{__name__}.intoto", "checksums"),
+    "github": Format(f"{__name__}.markdown", "render_github"),
 }
-"""Name, as in `--format NAME` and `-o NAME=FILE`, -> format."""
-OF_SEVERAL = ("text", "json", "markdown", "html")
-"""The formats that also show several models compared with one; the others are about one model."""
+OF_SEVERAL = ("text", "json", "markdown", "html")  # also of several models compared with one
 
 
 def names() -> list[str]:
@@ -63,10 +48,7 @@ def renderer(form: str) -> Format:
 
 
 def write_report(report: Report, form: str, file: Path) -> None:
-    """Write a report, with everything that `explain` adds, into a file.
-
-    Raise NothingToCompare for a format that has nothing to say of it, OptionError where a package is missing.
-    """
+    """Write a report, with all that `explain` adds, into a file; NothingToCompare where a format has nothing to say."""
     from hf_lineage.files.atomic import write_output
 
     write_output(file, renderer(form)(report, True).encode())

@@ -1,8 +1,4 @@
-"""Commands that make a report again, and reports without paths of this machine.
-
-Paths are relative. If one leads far away, or over the root of the machine, only its last part is told. It stands
-behind `/path/to`, for the reader to fill in.
-"""
+"""Commands that make a report again, with relative paths, and reports without paths of this machine."""
 
 from __future__ import annotations
 
@@ -26,28 +22,25 @@ from hf_lineage.source.locate import is_here, model_name
 from hf_lineage.source.options import Options
 
 HOME = "~"
-NEAR = 2
-"""Folders up that a path in a command leads at most: as far as from org/model to other/model."""
-HERE, IN_WORDS = ".", "this repository"
-"""The model in what is stored in its folder, whose name there says nothing: as a path, and in a sentence."""
-TO_FILL_IN = "/path/to"
-"""Placeholder in a command for a place that only this machine knows."""
-_WITH_TEXTS = ("rows", "relatives", "blended", "conflicts", "notes")
-"""Fields of a report that hold texts besides its name."""
-_PARTS = {"ClaimResult", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
-"""Names of classes that hold texts, themselves or further in; none is imported for that."""
+HERE = "."  # the model in what is stored in its folder, whose name there says nothing
+Write = Callable[[str], str]
 
 
 def public(report: Report) -> Report:
     """Return a report without paths of this machine in any text."""
     private = {name: short for name in _typed_names(report) if (short := shorten_path(name)) != name}
-    texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
+    texts = _home()
+    for name, short in private.items():
+        # Only a name of several folders can be no word of a sentence, as `model` or `.` may be.
+        if PurePath(name).is_absolute() or len([part for part in PurePath(name).parts if part.strip("./\\~")]) > 1:
+            texts[name] = short
 
     def rename(text: str) -> str:
         return hide_names(text, texts)
 
     model = private.get(report.model, rename(report.model))
-    return replace(report, model=model, **{name: _each(getattr(report, name), rename) for name in _WITH_TEXTS})
+    with_texts = ("rows", "relatives", "blended", "conflicts", "notes")
+    return replace(report, model=model, **{name: _each(getattr(report, name), rename) for name in with_texts})
 
 
 def publish(report: Report, document: Any) -> Any:
@@ -55,7 +48,7 @@ def publish(report: Report, document: Any) -> Any:
     exact = record_names(report)
     texts = {name: short for name, short in exact.items() if name.strip("./")} | _home()
     if exact.get(report.model) == HERE and report.model in texts:
-        texts[report.model] = IN_WORDS
+        texts[report.model] = "this repository"
 
     def rename(value: Any, key: str = "") -> Any:
         if isinstance(value, Mapping):
@@ -100,7 +93,7 @@ def shorten_path(name: str) -> str:
 def spell_name(name: str, start: Path | None) -> str:
     """Return a name as a command has it that is run in the folder `start`, or anywhere.
 
-    Of a path the last part is left alone where the way leads far, or over /.
+    Of a path the last part is left alone where the way leads over /, or further than from org/model to other/model.
 
     >>> spell_name("/home/me/base", Path("/home/me/model")), spell_name("/data/base", Path("/home/me/model"))
     ('../base', '/path/to/base')
@@ -110,9 +103,9 @@ def spell_name(name: str, start: Path | None) -> str:
     if start is not None:
         relative = os.path.relpath(name, start)
         up, depth = PurePath(relative).parts.count(".."), len(start.absolute().parts) - 1
-        if up <= NEAR and (up < depth or not depth):
+        if up <= 2 and (up < depth or not depth):
             return relative if relative.startswith(".") else f"./{relative}"
-    return f"{TO_FILL_IN}/{Path(name).absolute().name or Path(name).resolve().name}"
+    return f"/path/to/{Path(name).absolute().name or Path(name).resolve().name}"
 
 
 def hide_names(text: str, names: Mapping[str, str]) -> str:
@@ -121,13 +114,7 @@ def hide_names(text: str, names: Mapping[str, str]) -> str:
     return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda match: names[match[0]], text) if names else text
 
 
-def _tells_apart(name: str) -> bool:
-    """Return whether a name in a text can only be this one: `model` or `.` may be a word of the sentence."""
-    return len([part for part in PurePath(name).parts if part.strip("./\\~")]) > 1 or PurePath(name).is_absolute()
-
-
 def _home() -> dict[str, str]:
-    """Return the home directory, unless it is that of no user."""
     with contextlib.suppress(RuntimeError):
         home = Path.home()
         return {str(home): HOME} if len(home.parts) > 1 else {}
@@ -140,15 +127,23 @@ def _each(value: Any, rename: Callable[[str], str]) -> Any:
         return rename(value)
     if isinstance(value, tuple):
         return tuple(_each(one, rename) for one in value)
-    if type(value).__name__ in _PARTS:
+    # Classes that hold texts, themselves or further in; none is imported for that.
+    if type(value).__name__ in {"ClaimResult", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}:
         changed = {field.name: _each(getattr(value, field.name), rename) for field in fields(value) if field.init}
         return replace(value, **changed)
     return value
 
 
-_OF_PYTHON = ("recipe", "permutations", "min_share")
-"""Options on which figures depend and that the command line does not have."""
-Write = Callable[[str], str]
+def spell_here(name: str) -> str:
+    """Return how a name is written in the working directory."""
+    return spell_name(name, Path())
+
+
+def spelling_in_folder(report: Report) -> Write:
+    """Return how names are written in the folder of the model; one on the Hub is beside nothing of this machine."""
+    folder = report.source.folder if report.source and report.source.remote is None else None
+    model = record_names(report).get(report.model, report.model)
+    return lambda name: model if name == report.model else spell_name(name, folder)
 
 
 def against(model: RepoRef, options: Options, base: str) -> str:
@@ -157,9 +152,8 @@ def against(model: RepoRef, options: Options, base: str) -> str:
     return printable(f"hf-lineage check {model.typed_name} {shlex.join(words)}")
 
 
-def of_claim(report: Report, row: ClaimResult, write: Write | None = None) -> str:
+def of_claim(report: Report, row: ClaimResult, write: Write = spell_here) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
-    write = write or _here
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
     words = ["hf-lineage", "check", _model(write(model), commit, report.options)]
     if not row.claim.problem:
@@ -167,9 +161,8 @@ def of_claim(report: Report, row: ClaimResult, write: Write | None = None) -> st
     return _type_words([*words, *_options(report.options, write)], report.options)
 
 
-def of_report(report: Report, *further: str, write: Write | None = None) -> str:
+def of_report(report: Report, *further: str, write: Write = spell_here) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
-    write = write or _here
     model = _model(write(report.model), report.commit, report.options)
     models = dict.fromkeys(_pin(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
     typed = [row for row in report.rows if row.claim.sources == NAMED]
@@ -180,54 +173,36 @@ def of_report(report: Report, *further: str, write: Write | None = None) -> str:
     return _type_words(["hf-lineage", report.command, *words, *options, *further], report.options)
 
 
-def spelling_in_folder(report: Report) -> Write:
-    """Return how names are written in the folder of the model; one on the Hub is beside nothing of this machine."""
-    folder = report.source.folder if report.source and report.source.remote is None else None
-    model = record_names(report).get(report.model, report.model)
-    return lambda name: model if name == report.model else spell_name(name, folder)
-
-
-def _here(name: str) -> str:
-    """Return how a name is written in the working directory."""
-    return spell_name(name, Path())
-
-
 def _options(options: Options, write: Write) -> list[str]:
-    """Return the options that are not the usual ones, in the order of the table."""
     usual, words = Options(), list[str]()
     for name, setting in SETTINGS.items():
-        value = getattr(options, name)
-        if setting.help and value != getattr(usual, name):
-            words += _words(setting.flag or f"--{name.replace('_', '-')}", value, write)
+        value, flag = getattr(options, name), setting.flag or f"--{name.replace('_', '-')}"
+        if not setting.help or value == getattr(usual, name):
+            continue
+        match value:
+            case True:
+                words.append(flag)
+            case Path():
+                words += [flag, write(model_name(value))]
+            case tuple() if name == "paths":
+                words += [flag, ",".join(value)]
+            case tuple():
+                words += [word for one in value for word in (flag, write(one))]
+            case _:
+                words += [flag, str(value)]
     return words + (["--as", write(model_name(options.registry))] if options.registry else [])
-
-
-def _words(flag: str, value: Any, write: Write) -> list[str]:
-    """Return the words of one option."""
-    match value:
-        case True:
-            return [flag]
-        case Path():
-            return [flag, write(model_name(value))]
-        case tuple() if flag == "--paths":
-            return [flag, ",".join(value)]
-        case tuple():
-            return [word for one in value for word in (flag, write(one))]
-    return [flag, str(value)]
 
 
 def _type_words(words: Sequence[str], options: Options) -> str:
     """Return the words as they are typed, with a comment on options that the command line does not have."""
-    usual = Options()
-    names = [name for name in _OF_PYTHON if getattr(options, name) != getattr(usual, name)]
-    recipe = options.recipe
+    usual, recipe = Options(), options.recipe
+    names = (name for name in ("recipe", "permutations", "min_share") if getattr(options, name) != getattr(usual, name))
     values = {"recipe": recipe.option if RECIPES.get(recipe.option) == recipe else recipe}
     settings = ", ".join(f"{name}={values.get(name, getattr(options, name))!r}" for name in names)
     return printable(shlex.join(words) + (f"  # with Options({settings}) in Python" if settings else ""))
 
 
 def _model(model: str, commit: str | None, options: Options) -> str:
-    """Return a model at its commit, with the folder of its repository that was asked for."""
     name, at, revision = model.partition("@")
     inside = options.subfolder.rstrip("/")
     full = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"

@@ -1,7 +1,4 @@
-"""A report as a CycloneDX 1.6 machine-learning bill of materials, through cyclonedx-python-lib.
-
-The pedigree names only ancestors that the weights confirm; what became of every claim stands in the properties.
-"""
+"""A report as a CycloneDX 1.6 bill of materials: ancestors that the weights confirm, claims as properties."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 from json import loads
 from pathlib import PurePath
+from typing import Any
 
 from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom, BomMetaData
@@ -31,7 +29,6 @@ from hf_lineage.report.findings import describe_claim, describe_report, state_ou
 from hf_lineage.report.json import digests, encode
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
-DIGITS = Decimal("0.0001")
 
 
 def render(report: Report, _explain: bool = False) -> str:
@@ -43,39 +40,34 @@ def render(report: Report, _explain: bool = False) -> str:
     metadata.tools.components.add(tool)
     bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.commit},{settings}"))
     document = loads(JsonV1Dot6(bom).output_as_string())
-    order = [_reference(_about(row)) for row in ancestors(report)]  # the library sorts them by name
+    order = [_reference(f"base {row.claim.base}") for row in ancestors(report)]  # the library sorts them by name
     pedigree = document["metadata"]["component"].get("pedigree", {})
     pedigree.get("ancestors", []).sort(key=lambda component: order.index(component["bom-ref"]))
     return encode(document)
 
 
 def _model(report: Report) -> Component:
-    """Return the model that was checked, with its pedigree and the digests of its weights."""
-    verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
     # What may be none of the Hub is called by its folder.
     name = report.source.folder.resolve().name if report.source and not remote else report.model
-    component = _component(hub_name(report.model) or name, remote, report.commit, "model")
-    component.licenses.update(_licences(report.licence))
+    component = _component(hub_name(report.model) or name, remote, report.commit, "model", report.licence)
     component.properties.update(_properties(report))
-    if verified:
-        component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
-    for part in report.parts:
-        of_part = _component(part, None, None, f"part {part}")
-        if rows := ancestors(report, part):
-            of_part.pedigree = Pedigree(ancestors=[_ancestor(row, part) for row in rows], notes=wording.MEANING)
-        component.components.add(of_part)
+    for part in ("", *report.parts):
+        one = _component(part, None, None, f"part {part}") if part else component
+        if verified := [_ancestor(row, part) for row in ancestors(report, part)]:
+            one.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
+        if part:
+            component.components.add(one)
     component.components.update(_files("", digests(report.source)))
     return component
 
 
-def _ancestor(row: ClaimResult, part: str = "") -> Component:
+def _ancestor(row: ClaimResult, part: str) -> Component:
     """Return a base, identified by the weights at the level at which the test rejects independence."""
-    hub = hub_name(row.claim.base)
+    hub, about = hub_name(row.claim.base), f"base {row.claim.base} {part}".rstrip()
     name = hub or PurePath(row.claim.base).name or row.claim.base
-    component = _component(name, hub if row.base_commit else None, row.base_commit, _about(row, part))
-    component.licenses.update(_licences(row.licence))
-    component.components.update(_files(f"{_about(row, part)} ", digests(row.base_folder)))
+    component = _component(name, hub if row.base_commit else None, row.base_commit, about, row.licence)
+    component.components.update(_files(f"{about} ", digests(row.base_folder)))
     if (level := confidence(row)) is not None:
         method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
         identity = Identity(field=IdentityField.NAME, confidence=level, methods=[method])
@@ -83,17 +75,16 @@ def _ancestor(row: ClaimResult, part: str = "") -> Component:
     return component
 
 
-def _about(row: ClaimResult, part: str = "") -> str:
-    return f"base {row.claim.base} {part}".rstrip()
-
-
 def _reference(ref: str) -> str:
     return str(uuid.uuid5(NAMESPACE, printable(ref, 1000)))
 
 
-def _component(text: str, name: str | None, commit: str | None, ref: str) -> Component:
-    """Return a model, with a package URL of type `huggingface` where it has a name on the Hub."""
+def _component(text: str, name: str | None, commit: str | None, ref: str, licence: str = "") -> Component:
+    """Return a model, with a package URL where it has a name on the Hub, and its licence by the SPDX identifier."""
     group, _, short = printable(name or text, 200).rpartition("/")
+    known, declared = fixup_id(licence) if licence else None, LicenseAcknowledgement.DECLARED
+    name_of = None if known else licence
+    licences = [DisjunctiveLicense(id=known, name=name_of, acknowledgement=declared)] if licence else []
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         bom_ref=_reference(ref),
@@ -101,29 +92,20 @@ def _component(text: str, name: str | None, commit: str | None, ref: str) -> Com
         name=short,
         version=commit,
         purl=PackageURL("huggingface", group or None, short, commit) if name else None,
+        licenses=licences,
     )
 
 
-def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
-    """Yield the licence that a card declares, by its SPDX identifier where it has one."""
-    if stated:
-        known = fixup_id(stated)
-        name = None if known else stated
-        yield DisjunctiveLicense(id=known, name=name, acknowledgement=LicenseAcknowledgement.DECLARED)
-
-
 def _properties(report: Report) -> Iterator[Property]:
-    yield Property(name="hf-lineage:settings", value=wording.settings(report))
-    for conflict in report.conflicts:
-        yield Property(name="hf-lineage:conflict", value=printable(conflict))
-    for note in report.notes:
-        yield Property(name="hf-lineage:note", value=printable(note))
-    for maker, finding in describe_report(report):
-        if statements := "; ".join(finding.statements):
-            yield Property(name=f"hf-lineage:{maker.name}", value=statements)
+    facts: list[tuple[str, Any]] = [("settings", wording.settings(report))]
+    facts += (("conflict", printable(conflict)) for conflict in report.conflicts)
+    facts += (("note", printable(note)) for note in report.notes)
+    facts += ((maker.name, "; ".join(finding.statements)) for maker, finding in describe_report(report))
     for number, row in enumerate(report.rows):
         best, p_value, comparison = wording.best(row), wording.p_value(row), row.verdict.unit_comparison
-        facts = {
+        verdict = row.verdict
+        marks = {"verified": verdict.verified, "executed": verdict.is_executed, "strict": verdict.is_strict}
+        of_claim = {
             "base": printable(row.claim.base, 200),
             "base-commit": row.base_commit,
             "base-files": ", ".join(f"{file} sha256:{sha256}" for file, sha256 in digests(row.base_folder).items()),
@@ -131,53 +113,44 @@ def _properties(report: Report) -> Iterator[Property]:
             "declared-in": ", ".join(row.claim.sources),
             "verdict": row.verdict.word,
             "code": row.verdict.code,
-            "verified": "true" if row.verdict.verified else "false",
-            "executed": "true" if row.verdict.is_executed else "false",
-            "strict": "true" if row.verdict.is_strict else "false",
+            **{name: "true" if holds else "false" for name, holds in marks.items()},
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
             "inherited": wording.share(best) if best else comparison and wording.print_share(comparison),
             "p-value": None if p_value is None else f"{p_value:.4g}",
             **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
         }
-        for name, value in facts.items():
-            if value:
-                yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
+        facts += ((f"claim:{number}:{name}", value) for name, value in of_claim.items())
+    yield from (Property(name=f"hf-lineage:{name}", value=value) for name, value in facts if value)
 
 
 def ancestors(report: Report, part: str = "") -> list[ClaimResult]:
-    """Return a row for each verified base, the nearest first and the one of which the model has least last.
+    """Return a row for each verified base of the model, or of a part, the nearest first.
 
-    What comes from elsewhere in a part of a model is told of that part, and not of the model.
     CycloneDX does not say in which order ancestors stand; who reads them (Trustify) takes the last as the upstream of
     all. So the base of a merge, from which its parents come as well, is the last.
     """
     verified: dict[str, ClaimResult] = {}
-    apart = report.parts
     for row in report.rows:
-        if row.verdict.verified and (row.part == part or not apart):
+        if row.verdict.verified and (row.part == part or not report.parts):
             verified.setdefault(row.claim.base, row)
-    return sorted(verified.values(), key=_distance)
+
+    def distance(row: ClaimResult) -> tuple[bool, float, float]:
+        best, share = wording.best(row), wording.inherited_share(row)
+        is_base = row.parent is not None and row.parent.is_base
+        return is_base, -(share or 0.0), -(best.comparison.score if best else 0.0)
+
+    return sorted(verified.values(), key=distance)
 
 
 def confidence(row: ClaimResult) -> Decimal | None:
-    """Return 1 - p: the level at which the test rejects that the two are independent; None where nothing was tested.
-
-    It is what the evidence is worth, and neither how alike the two are nor how much of the base is in the model. It
-    is rounded down, because no test is certain.
-    """
-    p_value = wording.p_value(row)
-    return None if p_value is None else (1 - Decimal(f"{p_value:.6g}")).quantize(DIGITS, ROUND_DOWN).normalize()
-
-
-def _distance(row: ClaimResult) -> tuple[bool, float, float]:
-    best, share = wording.best(row), wording.inherited_share(row)
-    is_base = row.parent is not None and row.parent.is_base
-    return is_base, -(share or 0.0), -(best.comparison.score if best else 0.0)
+    """Return 1 - p, the level at which the test rejects independence, rounded down; None where nothing was tested."""
+    if (p_value := wording.p_value(row)) is None:
+        return None
+    return (1 - Decimal(f"{p_value:.6g}")).quantize(Decimal("0.0001"), ROUND_DOWN).normalize()
 
 
 def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:
-    """Yield the files that hold the weights of a model, with their SHA-256."""
     for file, sha256 in files.items():
         digest = HashType(alg=HashAlgorithm.SHA_256, content=sha256)
         ref = str(uuid.uuid5(NAMESPACE, f"{of}file {file}"))

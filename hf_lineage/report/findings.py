@@ -1,9 +1,4 @@
-"""Findings: their table, of which every report prints all; descent in words; and the summary of a claim.
-
-How it was made is as the weights show it, beside the relation that it declares.
-
-Beside it everything that a report says below the table of claims, and what became of one claim in one sentence.
-"""
+"""Findings: their table, of which every report prints all; descent in words; and what is said below the claims."""
 
 from __future__ import annotations
 
@@ -15,11 +10,11 @@ from typing import Any
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import ClaimResult, Finding
 from hf_lineage.errors import printable
+from hf_lineage.evidence.evaluate import name_layers
 from hf_lineage.evidence.relation import Derivation
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import advise, texts_of
-from hf_lineage.report.wording import whole
 
 
 def describe_descent(_related: bool, row: ClaimResult, _report: Report) -> Finding | None:
@@ -37,57 +32,32 @@ def describe_descent(_related: bool, row: ClaimResult, _report: Report) -> Findi
     return Finding("Descent", wording.about(row), details=tuple(details), in_verdict=True, brief=brief)
 
 
-def list_layers(layers: Sequence[int]) -> str:
-    """Return ascending numbers of layers as people say them.
-
-    >>> list_layers([3]), list_layers([1, 4]), list_layers([0, 1, 2, 5, 7, 8])
-    ('layer 3', 'layers 1 and 4', 'layers 0 to 2, 5, 7 and 8')
-    """
-    among = set(layers)
-    starts = [layer for layer in layers if layer - 1 not in among]
-    ends = [layer for layer in layers if layer + 1 not in among]
-    runs = zip(starts, ends, strict=True)
-    parts = [part for a, b in runs for part in ([f"{a} to {b}"] if b > a + 1 else dict.fromkeys(map(str, (a, b))))]
-    *most, last = parts
-    before = f"{', '.join(most)} and " if most else ""
-    return f"layer{'' if len(layers) == 1 else 's'} {before}{last}"
-
-
 def _count_layers(layers: Sequence[int], rows: Sequence[int], depth: int) -> str:
     """Return how many layers of those that were read come from the base by more than half, and which."""
-    inherited = sorted(layers[row] for row in rows)
-    read, count = len(layers), len(inherited)
-    rest, of_read = read - count, "" if read == depth else f" that were read, of {depth},"
-    if count == 0:
+    inherited, read = sorted(layers[row] for row in rows), len(layers)
+    rest, of_read = read - len(inherited), "" if read == depth else f" that were read, of {depth},"
+    if not inherited:
         return f"None of the {read} layers{of_read} comes from it by more than half"
-    verb = "comes" if count == 1 else "come"
+    verb, words = "comes" if len(inherited) == 1 else "come", name_layers(inherited)
     if rest == 0:
         return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from it"
     if of_read:
-        return f"Of the {read} layers{of_read} {list_layers(inherited)} {verb} from it"
+        return f"Of the {read} layers{of_read} {words} {verb} from it"
     others = "the other one does not" if rest == 1 else f"the other {rest} do not"
-    words = list_layers(inherited)
-    return f"{words[0].upper()}{words[1:]} of {depth} {verb} from it; {others}"
+    return f"{words.capitalize()} of {depth} {verb} from it; {others}"
 
 
 def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report) -> Finding:
     """Return how a model was made from its base."""
-    evidence = wording.best(row)
-    where = (
-        "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.layers_read else ""
-    )
+    evidence, made = wording.best(row), derivation.words
+    if evidence and 0 < len(evidence.origins) < evidence.layers_read:
+        made = f"in the layers that are inherited, {made}"
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
-    made = f"{where}{derivation.words}"
     sentence, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
-    values = {
-        "means": [means.value for means in derivation.means],
-        "words": derivation.words,
-        "bits": derivation.bits or derivation.stored_bits or None,
-        "zeros": derivation.zeros or None,
-        "rank": derivation.rank,
-        "matrices": len(derivation.changes),
-        "changed": len(derivation.changed_matrices),
-    }
+    values: dict[str, Any] = {"means": [means.value for means in derivation.means], "words": derivation.words}
+    values |= {"bits": derivation.bits or derivation.stored_bits or None, "zeros": derivation.zeros or None}
+    counts = {"matrices": len(derivation.changes), "changed": len(derivation.changed_matrices)}
+    values |= {"rank": derivation.rank, **counts}
     return Finding("Relation", wording.about(row), (sentence,), values=values, brief=brief)
 
 
@@ -96,14 +66,10 @@ class Maker:
     """A function that describes one kind of finding, of a claim or of a report as a whole."""
 
     name: str
-    measure: Callable[[Any], Any]
-    """Returns what it describes, of a row or of a report; nothing where there is no finding."""
-    describe: Callable[..., Finding | None]
-    """Takes what was measured and what it was measured of."""
-    key: str = ""
-    """The key of its values in the JSON report; empty where they stand under `findings`."""
-    absent: Any = None
-    """The value of `key` if there is no finding."""
+    measure: Callable[[Any], Any]  # returns what it describes, of a row or of a report; or nothing
+    describe: Callable[..., Finding | None]  # takes what was measured and what it was measured of
+    key: str = ""  # the key of its values in the JSON report; empty where they stand under `findings`
+    absent: Any = None  # the value of `key` if there is no finding
 
 
 def _late(module: str, name: str) -> Callable[..., Finding | None]:
@@ -123,28 +89,25 @@ OF_CLAIM = (
     Maker("waiver", lambda row: row.waiver, _late("executed", "describe_waiver"), "waiver"),
     Maker("unmet", lambda row: row.unmet, _late("executed", "describe_unmet"), "unmet", absent=[]),
 )
-OF_REPORT = (
+OF_REPORT = (  # both in the order in which reports print findings
     Maker("blend", lambda report: report.blended, _late("merges", "describe_shares"), "blend"),
     Maker("parts", lambda report: report.parts, _late("units", "describe_parts")),
     Maker("merge", lambda report: [row for row in report.rows if row.parent], _late("merges", "describe_merge")),
     Maker("waiver", lambda report: report.policy, _late("executed", "describe_policy"), "policy"),
 )
-"""Both in the order in which reports print findings."""
 
 
 def describe_claim(report: Report, row: ClaimResult) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of one claim of a report, with what made it."""
-    return _describe_all(OF_CLAIM, row, report)
+    for maker in OF_CLAIM:
+        if (measured := maker.measure(row)) and (finding := maker.describe(measured, row, report)):
+            yield maker, finding
 
 
 def describe_report(report: Report) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of a report that concerns no single claim, with what made it."""
-    return _describe_all(OF_REPORT, report)
-
-
-def _describe_all(makers: Sequence[Maker], *about: Any) -> Iterator[tuple[Maker, Finding]]:
-    for maker in makers:
-        if (measured := maker.measure(about[0])) and (finding := maker.describe(measured, *about)):
+    for maker in OF_REPORT:
+        if (measured := maker.measure(report)) and (finding := maker.describe(measured, report)):
             yield maker, finding
 
 
@@ -168,10 +131,7 @@ def state_outcome(row: ClaimResult) -> str:
 
 
 def reasons(report: Report) -> Iterator[str]:
-    """Yield the sentences that belong under the table: why a row is undecided, its findings, and what was read for it.
-
-    A sentence about several rows stands there once.
-    """
+    """Yield the sentences under the table, each once: why a row is undecided, its findings, what was read for it."""
     stated, noted = set[str](), set[str]()
     yield from state_first(report)
     for row in report.rows:
@@ -180,12 +140,12 @@ def reasons(report: Report) -> Iterator[str]:
             bases = (wording.about(other) for other in report.rows if wording.reason(other) == reason)
             yield f"{', '.join(bases)}: {reason}"
         stated.add(reason)
-        yield from (*wording.describe_correction(row), *wording.describe_measures(row))
+        yield from wording.describe_measures(row)
         for _, finding in describe_claim(report, row):
             yield from map(finding.prefix_about, finding.sentences)
         yield from (printable(note) for note in row.notes if note not in noted)
         noted |= {*row.notes}
-        yield from (*wording.origins(row), *wording.reading(row))
+        yield from wording.reading(row)
     if not report.rows:
         yield wording.NOTHING_DECLARED
     for _, finding in describe_report(report):
@@ -219,26 +179,24 @@ def explain_findings(report: Report) -> Iterator[tuple[str, Finding | Evidence]]
             yield from ((f"{wording.about(row)}, {path}", evidence) for path, evidence in row.verdict.evidence.items())
 
 
-DETAILS, NEXT = "Details: --explain", "Next: "
-MOST = 2
-"""Sentences of what is in doubt, or was not looked at."""
+NEXT = "Next: "
 
 
 def summarize(report: Report) -> Iterator[str]:
     """Yield the lines of every claim, then what concerns them all; a line about several claims stands there once."""
-    yield from map(whole, state_first(report))
+    yield from map(wording.whole, state_first(report))
     several = len({wording.about(row) for row in report.rows}) > 1
     lines: dict[str, list[str]] = {}
     for row in report.rows:
         for line in summarize_claim(report, row):
             lines.setdefault(line, []).append(wording.about(row))
     for line, bases in sorted(lines.items(), key=lambda one: one[0].startswith(NEXT)):
-        names = ", ".join(dict.fromkeys(bases))
-        named = f"Next for {names}: {line.removeprefix(NEXT)}" if line.startswith(NEXT) else f"{names}: {line}"
+        names, advice = ", ".join(dict.fromkeys(bases)), line.removeprefix(NEXT)
+        named = f"{names}: {line}" if advice == line else f"Next for {names}: {advice}"
         yield named if several and len(bases) < len(report.rows) else line
     if not report.rows:
         yield wording.NOTHING_DECLARED
-    yield from map(whole, wording.remarks(report))
+    yield from map(wording.whole, wording.remarks(report))
 
 
 def summarize_claim(report: Report, row: ClaimResult) -> Iterator[str]:
@@ -251,18 +209,14 @@ def summarize_claim(report: Report, row: ClaimResult) -> Iterator[str]:
         empirical = evidence.empirical
         highest = empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
         head.append(f"Unrelated models of this size score at most {highest:.3f}")
-    yield " ".join(map(whole, head))
-    doubts = list(_doubts(report, row))
-    doubts = [*doubts[:MOST], *([f"{len(doubts) - MOST} more: --explain"] if len(doubts) > MOST else [])]
-    if doubts:
-        yield " ".join(map(whole, doubts))
-    yield f"{NEXT}{advise(report, row)[0]}"
-
-
-def _doubts(report: Report, row: ClaimResult) -> Iterator[str]:
-    """Yield the reason of a verdict, the part of a policy that is not met, and files that were not looked at."""
-    if (reason := wording.reason(row)) and not row.verdict.verified:
-        yield reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason
-    yield from (*row.unmet, *describe_waiver(row))
+    yield " ".join(map(wording.whole, head))
+    doubts = [*row.unmet, *describe_waiver(row)]
+    if reason and not row.verdict.verified:
+        doubts.insert(0, reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason)
     notes = (*row.own_code, *row.notes) if row.verdict.verified else row.notes  # otherwise the reason says it
-    yield from (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in notes)
+    doubts += (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in notes)
+    if doubts[2:]:
+        doubts[2:] = [f"{len(doubts) - 2} more: --explain"]
+    if doubts:
+        yield " ".join(map(wording.whole, doubts))
+    yield f"{NEXT}{advise(report, row)[0]}"

@@ -1,40 +1,34 @@
-"""A report that people open: one self-contained page without scripts, readable on a phone, in print and in the dark.
-
-Several claims are shown at a glance: one line for each parent, with a bar for what is inherited from it.
-"""
+"""A report that people open: one self-contained page without scripts, readable on a phone, in print and in the dark."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import NAMED, Bars, ClaimResult, Finding
+from hf_lineage.checking.result import NAMED, ClaimResult, Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub import repo
-from hf_lineage.hub.repo import hub_name
 from hf_lineage.options import moment
 from hf_lineage.report import page, verdicts, wording
 from hf_lineage.report.command import of_claim, of_report, public
 from hf_lineage.report.family import figure
 from hf_lineage.report.findings import describe_claim, describe_report
 from hf_lineage.report.verdicts import advise, sentences, texts, texts_of
-from hf_lineage.report.wording import whole
 from hf_lineage.signature.values import Origin
 
 
 class Tile(NamedTuple):
-    """One number."""
+    """One number: its picture is empty where there is none."""
 
     name: str
     figure: str
     picture: Markup | str
-    """Empty where there is none."""
     meaning: str
 
 
@@ -46,11 +40,9 @@ def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
         read = len({*trace.layers})
         layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
         yield Tile("Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}.")
-    elif (evidence := wording.best(row)) is not None:
-        yield from _of_path(report, row, evidence)
-
-
-def _of_path(report: Report, row: ClaimResult, evidence: Evidence) -> Iterator[Tile]:
+        return
+    if (evidence := wording.best(row)) is None:
+        return
     score, share, p_value = figures(row)
     null, inherited = evidence.permutation, evidence.inherited
     low, high = null.range
@@ -59,27 +51,21 @@ def _of_path(report: Report, row: ClaimResult, evidence: Evidence) -> Iterator[T
         f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
     )
     yield Tile("Score", score, page.score_bar(null), around)
-    bar = page.share_bar(inherited.share, inherited.interval) if inherited else ""
-    yield Tile("Inherited", share, bar, _share_means(report, evidence))
+    bar, means = "", "Not measured: a stored signature holds no hidden units."
+    if inherited:
+        start, end = (f"{end:.0%}" for end in inherited.interval)
+        between = f"{start} " if start == end else f"Between {start} and {end} "
+        counterpart = "of what the model's hidden units write has a counterpart in the base; more than"
+        bar = page.share_bar(inherited.share, inherited.interval)
+        means = f"{between}{counterpart} {report.options.min_share:.0%} is required."
+    yield Tile("Inherited", share, bar, means)
     by_chance = f"How often independent models would score as high by chance.{verdicts.p_explained(evidence)}"
     yield Tile("p-value", p_value, "", by_chance)
     layers = f"{len(evidence.comparison.by_layer)}{f' of {row.layers}' if _unread(evidence, row.layers) else ''}"
     yield Tile("Layers", layers, "", f"Compared along the path {row.verdict.decisive}, each with its best partner.")
 
 
-def _share_means(report: Report, evidence: Evidence) -> str:
-    if evidence.inherited is None:
-        return "Not measured: a stored signature holds no hidden units."
-    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
-    between = "" if low == high else f"Between {low} and {high} "
-    return (
-        f"{between or f'{low} '}of what the model's hidden units write has a counterpart in the base; more than "
-        f"{report.options.min_share:.0%} is required."
-    )
-
-
 def _unread(evidence: Evidence, layers: int | None) -> bool:
-    """Return whether more layers could have been read."""
     return evidence.analyses > 1 and layers is not None and evidence.layers_read < layers
 
 
@@ -90,13 +76,12 @@ def figures(row: ClaimResult) -> tuple[str, str, str]:
     return score, share, p_value
 
 
-HINTS = (
+HINTS = (  # ends of sentences that tell those who run the command something, which a page leaves out
     "; --budget full reads all layers",
     "; --no-cache reads the weights again",
     "; --no-cache reads the weights",
     "; if you are the publisher, add --policy own",
 )
-"""Ends of sentences that tell those who run the command something, which a page leaves out."""
 
 
 def without_hint(sentence: str) -> str:
@@ -115,36 +100,25 @@ def is_shown_apart(finding: Finding) -> bool:
 
 def show(finding: Finding, name: str = "", explain: bool = False) -> Markup:
     """Return what is below the title of a finding; `name` stands before the names of its tables, `explain` unfolds."""
-    return page.fill(
-        "finding.html.j2",
-        finding=finding,
-        named=name,
-        explain=explain,
-        bars=list(_labelled_bars(finding.picture)) if finding.picture else (),
-        sentences=[without_hint(one) for one in (*finding.sentences, *finding.details)],
-    )
-
-
-def _labelled_bars(picture: Bars) -> Iterator[tuple[str, Markup]]:
-    """Yield each bar with its label: from nothing to a share of the whole; no bar where its interval is too wide."""
-    for bar in picture.bars:
+    bars = []
+    for bar in finding.picture.bars if finding.picture else ():
         label, fill = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})", "share pale" if bar.pale else "share"
-        value = bar.value if bar.clear else None
-        yield bar.label, page.interval_bar(label, value, (bar.low, bar.high), "line", fill)
+        value = bar.value if bar.clear else None  # no bar where its interval is too wide
+        bars.append((bar.label, page.interval_bar(label, value, (bar.low, bar.high), "line", fill)))
+    sentences = [without_hint(one) for one in (*finding.sentences, *finding.details)]
+    shape = {"named": name, "explain": explain, "bars": bars, "sentences": sentences}
+    return page.fill("finding.html.j2", finding=finding, **shape)
 
 
-FOLDER, STORED, NEITHER = "read from a folder", "given as a stored signature", "nothing of it was read"
+FOLDER, STORED = "read from a folder", "given as a stored signature"
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """One commit, or why there is none."""
 
     name: str | None
-    address: str | None = None
-    """Address of its files on the Hub; None for a model that is not there."""
-    reason: str = ""
-    """Why it has no name."""
+    address: str | None = None  # address of its files on the Hub; None for a model that is not there
+    reason: str = ""  # why it has no name
 
 
 def commit_of_model(report: Report, row: ClaimResult | None = None) -> Commit:
@@ -163,31 +137,26 @@ def commit_of_base(row: ClaimResult) -> Commit:
 
 def _commit(model: str, commit: str | None, origin: Origin | None) -> Commit:
     stored = origin is not None and origin.kind == "file"
-    name = None if stored else hub_name(model)
+    name = None if stored else repo.hub_name(model)
     address = repo.files_at(name, commit) if commit else None
-    return Commit(commit, address, STORED if stored else FOLDER if origin else NEITHER)
+    return Commit(commit, address, STORED if stored else FOLDER if origin else "nothing of it was read")
 
 
-ALIKE, INHERITED, CHANCE = "Which layers are alike", "What is inherited", "Could it be chance?"
-CAPTIONS = sentences("captions")
-"""Title of a picture -> what it shows."""
-UNREAD = " Layers without a column were not read: the others had made the verdict clear."
+CAPTIONS = sentences("captions")  # title of a picture -> what it shows
 
 
 def describe_paths(row: ClaimResult, number: int, captions: bool) -> Iterator[dict[str, Any]]:
-    """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means.
-
-    Where there are several claims the page says that once for all of them. A figure has a title, a picture, a caption
-    and a class.
-    """
-    verdict, caption = row.verdict, CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
+    """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means."""
+    verdict, (alike, inherits, chance) = row.verdict, CAPTIONS
+    caption = CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
     for path, evidence in verdict.evidence.items():
         name = f"claim-{number}-{path}"
-        figures = [(ALIKE, page.heat_map(evidence, f"{name}-heat"), caption[ALIKE], "map")]
+        figures = [(alike, page.heat_map(evidence, f"{name}-heat"), caption[alike], "map")]
         if evidence.inherited:
-            remark = f"{caption[INHERITED]}{UNREAD if _unread(evidence, row.layers) else ''}".strip()
-            figures.append((INHERITED, page.inheritance(evidence, row.layers, f"{name}-share"), remark, ""))
-        figures.append((CHANCE, page.histogram(evidence.permutation, f"{name}-null"), caption[CHANCE], ""))
+            unread = " Layers without a column were not read: the others had made the verdict clear."
+            remark = f"{caption[inherits]}{unread if _unread(evidence, row.layers) else ''}".strip()
+            figures.append((inherits, page.inheritance(evidence, row.layers, f"{name}-share"), remark, ""))
+        figures.append((chance, page.histogram(evidence.permutation, f"{name}-null"), caption[chance], ""))
         yield {
             "path": path,
             "words": f": {verdict.by_path[path].label}" if len(verdict.evidence) > 1 else "",
@@ -198,12 +167,16 @@ def describe_paths(row: ClaimResult, number: int, captions: bool) -> Iterator[di
 
 
 def view_claim(report: Report, number: int, captions: bool, explain: bool) -> dict[str, Any]:
-    """Return everything that the template shows of one claim; `captions` is whether its pictures say what they mean.
-
-    `explain` unfolds the tables of its findings.
-    """
+    """Return all that the template shows of one claim; `captions` as in `describe_paths`, `explain` unfolds tables."""
     row = report.rows[number]
     findings = [one for _, one in describe_claim(report, row)]
+    rest = (one for one in findings if not (is_shown_apart(one) or one.in_verdict))
+    remarks = (
+        *(sentence for one in rest for sentence in one.sentences),
+        *map(printable, row.notes),
+        *wording.reading(row),
+    )
+    about, model = f"{wording.about(row)}: ", f"{printable(report.model, 200)}: "
     return {
         "number": number,
         "row": row,
@@ -216,7 +189,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
         "findings": [
             (one.title, show(one, f"claim {number + 1}, ", explain)) for one in findings if is_shown_apart(one)
         ],
-        "remarks": list(dict.fromkeys(_remarks(report, row, findings))),
+        "remarks": list(dict.fromkeys(without_hint(one.removeprefix(about).removeprefix(model)) for one in remarks)),
         "of_model": commit_of_model(report, row),
         "of_base": commit_of_base(row),
         "sources": () if row.claim.sources == NAMED else row.claim.sources,
@@ -224,25 +197,8 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
     }
 
 
-def _remarks(report: Report, row: ClaimResult, findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield what was seen besides, without the name of the model or of the base in front, which the headlines have."""
-    about, model = wording.about(row), printable(report.model, 200)
-    besides = (one for one in findings if not (is_shown_apart(one) or one.in_verdict))
-    sentences = (
-        *(sentence for one in besides for sentence in one.sentences),
-        *map(printable, row.notes),
-        *wording.origins(row),
-        *wording.reading(row),
-    )
-    for sentence in sentences:
-        yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
-
-
 def overview_line(row: ClaimResult, beside: Sequence[str]) -> tuple[ClaimResult, list[tuple[Markup | str, str]], str]:
-    """Return one claim of several: its row, bars with their figures, and layers from the base or why it is open.
-
-    Where there are figures alone the picture of a bar is empty. `beside` is what stands beside its verdict.
-    """
+    """Return one claim of several: its row, bars with their figures, and what stands `beside` its verdict or why."""
     reason, evidence, (score, share, p_value) = wording.reason(row), wording.best(row), figures(row)
     short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
     bars: list[tuple[Markup | str, str]] = []
@@ -255,7 +211,7 @@ def overview_line(row: ClaimResult, beside: Sequence[str]) -> tuple[ClaimResult,
     elif p_value != "–":
         bars.append(("", f"p = {p_value}"))
     about = next(iter(beside), short)
-    return row, bars, whole(about) if about else ""
+    return row, bars, wording.whole(about) if about else ""
 
 
 def render(report: Report, explain: bool = False) -> str:

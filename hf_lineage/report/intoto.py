@@ -1,7 +1,4 @@
-"""A report as an in-toto Statement v1 to be signed.
-
-The predicate is the JSON report as it is stored beside a card; docs/attestation/v5 describes it.
-"""
+"""A report as an in-toto Statement v1 to be signed; docs/attestation/v5 describes its predicate."""
 
 from __future__ import annotations
 
@@ -15,22 +12,13 @@ from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_all
 from hf_lineage.report.json import encode, publish_report
 
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v5"
 
 
 def render(report: Report, _explain: bool = False) -> str:
-    """Return the unsigned statement; `explain` adds nothing.
-
-    Raise NothingToCompare for what has no files of weights, another LineageError if one cannot be read.
-    """
-    statement = {
-        "_type": STATEMENT_TYPE,
-        "subject": subjects(report),
-        "predicateType": PREDICATE_TYPE,
-        "predicate": publish_report(report),
-    }
-    return encode(statement)
+    """Return the unsigned statement; NothingToCompare for what has no files of weights."""
+    types = {"_type": "https://in-toto.io/Statement/v1", "subject": subjects(report), "predicateType": PREDICATE_TYPE}
+    return encode(types | {"predicate": publish_report(report)})
 
 
 def subjects(report: Report) -> list[dict[str, Any]]:
@@ -52,12 +40,9 @@ def checksums(report: Report, _explain: bool = False) -> str:
     The findings stand in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
     `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
     """
-    comments = (
-        f"# {printable(statement)}.".replace(" ", "\N{NO-BREAK SPACE}") for statement in state_all(public(report))
-    )
-    return "".join(f"{comment}\n" for comment in comments) + "".join(
-        f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report)
-    )
+    lines = [f"# {printable(one)}.".replace(" ", "\N{NO-BREAK SPACE}") for one in state_all(public(report))]
+    lines += (f"{subject['digest']['sha256']}  {subject['name']}" for subject in subjects(report))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _repository(report: Report) -> RepoRef:

@@ -1,8 +1,4 @@
-"""A report for machines: one JSON object that `schema.json` beside this file describes, versioned.
-
-The same object is the record beside a model card and the predicate of a statement, as `publish` makes it: without
-what only one run or one machine knows.
-"""
+"""A report for machines: one JSON object that `schema.json` describes, also the record beside a card."""
 
 from __future__ import annotations
 
@@ -21,18 +17,13 @@ from hf_lineage.checking.result import ClaimResult, Finding
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence.inherited import InheritedShare
-from hf_lineage.evidence.p_values import EmpiricalNull
-from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import moment, stamp
 from hf_lineage.report import command, verdicts, wording
-from hf_lineage.report.command import Write, publish, spelling_in_folder
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
-from hf_lineage.report.verdicts import advise, texts
 
-SCHEMA_VERSION = 5
-"""Raised when a key changes its meaning or goes away; new keys may come at any time."""
+SCHEMA_VERSION = 5  # raised when a key changes its meaning or goes away; new keys may come at any time
 TAKEN = ("alpha", "permutations", "seed", "min_share", "paths", "budget", "strict", "subfolder", "as_class")
 """Options on which verdicts depend; `check --verify` takes them from a report."""
 AGAIN = {"allow_pickle": "--allow-pickle", "run": "--run", "registry": "--as", "nulls": "--null", "file": "--file"}
@@ -40,18 +31,14 @@ AGAIN = {"allow_pickle": "--allow-pickle", "run": "--run", "registry": "--as", "
 OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
 """The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
 SCHEMA = Path(__file__).with_name("schema.json")
-RECORD = "lineage/claims.json"
-"""The JSON report beside a model card."""
+RECORD = "lineage/claims.json"  # the JSON report beside a model card
 
 
 _MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
 
 
 def encode(document: Any) -> str:
-    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped.
-
-    The values stay what they are, and no page, terminal or log that shows the file finds anything to act on.
-    """
+    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped."""
     return dumps(document, indent=2, allow_nan=False).translate(_MARKUP) + "\n"
 
 
@@ -66,25 +53,20 @@ def render(report: Report, _explain: bool = False) -> str:
 
 
 def publish_report(report: Report) -> dict[str, Any]:
-    """Return the report as it is stored beside a card or signed: the same for equal checks, without private paths.
-
-    Bases that are folders are pinned by the digests of their files. Commands are those of the folder of the model.
-    """
-    rows = tuple(_pin_base(row) if row.base_folder else row for row in report.rows)
-    there = replace(report, rows=rows, options=replace(report.options, local_hub=None))
-    content: dict[str, Any] = publish(report, _of_no_run(document(there, spelling_in_folder(report))))
+    """Return the report as it is stored beside a card or signed: the same for equal checks, with no private path."""
+    rows = []
+    for row in report.rows:
+        origin = row.base_origin
+        if row.base_folder and origin:
+            row = replace(row, base_origin=replace(origin, files=digests(row.base_folder)))
+        rows.append(row)
+    there = replace(report, rows=tuple(rows), options=replace(report.options, local_hub=None))
+    content: dict[str, Any] = command.publish(report, _of_no_run(document(there, command.spelling_in_folder(report))))
     return content
 
 
-def _pin_base(row: ClaimResult) -> ClaimResult:
-    return replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
-
-
 def digests(repo: RepoRef | None) -> dict[str, str]:
-    """Return each file that holds weights with its SHA-256, none where there are none.
-
-    They pin a folder as its commit pins a model on the Hub. Files are read as a whole for them.
-    """
+    """Return each file that holds weights with its SHA-256, which pins a folder as a commit pins a model."""
     if repo is None:
         return {}
     try:
@@ -101,10 +83,16 @@ def _of_no_run(value: Any) -> Any:
     return [_of_no_run(item) for item in value] if isinstance(value, list) else value
 
 
-def document(report: Report, write: Write | None = None) -> dict[str, Any]:
+def document(report: Report, write: command.Write = command.spell_here) -> dict[str, Any]:
     """Return the report as plain values; `write` writes names and paths in commands."""
-    options = report.options
-    again = {name: bool(getattr(options, name)) for name in AGAIN}
+    options, declared = report.options, []
+    for claim in report.declared:
+        declared.append({"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)})
+    settings = {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]}
+    # The advice on the claim that a policy refuses, else on the worst; on what is not declared without one.
+    row = next((row for row in report.rows if row.unmet), report.worst)
+    of_row = row is not None and row.verdict.code is report.code
+    advice = verdicts.advise(report, row) if row and of_row else verdicts.texts()[report.code].next
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
@@ -113,14 +101,11 @@ def document(report: Report, write: Write | None = None) -> dict[str, Any]:
         "compared": report.command == "compare",
         "model": report.model,
         "commit": report.commit,
-        "declared": [
-            {"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)}
-            for claim in report.declared
-        ],
-        **_outcome(report.code, _next(report)),
+        "declared": declared,
+        **_outcome(report.code, advice),
         "exit_code": int(report.status),
         "recipe": asdict(options.recipe),
-        "settings": {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]} | again,
+        "settings": settings | {name: bool(getattr(options, name)) for name in AGAIN},
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
         "license": report.licence or None,
@@ -146,6 +131,7 @@ def _place_findings(makers: Sequence[Maker], described: Iterator[tuple[Maker, Fi
 def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
     """Return a claim, with score, p and inherited share of what decided it: a path, the units, or a trace (p alone)."""
     best, share = wording.best(row), wording.measured_share(row)
+    origins = {"base": row.base_origin, "model": row.model_origin}
     return {
         "base": row.claim.base,
         "base_commit": row.base_commit,
@@ -154,7 +140,7 @@ def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
         "relation": row.claim.relation,
         "part": row.part,
         "sources": list(row.claim.sources),
-        **_outcome(row.verdict.code, advise(report, row)),
+        **_outcome(row.verdict.code, verdicts.advise(report, row)),
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
         "score": best and best.comparison.score,
@@ -163,10 +149,7 @@ def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
         "layers": row.layers,
         "notes": list(row.notes),
         "base_license": row.licence or None,
-        "signatures": {
-            "base": row.base_origin and asdict(row.base_origin),
-            "model": row.model_origin and asdict(row.model_origin),
-        },
+        "signatures": {who: origin and asdict(origin) for who, origin in origins.items()},
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
         **_place_findings(OF_CLAIM, describe_claim(report, row)),
@@ -183,29 +166,15 @@ def _outcome(code: Code, advice: Sequence[str]) -> dict[str, Any]:
     return {"verdict": str(code.word), "code": code, "verified": code.word is Word.VERIFIED, "next": list(advice)}
 
 
-def _next(report: Report) -> Sequence[str]:
-    """Return the advice on the claim that a policy refuses, else on the worst; on what is not declared without one."""
-    row = next((row for row in report.rows if row.unmet), report.worst)
-    return advise(report, row) if row and row.verdict.code is report.code else texts()[report.code].next
-
-
-def _encode_share(evidence: Evidence) -> dict[str, Any] | None:
-    inherited = evidence.inherited
-    if inherited is None:
-        return None
-    shares = dict(zip(map(str, evidence.layers[1]), map(float, inherited.by_layer), strict=True))
-    origins = {str(layer): origin for layer, origin in evidence.origins.items()}
-    return {**_interval(inherited), "layers": shares, "origins": origins}
-
-
 def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
-    permutation, empirical = evidence.permutation, evidence.empirical
+    permutation, decides, inherited = evidence.permutation, evidence.decided_by, None
     error = evidence.comparison.standard_error
+    if evidence.inherited:
+        shares = dict(zip(map(str, evidence.layers[1]), map(float, evidence.inherited.by_layer), strict=True))
+        origins = {str(layer): origin for layer, origin in evidence.origins.items()}
+        inherited = {**_interval(evidence.inherited), "layers": shares, "origins": origins}
     return {
-        "path": path,
-        "verdict": single.word,
-        "code": single.code,
-        "reason": single.reason,
+        **{"path": path, "verdict": single.word, "code": single.code, "reason": single.reason},
         "score": evidence.comparison.score,
         "standard_error": error if math.isfinite(error) else None,
         "p_value": permutation.p_value,
@@ -213,18 +182,12 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
         "corrections": {"paths": evidence.first.correction, "interim_analyses": "Bonferroni"},
         "analyses": evidence.analyses,
         "further_tests": evidence.further,
-        "inherited": _encode_share(evidence),
+        "inherited": inherited,
         "layers_read": evidence.layers_read,
         "sampled": evidence.sampled and asdict(evidence.sampled),
-        "permutation_null": _permutation(permutation),
-        "empirical_null": empirical and _empirical(empirical, evidence),
+        **_distributions(evidence),
         "nulls": [
-            {
-                "name": null.name,
-                "p_value": null.p_value,
-                "decides": null is evidence.decided_by,
-                "objection": null.objection,
-            }
+            {"name": null.name, "p_value": null.p_value, "decides": null is decides, "objection": null.objection}
             for null in evidence.nulls
         ],
         "layers": [
@@ -234,25 +197,15 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
     }
 
 
-def _permutation(null: PermutationNull) -> dict[str, Any]:
-    return {
-        "observed": null.observed,
-        "coordinates": null.coordinates,
-        "mean": float(null.scores.mean()),
-        "standard_deviation": float(null.scores.std()),
-        "maximum": float(null.scores.max()),
-        "z": null.z,
-        "p_permutations": null.permuted.p_value,
-        "p_signs": null.flipped.p_value,
-        "permutations": len(null.scores),
-        "flips": len(null.flipped.scores),
-    }
-
-
-def _empirical(null: EmpiricalNull, evidence: Evidence) -> dict[str, Any]:
-    return {
-        "threshold": null.threshold,
-        "p_value": evidence.p_value if evidence.decided_by is null else None,
-        "source": null.source,
-        "scores": dict(null.scores),
-    }
+def _distributions(evidence: Evidence) -> dict[str, Any]:
+    null, empirical = evidence.permutation, evidence.empirical
+    scores, undecided = null.scores, evidence.decided_by is None
+    spread = {"mean": float(scores.mean()), "standard_deviation": float(scores.std()), "maximum": float(scores.max())}
+    tests = {"z": null.z, "p_permutations": null.permuted.p_value, "p_signs": null.flipped.p_value}
+    counts = {"permutations": len(scores), "flips": len(null.flipped.scores)}
+    of_permutations = {"observed": null.observed, "coordinates": null.coordinates, **spread, **tests, **counts}
+    of_models: dict[str, Any] | None = None
+    if empirical:
+        of_models = {"threshold": empirical.threshold, "p_value": evidence.p_value if undecided else None}
+        of_models |= {"source": empirical.source, "scores": dict(empirical.scores)}
+    return {"permutation_null": of_permutations, "empirical_null": of_models}

@@ -32,21 +32,16 @@ def render(report: Report, explain: bool = False) -> str:
         for title, block in explain_findings(report):
             blocks += [f"#### {escape_line(title)}", *_blocks(block)]
         blocks += ["\n".join(f"- {limit}" for limit in limits)] if (limits := verdicts.describe_limits(report)) else []
-    blocks.append(f"<sub>{escape_line(wording.settings(report))} {wording.MEANING} {_provenance(report, repeat)}</sub>")
-    return "\n\n".join(blocks) + "\n"
-
-
-def _provenance(report: Report, repeat: str) -> str:
-    """Return when and by what the report was made, of which commits, and what makes it again."""
     bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
     bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
     commits = "".join(f"; {escape_line(base)} at commit {escape_line(commit)}" for base, commit in bases.items())
     when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
-    return f"{when} Again: <code>{escape_line(repeat)}</code>"
+    again = f"Again: <code>{escape_line(repeat)}</code>"
+    blocks.append(f"<sub>{escape_line(wording.settings(report))} {wording.MEANING} {when} {again}</sub>")
+    return "\n\n".join(blocks) + "\n"
 
 
 def _blocks(block: Finding | Evidence) -> Iterator[str]:
-    """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
     if isinstance(block, Evidence):
         yield table(verdicts.LAYER_COLUMNS, map(verdicts.layer_cells, verdicts.layer_rows(block)))
         yield from map(paragraph, verdicts.null_sentences(block))
@@ -76,33 +71,15 @@ def paragraph(text: str) -> str:
 
 
 def render_github(report: Report, _explain: bool = False) -> str:
-    """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
-    sentences = (*state_first(report), *map(state_outcome, report.rows))
-    message = "; ".join(sentences) or wording.NOTHING_DECLARED
-    return encode(
-        {
-            "exit_code": int(report.exit_code),
-            "unaccepted": int(report.policy_exit_code),
-            "unmet": report.unmet,
-            "undeclared_parent": report.has_undeclared,
-            "fail_on": report.policy and report.policy.fail_on,
-            "title": f"Lineage of {printable(report.model, 200)}",
-            "message": printable(message),
-            "summary": render(report),
-            "outputs": _outputs(report),
-        }
-    )
-
-
-def _outputs(report: Report) -> dict[str, str]:
-    """Return the outputs of the claim that decides: the first of the worst."""
-    row = report.worst
-    best = None if row is None else wording.best(row)
-    p_value = None if row is None else wording.p_value(row)
-    return {
-        "verdict": str(report.code.word),
-        "code": report.code,
-        "verified": "true" if report.code.word is Word.VERIFIED else "false",
-        "score": "" if best is None else f"{best.comparison.score:.4g}",
-        "p-value": "" if p_value is None else f"{p_value:.4g}",
-    }
+    """Return the outputs of the claim that decides, the first of the worst, and a summary as a JSON object."""
+    sentences, row = (*state_first(report), *map(state_outcome, report.rows)), report.worst
+    best, p_value = (wording.best(row), wording.p_value(row)) if row else (None, None)
+    score, p_text = "" if best is None else f"{best.comparison.score:.4g}", "" if p_value is None else f"{p_value:.4g}"
+    outputs = {"verdict": str(report.code.word), "code": report.code}
+    outputs["verified"] = "true" if report.code.word is Word.VERIFIED else "false"
+    outputs |= {"score": score, "p-value": p_text}
+    codes = {"exit_code": int(report.exit_code), "unaccepted": int(report.policy_exit_code), "unmet": report.unmet}
+    policy = {"undeclared_parent": report.has_undeclared, "fail_on": report.policy and report.policy.fail_on}
+    message = printable("; ".join(sentences) or wording.NOTHING_DECLARED)
+    texts = {"title": f"Lineage of {printable(report.model, 200)}", "message": message, "summary": render(report)}
+    return encode({**codes, **policy, **texts, "outputs": outputs})

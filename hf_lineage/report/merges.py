@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hf_lineage.checking.report import Combination, Report
@@ -15,36 +15,55 @@ from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.report.verdicts import sentences
 
 NO_PROBABILITY = sentences("merge")["score"]
-CAPTION = sentences("merge")["caption"]
-UNLIKE = 0.1
-"""Difference of the shares of layers from which on they are named one by one."""
-MOST_SPANS = 8
-"""Groups of layers that are named."""
 
 
 def describe_parent(parent: Parent, row: ClaimResult, _report: Report) -> Finding:
     """Return what one parent gave, a sentence for each path."""
-    base = printable(row.claim.base, 200)
-    sentences = tuple(_sentences(parent))
-    first = next(iter(sentences), "")
+    texts, values = list[str](), dict[str, Any]()
+    if parent.reason:
+        texts.append(f"its merge contribution is not known: {printable(parent.reason, 500)}")
+    for path, share in parent.shares.items():
+        declared = ""
+        if parent.is_base:
+            declared = f"; the recipe ({parent.method}) takes differences from it"
+        elif path in parent.declared:
+            declared = f"; {figure(parent.declared[path])} by its recipe ({parent.method})"
+        elif parent.method:
+            declared = f"; the recipe ({parent.method}) gives no weight"
+        texts.append(
+            f"gave {describe_share(parent.is_base, share)} of the merge along {path}{declared}{_by_layer(share)}"
+        )
+        layers = {str(layer): {"share": one, "error": error} for layer, (one, error) in share.layers.items()}
+        recipe = {"declared": parent.declared.get(path), "remainder": parent.remainders[path]}
+        values[path] = {**_share_values(share), **recipe, "layers": layers}
+    every = {"method": parent.method or None, "is_base": parent.is_base, "reason": parent.reason, "shares": values}
+    first = next(iter(texts), "")
     brief = f"it {first}" if first.startswith("gave") else first
-    return Finding("Merge contribution", base, sentences, values=_values(parent), brief=brief)
+    return Finding("Merge contribution", printable(row.claim.base, 200), tuple(texts), values=every, brief=brief)
 
 
 def describe_merge(rows: Sequence[ClaimResult], _report: Report) -> Finding:
-    """Return the shares of all parents side by side, and what concerns them all."""
-    parents = [(printable(row.claim.base, 200), row.parent) for row in rows if row.parent]
-    lines = tuple(line for base, parent in parents for line in _lines(base, parent))
-    bars = (
-        Bar(f"{base}, {path}", share.value, share.low, share.high, share.clear)
-        for base, parent in parents
-        for path, share in parent.shares.items()
+    """Return the shares of all parents side by side, and what none of them explains, where that is much."""
+    lines, bars, left = list[tuple[str, ...]](), list[Bar](), dict[str, float]()
+    for base, parent in ((printable(row.claim.base, 200), row.parent) for row in rows if row.parent):
+        if not parent.shares:
+            lines.append((base, "–", printable(parent.reason, 500), ""))
+        for path, share in parent.shares.items():
+            recipe = figure(parent.declared[path]) if path in parent.declared else "base" if parent.is_base else "–"
+            lines.append((base, path, describe_share(parent.is_base, share).rstrip(","), recipe))
+            bars.append(Bar(f"{base}, {path}", share.value, share.low, share.high, share.clear))
+        left |= parent.remainders
+    far = [f"{much:.2f} times (along {path})" for path, much in left.items() if much > merge.MOST_LEFT]
+    rest = (
+        f"The parents do not explain all of the merge. What remains is {', '.join(far)} the distance between the "
+        "parents. The cause may be a method that drops or trims differences, training after the merge, or a parent "
+        "that is not declared"
     )
     return Finding(
         "Merge contributions",
-        sentences=(NO_PROBABILITY, *_describe_rest([parent for _, parent in parents])),
-        tables=(Table("merge contributions", ("Parent", "Path", "Share", "Recipe"), lines),),
-        picture=Bars(tuple(bars), CAPTION),
+        sentences=(NO_PROBABILITY, rest) if far else (NO_PROBABILITY,),
+        tables=(Table("merge contributions", ("Parent", "Path", "Share", "Recipe"), tuple(lines)),),
+        picture=Bars(tuple(bars), sentences("merge")["caption"]),
     )
 
 
@@ -68,72 +87,17 @@ def figure(value: float) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def _sentences(parent: Parent) -> Iterator[str]:
-    if parent.reason:
-        yield f"its merge contribution is not known: {printable(parent.reason, 500)}"
-    for path, share in parent.shares.items():
-        gave = describe_share(parent.is_base, share)
-        yield f"gave {gave} of the merge along {path}{_describe_declared(parent, path)}{_by_layer(share)}"
-
-
-def _describe_rest(parents: Sequence[Parent]) -> Iterator[str]:
-    """Yield what none of the parents explains, where that is much."""
-    left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
-    if far := {path: remainder for path, remainder in left.items() if remainder > merge.MOST_LEFT}:
-        sizes = ", ".join(f"{remainder:.2f} times (along {path})" for path, remainder in far.items())
-        yield (
-            f"The parents do not explain all of the merge. What remains is {sizes} the distance between the parents. "
-            "The cause may be a method that drops or trims differences, training after the merge, or a parent that "
-            "is not declared"
-        )
-
-
-def _describe_declared(parent: Parent, path: str) -> str:
-    """Return what the recipe says of a parent, as words that follow its share; empty if there is none."""
-    if parent.is_base:
-        return f"; the recipe ({parent.method}) takes differences from it"
-    if path not in parent.declared:
-        return f"; the recipe ({parent.method}) gives no weight" if parent.method else ""
-    return f"; {figure(parent.declared[path])} by its recipe ({parent.method})"
-
-
 def _by_layer(share: Share) -> str:
-    """Return the shares of the layers, where they are far apart."""
+    """Return the shares of the layers, one by one where they are far apart and form at most 8 groups."""
     layers = {number: value for number, (value, _) in sorted(share.layers.items())}
-    if not layers or max(layers.values()) - min(layers.values()) <= UNLIKE:
+    if not layers or max(layers.values()) - min(layers.values()) <= 0.1:
         return ""
     groups: dict[str, list[int]] = {}
     for number, value in layers.items():
         groups.setdefault(figure(value), []).append(number)
-    if len(groups) > MOST_SPANS:
+    if len(groups) > 8:
         return f"; by layer {figure(min(layers.values()))} to {figure(max(layers.values()))}"
     return "; by layer " + ", ".join(f"{value} in {spans(numbers)}" for value, numbers in groups.items())
-
-
-def _lines(base: str, parent: Parent) -> Iterator[tuple[str, ...]]:
-    if not parent.shares:
-        yield base, "–", printable(parent.reason, 500), ""
-    for path, share in parent.shares.items():
-        recipe = figure(parent.declared[path]) if path in parent.declared else "base" if parent.is_base else "–"
-        yield base, path, describe_share(parent.is_base, share).rstrip(","), recipe
-
-
-def _values(parent: Parent) -> dict[str, Any]:
-    """Return what is declared and measured of one parent."""
-    return {
-        "method": parent.method or None,
-        "is_base": parent.is_base,
-        "reason": parent.reason,
-        "shares": {
-            path: {
-                **_share_values(share),
-                "declared": parent.declared.get(path),
-                "remainder": parent.remainders[path],
-                "layers": {str(layer): {"share": one, "error": error} for layer, (one, error) in share.layers.items()},
-            }
-            for path, share in parent.shares.items()
-        },
-    }
 
 
 def describe_shares(blended: Combination, report: Report) -> Finding | None:
@@ -148,26 +112,37 @@ def describe_shares(blended: Combination, report: Report) -> Finding | None:
 
 def describe_blend(blended: Combination) -> tuple[str, ...]:
     """Return in sentences what the parents make up of a model, and what shows of each."""
-    return (*_whole(blended), *_each(blended))
-
-
-def describe_sum(blended: Combination) -> str:
-    """Return in words what the parents make up of the model.
-
-    It is as `57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model`.
-    """
-    shares = [
-        (share, printable(name, 200))
-        for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True)
-        if isinstance(share, Share)
-    ]
-    largest = sorted([one for one in shares if one[0].detected] or shares, key=lambda one: -one[0].value)
+    blend, undeclared = blended.blend, blended.undeclared
+    parents = [*zip(map(_name, blended.parents), blend.places, blended.is_declared, strict=True)]
+    every = [*zip(map(_name, blended.parents), blend.shares.parents, strict=True)]
+    shares = sorted(((name, one) for name, one in every if isinstance(one, Share)), key=lambda one: -one[1].value)
     parts = [
-        f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}" for share, name in largest
+        f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}"
+        for name, share in [one for one in shares if one[1].detected] or shares
     ]
-    verb = "explain" if len(parts) > 1 else "explains"
-    explained = min(0.999, int(1000 * blended.blend.explained) / 1000)  # all of it is never printed as explained
-    return f"{_list_words(parts)} {verb} {explained:.1%} of the model"
+    explained = min(0.999, int(1000 * blend.explained) / 1000)  # all of it is never printed as explained
+    total = f"{_list_words(parts)} {'explain' if parts[1:] else 'explains'} {explained:.1%} of the model"
+    if not undeclared:
+        showing = any(how in (BlendPlace.BLEND, BlendPlace.PIECES) for how in blend.places)
+        texts = [f"{total}; {describe_rest(blend)}" if showing else total]
+    else:
+        by_card = [name for name, _, is_named in parents if is_named]
+        names = f"names {_list_words(by_card)} alone" if by_card else "names none of them"
+        verb = "shows as an undeclared parent" if len(undeclared) == 1 else "show as undeclared parents"
+        who = "the model" if blended.by_model else "the check"
+        texts = [f"{_list_words([*map(_name, undeclared)])} {verb}: {total}; {describe_rest(blend)}; {who} {names}"]
+    # What the matrices show of the parents that are not named, or of all but the first where all are.
+    others = [one for one in parents if not one[2]] or parents[1:]
+    for how, words in sentences("blend").items():
+        some = [one for one in others if one[1].value == how and not (one[2] and one[1] is BlendPlace.BLEND)]
+        if some:
+            texts.append(words.format(_list_words([name for name, _, _ in some])))
+    texts += (f"what {name} gave cannot be told: {share}" for name, share in every if isinstance(share, str))
+    return tuple(texts)
+
+
+def _name(parent: str) -> str:
+    return printable(parent, 200)
 
 
 def describe_rest(blend: Blend) -> str:
@@ -180,64 +155,20 @@ def describe_rest(blend: Blend) -> str:
     return f"what is left is {blend.remainder:.2g} times what rounding leaves, as after further training"
 
 
-def _whole(blended: Combination) -> Iterator[str]:
-    """Yield what concerns all parents, with those that are not named."""
-    undeclared, total = blended.undeclared, describe_sum(blended)
-    if not undeclared:
-        showing = any(how in (BlendPlace.BLEND, BlendPlace.PIECES) for how in blended.blend.places)
-        yield f"{total}; {describe_rest(blended.blend)}" if showing else total
-        return
-    by_card = [
-        printable(name, 200) for name, is_named in zip(blended.parents, blended.is_declared, strict=True) if is_named
-    ]
-    who = "the model" if blended.by_model else "the check"
-    names = f"{who} names {_list_words(by_card)} alone" if by_card else f"{who} names none of them"
-    parents = "shows as an undeclared parent" if len(undeclared) == 1 else "show as undeclared parents"
-    yield (
-        f"{_list_words([printable(name, 200) for name in undeclared])} {parents}: {total}; "
-        f"{describe_rest(blended.blend)}; {names}"
-    )
-
-
-def _each(blended: Combination) -> Iterator[str]:
-    """Yield what the matrices show of the parents that are not named, or of all but the first where all are."""
-    parents = [*zip(blended.parents, blended.blend.places, blended.is_declared, strict=True)]
-    told = [one for one in parents if not one[2]] or parents[1:]
-    for how, words in sentences("blend").items():
-        some = (
-            name for name, made, is_named in told if made.value == how and not (is_named and made is BlendPlace.BLEND)
-        )
-        if names := [printable(name, 200) for name in some]:
-            yield words.format(_list_words(names))
-    for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):
-        if isinstance(share, str):
-            yield f"what {printable(name, 200)} gave cannot be told: {share}"
-
-
 def _list_words(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def blend_values(blended: Combination) -> dict[str, Any]:
     """Return what the parents make up of a model, for machines."""
-    blend = blended.blend
-    parents = zip(blended.parents, blend.shares.parents, blend.places, blended.is_declared, strict=True)
-    return {
-        "parents": [
-            {
-                "model": name,
-                **_share_values(share),
-                "shows": how.value,
-                "named": is_named,
-                "reason": share if isinstance(share, str) else "",
-            }
-            for name, share, how, is_named in parents
-        ],
-        "explained": blend.explained,
-        "remainder": blend.remainder,
-        "trained_after": None if blend.pure is None else not blend.pure,
-        "undeclared": list(blended.undeclared),
-    }
+    blend, parents = blended.blend, []
+    every = zip(blended.parents, blend.shares.parents, blend.places, blended.is_declared, strict=True)
+    for name, share, how, is_named in every:
+        reason = share if isinstance(share, str) else ""
+        parents.append({"model": name, **_share_values(share), "shows": how.value, "named": is_named, "reason": reason})
+    values = {"parents": parents, "explained": blend.explained, "remainder": blend.remainder}
+    trained_after = None if blend.pure is None else not blend.pure
+    return values | {"trained_after": trained_after, "undeclared": list(blended.undeclared)}
 
 
 def _share_values(share: Share | str) -> dict[str, Any]:

@@ -1,16 +1,11 @@
-"""Pages and pictures from templates: the similarity of all layers, what each inherits, the null, and small bars.
-
-Every page lets the browser load nothing, runs no scripts, and tells no other site where it was opened.
-
-What is drawn in a picture, and where, is computed here; `charts.svg.j2` draws it.
-"""
+"""Pages and pictures from templates. No page loads anything, runs scripts, or tells another site of itself."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -26,25 +21,18 @@ from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.options import in_words, stamp
 from hf_lineage.report import verdicts, wording
-from hf_lineage.report.verdicts import texts
-from hf_lineage.report.wording import whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-LONGEST = 500
-"""Characters of a name that are shown; the Hub allows 96 on either side of the slash."""
-LONGEST_ESCAPE = len(r"\U0010ffff")
-"""Characters that one character takes at most once it is shown escaped."""
-STYLE = Path(__file__).with_name("page.css")
-SIGNS = {
+LONGEST = 500  # characters of a name that are shown; the Hub allows 96 on either side of the slash
+SIGNS = {  # tick, wave, cross and question mark on 24 by 24
     "good": "M5 12.5l4.5 4.5L19 7.5",
     "part": "M5.5 13.5c2-3.6 4.4-3.6 6.5-1.5s4.5 2.1 6.5-1.5",
     "bad": "M7 7l10 10M17 7L7 17",
     "open": "M9 9.2a3.1 3.1 0 1 1 4.6 2.7c-1 .6-1.6 1.2-1.6 2.4M12 17.6v.01",
 }
-"""Tick, wave, cross and question mark on 24 by 24."""
 
 
 def fill(template: str, **values: object) -> Markup:
@@ -56,31 +44,17 @@ def fill(template: str, **values: object) -> Markup:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    folder = FileSystemLoader(Path(__file__).parent)
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=escape_value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        auto_reload=False,
+        loader=folder, autoescape=True, undefined=StrictUndefined, finalize=escape_value, auto_reload=False
     )
-    style = STYLE.read_text(encoding="utf-8")
+    made.trim_blocks = made.lstrip_blocks = made.keep_trailing_newline = True
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    made.globals |= FRAME | {
-        "style": Markup(style),  # noqa: S704 - our own file
-        "digest": digest,
-        "version": __version__,
-        "texts": texts(),
-        "SIGNS": SIGNS,
-        "meaning": wording.MEANING,
-        "stamp": stamp,
-        "in_words": in_words,
-        "word": word,
-        "LAYER_COLUMNS": verdicts.LAYER_COLUMNS,
-    }
-    made.filters |= {"identifier": identifier, "whole": whole, "name": printable}
+    made.globals |= FRAME | {"style": Markup(style), "digest": digest}  # noqa: S704 - our own file
+    made.globals |= {"version": __version__, "texts": verdicts.texts(), "SIGNS": SIGNS, "meaning": wording.MEANING}
+    made.globals |= {"stamp": stamp, "in_words": in_words, "word": word, "LAYER_COLUMNS": verdicts.LAYER_COLUMNS}
+    made.filters |= {"identifier": identifier, "whole": wording.whole, "name": printable}
     made.filters["signed"] = lambda number: number.replace("-", "−")  # a real minus sign
     return made
 
@@ -94,7 +68,7 @@ def escape_value(value: object) -> object:
     if isinstance(value, Markup):
         return value
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return printable(text, LONGEST_ESCAPE * len(text))
+    return printable(text, len(r"\U0010ffff") * len(text))
 
 
 def escape_markup(value: object) -> Markup:
@@ -126,15 +100,8 @@ FRAME = {
 """The frame of a chart, below which are ticks and the name of the axis; the size of a small bar beside a number, and
 half the width of the mark of a score; the longer side of the map, and where it begins."""
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, BAR, THICK, TIP, SIDE, MAP_LEFT, MAP_TOP = FRAME.values()
-THIN = 3.0
-"""Pixels that the range of independent models takes at least, to be seen."""
-BINS = 24
-FAR = 0.72
-"""Share of the width for the null's axis, if the score lies so far off that it would leave the null a single bar."""
-HALF = 0.5
-"""The share from which on a layer comes from the base."""
-NEAR = 1.5
-"""Multiple of the null's own range that the axis may reach for the score before it is broken instead."""
+THIN = 3.0  # pixels that the range of independent models takes at least, to be seen
+FAR = 0.72  # share of the width for the null's axis, if the score lies so far off that it is broken
 
 
 def _on_bar(value: float) -> float:
@@ -179,10 +146,11 @@ def histogram(null: PermutationNull, name: str) -> Markup:
     margin = max((largest - least) * 0.08, 1e-4)
     low, high = least - margin, largest + margin
     reach = (min(low, null.observed), max(high, null.observed))
-    broken = reach[1] - reach[0] > NEAR * (high - low)
+    # The axis reaches for the score, unless that takes half as much again as the null's own range: then it is broken.
+    broken = reach[1] - reach[0] > 1.5 * (high - low)
     axis, stop = ((low, high), LEFT + FAR * (RIGHT - LEFT)) if broken else (reach, RIGHT)
     at = LEFT + 0.9 * (RIGHT - LEFT) if broken else _place(null.observed, axis, stop)
-    counts, edges = np.histogram(null.scores, BINS, (low, high))
+    counts, edges = np.histogram(null.scores, 24, (low, high))
     most, ends = int(counts.max()), [_place(edge, axis, stop) for edge in edges.tolist()]
     tops = [_place(count, (0, most), TOP + 14, BOTTOM) for count in counts.tolist()]
     return draw(
@@ -218,16 +186,16 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     shares = [float(share) for share in evidence.inherited.by_layer] if evidence.inherited else []
     most = max(*evidence.layers[1], (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
-    title = (
+    title = (  # from a half on a layer comes from the base
         f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
-        f"to {max(shares, default=0):.0%}; {sum(share > HALF for share in shares)} of them come from the base"
+        f"to {max(shares, default=0):.0%}; {sum(share > 0.5 for share in shares)} of them come from the base"
     )
     return draw(
         "inheritance",
         title=title,
         name=name,
         columns=[
-            (LEFT + (layer + 0.12) * wide, _place(share, (0, 1), TOP + 2, BOTTOM), "" if share > HALF else " pale")
+            (LEFT + (layer + 0.12) * wide, _place(share, (0, 1), TOP + 2, BOTTOM), "" if share > 0.5 else " pale")
             for layer, share in zip(evidence.layers[1], shares, strict=True)
         ],
         width=0.76 * wide,
@@ -237,27 +205,15 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
 
 
 def every(apart: float) -> int:
-    """Return which numbers of layers are written where a number takes the room of so many: every, every second, fourth.
-
-    >>> every(0.5), every(3)
-    (1, 4)
-    """
+    """Return which numbers of layers are written where one takes the room of so many: every, every second, fourth."""
     return next(1 << power for power in range(32) if 1 << power >= apart)
 
 
-VIRIDIS = (
+VIRIDIS = (  # equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)
     *("#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e", "#21918c"),
     *("#1fa088", "#28ae80", "#3fbc73", "#5ec962", "#84d44b", "#addc30", "#d8e219", "#fde725"),
 )
-"""Equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)."""
-LEVELS = 33
-"""The number of colours; cells of one colour are one shape, so that 128 layers stay a small file."""
-MOST_NUMBERS = 12
-"""Layers up to which there is room for the cosine in each cell."""
-ROOM = 100
-"""Pixels that the name of an axis takes."""
-BRIGHT = 0.42
-"""The cosine from which a cell is so bright that black shows better on it than white."""
+LEVELS = 33  # the number of colours; cells of one colour are one shape, so that 128 layers stay a small file
 
 
 def heat_map(evidence: Evidence, name: str) -> Markup:
@@ -265,19 +221,22 @@ def heat_map(evidence: Evidence, name: str) -> Markup:
     similarity, cosines = evidence.comparison.similarity, evidence.comparison.by_layer
     rows, columns = similarity.shape
     cell = SIDE / max(rows, columns)
-    base, candidate = (_ticks(layers, room, cell) for layers, room in zip(evidence.layers, (14, 24), strict=True))
+    base, candidate = (
+        [((index + 0.5) * cell, str(layers[index])) for index in range(0, len(layers), every(room / cell))]
+        for layers, room in zip(evidence.layers, (14, 24), strict=True)  # pixels that a number takes
+    )
     line, size = max(0.6, min(2.5, cell * 0.09)), min(13.0, cell * 0.38)
     return draw(
         "heat_map",
         title=f"Heat map: {rows} layers of the base against {columns} of the model; the {len(cosines)} pairs that are "
         f"outlined have cosines from {cosines.min():.3f} to {cosines.max():.3f}",
         name=name,
-        side="layer of the base" if rows * cell > ROOM else "base",
+        side="layer of the base" if rows * cell > 100 else "base",
         wide=columns * cell,
         high=rows * cell,
         scale=cell,
         cells=_cells(similarity),
-        numbers=_numbers(similarity, cell, size) if max(rows, columns) <= MOST_NUMBERS else (),
+        numbers=_numbers(similarity, cell, size) if max(rows, columns) <= 12 else (),
         size=size,
         rows=[(MAP_TOP + at, number) for at, number in base],
         columns=[(MAP_LEFT + at, number) for at, number in candidate],
@@ -285,11 +244,6 @@ def heat_map(evidence: Evidence, name: str) -> Markup:
         pair={"side": cell - 2 * line, "corner": min(3.0, cell * 0.1), "line": line},
         colours=list(map(_colour, range(LEVELS))),
     )
-
-
-def _ticks(layers: Sequence[int], room: int, cell: float) -> list[tuple[float, str]]:
-    """Return places and numbers of the layers that are named; `room` is what a number takes, in pixels."""
-    return [((index + 0.5) * cell, str(layers[index])) for index in range(0, len(layers), every(room / cell))]
 
 
 def _colour(level: int) -> str:
@@ -327,4 +281,5 @@ def _pairs(evidence: Evidence, cell: float, line: float) -> Iterator[tuple[str, 
 
 
 def _on(cosine: float) -> str:
-    return "dark" if cosine >= BRIGHT else "light"
+    """Return in which colour something shows on a cell: from .42 on it is so bright that black shows better."""
+    return "dark" if cosine >= 0.42 else "light"

@@ -1,17 +1,13 @@
-"""A report as SARIF 2.1.0 (OASIS).
-
-Claims stand in files of the checkout, at lines, and a viewer knows them again by a fingerprint.
-"""
+"""A report as SARIF 2.1.0 (OASIS): claims stand in files of the checkout, at lines, known by a fingerprint."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import yaml
@@ -28,20 +24,14 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.report import wording
 from hf_lineage.report.findings import state_all, state_outcome
 from hf_lineage.report.json import encode
-from hf_lineage.report.verdicts import CODES, texts
+from hf_lineage.report.verdicts import texts
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
-
-
 KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
-"""Keys that stand before the base; a merge names its models in many places."""
-LOOKED_AT = 2**18
-"""Bytes of a file in which a line is looked for: PyYAML's own scanner takes seconds for them."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A file, as a relative reference, and the line in it, counted from 1; None if it is not known."""
 
     uri: str
@@ -49,17 +39,15 @@ class Place:
 
 
 def render(report: Report, _explain: bool = False) -> str:
-    """Return the report as SARIF; `explain` adds nothing."""
-    driver = {
-        "name": "hf-lineage",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "informationUri": HOMEPAGE,
-        "rules": [_rule(code) for code in CODES],
-    }
+    """Return the report as SARIF; notifications are no results: missing or conflicting claims, further findings."""
+    version = {"version": __version__, "semanticVersion": __version__, "informationUri": HOMEPAGE}
+    driver = {"name": "hf-lineage", **version, "rules": [_rule(code) for code in Code]}
+    warnings = [*([] if report.rows else [wording.NOTHING_DECLARED]), *wording.remarks(report)]
+    levels = [*(("warning", one) for one in warnings), *(("note", one) for one in state_all(report))]
+    notifications = [{"level": level, "message": {"text": _message(sentence)}} for level, sentence in levels]
     run = {
         "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(report))}],
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
         "columnKind": "unicodeCodePoints",
         "results": [_result(report, row, found_at) for row, found_at in zip(report.rows, places(report), strict=True)],
         "properties": {"model": printable(report.model, 200), "commit": report.commit},
@@ -82,49 +70,32 @@ def _rule(code: Code) -> dict[str, Any]:
 
 
 def _result(report: Report, row: ClaimResult, found_at: Sequence[Place]) -> dict[str, Any]:
-    verdict, best, p_value, code = row.verdict, wording.best(row), wording.p_value(row), row.verdict.code
+    verdict, best, code = row.verdict, wording.best(row), row.verdict.code
     passed = row.verdict.exit_code is ExitCode.VERIFIED and not row.unmet
-    level = texts()[code].level.replace("none", "warning")
-    first, *others = map(_location, found_at)
+    locations = []
+    for place in found_at:
+        region = {} if place.line is None else {"region": {"startLine": place.line}}
+        at = {"artifactLocation": {"uri": place.uri, "uriBaseId": "%SRCROOT%"}, **region}
+        locations.append({"physicalLocation": at})
     why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""
     score = None if best is None else best.comparison.score
-    measured = {"pValue": p_value, "score": score, "inherited": wording.inherited_share(row)}
-    numbers = {name: value for name, value in measured.items() if value is not None}
-    facts = {
-        "verdict": verdict.word,
-        "code": code,
-        "verified": verdict.verified,
-        "base": printable(row.claim.base, 200),
-        "baseCommit": row.base_commit,
-    }
+    measured = {"pValue": wording.p_value(row), "score": score, "inherited": wording.inherited_share(row)}
+    facts = {"verdict": verdict.word, "code": code, "verified": verdict.verified}
+    facts |= {"base": printable(row.claim.base, 200), "baseCommit": row.base_commit}
+    facts |= {"relation": row.claim.relation, "sources": list(row.claim.sources)}
     return {
         "ruleId": f"lineage/{code}",
-        "ruleIndex": CODES.index(code),
+        "ruleIndex": list(Code).index(code),
         "kind": "pass" if passed else "fail",
-        "level": "none" if passed else level,
+        "level": "none" if passed else texts()[code].level.replace("none", "warning"),
         "message": {"text": _message(f"{state_outcome(row)}.")},
-        "locations": [first],
-        **({"relatedLocations": others} if others else {}),
+        "locations": locations[:1],
+        **({"relatedLocations": locations[1:]} if locations[1:] else {}),
         "partialFingerprints": {name: fingerprint(report, row) for name in ("claim/v1", "primaryLocationLineHash")},
         # The waiver is not in the file where the result is shown (SARIF 2.1.0, 3.35).
         **({"suppressions": [{"kind": "external", "status": "accepted", "justification": why}]} if why else {}),
-        "properties": facts | {"relation": row.claim.relation, "sources": list(row.claim.sources)} | numbers,
+        "properties": facts | {name: value for name, value in measured.items() if value is not None},
     }
-
-
-def _location(place: Place) -> dict[str, Any]:
-    region = {} if place.line is None else {"region": {"startLine": place.line}}
-    return {"physicalLocation": {"artifactLocation": {"uri": place.uri, "uriBaseId": "%SRCROOT%"}, **region}}
-
-
-def _notifications(report: Report) -> Iterator[dict[str, Any]]:
-    """Yield notifications, which are not results: on claims that are missing or disagree, and on further findings."""
-    sentences = [] if report.rows else [wording.NOTHING_DECLARED]
-    sentences += wording.remarks(report)
-    for sentence in sentences:
-        yield {"level": "warning", "message": {"text": _message(sentence)}}
-    for sentence in state_all(report):
-        yield {"level": "note", "message": {"text": _message(sentence)}}
 
 
 def _message(text: str) -> str:
@@ -134,11 +105,15 @@ def _message(text: str) -> str:
 
 
 def places(report: Report) -> list[list[Place]]:
-    """Return for each row where the claim is made; for a base that the user named, where it could be declared."""
+    """Return where each claim is made, or could be, in files as seen from the working directory around the model."""
+    source, folder = report.source, Path()
+    if source is not None and source.remote is None:
+        with contextlib.suppress(ValueError):  # on another drive, or outside
+            folder = source.folder.resolve().relative_to(Path.cwd().resolve())
     files = [(CARD,) if row.claim.sources == NAMED else row.claim.sources for row in report.rows]
-    lines = {file: _lines(report.source, file) for file in {file for some in files for file in some}}
+    lines = {file: _lines(source, file) for file in {file for some in files for file in some}}
     return [
-        [Place(_uri(report.source, file), lines[file].get(row.claim.base)) for file in some]
+        [Place(quote(os.fsencode((folder / file).as_posix())), lines[file].get(row.claim.base)) for file in some]
         for row, some in zip(report.rows, files, strict=True)
     ]
 
@@ -149,21 +124,12 @@ def fingerprint(report: Report, row: ClaimResult) -> str:
     return hashlib.sha256(words.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
 
 
-def _uri(source: RepoRef | None, file: str) -> str:
-    """Return the file as seen from the working directory where it is inside, which is what a viewer has checked out."""
-    folder = Path()
-    if source is not None and source.remote is None:
-        with contextlib.suppress(ValueError):  # on another drive, or outside
-            folder = source.folder.resolve().relative_to(Path.cwd().resolve())
-    return quote(os.fsencode((folder / file).as_posix()))
-
-
 def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
-    """Return each value of a file and the first line where it stands, behind the key that declares; JSON is YAML."""
+    """Return each value in 256 KiB of a file and the first line where it stands, behind the key that declares."""
     lines: dict[str, int] = {}
     key = KEYS.get(file)
     with contextlib.suppress(LineageError, yaml.YAMLError, RecursionError, ValueError):
-        for token in yaml.scan(source.read_head(file, LOOKED_AT) or "" if source else "", Loader=safe_yaml.FAST):
+        for token in yaml.scan(source.read_head(file, 2**18) or "" if source else "", Loader=safe_yaml.FAST):
             if not isinstance(token, yaml.ScalarToken):
                 continue
             if key is None:

@@ -19,16 +19,13 @@ from hf_lineage.checking.result import Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Word
 from hf_lineage.report import verdicts, wording
-from hf_lineage.report.findings import DETAILS, explain_findings, reasons, summarize
+from hf_lineage.report.findings import explain_findings, reasons, summarize
 from hf_lineage.report.wording import bar_cells, columns
 
 WIDTH = 80
 BAR = 20
 COMMAND, UNBROKEN = re.compile(r"`[^`]+`"), "\N{NO-BREAK SPACE}"
-_COLOURS = {Word.VERIFIED: 32, Word.RELATED: 33, Word.UNRELATED: 31, Word.UNDECIDED: 33}
-"""Code of a terminal's colour for each word."""
-LONGEST_VERDICT = 24
-"""Letters of a verdict in one line of a table."""
+_COLOURS = {Word.VERIFIED: 32, Word.RELATED: 33, Word.UNRELATED: 31, Word.UNDECIDED: 33}  # of a terminal
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -36,23 +33,18 @@ def render(report: Report, explain: bool = False) -> str:
     at = f" @ {report.commit}" if report.commit else ""
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
-        lines.append(claims(report, explain))
+        names = columns(report, explain)
+        numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
+        paths = [number for number, name in enumerate(names) if name == "Path"]
+        lines.append(table(names, map(fold_row, wording.rows(report, explain)), numeric, paths))
     paragraphs = list(reasons(report) if explain else summarize(report))
     if explain:
         for title, block in explain_findings(report):
             lines += [f"\n{wrap(title)}", *_blocks(block)]
         paragraphs += [wording.settings(report), wording.MEANING, *verdicts.describe_limits(report)]
     elif report.rows:
-        paragraphs[-1] = f"{wording.whole(paragraphs[-1])} {DETAILS}"
+        paragraphs[-1] = f"{wording.whole(paragraphs[-1])} Details: --explain"
     return "\n".join(lines + [wrap(paragraph) for paragraph in paragraphs]) + "\n"
-
-
-def claims(report: Report, explain: bool = False) -> str:
-    """Return the table of claims; `explain` adds relation and path, and a line for each path."""
-    names = columns(report, explain)
-    numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
-    paths = [number for number, name in enumerate(names) if name == "Path"]
-    return table(names, map(fold_row, wording.rows(report, explain)), numeric, paths)
 
 
 def table(
@@ -78,23 +70,22 @@ class _Cell(Text):
     """A cell of which a long name is broken after a mark inside it, and within a word only where there is none."""
 
     def wrap(self, console: Console, width: int, *, no_wrap: bool | None = None, **how: Any) -> Lines:
-        broken = self.plain if no_wrap else re.sub(r"\S+", lambda name: _broken(name[0], width), self.plain)
+        def fold(name: re.Match[str]) -> str:
+            lines = [""]
+            for piece in re.split(r"(?<=[/_-])", name[0]):
+                if lines[-1] and len(lines[-1] + piece) > width:
+                    lines.append("")
+                lines[-1] += piece
+            return "\n".join(lines)
+
+        broken = self.plain if no_wrap else re.sub(r"\S+", fold, self.plain)
         return Text(broken).wrap(console, width, no_wrap=no_wrap, **how)
 
 
-def _broken(name: str, width: int) -> str:
-    lines = [""]
-    for piece in re.split(r"(?<=[/_-])", name):
-        if lines[-1] and len(lines[-1] + piece) > width:
-            lines.append("")
-        lines[-1] += piece
-    return "\n".join(lines)
-
-
-def fold_row(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:
+def fold_row(line: Sequence[str]) -> tuple[str, ...]:
     """Return the cells of a row with the verdict, the last of them, in as many lines as it needs."""
     *cells, verdict = line
-    return *cells, "\n".join(textwrap.wrap(verdict, longest))
+    return *cells, "\n".join(textwrap.wrap(verdict, 24))
 
 
 def wrap(paragraph: str) -> str:
@@ -117,7 +108,6 @@ def bar(value: float, top: float) -> str:
 
 
 def _blocks(block: Finding | Evidence) -> Iterator[str]:
-    """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
     if isinstance(block, Evidence):
         rows = [(*verdicts.layer_cells(line), bar(line[2], 1.0)) for line in verdicts.layer_rows(block)]
         columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")

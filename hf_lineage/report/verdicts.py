@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,8 +16,6 @@ from hf_lineage.files import safe_yaml
 from hf_lineage.report.wording import whole
 
 FOLDER = Path(__file__).parent
-CODES = tuple(Code)
-"""Order of the rules in SARIF; a new code comes at the end of its word."""
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,39 +33,34 @@ class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     tone: str
     level: str
-    headline: str
-    """Continued by the name of the base."""
+    headline: str  # continued by the name of the base
     title: str
     meaning: str
-    next: tuple[str, ...]
-    """Advice, the most important sentence first."""
+    next: tuple[str, ...]  # advice, the most important sentence first
     cases: tuple[Case, ...] = ()
 
 
 @functools.cache
 def texts() -> Mapping[Code, Texts]:
     """Return the texts of every code; a code without texts is an error of the package."""
-    content = msgspec.convert(_content("verdicts.yaml"), dict[str, Texts])
+    content = msgspec.convert(safe_yaml.load((FOLDER / "verdicts.yaml").read_text("utf-8")), dict[str, Texts])
     return {code: content[code] for code in Code}
 
 
 @functools.cache
 def sentences(group: str) -> Mapping[str, str]:
     """Return the sentences of a group of `sentences.yaml`, by their names."""
-    return msgspec.convert(_content("sentences.yaml"), dict[str, dict[str, str]])[group]
-
-
-def _content(file: str) -> Any:
-    return safe_yaml.load((FOLDER / file).read_text(encoding="utf-8"))
+    content = safe_yaml.load((FOLDER / "sentences.yaml").read_text("utf-8"))
+    return msgspec.convert(content, dict[str, dict[str, str]])[group]
 
 
 def texts_of(verdict: Verdict) -> Texts:
     """Return the texts of the code of a verdict, with the sentences of the first case that its reason matches."""
     text = texts()[verdict.code]
     for case in text.cases:
-        if found := re.search(case.pattern, verdict.reason):
+        if match := re.search(case.pattern, verdict.reason):
             own = {name: getattr(case, name) or getattr(text, name) for name in ("headline", "title", "meaning")}
-            return msgspec.structs.replace(text, next=tuple(one.format(*found.groups()) for one in case.next), **own)
+            return msgspec.structs.replace(text, next=tuple(one.format(*match.groups()) for one in case.next), **own)
     return text
 
 
@@ -96,26 +88,20 @@ LAYER_COLUMNS = ("Layer", "Paired with", "Cosine", "Inherited", "s of the base",
 
 def null_sentences(evidence: Evidence) -> Iterator[str]:
     """Yield a sentence for the score of one path, and one for each null that it was tested against."""
-    error = evidence.comparison.standard_error
+    error, first = evidence.comparison.standard_error, evidence.first
     of = "sample" if evidence.sampled else "sketch"
     yield f"score {evidence.comparison.score:.4f}" + (f", standard error of the {of} {error:.1g}" if error else "")
-    for null in evidence.nulls:
-        decides = null is evidence.decided_by
-        after = f", {evidence.p_value:.3g} after {corrections(evidence)}" if evidence.p_value != null.p_value else ""
-        yield (
-            f"{null.name} null: {null.describe()}, p = {null.p_value:.3g}"
-            + (after if decides else f"; {null.objection or 'another null decides'}")
-        )
-
-
-def corrections(evidence: Evidence) -> str:
-    """Return what the p-value of a path was corrected for."""
-    null = evidence.first
-    over_paths = [f"correction over the paths ({null.correction})"] if null.p_over_paths != null.p_value else []
+    corrections = [f"correction over the paths ({first.correction})"] if first.p_over_paths != first.p_value else []
     tests = [f"{evidence.analyses} interim analyses"] if evidence.analyses > 1 else []
     tests += ["a test of the hidden units that may follow"] if evidence.further else []
-    over_tests = [f"Bonferroni's correction over {' and '.join(tests)}"] if tests else []
-    return " and ".join(over_paths + over_tests)
+    corrections += [f"Bonferroni's correction over {' and '.join(tests)}"] if tests else []
+    after = f", {evidence.p_value:.3g} after {' and '.join(corrections)}"
+    for null in evidence.nulls:
+        if null is evidence.decided_by:
+            decides = after if evidence.p_value != null.p_value else ""
+        else:
+            decides = f"; {null.objection or 'another null decides'}"
+        yield f"{null.name} null: {null.describe()}, p = {null.p_value:.3g}{decides}"
 
 
 def p_explained(evidence: Evidence) -> str:
@@ -124,16 +110,14 @@ def p_explained(evidence: Evidence) -> str:
     if evidence.first is not null:
         return ""
     least = f"the smallest value that {tries} permutations can show" if null.p_value * (tries + 1) < 2 else ""
-    reasons = {
-        "several paths are tested": null.p_over_paths != null.p_value,
-        f"reading may stop after each of {evidence.analyses} tests": evidence.analyses > 1,
-        "a second test, of the hidden units, may follow": evidence.further,
-    }
-    why = " and ".join(reason for reason, applies in reasons.items() if applies)
-    if not why or evidence.p_value == 1:
+    reasons = ["several paths are tested"] if null.p_over_paths != null.p_value else []
+    reasons += [f"reading may stop after each of {evidence.analyses} tests"] if evidence.analyses > 1 else []
+    reasons += ["a second test, of the hidden units, may follow"] if evidence.further else []
+    if not reasons or evidence.p_value == 1:
         return f" It is {least}." if least else ""
     times = f"{evidence.p_value / null.p_value:.3g}"
     grown = "doubled" if times == "2" else f"multiplied by {times}"
+    why = " and ".join(reasons)
     return f" This test alone gives {null.p_value:.3g}{least and f', {least}'}; p is {grown}, because {why}."
 
 

@@ -17,6 +17,16 @@ from hf_lineage.evidence.verdict import Code, Evidence
 if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
 
+COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
+FIGURES = COLUMNS[3:6]  # columns of numbers
+NOTHING_DECLARED = (
+    "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
+)
+MEANING = (
+    "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
+    "that anyone did wrong."
+)
+
 
 def came_from(evidence: Evidence) -> Iterator[str]:
     """Yield which layers come from which of the base, unless each comes from the layer of its number."""
@@ -24,41 +34,18 @@ def came_from(evidence: Evidence) -> Iterator[str]:
         yield ", ".join(map(str, runs(evidence.origins)))
 
 
-COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
-EXPLAINED = ("Relation", "Path")
-"""Columns that only a report with `--explain` has."""
-FIGURES = ("Score", "Inherited", "p")
-"""Columns of numbers."""
-
-
 def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
     """Return the head of the table of claims; `explain` adds relation and path. Bases of the user are not declared."""
     by_user = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
     first = "Model" if any(row.model for row in report.rows) else "Base" if by_user else COLUMNS[0]
-    return (first, *(name for name in COLUMNS[1:] if explain or name not in EXPLAINED))
-
-
-NOTHING_DECLARED = (
-    "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
-)
-CACHED = "was cached on this machine when its weights were read; --no-cache reads the weights again"
-MEANING = (
-    "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
-    "that anyone did wrong."
-)
+    return (first, *(COLUMNS[1:3] if explain else ()), *COLUMNS[3:])
 
 
 def line(row: ClaimResult) -> tuple[str, ...]:
     """Return the cells of one claim in one line: the figures of what decided, and the verdict."""
-    evidence, p = best(row), p_value(row)
-    share = inherited_share(row)
-    return (
-        about(row),
-        score(evidence) if evidence else "-",
-        "-" if share is None else f"{share:.0%}",
-        "-" if p is None else f"{p:.3g}",
-        row.verdict.label,
-    )
+    evidence, p, share = best(row), p_value(row), inherited_share(row)
+    figures = "-" if share is None else f"{share:.0%}", "-" if p is None else f"{p:.3g}"
+    return about(row), score(evidence) if evidence else "-", *figures, row.verdict.label
 
 
 def rows(report: Report, explain: bool = False) -> list[tuple[str, ...]]:
@@ -132,9 +119,7 @@ def p_value(row: ClaimResult) -> float | None:
 
 def best(row: ClaimResult) -> Evidence | None:
     """Return the evidence of the path that decided, None where nothing was measured, or the hidden units decide."""
-    if row.verdict.by_units:
-        return None
-    path = row.verdict.decisive
+    path = None if row.verdict.by_units else row.verdict.decisive
     return None if path is None else row.verdict.evidence[path]
 
 
@@ -158,23 +143,17 @@ def figures(evidence: Evidence) -> str:
 
 def remarks(report: Report) -> Iterator[str]:
     """Yield the sentences that concern what is declared as a whole: files that disagree, and what does not count."""
-    for conflict in report.conflicts:
-        yield f"Conflicting claims: {printable(conflict)}"
+    yield from (f"Conflicting claims: {printable(conflict)}" for conflict in report.conflicts)
     yield from map(printable, report.notes)
 
 
-def describe_correction(row: ClaimResult) -> Iterator[str]:
-    """Yield what several paths say together, and how their p-values were corrected; nothing for a single path."""
-    if len(row.verdict.evidence) > 1:
-        several = row.verdict.evidence.values()
-        by = "; ".join(sorted({evidence.first.correction for evidence in several}))
+def describe_measures(row: ClaimResult) -> Iterator[str]:
+    """Yield what several paths say together, then what is inherited and what scores without ancestry would be."""
+    several, evidence = row.verdict.evidence.values(), best(row)
+    if len(several) > 1:
+        by = "; ".join(sorted({one.first.correction for one in several}))
         verdict = f"{row.verdict.label} over {len(several)} paths"
         yield f"{about(row)}: {verdict}, p-values corrected for all of them ({by})"
-
-
-def describe_measures(row: ClaimResult) -> Iterator[str]:
-    """Yield how much is inherited, and what the score would be without any ancestry, along the path that decided."""
-    evidence = best(row)
     if evidence is None or any(evidence.not_finite):
         return
     start = f"inherited {inherited}; " if (inherited := share(evidence)) else ""
@@ -186,18 +165,14 @@ def describe_measures(row: ClaimResult) -> Iterator[str]:
     yield from (f"{about(row)}: {layers} of the base" for layers in came_from(evidence))
 
 
-def origins(row: ClaimResult) -> Iterator[str]:
-    """Yield where a signature came from whose weights were not read in this run."""
+def reading(row: ClaimResult) -> Iterator[str]:
+    """Yield what was not read in this run, which depths are compared, how much was read, and what was downloaded."""
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
         start = f"{about(row)}: the signature of {who}"
         if origin and origin.kind == "cache":
-            yield f"{start} {CACHED}"
+            yield (f"{start} was cached on this machine when its weights were read; --no-cache reads the weights again")
         if origin and origin.kind == "file":
             yield f"{start} was given as a file; its weights were not read"
-
-
-def reading(row: ClaimResult) -> Iterator[str]:
-    """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
     for path, evidence in row.verdict.evidence.items():
         depths = [len(layers) for layers in evidence.layers]
         if evidence.analyses == 1 and depths[0] != depths[1]:
