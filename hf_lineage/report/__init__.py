@@ -6,11 +6,10 @@ command line can name all formats without waiting for NumPy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hf_lineage.errors import OptionError, installation, printable
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """One format of reports; calling it renders a report."""
 
     module: str
@@ -32,16 +30,13 @@ class Format:
 
 
 FORMATS = {
-    "text": Format("hf_lineage.report.text"),
-    "json": Format("hf_lineage.report.json"),
-    "markdown": Format("hf_lineage.report.markdown"),
-    "html": Format("hf_lineage.report.html"),
-    "sarif": Format("hf_lineage.report.sarif"),
-    "cyclonedx": Format("hf_lineage.report.cyclonedx"),
-    "intoto": Format("hf_lineage.report.intoto"),
-    "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
-    "checksums": Format("hf_lineage.report.intoto", "checksums"),
-    "github": Format("hf_lineage.report.markdown", "render_github"),
+    **{
+        form: Format(f"{__name__}.{form}")
+        for form in ("text", "json", "markdown", "html", "sarif", "cyclonedx", "intoto")
+    },
+    "intoto-predicate": Format(f"{__name__}.intoto", "render_predicate"),
+    "checksums": Format(f"{__name__}.intoto", "checksums"),
+    "github": Format(f"{__name__}.markdown", "render_github"),
 }
 """Name, as in `--format NAME` and `-o NAME=FILE`, -> format."""
 OF_SEVERAL = ("text", "json", "markdown", "html")

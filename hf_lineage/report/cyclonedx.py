@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 from json import loads
 from pathlib import PurePath
+from typing import Any
 
 from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom, BomMetaData
@@ -31,7 +32,6 @@ from hf_lineage.report.findings import describe_claim, describe_report, state_ou
 from hf_lineage.report.json import digests, encode
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
-DIGITS = Decimal("0.0001")
 
 
 def render(report: Report, _explain: bool = False) -> str:
@@ -43,7 +43,7 @@ def render(report: Report, _explain: bool = False) -> str:
     metadata.tools.components.add(tool)
     bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.commit},{settings}"))
     document = loads(JsonV1Dot6(bom).output_as_string())
-    order = [_reference(_about(row)) for row in ancestors(report)]  # the library sorts them by name
+    order = [_reference(f"base {row.claim.base}") for row in ancestors(report)]  # the library sorts them by name
     pedigree = document["metadata"]["component"].get("pedigree", {})
     pedigree.get("ancestors", []).sort(key=lambda component: order.index(component["bom-ref"]))
     return encode(document)
@@ -51,40 +51,34 @@ def render(report: Report, _explain: bool = False) -> str:
 
 def _model(report: Report) -> Component:
     """Return the model that was checked, with its pedigree and the digests of its weights."""
-    verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
     # What may be none of the Hub is called by its folder.
     name = report.source.folder.resolve().name if report.source and not remote else report.model
     component = _component(hub_name(report.model) or name, remote, report.commit, "model")
     component.licenses.update(_licences(report.licence))
     component.properties.update(_properties(report))
-    if verified:
-        component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
-    for part in report.parts:
-        of_part = _component(part, None, None, f"part {part}")
-        if rows := ancestors(report, part):
-            of_part.pedigree = Pedigree(ancestors=[_ancestor(row, part) for row in rows], notes=wording.MEANING)
-        component.components.add(of_part)
+    for part in ("", *report.parts):
+        one = _component(part, None, None, f"part {part}") if part else component
+        if verified := [_ancestor(row, part) for row in ancestors(report, part)]:
+            one.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
+        if part:
+            component.components.add(one)
     component.components.update(_files("", digests(report.source)))
     return component
 
 
-def _ancestor(row: ClaimResult, part: str = "") -> Component:
+def _ancestor(row: ClaimResult, part: str) -> Component:
     """Return a base, identified by the weights at the level at which the test rejects independence."""
-    hub = hub_name(row.claim.base)
+    hub, about = hub_name(row.claim.base), f"base {row.claim.base} {part}".rstrip()
     name = hub or PurePath(row.claim.base).name or row.claim.base
-    component = _component(name, hub if row.base_commit else None, row.base_commit, _about(row, part))
+    component = _component(name, hub if row.base_commit else None, row.base_commit, about)
     component.licenses.update(_licences(row.licence))
-    component.components.update(_files(f"{_about(row, part)} ", digests(row.base_folder)))
+    component.components.update(_files(f"{about} ", digests(row.base_folder)))
     if (level := confidence(row)) is not None:
         method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
         identity = Identity(field=IdentityField.NAME, confidence=level, methods=[method])
         component.evidence = ComponentEvidence(identity=[identity])
     return component
-
-
-def _about(row: ClaimResult, part: str = "") -> str:
-    return f"base {row.claim.base} {part}".rstrip()
 
 
 def _reference(ref: str) -> str:
@@ -113,17 +107,13 @@ def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
 
 
 def _properties(report: Report) -> Iterator[Property]:
-    yield Property(name="hf-lineage:settings", value=wording.settings(report))
-    for conflict in report.conflicts:
-        yield Property(name="hf-lineage:conflict", value=printable(conflict))
-    for note in report.notes:
-        yield Property(name="hf-lineage:note", value=printable(note))
-    for maker, finding in describe_report(report):
-        if statements := "; ".join(finding.statements):
-            yield Property(name=f"hf-lineage:{maker.name}", value=statements)
+    facts: list[tuple[str, Any]] = [("settings", wording.settings(report))]
+    facts += (("conflict", printable(conflict)) for conflict in report.conflicts)
+    facts += (("note", printable(note)) for note in report.notes)
+    facts += ((maker.name, "; ".join(finding.statements)) for maker, finding in describe_report(report))
     for number, row in enumerate(report.rows):
         best, p_value, comparison = wording.best(row), wording.p_value(row), row.verdict.unit_comparison
-        facts = {
+        of_claim = {
             "base": printable(row.claim.base, 200),
             "base-commit": row.base_commit,
             "base-files": ", ".join(f"{file} sha256:{sha256}" for file, sha256 in digests(row.base_folder).items()),
@@ -140,9 +130,8 @@ def _properties(report: Report) -> Iterator[Property]:
             "p-value": None if p_value is None else f"{p_value:.4g}",
             **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
         }
-        for name, value in facts.items():
-            if value:
-                yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
+        facts += ((f"claim:{number}:{name}", value) for name, value in of_claim.items())
+    yield from (Property(name=f"hf-lineage:{name}", value=value) for name, value in facts if value)
 
 
 def ancestors(report: Report, part: str = "") -> list[ClaimResult]:
@@ -153,11 +142,16 @@ def ancestors(report: Report, part: str = "") -> list[ClaimResult]:
     all. So the base of a merge, from which its parents come as well, is the last.
     """
     verified: dict[str, ClaimResult] = {}
-    apart = report.parts
     for row in report.rows:
-        if row.verdict.verified and (row.part == part or not apart):
+        if row.verdict.verified and (row.part == part or not report.parts):
             verified.setdefault(row.claim.base, row)
-    return sorted(verified.values(), key=_distance)
+
+    def distance(row: ClaimResult) -> tuple[bool, float, float]:
+        best, share = wording.best(row), wording.inherited_share(row)
+        is_base = row.parent is not None and row.parent.is_base
+        return is_base, -(share or 0.0), -(best.comparison.score if best else 0.0)
+
+    return sorted(verified.values(), key=distance)
 
 
 def confidence(row: ClaimResult) -> Decimal | None:
@@ -166,14 +160,9 @@ def confidence(row: ClaimResult) -> Decimal | None:
     It is what the evidence is worth, and neither how alike the two are nor how much of the base is in the model. It
     is rounded down, because no test is certain.
     """
-    p_value = wording.p_value(row)
-    return None if p_value is None else (1 - Decimal(f"{p_value:.6g}")).quantize(DIGITS, ROUND_DOWN).normalize()
-
-
-def _distance(row: ClaimResult) -> tuple[bool, float, float]:
-    best, share = wording.best(row), wording.inherited_share(row)
-    is_base = row.parent is not None and row.parent.is_base
-    return is_base, -(share or 0.0), -(best.comparison.score if best else 0.0)
+    if (p_value := wording.p_value(row)) is None:
+        return None
+    return (1 - Decimal(f"{p_value:.6g}")).quantize(Decimal("0.0001"), ROUND_DOWN).normalize()
 
 
 def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:

@@ -15,7 +15,6 @@ from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_all
 from hf_lineage.report.json import encode, publish_report
 
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v5"
 
 
@@ -24,13 +23,8 @@ def render(report: Report, _explain: bool = False) -> str:
 
     Raise NothingToCompare for what has no files of weights, another LineageError if one cannot be read.
     """
-    statement = {
-        "_type": STATEMENT_TYPE,
-        "subject": subjects(report),
-        "predicateType": PREDICATE_TYPE,
-        "predicate": publish_report(report),
-    }
-    return encode(statement)
+    types = {"_type": "https://in-toto.io/Statement/v1", "subject": subjects(report), "predicateType": PREDICATE_TYPE}
+    return encode(types | {"predicate": publish_report(report)})
 
 
 def subjects(report: Report) -> list[dict[str, Any]]:
@@ -52,12 +46,9 @@ def checksums(report: Report, _explain: bool = False) -> str:
     The findings stand in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
     `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
     """
-    comments = (
-        f"# {printable(statement)}.".replace(" ", "\N{NO-BREAK SPACE}") for statement in state_all(public(report))
-    )
-    return "".join(f"{comment}\n" for comment in comments) + "".join(
-        f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report)
-    )
+    lines = [f"# {printable(one)}.".replace(" ", "\N{NO-BREAK SPACE}") for one in state_all(public(report))]
+    lines += (f"{subject['digest']['sha256']}  {subject['name']}" for subject in subjects(report))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _repository(report: Report) -> RepoRef:
