@@ -105,7 +105,7 @@ def check(
     from hf_lineage.checking.report import apply_policy, find_policy
     from hf_lineage.source.locate import locate_model
 
-    delivery, options, search = Delivery.take(values), make_options(**values), None
+    delivery, options, search = Delivery(values), make_options(**values), None
     if verify is not None:
         text, code = verify_report(verify, models, bases, options)
         write(text, delivery.output)
@@ -135,7 +135,7 @@ def compare(a: str, models: tuple[str, ...], **values: Any) -> int:
     """Compare the weights of two models, or of several with A, whatever they declare: one row for each."""
     from hf_lineage.checking.check import compare as compare_models
 
-    delivery = Delivery.take(values)
+    delivery = Delivery(values)
     forms = (delivery.form, *(form for form, _ in delivery.reports)) if models[1:] else ()
     if single := next((form for form in forms if form not in OF_SEVERAL), ""):
         raise OptionError(f"--format {single} is about one model; compare two models with it")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from hf_lineage.architecture.paths import PATHS, USUAL
 from hf_lineage.errors import LineageError, NetworkError, RepositoryError, printable
@@ -26,17 +25,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class ModelName(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.3
-    """A model as the user names it: any text, and files and folders are offered."""
-
-    name = "text"
-
-    def shell_complete(self, _: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        """Leave it to the shell to offer paths."""
-        return [CompletionItem(incomplete, type="file")]
-
-
-MODEL = ModelName()
+MODEL = click.Path(readable=False)
+"""A model as the user names it: any text, and the shell offers files and folders."""
 
 
 def format_option(*names: str, text: str = "Format of the result.") -> Callable[[Command], Command]:
@@ -52,15 +42,17 @@ def count_option(name: str, text: str, default: int, most: int) -> Callable[[Com
 
 def writable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
     """Refuse a file that cannot be written before any weights are read, which may take an hour."""
+    if file is None:
+        return None
     try:
-        writes = file is None or file.exists() or (file.parent.is_dir() and os.access(file.parent, os.W_OK))
+        writes = file.exists() or (file.parent.is_dir() and os.access(file.parent, os.W_OK))
     except OSError as error:
         raise click.BadParameter(f"{str(file)!r} cannot be written: {error.strerror}; name another file") from None
-    if file is not None and not writes:
+    if not writes:
         raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
-    if file is not None and file.is_dir():
+    if file.is_dir():
         raise click.BadParameter(f"{str(file)!r} is a folder; name a file in it")
-    refuse_link(context, option, file and file.parent)
+    refuse_link(context, option, file.parent)
     return file
 
 
@@ -157,20 +149,16 @@ BASES = click.option(
 )
 
 
-class Value(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.3
-    """The value of an option of the table of settings, as it is typed."""
+def _reader(kind: ValueKind) -> Callable[[Any], Any]:
+    """Return what makes the value that Options takes of what is typed."""
 
-    name = "value"
-
-    def __init__(self, kind: ValueKind) -> None:
-        self.kind = kind
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
-        """Return what is typed as the value that Options takes."""
+    def read(value: Any) -> Any:
         try:
-            return self.kind.read(value) if isinstance(value, str) else value
+            return kind.read(value) if isinstance(value, str) else value
         except (ValueError, LookupError, OverflowError):
-            self.fail(f"{printable(repr(value), 100)} is not {self.kind.words}", param, context)
+            raise click.BadParameter(f"{printable(repr(value), 100)} is not {kind.words}") from None
+
+    return read
 
 
 def settings(*names: str, paths: str = USUAL[0]) -> tuple[Callable[[Command], Command], ...]:
@@ -182,7 +170,7 @@ def settings(*names: str, paths: str = USUAL[0]) -> tuple[Callable[[Command], Co
             if row.kind is FLAG:
                 more["is_flag"] = True
             else:
-                more["type"] = click.Choice(row.kind.choices) if row.kind.choices else Value(row.kind)
+                more["type"] = click.Choice(row.kind.choices) if row.kind.choices else _reader(row.kind)
             flag = row.flag or f"--{name.replace('_', '-')}"
             options.append(click.option(flag, name, metavar=row.metavar, multiple=row.multiple, help=row.help, **more))
     return tuple(options)

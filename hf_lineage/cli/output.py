@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,8 +62,6 @@ def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str,
     return tuple(pairs)
 
 
-SEVERAL = ("text", "json")
-"""Formats of reports on several models: a table, and a line of JSON for each."""
 ALWAYS = "FORMAT=FILE"
 """Metavar of the option where the format is always named."""
 
@@ -96,31 +93,16 @@ def write_reports(report: Report, reports: Reports) -> None:
             click.echo(f"hf-lineage: {printable(file.name)} was not written: {printable(str(error))}", err=True)
 
 
-@dataclass(frozen=True)
 class Delivery:
-    """Formats of a report, and the places to which it goes."""
+    """Format of a report, the file that takes it in place of standard output, and those that are written besides."""
 
-    form: str
-    outputs: Reports
-    explain: bool
-
-    @classmethod
-    def take(cls, values: dict[str, Any]) -> Delivery:
+    def __init__(self, values: dict[str, Any]) -> None:
         """Take the values of the REPORT options out of those of a command; OptionError where a package is missing."""
-        delivery = cls(values.pop("form"), values.pop("outputs"), values.pop("explain"))
-        for form in (delivery.form, *(form for form, _ in delivery.reports)):
+        self.form, outputs, self.explain = (values.pop(name) for name in ("form", "outputs", "explain"))
+        self.output: Path | None = next((file for form, file in outputs if not form), None)
+        self.reports: Reports = tuple(pair for pair in outputs if pair[0])
+        for form in (self.form, *(form for form, _ in self.reports)):
             renderer(form)
-        return delivery
-
-    @property
-    def output(self) -> Path | None:
-        """The file that takes the report in the place of standard output."""
-        return next((file for form, file in self.outputs if not form), None)
-
-    @property
-    def reports(self) -> Reports:
-        """The files that are written besides, each with its format."""
-        return tuple(pair for pair in self.outputs if pair[0])
 
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
@@ -129,58 +111,49 @@ class Delivery:
         return int(report.status)
 
     def check_several(self, models: Sequence[str], check: Callable[[str], Report]) -> int:
-        """Check models one after another, keep a row of each, and return the worst exit code.
+        """Check models one after another, keep a row or a line of JSON of each, and return the worst exit code.
 
         Raise OptionError for an option that is about one model, and for other formats than text and JSON.
         """
         from hf_lineage.evidence.verdict import SEVERITY, ExitCode
+        from hf_lineage.hub.client import progress
 
-        refused = {"--explain": self.explain, "-o": self.reports, f"--format {self.form}": self.form not in SEVERAL}
+        is_text = self.form == "text"
+        other = self.form not in ("text", "json")
+        refused = {"--explain": self.explain, "-o": self.reports, f"--format {self.form}": other}
         if single := next((name for name, value in refused.items() if value), ""):
             raise OptionError(f"{single} is about one model; check each model by itself")
         codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
-        for name, outcome in _each(models, check):
+        for name in progress()(models, desc="models", leave=False):
+            outcome: Report | Exception
+            try:
+                outcome = check(name)
+            except OptionError:
+                raise
+            except Exception as error:  # the other models are checked all the same
+                outcome = error
             codes.append(ExitCode(exit_code_of(outcome)) if isinstance(outcome, Exception) else outcome.status)
-            if self.form == "text":
+            if is_text:
                 rows += _rows(printable(name, 200), outcome)
                 remarks += _remarks(printable(name, 200), outcome)
-                continue
-            line = dumps(
-                {"model": printable(name, 200), **error_values(outcome, format_error(outcome))}
-                if isinstance(outcome, Exception)
-                else outcome.to_dict()
-            )
-            if self.output is None:
-                click.echo(line)
+            elif isinstance(outcome, Exception):
+                lines.append(dumps({"model": printable(name, 200), **error_values(outcome, format_error(outcome))}))
             else:
-                lines.append(f"{line}\n")
-        if self.form == "text" or self.output is not None:
-            text = _text(rows, remarks) if self.form == "text" else "".join(lines)
-            write(text, self.output, coloured=self.form == "text")
+                lines.append(dumps(outcome.to_dict()))
+            if lines and self.output is None:
+                click.echo(lines.pop())
+        if is_text or self.output is not None:
+            text = _text(rows, remarks) if is_text else "".join(f"{line}\n" for line in lines)
+            write(text, self.output, coloured=is_text)
         return int(max(codes, key=SEVERITY.index))
-
-
-def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tuple[str, Report | Exception]]:
-    """Yield the outcome of every model, with a progress bar on a terminal."""
-    from hf_lineage.hub.client import progress
-
-    for name in progress()(models, desc="models", leave=False):
-        try:
-            yield name, check(name)
-        except OptionError:
-            raise
-        except Exception as error:  # the other models are checked all the same
-            yield name, error
 
 
 def _rows(model: str, outcome: Report | Exception) -> Iterator[tuple[str, ...]]:
     """Yield the cells of every claim of one model; one row where it declares nothing, or was not checked."""
     from hf_lineage.report.wording import line as result_line
 
-    if isinstance(outcome, Exception):
-        yield model, "-", "-", "-", "-", "ERROR"
-    elif not outcome.rows:
-        yield model, "-", "-", "-", "-", outcome.code.label
+    if isinstance(outcome, Exception) or not outcome.rows:
+        yield model, "-", "-", "-", "-", "ERROR" if isinstance(outcome, Exception) else outcome.code.label
     else:
         yield from ((model, *result_line(row)) for row in outcome.rows)
 

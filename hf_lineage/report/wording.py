@@ -17,7 +17,8 @@ from hf_lineage.evidence.verdict import Code, Evidence
 if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
 
-FIGURES = ("Score", "Inherited", "p")
+COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
+FIGURES = COLUMNS[3:6]
 """Columns of numbers."""
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
@@ -37,8 +38,8 @@ def came_from(evidence: Evidence) -> Iterator[str]:
 def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
     """Return the head of the table of claims; `explain` adds relation and path. Bases of the user are not declared."""
     by_user = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
-    first = "Model" if any(row.model for row in report.rows) else "Base" if by_user else "Declared base"
-    return (first, *(("Relation", "Path") if explain else ()), *FIGURES, "Verdict")
+    first = "Model" if any(row.model for row in report.rows) else "Base" if by_user else COLUMNS[0]
+    return (first, *(COLUMNS[1:3] if explain else ()), *COLUMNS[3:])
 
 
 def line(row: ClaimResult) -> tuple[str, ...]:
