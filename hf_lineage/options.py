@@ -77,14 +77,6 @@ def _names(value: Any) -> tuple[str, ...]:
     return (_text(value),) if isinstance(value, str | os.PathLike) else tuple(map(_text, value))
 
 
-def _split_list(text: str) -> tuple[str, ...]:
-    return tuple(map(str.strip, text.split(",")))
-
-
-def _path(value: Any) -> Path:
-    return Path(_text(value))
-
-
 def _recipe(value: Any) -> Any:
     from hf_lineage.signature.recipe import RECIPES, Recipe
 
@@ -94,48 +86,42 @@ def _recipe(value: Any) -> Any:
     return recipe
 
 
-def _or_none(kind: ValueKind) -> ValueKind:
-    def settle(value: Any) -> Any:
-        return None if value is None else kind.settle(value)
-
-    return replace(kind, words=f"{kind.words}, or None", settle=settle)
-
-
-FLAG, TEXT, PATH = ValueKind("True or False", _flag), ValueKind("text", _text), ValueKind("a path", _path)
+FLAG, TEXT = ValueKind("True or False", _flag), ValueKind("text", _text)
+PATH = ValueKind("a path", lambda value: Path(_text(value)))
 WHOLE, NUMBER = ValueKind("a whole number", _whole, int), ValueKind("a number", _number, float)
 NAMES = ValueKind("a name, or several", _names)
 SETTINGS: Mapping[str, Setting] = {
     "file": Setting(
-        _or_none(TEXT),
+        TEXT,
         "The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
         "NAME",
     ),
     "allow_pickle": Setting(FLAG, "Also read tensors from pickles, of bases too; nothing in them is run."),
     "as_class": Setting(
-        _or_none(TEXT),
+        TEXT,
         "If the registry does not list the class of a model, read it as this class, or by the factorizations in this "
         "folder, which you wrote: ./DIR.",
         "CLASS",
         flag="--as",
     ),
     "paths": Setting(
-        replace(NAMES, read=_split_list),
+        replace(NAMES, read=lambda text: tuple(map(str.strip, text.split(",")))),
         f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
         "attention; or all.",
         "LIST",
     ),
     "local_hub": Setting(
-        _or_none(PATH), "A folder with org/name folders; models are searched there first, then on the Hub.", "DIR"
+        PATH, "A folder with org/name folders; models are searched there first, then on the Hub.", "DIR"
     ),
     "recompute": Setting(FLAG, "Read the weights even if their signature is cached.", flag="--no-cache"),
     "budget": Setting(
-        _or_none(ValueKind(" or ".join(BUDGETS), {word: word for word in BUDGETS}.__getitem__, choices=BUDGETS)),
+        ValueKind(" or ".join(BUDGETS), {word: word for word in BUDGETS}.__getitem__, choices=BUDGETS),
         "quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null needs "
         "all layers.",
     ),
     "alpha": Setting(replace(NUMBER, least=1e-6, most=0.5), "Significance level of the tests of one claim.", "NUMBER"),
     "seed": Setting(
-        _or_none(replace(WHOLE, least=0, most=2**64 - 1)),
+        replace(WHOLE, least=0, most=2**64 - 1),
         "Seed of all that is drawn: permutations, layers, units. By default a new one, which the report names.",
         "N",
     ),
@@ -165,8 +151,8 @@ SETTINGS: Mapping[str, Setting] = {
     "permutations": Setting(replace(WHOLE, least=1, most=1_000_000)),
     "min_share": Setting(replace(NUMBER, least=0.01, most=0.99)),
     "subfolder": Setting(TEXT),
-    "registry": Setting(_or_none(PATH)),
-    "max_memory": Setting(_or_none(TEXT)),
+    "registry": Setting(PATH),
+    "max_memory": Setting(TEXT),
 }
 """Field of Options -> its setting, in the order of `--help`; those of Python alone come last."""
 
@@ -178,10 +164,12 @@ def settle(options: object) -> None:
     """
     for name, setting in SETTINGS.items():
         value, kind = getattr(options, name), setting.kind
+        usually_none = getattr(type(options), name, "") is None
         try:
-            settled = kind.settle(value)
+            settled = None if usually_none and value is None else kind.settle(value)
         except (TypeError, ValueError, LookupError, OverflowError):
-            raise OptionError(f"{name} must be {kind.words}, not {printable(repr(value), 100)}") from None
+            words = f"{kind.words}, or None" if usually_none else kind.words
+            raise OptionError(f"{name} must be {words}, not {printable(repr(value), 100)}") from None
         if isinstance(settled, int | float) and not kind.least <= settled <= kind.most:
             raise OptionError(f"{name} must lie between {kind.least:.7g} and {kind.most:.7g}, not {settled:.7g}")
         if isinstance(settled, tuple) and kind.choices and not {*settled} <= {*kind.choices}:
