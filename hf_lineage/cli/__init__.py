@@ -26,9 +26,6 @@ STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": 
 
 Messages may be lost, so they are written there; a report may not, so that writing it fails.
 """
-WHOLE_NUMBERS = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
-"""Variables of which the client of the Hub makes a number when it is imported, and fails for want of one."""
-ENDPOINT, PROTOCOLS = "HF_ENDPOINT", ("http", "https")
 
 
 def fill_closed_streams() -> None:
@@ -47,19 +44,19 @@ def fill_closed_streams() -> None:
 def refuse_unusable_variables() -> None:
     """Raise OptionError, which names it, for a variable whose value would be an error of some package further on."""
     moment(now())
-    for name in WHOLE_NUMBERS:
+    for name in ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT"):  # the client of the Hub makes numbers of them
         value = os.environ.get(name, "0")
         try:
             int(value)
         except ValueError:
             raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None
-    value = os.environ.get(ENDPOINT, "https://huggingface.co")
+    value = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     with contextlib.suppress(ValueError):  # of a port that is none
         address = urlsplit(value)
-        if address.scheme in PROTOCOLS and address.hostname and address.port != 0:
+        if address.scheme in ("http", "https") and address.hostname and address.port != 0:
             return
     text = printable(value.rpartition("@")[2], 100)
-    raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {text!r}")
+    raise OptionError(f"HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not {text!r}")
 
 
 def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -78,9 +75,8 @@ DEBUG = click.option(
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 MODULES = {
-    **dict.fromkeys(("check", "compare", "annotate"), "check"),
+    **dict.fromkeys(("check", "compare", "annotate", "extract", "inspect", "registry"), "check"),
     **dict.fromkeys(("identify", "tree", "index"), "index"),
-    **dict.fromkeys(("extract", "inspect", "registry"), "check"),
 }
 """Each command and the module that defines it."""
 
@@ -106,11 +102,9 @@ def _load_command(name: str) -> click.Command:
     command: click.Command = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
     # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
     command.context_settings.update(HELP)
-    if not isinstance(command, click.Group):
-        return QUIET(DEBUG(command))
-    for inner in command.commands.values():
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
         QUIET(DEBUG(inner))
-    return DEBUG(command)
+    return DEBUG(command) if isinstance(command, click.Group) else QUIET(DEBUG(command))
 
 
 @click.group(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -32,13 +32,12 @@ from hf_lineage.errors import NothingToCompare, printable
 if TYPE_CHECKING:
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index.build import Outcome
+    from hf_lineage.index.identify import Identification
     from hf_lineage.index.store import Catalogue
     from hf_lineage.signature.values import Signature
-    from hf_lineage.source.contents import Adapters
     from hf_lineage.source.options import Options
 
 
-Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
     "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit "
@@ -81,8 +80,6 @@ FORM = format_option("text", "json")
 AUTHORS = click.option(
     "--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable."
 )
-Identified = tuple[Mapping[str, Callable[..., str]], tuple[Any, ...], bool]
-"""The formats that there are, what they take, and whether a relative was found."""
 
 
 @click.group(
@@ -114,14 +111,13 @@ def _print_outcomes(results: Iterator[Outcome], models: Sequence[str], doing: st
     counted: Counter[str] = Counter()
     for _ in progress(doing, models):
         added = next(results)
-        counted["failed" if added.problem else "added" if added.records else "known"] += 1
-        outcome = "added" if added.records else known
+        kind = "failed" if added.problem else "added" if added.records else "known"
+        counted[kind] += 1
         if added.problem:
             click.echo(printable(added.problem), err=True)
-        elif outcome:
-            click.echo(f"{printable(added.model, 200)}: {outcome}")
-    for _ in results:  # joins what was written, after the last model
-        pass
+        elif kind == "added" or known:
+            click.echo(f"{printable(added.model, 200)}: {known if kind == 'known' else kind}")
+    list(results)  # joins what was written, after the last model
     return counted
 
 
@@ -157,8 +153,11 @@ def list_(index: str | None, form: str, output: Path | None) -> int:
 @with_options(INDEX, *settings(*OF_SIGNATURES, "alpha", paths=FIRST), FORM, OUTPUT)
 def identify(model: str, top: int, index: str | None, form: str, output: Path | None, **values: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
+    from hf_lineage.cli import identified
     from hf_lineage.hub.repo import RepoRef
+    from hf_lineage.index.identify import identify_adapters
     from hf_lineage.index.store import open_catalogue
+    from hf_lineage.report.command import against
     from hf_lineage.source.contents import find_adapters
     from hf_lineage.source.locate import locate_model
 
@@ -166,16 +165,20 @@ def identify(model: str, top: int, index: str | None, form: str, output: Path | 
     source, catalogue = locate_model(model, options), open_catalogue(index)
     adapters = find_adapters(source) if isinstance(source, RepoRef) else None
     if isinstance(source, RepoRef) and adapters:
-        formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
+        bases = identify_adapters(source, adapters, catalogue, options, top)
+        related = any(one.is_related for base in bases for one in base.tested)
+        text = identified.BASES_FORMATS[form](bases, partial(against, source, options))
     else:
-        formats, results, related = _of_model(source, catalogue, options, top)
-    write(formats[form](*results), output, coloured=form == "text")
+        results = _identify_model(source, catalogue, options, top)
+        related, text = any(result.related for result in results), identified.FORMATS[form](results)
+    write(text, output, coloured=form == "text")
     remark(catalogue.notes)
     return 0 if related else UNDECIDED
 
 
-def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    from hf_lineage.cli.identified import FORMATS as IDENTIFIED_FORMATS
+def _identify_model(
+    source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int
+) -> list[Identification]:
     from hf_lineage.evidence.criteria import Criteria
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index import nearest
@@ -185,32 +188,19 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.source.model import open_model
 
     source = only(source)
-    parts = parts_of_model(source) if isinstance(source, RepoRef) else ()
     models = [open_model(source, options)]
-    for part in parts:
+    for part in parts_of_model(source) if isinstance(source, RepoRef) else ():
         try:
             models.append(open_model(part, options))
         except NothingToCompare as error:  # the model is identified all the same
             remark([str(error)])
+    along = [(signature, path) for model in models for signature in (model.signature(),) for path in signature.paths]
     criteria = Criteria(alpha=options.alpha)
-    signatures = [model.signature() for model in models]
-    along = [(signature, path) for signature in signatures for path in signature.paths]
     results = [identify_model(signature, path, catalogue, criteria, top) for signature, path in along]
-    results = [nearest.weigh_relatives(results[0], models[0], options), *results[1:]]
-    return IDENTIFIED_FORMATS, (results,), any(result.related for result in results)
+    return [nearest.weigh_relatives(results[0], models[0], options), *results[1:]]
 
 
-def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    from hf_lineage.cli.identified import BASES_FORMATS
-    from hf_lineage.index.identify import identify_adapters
-    from hf_lineage.report.command import against as command_against
-
-    results = identify_adapters(source, adapters, catalogue, options, top)
-    against = partial(command_against, source, options)
-    return BASES_FORMATS, (results, against), any(one.is_related for result in results for one in result.tested)
-
-
-def progress(doing: str, models: Sequence[Item]) -> Iterable[Item]:
+def progress(doing: str, models: Sequence[str]) -> Iterable[str]:
     """Yield models, and show on a terminal how many are done."""
     from huggingface_hub.utils.tqdm import are_progress_bars_disabled
     from tqdm import tqdm
@@ -268,7 +258,6 @@ def build(models: TextIO, engine: str, workers: int, rate: float | None, folder:
     return ERROR if counted["failed"] else 0
 
 
-FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
 GROWING = with_examples(
     "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 the tree was "
     "drawn, 2 usage or input error, or a model could not be read; the others are drawn, 130 interrupted.",
@@ -279,7 +268,13 @@ GROWING = with_examples(
 
 @click.command(epilog=GROWING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
-@with_options(AUTHORS, INDEX, *settings(*OF_SIGNATURES, paths=FIRST), format_option(*FORMATS), OUTPUT)
+@with_options(
+    AUTHORS,
+    INDEX,
+    *settings(*OF_SIGNATURES, paths=FIRST),
+    format_option("text", "json", "dot", "mermaid", "svg", "html"),
+    OUTPUT,
+)
 def tree(
     models: tuple[str, ...], authors: tuple[str, ...], index: str | None, form: str, output: Path | None, **values: Any
 ) -> int:
