@@ -1,10 +1,8 @@
 """Differences: how far related models are from each other, and the tree along which distances add up.
 
 All of it follows from the inner products of aligned sketches, whose layers each have norm 1: of models i, j and an
-ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh.
-
-The models are its leaves at first. An inner node that coincides with a model becomes that model; where two branches
-share no more than siblings on the same data do, the node between them is left out.
+ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh. The models are leaves of the tree at first: an inner
+node that coincides with a model becomes that model, and one whose branches share no more than siblings do is left out.
 """
 
 from __future__ import annotations
@@ -31,14 +29,9 @@ def normalise(sketch: Array) -> Array:
     """Return a sketch (L, d, k) with every layer of norm 1; zero where a layer is zero."""
     result = np.zeros_like(sketch)
     for layer, out in zip(sketch, result, strict=True):
-        _scale(layer, out)
+        if (size := float(np.linalg.norm(layer))) > 0:
+            np.divide(layer, np.float32(size), out=out)
     return result
-
-
-def _scale(layer: Array, out: Array) -> None:
-    """Write a layer with norm 1, unless it is zero."""
-    if (size := float(np.linalg.norm(layer))) > 0:
-        np.divide(layer, np.float32(size), out=out)
 
 
 def align_sketches(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
@@ -46,11 +39,10 @@ def align_sketches(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
 
     `pairs` are rows of the relative and of the model, which has so many `layers`.
     """
-    rows, partners = pairs
     sketches = np.asarray(relative.sketch)
     result = np.zeros((layers, *sketches.shape[1:]), np.float32)
-    for row, partner in zip(rows, partners, strict=True):
-        _scale(sketches[row], result[partner])
+    for row, partner in zip(*pairs, strict=True):
+        result[partner] = normalise(sketches[row : row + 1])[0]
     return result
 
 
@@ -69,8 +61,7 @@ def along(gram: Vector, ancestor: int) -> Vector:
     inner = _from(gram, ancestor)
     squares = _beyond_rounding(np.diag(inner))
     sizes = np.sqrt(np.outer(squares, squares))
-    cosines: Vector = np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0)
-    return cosines
+    return np.asarray(np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0))
 
 
 def apart(gram: Vector) -> Vector:
@@ -108,37 +99,33 @@ def merges(gram: Vector) -> list[Merge]:
     A merge M of X and Y lies along both, and beyond what X and Y have in common: an intermediate model, through which
     both come, has no more in common with Y than X has. No additive tree holds a merge.
     """
-    candidates = (merge for ancestor in range(len(gram)) for merge in _merges_from(gram, ancestor))
+    candidates = []
+    for ancestor in range(len(gram)):
+        inner, cosines = _from(gram, ancestor), along(gram, ancestor)
+        sizes = np.sqrt(_beyond_rounding(np.diag(inner)))
+        for model in range(len(gram)):
+            if model == ancestor or not sizes[model]:
+                continue
+            lies = cosines[model] >= SIBLINGS
+            lies[[model, ancestor]] = False
+            apart = inner[model][None, :] - inner
+            beyond = np.divide(apart, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0)
+            pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
+            if pairs.any():
+                parents = tuple(map(int, np.flatnonzero(pairs.any(axis=1))))
+                strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
+                candidates.append(Merge(model, parents, ancestor, strength))
     return sorted(candidates, key=lambda merge: -merge.strength)
-
-
-def _merges_from(gram: Vector, ancestor: int) -> Iterator[Merge]:
-    inner, cosines = _from(gram, ancestor), along(gram, ancestor)
-    sizes = np.sqrt(_beyond_rounding(np.diag(inner)))
-    for model in range(len(gram)):
-        if model == ancestor or not sizes[model]:
-            continue
-        lies = cosines[model] >= SIBLINGS
-        lies[[model, ancestor]] = False
-        apart = inner[model][None, :] - inner
-        beyond = np.divide(apart, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0)
-        pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
-        if pairs.any():
-            parents = np.flatnonzero(pairs.any(axis=1))
-            strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
-            yield Merge(model, tuple(map(int, parents)), ancestor, strength)
 
 
 def _from(gram: Vector, ancestor: int) -> Vector:
     own = gram[ancestor]
-    inner: Vector = gram - own[:, None] - own[None, :] + own[ancestor]
-    return inner
+    return np.asarray(gram - own[:, None] - own[None, :] + own[ancestor])
 
 
 def _beyond_rounding(squares: Vector) -> Vector:
     """Return squared lengths of differences; 0 for what differs by no more than rounding."""
-    result: Vector = np.where(squares > 1e-9, squares, 0.0)
-    return result
+    return np.where(squares > 1e-9, squares, 0.0)
 
 
 Links = dict[int, dict[int, float]]
@@ -156,9 +143,12 @@ def join_neighbours(distances: Vector) -> Links:
     table[:size, :size] = distances
     active = list(range(size))
     while len(active) > 2:
-        part = table[np.ix_(active, active)]
-        first, second = _nearest(part)
-        total, count, apart = part.sum(axis=1), len(active), part[first, second]
+        part, count = table[np.ix_(active, active)], len(active)
+        total = part.sum(axis=1)
+        criterion = (count - 2) * part - total[:, None] - total[None, :]
+        np.fill_diagonal(criterion, np.inf)
+        first, second = sorted(divmod(int(criterion.argmin()), count))
+        apart = part[first, second]
         length = min(max(apart / 2 + (total[first] - total[second]) / (2 * (count - 2)), 0.0), max(apart, 0.0))
         new = len(links)
         links[new] = {}
@@ -213,14 +203,6 @@ def nearest(links: Links, node: int, behind: int, models: int) -> float:
     if node < models:
         return 0.0
     return min(length + nearest(links, other, node, models) for other, length in links[node].items() if other != behind)
-
-
-def _nearest(part: Vector) -> tuple[int, int]:
-    total = part.sum(axis=1)
-    criterion = (len(part) - 2) * part - total[:, None] - total[None, :]
-    np.fill_diagonal(criterion, np.inf)
-    first, second = divmod(int(criterion.argmin()), len(part))
-    return min(first, second), max(first, second)
 
 
 def _link(links: Links, one: int, other: int, length: float) -> None:

@@ -230,11 +230,20 @@ def identify_adapters(
             widths = (set.intersection(*sides) or set.union(*sides)) if sides else set()
             wide = [shard for shard in known if shard.group.path == options.paths[0] and shard.group.width in widths]
             groups, fitting, left = group_models(wide, most, declared)
-            tested = tuple(_test_group(one, group, len(groups), options) for group in groups)
+            stricter = replace(options, alpha=options.alpha / max(1, len(groups)))
+            tested = tuple(TestedGroup(group, _judge(one, group.entry, stricter)) for group in groups)
             counts = {"tests": len(groups), "fitting": fitting, "untested": left, "of": of}
             stream = tuple(sorted(widths))
             results.append(AdapterBases(source.name, source.commit, part, one.description, stream, tested, **counts))
     return results
+
+
+def _judge(adapter: Adapter, entry: Entry, options: Options) -> ClaimResult:
+    claim = Claim(entry.model, None, NAMED)
+    outcome = catch_as_verdict(
+        lambda: judge_on(adapter, claim, locate_entry(entry, options.local_hub), options), *VERDICTS
+    )
+    return outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome)
 
 
 def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
@@ -243,16 +252,13 @@ def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ())
     Models of the names in `first`, without their commits, stand for a group before all others, and folders after them.
     """
     everything = [entry for shard in known for entry in shard.entries()]
-    rows = {(one.model, one.commit): row for row, one in enumerate(everything)}  # one may be there twice
-
-    def place(row: int) -> tuple[bool, bool, Entry]:
-        one = everything[row]
-        return plain_name(one.model) not in first, not one.commit, one
-
-    order = sorted(rows.values(), key=place)
+    places = {}
+    for row, one in enumerate(everything):  # one may be there twice
+        places[one.model, one.commit] = plain_name(one.model) not in first, not one.commit, one, row
+    order = [row for *_, row in sorted(places.values())]
     groups: list[Group] = []
-    empty = np.zeros((0, SIZE), np.uint8)
-    left, keys = np.array(order, np.int64), np.concatenate([empty, *(shard.keys() for shard in known)])
+    keys = np.concatenate([np.zeros((0, SIZE), np.uint8), *(shard.keys() for shard in known)])
+    left = np.array(order, np.int64)
     while len(left) and len(groups) < most:
         chosen = everything[left[0]]
         alike = similarities(keys[left[0]], keys[left]) >= NEAR
@@ -261,16 +267,6 @@ def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ())
         groups.append(Group(chosen, tuple(everything[row] for row in left[alike][1:])))
         left = left[~alike]
     return groups, len(order), len(left)
-
-
-def _test_group(adapter: Adapter, group: Group, tests: int, options: Options) -> TestedGroup:
-    """Return the verdict on one group, by criteria for so many tests."""
-    claim = Claim(group.entry.model, None, NAMED)
-    stricter = replace(options, alpha=options.alpha / tests)
-    outcome = catch_as_verdict(
-        lambda: judge_on(adapter, claim, locate_entry(group.entry, options.local_hub), stricter), *VERDICTS
-    )
-    return TestedGroup(group, outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome))
 
 
 def locate_entry(entry: Entry, local_hub: Path | None) -> RepoRef:

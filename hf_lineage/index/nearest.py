@@ -9,7 +9,7 @@ from hf_lineage.checking.claims import whole_base
 from hf_lineage.checking.declared import is_named, names_in, plain_name
 from hf_lineage.checking.merge import find_blend
 from hf_lineage.checking.report import Combination, Relative, Report
-from hf_lineage.checking.result import NAMED, ClaimResult
+from hf_lineage.checking.result import NAMED
 from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
@@ -171,7 +171,11 @@ def note_nearer(report: Report, catalogue: Catalogue) -> Report:
             continue
         try:
             if row.verdict.code in FAMILY:
-                near_models = _relatives(report, row, path, catalogue)
+                criteria, options = Criteria(alpha=report.options.alpha), report.options
+                parent = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
+                model = open_model(report.source or locate_model(report.model, options), options).signature()
+                alike = parent.width == model.width
+                near_models = relatives(model, parent, path, catalogue, criteria) if alike else []
                 near |= {one: _note(one, base) for one in nearer(near_models, row.claim.base)}
                 entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
             elif row.verdict.code is Code.PART:
@@ -183,15 +187,6 @@ def note_nearer(report: Report, catalogue: Catalogue) -> Report:
     sentences = (note for one, note in near.items() if plain_name(one.model) not in known)
     notes = (*report.notes, *sentences, *more, *catalogue.notes)
     return replace(report, notes=notes, relatives=tuple(near))
-
-
-def _relatives(report: Report, row: ClaimResult, path: str, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
-    options = report.options
-    base = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
-    model = open_model(report.source or locate_model(report.model, options), options).signature()
-    if base.width != model.width:
-        return []
-    return relatives(model, base, path, catalogue, Criteria(alpha=options.alpha))
 
 
 def _gave_more(report: Report, evidence: Evidence, path: str, base: str, catalogue: Catalogue) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""Relatives: which of some models are of one family, by exact tests, what each declares, and which came first.
+"""Relatives: which models are of one family, by exact tests, what each declares, and which came first.
 
-Which end of a tree came first is told as far as anything tells: claims, and what cannot be undone to weights.
+Which end of a tree came first is told as far as claims tell, and what cannot be undone to weights.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.merge import read_beside
@@ -50,8 +51,7 @@ class Member:
     """The model itself; None where nothing but its signature is known."""
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """One claim, with the place of its base among the models; None if it is none of them."""
 
     child: int
@@ -82,7 +82,7 @@ def in_folders(tests: PairTests, declared: Sequence[Declaration]) -> Iterator[De
     for one in declared:
         at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
         verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
-        yield replace(one, base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
+        yield one._replace(base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
 
 
 @dataclass
@@ -113,9 +113,10 @@ class PairTests:
 
     def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
         """Return a model as a combination of several others; None where the weights of one cannot be read."""
-        options, everyone = Options(seed=0), [self.members[at].model for at in (model, *parents)]
+        options = Options(seed=0)
         with contextlib.suppress(LineageError):
-            opened = [weights for one in everyone if (weights := weights_of(one, options))]
+            several = (weights_of(self.members[at].model, options) for at in (model, *parents))
+            opened = [weights for weights in several if weights]
             if len(opened) > len(parents):
                 return blend_of(read_beside(opened[0], opened[1:], (), options), len(parents), opened[0].layers)
         return None
@@ -160,12 +161,6 @@ def families_of(tests: PairTests, declared: Sequence[Declaration]) -> list[int]:
     return home
 
 
-def find_barred(members: Sequence[Member], declared: Sequence[Declaration], places: Sequence[int]) -> list[bool]:
-    """Return whether each model in some places shares with others a declared base that is none of the models."""
-    absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
-    return [any(absent.count(plain_name(claim.base)) > 1 for claim in members[at].claims) for at in places]
-
-
 def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[tuple[Arc, str]]:
     """Yield what each of two neighbours gave to the model between them, where it was put together from both."""
     lines = ((one, [*there]) for one, there in links.items() if len(there) == 2 and max(one, *there) < len(places))
@@ -179,12 +174,8 @@ def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[t
 
 def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
     """Return the node from which most arcs lead away, then an unknown ancestor, then the one with most branches."""
-
-    def rank(node: int) -> tuple[int, bool, int, int]:
-        away = sum(base in _path(links, node, child) for base, child in arcs)
-        return away, node >= models, len(links[node]), -node
-
-    return max(links, key=rank)
+    away = {node: sum(base in _path(links, node, child) for base, child in arcs) for node in links}
+    return max(links, key=lambda node: (away[node], node >= models, len(links[node]), -node))
 
 
 def orient(links: Links, root: int, parent: int | None = None) -> Iterator[Arc]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from hf_lineage.checking.declared import plain_name
 from hf_lineage.evidence.comparison import compare_paths, scores
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import name_layers
-from hf_lineage.evidence.relation import Derivation, Means
+from hf_lineage.evidence.relation import Means
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index import differences, relatives
 from hf_lineage.index.relatives import FAMILY, SELF, Arc, Declaration, Member, PairTests
@@ -18,8 +19,6 @@ from hf_lineage.signature.recipe import Array, Vector
 UNKNOWN = "unknown common ancestor"
 ALPHA = 0.001
 """The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
-CHILD = (Means.QUANTIZED, Means.PRUNED)
-"""Changes of a model that cannot be undone: they show that it is the child."""
 
 
 class Mark(Enum):
@@ -105,13 +104,16 @@ def _family(
     arcs = [(rest.index(base), rest.index(child)) for base, child in claims if base in rest and child in rest]
     places = [own[at] for at in rest]
     preferred = [sum(base == at for base, _ in claims) for at in rest]
-    distance = differences.distances(gram)[:, rest][rest]
-    barred = relatives.find_barred(tests.members, declared, places)
-    links = differences.simplify_tree(differences.join_neighbours(distance), len(rest), preferred, barred)
+    # Models that share with others a declared base which is none of the models.
+    absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
+    barred = [any(absent.count(plain_name(one.base)) > 1 for one in tests.members[at].claims) for at in places]
+    joined = differences.join_neighbours(differences.distances(gram)[:, rest][rest])
+    links = differences.simplify_tree(joined, len(rest), preferred, barred)
     neighbours = [(one, other) for one in links for other in links[one] if one < len(places) > other]
     derivations = ((arc, tests.derivation(places[arc[0]], places[arc[1]])) for arc in neighbours)
     relations = {arc: how for arc, how in derivations if how}
-    arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
+    # What cannot be undone shows that a model is the child.
+    arcs += [arc for arc, how in relations.items() if {Means.QUANTIZED, Means.PRUNED} & {*how.means}]
     within = dict(relatives.between(tests, places, links))
     unknown = enumerate((node for node in links if node >= len(rest)), before + 1)
     names = {at: tests.members[place].name for at, place in enumerate(places)}
@@ -121,20 +123,15 @@ def _family(
     for arc in relatives.orient(links, root):
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
-        length, words = links[arc[0]][arc[1]], relations.get(arc)
-        made = within.get(arc, _describe_change(tests, places[arc[0]], places[arc[1]], words) if words else "")
-        edges.append(
-            replace(edge, length=length * (length >= SELF), directed=relatives.is_along(links, arcs, arc), way=made)
-        )
+        length, made = links[arc[0]][arc[1]], within.get(arc, "")
+        if arc in relations and not made:
+            evidence = tests.verdicts[places[arc[0]], places[arc[1]]].evidence[tests.path]
+            some = sorted(evidence.origins) if len(evidence.origins) < evidence.layers_read else ()
+            made = f"in {name_layers(some)}, {relations[arc].words}" if some else relations[arc].words
+        along = relatives.is_along(links, arcs, arc)
+        edges.append(replace(edge, length=length * (length >= SELF), directed=along, way=made))
     edges += _merge(tests, own, aside, gram, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
-
-
-def _describe_change(tests: PairTests, parent: int, child: int, how: Derivation) -> str:
-    """Return how a model was made from another in words, with the layers that this holds for unless they are all."""
-    evidence = tests.verdicts[parent, child].evidence[tests.path]
-    some = sorted(evidence.origins) if len(evidence.origins) < evidence.layers_read else ()
-    return f"in {name_layers(some)}, {how.words}" if some else how.words
 
 
 def _declared_edge(tests: PairTests, declared: Sequence[Declaration], parent: str, child: str) -> Edge:
