@@ -9,8 +9,9 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import LineageError, OptionError, format_error, printable
@@ -32,28 +33,22 @@ from hf_lineage.source.options import Options
 LARGEST_LIST = 2**28
 """Characters of a list of models."""
 LOST = "its worker ended while it was read, perhaps because memory ran out"
-SHORTEST = 7
-"""Digits of a commit that stand for it."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One model that is to be read."""
+class Job(NamedTuple):
+    """One model that is to be read, and the commits at which it is in the index."""
 
     model: str
     options: Options
     commits: frozenset[str] = frozenset()
-    """The commits at which it is in the index."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The records of a model; none where it is in the index already, or could not be read."""
+class Outcome(NamedTuple):
+    """The records of a model; none where it is in the index already, or could not be read: `problem` says why."""
 
     model: str
     records: tuple[store.Record, ...] = ()
     problem: str = ""
-    """Why it could not be read, in one sentence."""
 
 
 Progress = Callable[[Sequence[str]], Iterable[str]]
@@ -105,23 +100,19 @@ def build(
 
 def read_model(job: Job) -> Outcome:
     """Return what an index keeps of a model, or why it cannot be read; this is what an engine runs."""
+    signatures = []
     try:
-        records = [record for signature in _signatures(job) for record in store.records_of(signature)]
-        return Outcome(job.model, tuple(records))
+        source = locate_model(job.model, job.options)
+        if isinstance(source, Signature):
+            signatures.append(source)
+        elif (source := only(source)).commit not in job.commits:
+            signatures.append(open_model(source, job.options).signature())
+            for part in parts_of_model(source):
+                with contextlib.suppress(LineageError):  # the model itself is known all the same
+                    signatures.append(open_model(part, job.options).signature())
+        return Outcome(job.model, tuple(record for one in signatures for record in store.records_of(one)))
     except Exception as error:  # an error of one model must not end the run of a million
         return Outcome(job.model, problem=format_error(error))
-
-
-def _signatures(job: Job) -> Iterator[Signature]:
-    """Yield the signature of a model and those of its parts; nothing if it is known at this commit."""
-    source = locate_model(job.model, job.options)
-    if isinstance(source, Signature):
-        yield source
-    elif (source := only(source)).commit not in job.commits:
-        yield open_model(source, job.options).signature()
-        for part in parts_of_model(source):
-            with contextlib.suppress(LineageError):  # the model itself is known all the same
-                yield open_model(part, job.options).signature()
 
 
 def remove(models: Sequence[str], catalogue: Catalogue) -> None:
@@ -157,7 +148,7 @@ def _is_meant(model: str, entry: Entry) -> bool:
     known = entry.model.casefold()
     parts_of = known.rpartition("/")[0] if "/" in name else ""
     is_named = name.casefold() in (known, parts_of)
-    return is_named and (not at or (len(commit) >= SHORTEST and entry.commit.startswith(commit)))
+    return is_named and (not at or (len(commit) >= 7 and entry.commit.startswith(commit)))
 
 
 def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> tuple[list[Member], list[str]]:

@@ -14,11 +14,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import OptionError, installation
@@ -56,17 +55,13 @@ def limit(a_minute: float | None) -> None:
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 Task = Callable[[Job], Outcome]
-Lost = Callable[[Job], Outcome]
-"""The outcome of a task whose worker ended, so that it has none of its own."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """The amount of work at the same time, and its rate."""
+class Work(NamedTuple):
+    """The amount of work at the same time, and how many requests a minute all workers may send to the Hub."""
 
     workers: int = 1
     rate: float | None = None
-    """Requests to the Hub a minute at most, of all workers together; None for as many as the Hub allows."""
 
     @property
     def own_rate(self) -> float | None:
@@ -74,8 +69,11 @@ class Work:
         return self.rate and self.rate / self.workers
 
 
-def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
-    """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough."""
+def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[Job, Outcome]) -> Iterator[Outcome]:
+    """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough.
+
+    `lost` makes the outcome of a task whose worker ended, so that it has none of its own.
+    """
     if work.workers == 1:
         yield from (_run_limited(work.own_rate, task, job) for job in jobs)
         return
@@ -143,7 +141,7 @@ def _serve(pipe: Connection, rate: float | None) -> None:
         pipe.send(_run_limited(rate, task, job))
 
 
-def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
+def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[Job, Outcome]) -> Iterator[Outcome]:
     """Yield the outcome of every job as it is done, by Ray: on the cluster of RAY_ADDRESS, else on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

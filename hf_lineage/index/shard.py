@@ -1,11 +1,10 @@
 """Shards: models of one path, width and recipe by short keys, in a safetensors file, with their names beside it.
 
-A candidate that was picked because its numbers are alike cannot be tested on the same numbers. So the test coordinates
-S of a signature are divided: the key is made of the residuals on one half, R[S₂, S₂], and the test permutes the other
-half. Permuting S₁ leaves the key as it is, so that the test stays exact, whatever the key selects.
+A candidate that was picked because its numbers are alike cannot be tested on the same numbers. So the key is made of
+the residuals on one half of the test coordinates, R[S₂, S₂], and the test permutes the other half, S₁, exactly.
 
-Anybody may have written one, in a checkout as well as on the Hub. So sizes are held against bounds before anything is
-allocated and every value is checked. Keys and lines are read a few at a time, and no file is mapped into memory.
+Anybody may have written a shard. So sizes are held against bounds before anything is allocated and every value is
+checked. Keys and lines are read a few at a time, and no file is mapped into memory.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -51,7 +50,7 @@ def key_of(path: PathSignature) -> Key:
     the layers of two models, in whatever order these stand.
     """
     chosen, _ = halves(path.corner.shape[1])
-    blocks = _among(path.corner, chosen).reshape(len(path.corner), -1)
+    blocks = path.corner[:, chosen][:, :, chosen].reshape(len(path.corner), -1)
     sizes = np.linalg.norm(blocks, axis=1, keepdims=True)
     total = np.divide(blocks, sizes, out=np.zeros_like(blocks), where=sizes > 0).sum(axis=0)
     return np.packbits(_projection(len(total)) @ total > 0)
@@ -67,23 +66,15 @@ def for_testing(signature: Signature, path: str) -> Signature:
     """Return a signature of one path whose test coordinates are those that its key is not made of."""
     whole = signature.paths[path]
     _, chosen = halves(whole.corner.shape[1])
-    corner = _among(whole.corner, chosen)
-    return replace(
-        signature,
-        recipe=replace(signature.recipe, coordinates=len(chosen)),
-        paths={path: replace(whole, corner=np.ascontiguousarray(corner))},
-    )
+    corner = np.ascontiguousarray(whole.corner[:, chosen][:, :, chosen])
+    recipe = replace(signature.recipe, coordinates=len(chosen))
+    return replace(signature, recipe=recipe, paths={path: replace(whole, corner=corner)})
 
 
 def halves(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the places of the coordinates of the key and of the test, among so many; drawn once and for ever."""
     order = np.argsort(random_stream(f"index {VERSION} {size}").random_raw(size), kind="stable")
     return np.sort(order[: size // 2]), np.sort(order[size // 2 :])
-
-
-def _among(corner: Array, chosen: NDArray[np.int64]) -> Array:
-    """Return rows and columns of some coordinates of every residual (L, m, m)."""
-    return np.asarray(corner[:, chosen][:, :, chosen])
 
 
 @functools.lru_cache(maxsize=4)
@@ -93,18 +84,13 @@ def _projection(size: int) -> Array:
 
 KEYS, MODELS = ".safetensors", ".jsonl"
 """Ends of the names of the two files of a shard; without the first there is no shard."""
-SIZE = BITS // 8
-MOST_ROWS = 2**22
-"""Models of a shard."""
-AT_ONCE = 2**12
-"""Keys that are read at a time: a megabyte, which stays in a processor's cache."""
-LARGEST_HEADER = 2**14
-LONGEST_NAME, LONGEST_LINE = 2**12, 2**15
-"""Bytes of the name of a model, and of a line."""
+SIZE, MOST_ROWS, AT_ONCE = BITS // 8, 2**22, 2**12
+"""Bytes of a key; models of a shard; keys that are read at a time, a megabyte, which stays in a processor's cache."""
+LARGEST_HEADER, LONGEST_NAME, LONGEST_LINE = 2**14, 2**12, 2**15
+"""Bytes of a header, of the name of a model, and of a line."""
 
 
-@dataclass(frozen=True, order=True)
-class Group:
+class Group(NamedTuple):
     """Properties that models have in common whose keys can be compared."""
 
     path: str
@@ -208,26 +194,22 @@ class Shard:
 
     def entries(self, rows: Sequence[int] | None = None) -> list[Entry]:
         """Return the models in some rows, or in all; raise as `open` does."""
-        wanted, by_row = range(self.rows) if rows is None else set(rows), dict[int, Entry]()
+        wanted, by_row, group = range(self.rows) if rows is None else set(rows), dict[int, Entry](), self.group
         with _reading(self.models), open_regular(self.models) as stream:
             for row in range(self.rows):
                 line = stream.readline(LONGEST_LINE)
                 if not line.endswith(b"\n"):
                     raise ValueError(f"it ends before line {row + 1} of {self.rows}, or that is too long")
                 if row in wanted:
-                    by_row[row] = self._entry(line)
+                    read = msgspec.json.decode(line, type=_Line)
+                    if problem := why_unnameable(read.model):
+                        raise ValueError(problem)
+                    by_row[row] = Entry(read.model, read.commit, group.path, group.width, read.layers, group.recipe)
             if stream.read(1):
                 raise ValueError(f"it has more lines than there are keys, {self.rows}")
             if rows is None and len({(one.model, one.commit) for one in by_row.values()}) < self.rows:
                 raise ValueError("a model is in it twice")
         return [by_row[row] for row in (wanted if rows is None else rows)]
-
-    def _entry(self, line: bytes) -> Entry:
-        read, group = msgspec.json.decode(line, type=_Line), self.group
-        entry = Entry(read.model, read.commit, group.path, group.width, read.layers, group.recipe)
-        if problem := why_unnameable(entry.model):
-            raise ValueError(problem)
-        return entry
 
     def remove(self) -> None:
         """Remove its two files, the keys first; raise SignatureError where that cannot be done."""

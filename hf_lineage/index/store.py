@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.atomic import make_folder, write_atomically
@@ -27,22 +28,18 @@ from hf_lineage.signature.values import Signature, by_path
 
 KEYS, SIGNATURES = "keys", "signatures"
 """The folders of an index."""
-SMALL = 2**22
-"""Bytes of a file of keys below which it is joined to others."""
-MANY = 1000
-"""Small shards from which on they are joined when the next model is added."""
+SMALL, MANY = 2**22, 1000
+"""Bytes of a file of keys below which it is joined to others, and how many there are when the next model is added."""
 LARGEST_SIGNATURE = 2**30
 """Bytes of a signature that is fetched."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """The data that an index keeps of one model along one path."""
+class Record(NamedTuple):
+    """The data that an index keeps of one model along one path: its signature is the content of the file."""
 
     entry: Entry
     key: Key
     signature: bytes
-    """The content of its file."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +68,14 @@ class Catalogue:
                 if keys.stat().st_size < SMALL:
                     small.append(keys)
         if len(small) > MANY:
-            self._join(self._open_shards(small))
+            self._join(_open_shards(small))
         return record.entry
 
     def shards(self) -> list[Shard]:
         """Return all shards; raise SignatureError for a file that is none, and for an index of an earlier form."""
         if old := next((self.folder / KEYS).glob("*.parquet"), None):
             raise SignatureError(f"{old} is of an earlier hf-lineage; remove it and add the models of the index again")
-        return list(self._open_shards(self.files()))
+        return list(_open_shards(self.files()))
 
     def entries(self) -> list[Entry]:
         """Return all models; raise as `shards` does."""
@@ -86,15 +83,15 @@ class Catalogue:
 
     def commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
         """Return by model the commits at which it is in the index along all paths, given the label for each."""
-        complete: dict[tuple[str, str], set[str]] = {}
+        paths: dict[tuple[str, str], set[str]] = {}
+        by_model: dict[str, frozenset[str]] = {}
         for entry in self.entries():
             there = entry.commit and labels.get(entry.path) == entry.recipe
             if there and (self.folder / signature_file(entry)).is_file():
-                complete.setdefault((entry.model, entry.commit), set()).add(entry.path)
-        by_model: dict[str, frozenset[str]] = {}
-        for (model, commit), paths in complete.items():
-            if len(paths) == len(labels):
-                by_model[model] = by_model.get(model, frozenset()) | {commit}
+                own = paths.setdefault((entry.model, entry.commit), set())
+                own.add(entry.path)
+                if len(own) == len(labels):
+                    by_model[entry.model] = by_model.get(entry.model, frozenset()) | {entry.commit}
         return by_model
 
     def find_signature(self, entry: Entry) -> Signature | None:
@@ -144,11 +141,6 @@ class Catalogue:
         """Return the files of keys."""
         return sorted((self.folder / KEYS).glob(f"*{shard_file.KEYS}"))
 
-    def _open_shards(self, files: Iterable[Path]) -> Iterator[Shard]:
-        for file in files:
-            with contextlib.suppress(ShardGoneError):  # joined to others
-                yield Shard.open(file)
-
     def _join(self, shards: Iterable[Shard]) -> None:
         groups: dict[Group, list[Shard]] = {}
         for one in shards:
@@ -164,6 +156,12 @@ class Catalogue:
         for one in old:
             if one.file != new:
                 one.remove()
+
+
+def _open_shards(files: Iterable[Path]) -> Iterator[Shard]:
+    for file in files:
+        with contextlib.suppress(ShardGoneError):  # joined to others
+            yield Shard.open(file)
 
 
 def records_of(signature: Signature) -> list[Record]:
@@ -201,16 +199,15 @@ def entry_of(signature: Signature, path: str) -> Entry:
 
 
 FILE = re.compile(rf"{KEYS}/[\w.-]{{1,200}}\.(safetensors|jsonl)")
-MOST_FILES = 2000
-"""Files of shards of one index that are read."""
-LARGEST_INDEX = 2**31
-"""Bytes of all of them together."""
+MOST_FILES, LARGEST_INDEX = 2000, 2**31
+"""Files of shards of one index that are read, and bytes of all of them together."""
 
 
 def open_catalogue(index: str | None) -> Catalogue:
     """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
 
-    Raise OptionError for a folder that is not there, RepositoryError for a repository without an index.
+    Shards of one on the Hub are read in the Hub's cache. Raise OptionError for a folder that is not there,
+    RepositoryError for a repository without an index.
     """
     if index is None:
         return Catalogue(default_folder())
@@ -222,11 +219,6 @@ def open_catalogue(index: str | None) -> Catalogue:
             f"{printable(index, 200)} does not exist, and no index on the Hub has this name; add models to it first"
         )
     commit = revision if client.COMMIT.fullmatch(revision) else head(name, revision or "main", DATASET)
-    return fetch_catalogue(name, commit)
-
-
-def fetch_catalogue(name: str, commit: str) -> Catalogue:
-    """Return an index on the Hub at a commit, its shards in the Hub's cache; raise as `open_catalogue` does."""
     try:
         listed = tree(name, commit, KEYS, DATASET)
     except RepositoryError:
