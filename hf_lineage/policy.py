@@ -5,10 +5,11 @@ A policy changes what a command returns, and never a verdict: every finding stay
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,24 +29,16 @@ UNDECLARED = "undeclared-parent"
 EXECUTED, STRICT = "executed", "strict"
 """Requirements for every claim: that it is verified by what both models do when they run; or that the model is the
 base's numbers, as its formats store them, and nothing else."""
-FAILING = {
-    "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
-    UNDECLARED: frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
-    "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
-    "never": frozenset[ExitCode](),
-}
-"""Choice of `fail_on` -> the exit codes of a check that fail."""
 
 
 @dataclass(frozen=True)
 class Waiver:
-    """One finding that is accepted although it verifies no claim."""
+    """One finding that is accepted although it verifies no claim, until a day (UTC) is over."""
 
     base: str
     code: Code
     reason: str
     expires: datetime.date
-    """The last day (UTC) on which it counts."""
     model: str = ""
     """The model of the Hub that it is about; empty for whichever is checked."""
     part: str = ""
@@ -59,14 +52,14 @@ class Waiver:
         """Return whether it is about this model, which may be named with its revision."""
         return not self.model or self.model.casefold() == model.partition("@")[0].casefold()
 
+    def is_expired(self, today: datetime.date) -> bool:
+        """Return whether it counts no more."""
+        return self.expires < today
+
     def __str__(self) -> str:
         """Return what it accepts, as the object of a sentence."""
         part = f" ({printable(self.part, 100)})" if self.part else ""
         return f"that {self.base}{part} is {self.code.label}"
-
-    def is_expired(self, today: datetime.date) -> bool:
-        """Return whether it counts no more."""
-        return self.expires < today
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,8 @@ def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) 
     if fail_on == "never":
         return ExitCode.VERIFIED
     worst = max(code, ExitCode.UNDECIDED if unmet else code, key=SEVERITY.index)
-    fails = unmet or worst in FAILING[fail_on] or (undeclared and fail_on == UNDECLARED)
+    failing = {ExitCode.UNRELATED, ExitCode.ERROR} | ({ExitCode.UNDECIDED} if fail_on == "undecided" else set())
+    fails = unmet or worst in failing or (undeclared and fail_on == UNDECLARED)
     return worst if fails else ExitCode.VERIFIED
 
 
@@ -125,7 +119,6 @@ ACCEPTABLE: dict[str, Code] = {
     code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
 }
 """Name in a file -> the code that may be accepted: every code of a claim that is not verified."""
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 Reader = Callable[[Any, str], Any]
 """Takes a value and its place, and returns what it means."""
 
@@ -139,21 +132,9 @@ def parse(text: str, source: str) -> Policy:
         line = safe_yaml.line(error)
         where = f", line {line}" if line else ""
         raise OptionError(f"{source}{where}: {safe_yaml.problem(error)}; correct it") from None
+    fields = {"relation": "relations", "require": "requires"}
     values = _read(content, TOP, source)
-    return Policy(source=source, **{FIELDS.get(key, key.replace("-", "_")): value for key, value in values.items()})
-
-
-def _read_waivers(value: Any, where: str) -> tuple[Waiver, ...]:
-    if not isinstance(value, list) or len(value) > MOST:
-        raise OptionError(f"{where} must be a list of at most {MOST} findings; write each as an entry with a dash")
-    waivers = []
-    for number, entry in enumerate(value, start=1):
-        at = f"{where}, entry {number}"
-        fields = _read(entry, ENTRY, at)
-        if missing := [key for key in NEEDED if key not in fields]:
-            raise OptionError(f"{at} has no {missing[0]}; each names {', '.join(NEEDED)}")
-        waivers.append(Waiver(**fields))
-    return tuple(waivers)
+    return Policy(source=source, **{fields.get(key, key.replace("-", "_")): value for key, value in values.items()})
 
 
 def _read(content: Any, keys: Mapping[str, Reader], where: str) -> dict[str, Any]:
@@ -171,19 +152,10 @@ def _text(value: Any, where: str) -> str:
     return printable(" ".join(value.split()))
 
 
-def _code(value: Any, where: str) -> Code:
-    word = value.lower() if isinstance(value, str) else ""
-    if word not in ACCEPTABLE:
-        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, not {printable(value, 60)}")
-    return ACCEPTABLE[word]
-
-
 def _day(value: Any, where: str) -> datetime.date:
-    try:
-        if isinstance(value, str) and _DAY.fullmatch(value):
+    with contextlib.suppress(ValueError):
+        if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
             return datetime.date.fromisoformat(value)
-    except ValueError:
-        pass
     raise OptionError(f"{where} must be a day such as 2027-03-31, not {printable(value, 60)}")
 
 
@@ -194,34 +166,52 @@ def _model(value: Any, where: str) -> str:
     return name
 
 
-def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
+def _choose(words: Iterable[str]) -> Callable[[Any, str], str]:
+    several = tuple(words)
+
     def read(value: Any, where: str) -> str:
-        if value not in words:
-            raise OptionError(f"{where} must be one of {', '.join(words)}, not {printable(value, 60)}")
+        if value not in several:
+            raise OptionError(f"{where} must be one of {', '.join(several)}, not {printable(value, 60)}")
         return str(value)
 
     return read
 
 
+def _code(value: Any, where: str) -> Code:
+    return ACCEPTABLE[_choose(ACCEPTABLE)(value.lower() if isinstance(value, str) else value, where)]
+
+
+NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
+"""Key of one finding that is accepted -> what reads its value; each has all of these."""
+
+
+def _read_waivers(value: Any, where: str) -> tuple[Waiver, ...]:
+    if not isinstance(value, list) or len(value) > MOST:
+        raise OptionError(f"{where} must be a list of at most {MOST} findings; write each as an entry with a dash")
+    waivers = []
+    for number, entry in enumerate(value, start=1):
+        at = f"{where}, entry {number}"
+        fields = _read(entry, NEEDED | {"model": _model, "part": _text}, at)
+        if missing := [key for key in NEEDED if key not in fields]:
+            raise OptionError(f"{at} has no {missing[0]}; each names {', '.join(NEEDED)}")
+        waivers.append(Waiver(**fields))
+    return tuple(waivers)
+
+
 def _relations(value: Any, where: str) -> tuple[str, ...]:
     words = value if isinstance(value, list) and value else [value]
-    return tuple(_one_of(RELATIONS)(word, where) for word in words)
+    return tuple(_choose(RELATIONS)(word, where) for word in words)
 
 
 TOP: dict[str, Reader] = {
     "accepted": _read_waivers,
     "relation": _relations,
-    "require": _one_of((EXECUTED, STRICT)),
-    "own-code": _one_of((ACCEPTED, REFUSED)),
-    "undeclared-parent": _one_of((ACCEPTED, REFUSED)),
-    "fail-on": _one_of(FAIL_ON),
+    "require": _choose((EXECUTED, STRICT)),
+    "own-code": _choose((ACCEPTED, REFUSED)),
+    "undeclared-parent": _choose((ACCEPTED, REFUSED)),
+    "fail-on": _choose(FAIL_ON),
 }
 """Key of a file -> what reads its value."""
-FIELDS = {"relation": "relations", "require": "requires"}
-"""Key of a file -> field of a Policy, where that differs by more than its dashes."""
-NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
-ENTRY = NEEDED | {"model": _model, "part": _text}
-"""The same of one finding that is accepted, and what each of them names."""
 
 
 def _refuse_twice(text: str) -> None:
@@ -232,22 +222,19 @@ def _refuse_twice(text: str) -> None:
     collections: list[tuple[set[str], Iterator[bool]]] = []
     """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):
+        problem, value = "", getattr(event, "value", None)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise _problem("anchors, aliases and tags are not allowed here", event)
-        if isinstance(event, yaml.CollectionEndEvent):
+            problem = "anchors, aliases and tags are not allowed here"
+        elif isinstance(event, yaml.CollectionEndEvent):
             collections.pop()
         elif isinstance(event, yaml.NodeEvent):
-            value = getattr(event, "value", None)
             if collections:
                 keys, is_key = collections[-1]
                 if next(is_key) and value is not None:
-                    if value in keys:
-                        raise _problem(f"the key {printable(value, 60)} is here twice", event)
+                    problem = f"the key {printable(value, 60)} is here twice" if value in keys else ""
                     keys.add(value)
             if isinstance(event, yaml.CollectionStartEvent):
-                is_mapping = isinstance(event, yaml.MappingStartEvent)
-                collections.append((set(), itertools.cycle((is_mapping, False))))
-
-
-def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)
+                collections.append((set(), itertools.cycle((isinstance(event, yaml.MappingStartEvent), False))))
+        if problem:
+            mark: Any = event.start_mark
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
