@@ -26,12 +26,8 @@ from hf_lineage.source.options import Options
 
 LARGEST = 2**26
 """Bytes of a report that is read: a hundred claims of a hundred layers take 20 million."""
-ROUNDING, NEAR_ZERO = 2e-3, 1e-6
-"""Differences of a number between machines: relative to it, and of one near 0."""
 PRINTED = {"score": 1e-3, "inherited share": 1e-2}
 """Numbers of a claim, and one unit of the last digit that reports print of each."""
-MOST, LONGEST = 2000, 300
-"""Claims of a report, and characters of a line."""
 VERDICT, COMMIT = "verdict", "commit"
 Read = TypeVar("Read")
 
@@ -50,16 +46,6 @@ class StoredClaim(msgspec.Struct, frozen=True):
     score: float | None
     inherited: dict[str, float] | None
 
-    @property
-    def values(self) -> dict[str, str | float | None]:
-        """The values that a new check is held against."""
-        return {
-            VERDICT: f"{self.verdict} {self.code}",
-            "score": self.score,
-            "inherited share": (self.inherited or {}).get("share"),
-            COMMIT: self.base_commit,
-        }
-
 
 class StoredReport(msgspec.Struct, frozen=True):
     """The part of a JSON report by which it is made again."""
@@ -69,7 +55,7 @@ class StoredReport(msgspec.Struct, frozen=True):
     commit: str | None
     recipe: Recipe
     settings: dict[str, Any]
-    claims: Annotated[tuple[StoredClaim, ...], msgspec.Meta(max_length=MOST)]
+    claims: Annotated[tuple[StoredClaim, ...], msgspec.Meta(max_length=2000)]
 
     def __str__(self) -> str:
         checked = dict.fromkeys((claim.base, claim.base_commit) for claim in self.claims)
@@ -114,7 +100,7 @@ def alike(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(alike, one, other))
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=NEAR_ZERO)
+        return math.isclose(one, other, rel_tol=2e-3, abs_tol=1e-6)
     return type(one) is type(other) and bool(one == other)
 
 
@@ -139,7 +125,14 @@ def verify(
     A model and bases that are given stand for those of the report. Raise OptionError where it does not say what is
     checked without a path, or where an option has to be given again; another LineageError as `check` does.
     """
-    options = _settle_options(stored, options)
+    missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
+    if missing:
+        raise OptionError(f"the report was made with {', '.join(missing)}, which no file turns on; add it yourself")
+    known = RECIPES.get(stored.recipe.option)
+    if known is None or replace(known, probes=stored.recipe.probes) != stored.recipe:
+        raise OptionError("the report has a recipe that this hf-lineage does not know; check the model again")
+    settings: dict[str, Any] = {name: stored.settings[name] for name in json.TAKEN if name in stored.settings}
+    options = replace(options, recipe=stored.recipe, **settings)
     typed = dict.fromkeys((claim.base, claim.base_commit) for claim in stored.claims if claim.sources == NAMED)
     if bases and len(bases) != len(typed):
         raise OptionError(f"the report has {len(typed)} bases by --base, not {len(bases)}; give each of them, or none")
@@ -159,18 +152,6 @@ def verify(
     return again, list(_differences(stored, again, dict(zip(bases, (base for base, _ in typed), strict=False))))
 
 
-def _settle_options(stored: StoredReport, options: Options) -> Options:
-    """Return the options with the settings of a report; OptionError for one that has to be given again, and is not."""
-    missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
-    if missing:
-        raise OptionError(f"the report was made with {', '.join(missing)}, which no file turns on; add it yourself")
-    known = RECIPES.get(stored.recipe.option)
-    if known is None or replace(known, probes=stored.recipe.probes) != stored.recipe:
-        raise OptionError("the report has a recipe that this hf-lineage does not know; check the model again")
-    settings: dict[str, Any] = {name: stored.settings[name] for name in json.TAKEN if name in stored.settings}
-    return replace(options, recipe=stored.recipe, **settings)
-
-
 def _pin_name(name: str, commit: str | None, remedy: str) -> str:
     """Return a name on the Hub at its commit; OptionError for a path, which is of another machine or chosen to harm."""
     if is_here(name) or not client.COMMIT.fullmatch(commit or "0" * 40):
@@ -180,25 +161,25 @@ def _pin_name(name: str, commit: str | None, remedy: str) -> str:
 
 
 def _differences(before: StoredReport, now: StoredReport, names: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
-    """Yield what differs between two reports; `names` has names of the first, by those that the second has instead."""
+    """Yield what differs between two reports; `names` has names of the first, by those that the second has instead.
+
+    Numbers may differ by rounding, and a commit counts where both have one.
+    """
     several = len({claim.model for claim in before.claims}) > 1
-
-    def values(report: StoredReport) -> dict[str, dict[str, str | float | None]]:
-        keys = ((names.get(one.base, one.base), one.part, one.model * several) for one in report.claims)
-        labels = (", ".join(word.partition("@")[0] for word in key if word) for key in keys)
-        claims = dict(zip(labels, (claim.values for claim in report.claims), strict=True))
-        return claims | {"the model": {COMMIT: report.commit}}
-
-    old, new = values(before), values(now)
+    old, new = dict[str, dict[str, str | float | None]](), dict[str, dict[str, str | float | None]]()
+    for report, values in ((before, old), (now, new)):
+        for one in report.claims:
+            keys = (names.get(one.base, one.base), one.part, one.model * several)
+            label = ", ".join(word.partition("@")[0] for word in keys if word)
+            values[label] = {VERDICT: f"{one.verdict} {one.code}", "score": one.score}
+            values[label] |= {"inherited share": (one.inherited or {}).get("share"), COMMIT: one.base_commit}
+        values["the model"] = {COMMIT: report.commit}
     for label in old | new:
-        one, other = (some.get(label, {VERDICT: "no claim"}) for some in (old, new))
-        for key in (key for key in one if key in other and not _same(key, one[key], other[key])):
-            cells = [f"{value:.3f}" if isinstance(value, float) else value for value in (one[key], other[key])]
-            yield printable(f"{label}: {key} {cells[0]} stored, {cells[1]} now", LONGEST), key == VERDICT
-
-
-def _same(key: str, one: str | float | None, other: str | float | None) -> bool:
-    """Return whether two values are the same: numbers but for rounding, and commits where both have one."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=0, abs_tol=PRINTED[key])
-    return one == other or (key == COMMIT and None in (one, other))
+        first, other = (some.get(label, {VERDICT: "no claim"}) for some in (old, new))
+        for key in (key for key in first if key in other and first[key] != other[key]):
+            pair = first[key], other[key]
+            numbers = [value for value in pair if isinstance(value, float)]
+            close = bool(numbers[1:]) and math.isclose(*numbers, rel_tol=0, abs_tol=PRINTED[key])
+            if not close and (key != COMMIT or None not in pair):
+                cells = [f"{value:.3f}" if isinstance(value, float) else value for value in pair]
+                yield printable(f"{label}: {key} {cells[0]} stored, {cells[1]} now", 300), key == VERDICT
