@@ -1,7 +1,4 @@
-"""Annotation: the result of a check, written to the card of the model and to the record beside it.
-
-Untrusted names are escaped.
-"""
+"""Annotation: the result of a check, written to the card of the model and to the record beside it."""
 
 from __future__ import annotations
 
@@ -35,37 +32,30 @@ from hf_lineage.report.markdown import paragraph, table
 from hf_lineage.source.locate import locate_model, weights
 from hf_lineage.source.options import Options
 
-COLUMNS = ("Base", "Verdict", "Score", "Inherited", "p")
-NONE = "–"
 LONGEST = 500
 """Characters of a name or a reason."""
 
 
 def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
     """Return a JSON report as Markdown of at most ten lines for one claim; sentences that come first are given."""
-    claims = document["claims"]
-    blocks = ["## Lineage", *map(paragraph, first), table(COLUMNS, map(_cells, claims))]
+    claims, rows, reasons = document["claims"], [], []
     for claim in claims:
+        score, p_value, inherited = claim["score"], claim["p_value_adjusted"], claim["inherited"]
+        base, share = printable(claim["base"], LONGEST), inherited and inherited["share"]
+        numbers = zip((score, share, p_value), (".3f", ".0%", ".3g"), strict=True)
+        cells = ("–" if value is None else format(value, spec) for value, spec in numbers)
+        rows.append((base, Code(claim["code"]).label, *cells))
         if claim["reason"] and not claim["verified"]:
-            base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
-            blocks.append(paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}"))
+            reason = printable(claim["reason"], LONGEST).removeprefix(f"{base}: ")
+            reasons.append(paragraph(f"{base}: {reason}"))
     commits = {document["model"]: document["commit"]} | {claim["base"]: claim["base_commit"] for claim in claims}
     named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in commits.items() if commit)
     tool = f"{document['tool']['name']} {document['tool']['version']}{named and f' ({paragraph(named)})'}"
     made = f"Checked by {tool}. Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
     commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in claims)
-    return "\n\n".join([*blocks, made, "\n".join(("```console", *commands, "```"))])
-
-
-def _cells(claim: Mapping[str, Any]) -> tuple[str, ...]:
-    score, p_value, inherited = claim["score"], claim["p_value_adjusted"], claim["inherited"]
-    return (
-        printable(claim["base"], LONGEST),
-        Code(claim["code"]).label,
-        NONE if score is None else f"{score:.3f}",
-        NONE if inherited is None else f"{inherited['share']:.0%}",
-        NONE if p_value is None else f"{p_value:.3g}",
-    )
+    claimed = table(("Base", "Verdict", "Score", "Inherited", "p"), rows)
+    console = "\n".join(("```console", *commands, "```"))
+    return "\n\n".join(["## Lineage", *map(paragraph, first), claimed, *reasons, made, console])
 
 
 FILES = (RECORD, CARD)
@@ -95,27 +85,24 @@ class Annotation:
         return "".join(f"{printable(row.claim.base, 500)}: {row.verdict.label}\n" for row in rows)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the new content of the files that have to change, given the content that they have now."""
-        current = self._record(before.get(RECORD))
+        """Return the new content of the files that have to change, given the content that they have now.
+
+        A record that says the same about the same weights stays. Its commit may be another one, because writing the
+        card makes a new one.
+        """
+        content, commit, name = before.get(RECORD), self.repo.commit, self.repo.remote
+        old, current = _decode_record(content), json.publish_report(self.report)
+        if old and content:
+            same = old.commit == commit
+            if not same and old.commit and commit and name and client.COMMIT.fullmatch(old.commit):
+                same = same_files(name, old.commit, commit, FILES)
+            record: dict[str, Any] = msgspec.json.decode(content)
+            if same and stored.alike(record, json.publish_report(replace(self.report, commit=old.commit))):
+                current = record
         text = render(current, tuple(state_first(public(self.report))))
         text = card.with_section(card.read_text(before.get(CARD)), text)
         after = {RECORD: encode(current).encode(), CARD: card.encode_card(text)}
         return {file: content for file, content in after.items() if before.get(file) != content}
-
-    def _record(self, content: bytes | None) -> dict[str, Any]:
-        """Return the record of this check, or the one that is there if it says the same about the same weights.
-
-        The commit may differ, because writing the card makes a new one.
-        """
-        old, now, name = _decode_record(content), self.repo.commit, self.repo.remote
-        if old and content:
-            same = old.commit == now
-            if not same and old.commit and now and name and client.COMMIT.fullmatch(old.commit):
-                same = same_files(name, old.commit, now, FILES)
-            record: dict[str, Any] = msgspec.json.decode(content)
-            if same and stored.alike(record, json.publish_report(replace(self.report, commit=old.commit))):
-                return record
-        return json.publish_report(self.report)
 
 
 def annotate(
@@ -144,7 +131,13 @@ def annotate(
     report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
-    _refuse_to_forget(old, report)
+    verified = {claim.base for claim in old.claims if claim.verdict == Word.VERIFIED} if old else set()
+    for row in report.rows:
+        if client.offline() and row.claim.base in verified and row.verdict.code.is_unjudged:
+            raise CardError(
+                f"{printable(row.claim.base, 200)} was verified before ({RECORD} records it), but cannot be read now "
+                "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
+            )
     return Annotation(repo, branch, report, before)
 
 
@@ -171,17 +164,33 @@ def preview(annotation: Annotation) -> str:
 
 
 def write(annotation: Annotation) -> str:
-    """Write what changes into the folder, or commit it to the branch on the Hub; return what was done."""
-    repo, changes = annotation.repo, annotation.changes(annotation.before)
+    """Write what changes into the folder, or commit it to the branch on the Hub; return what was done.
+
+    In a folder all files are written or none: the record first, which is restored if the card cannot be written.
+    """
+    repo, before, changes = annotation.repo, annotation.before, annotation.changes(annotation.before)
     if not changes:
         return SAME
-    if repo.remote is None or repo.commit is None:
-        _write_folder(repo, annotation.before, changes)
-        return f"Wrote {' and '.join(changes)}."
-    url = commit_files(
-        repo.remote, changes, repo.commit, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
-    )
-    return f"Committed: {printable(url)}"
+    if repo.remote is not None and repo.commit is not None:
+        about = {"commit_description": DESCRIPTION, "revision": annotation.branch}
+        return f"Committed: {printable(commit_files(repo.remote, changes, repo.commit, TITLE, **about))}"
+    if _files(repo) != before:
+        raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
+    _refuse_links(repo)
+    record, content = repo.path(RECORD), before.get(RECORD)
+    make_folder(record.parent)
+    try:
+        for file in changes:
+            write_atomically(repo.path(file), changes[file])
+    except LineageError:
+        with contextlib.suppress(OSError, LineageError):
+            if content is not None:
+                write_atomically(record, content)
+            else:
+                record.unlink(missing_ok=True)
+                record.parent.rmdir()
+        raise
+    return f"Wrote {' and '.join(changes)}."
 
 
 def propose(annotation: Annotation) -> str:
@@ -236,36 +245,3 @@ def _refuse_links(repo: RepoRef) -> None:
 def _decode_record(content: bytes | None) -> stored.StoredReport | None:
     """Return the record of an earlier run; None where there is none of this version, CardError for another file."""
     return None if content is None or stored.is_older(content, RECORD) else stored.decode(content, RECORD)
-
-
-def _refuse_to_forget(old: stored.StoredReport | None, report: Report) -> None:
-    """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
-    if old is None or not client.offline():
-        return
-    verified = {claim.base for claim in old.claims if claim.verdict == Word.VERIFIED}
-    for row in report.rows:
-        if row.claim.base in verified and row.verdict.code.is_unjudged:
-            raise CardError(
-                f"{printable(row.claim.base, 200)} was verified before ({RECORD} records it), but cannot be read now "
-                "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
-            )
-
-
-def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[str, bytes]) -> None:
-    """Write all files or none: the record first, which is restored if the card cannot be written."""
-    if _files(repo) != before:
-        raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
-    _refuse_links(repo)
-    make_folder(repo.path(RECORD).parent)
-    try:
-        for file in changes:
-            write_atomically(repo.path(file), changes[file])
-    except LineageError:
-        with contextlib.suppress(OSError, LineageError):
-            place, content = repo.path(RECORD), before.get(RECORD)
-            if content is not None:
-                write_atomically(place, content)
-            else:
-                place.unlink(missing_ok=True)
-                place.parent.rmdir()
-        raise
