@@ -45,78 +45,60 @@ class LineageError(Exception):
     code = "internal"
     """Its name in reports, which never changes; of errors that become verdicts, a code of theirs."""
 
+    def __init_subclass__(cls, code: str = "") -> None:
+        super().__init_subclass__()
+        cls.code = code or cls.code
+
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
-class RepositoryError(LineageError):
+class RepositoryError(LineageError, code="no-base"):
     """No such model, or a folder that is not a model repository."""
-
-    code = "no-base"
 
 
 class NoModelError(RepositoryError):
     """A repository in which there is no model at all."""
 
 
-class BranchMovedError(RepositoryError):
+class BranchMovedError(RepositoryError, code="branch-moved"):
     """Somebody else committed to a branch of the Hub first."""
 
-    code = "branch-moved"
 
-
-class NetworkError(LineageError):
+class NetworkError(LineageError, code="network"):
     """Something on the Hub cannot be fetched; this says nothing about the model."""
 
-    code = "network"
 
-
-class CheckpointError(LineageError):
+class CheckpointError(LineageError, code="damaged"):
     """Files of a model that are there but damaged, hostile or unreadable."""
 
-    code = "damaged"
 
-
-class RegistryError(LineageError):
+class RegistryError(LineageError, code="registry"):
     """A registry file that breaks the schema."""
 
-    code = "registry"
 
-
-class SignatureError(LineageError):
+class SignatureError(LineageError, code="signature"):
     """A file that is not a signature, or signatures whose recipes differ."""
 
-    code = "signature"
 
-
-class OptionError(LineageError):
+class OptionError(LineageError, code="option"):
     """An option out of its range."""
 
-    code = "option"
 
-
-class CardError(LineageError):
+class CardError(LineageError, code="card"):
     """A model card, or the record beside it, that cannot be edited without harm."""
 
-    code = "card"
 
-
-class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes a verdict
+class NothingToCompare(LineageError, code="unsupported"):  # noqa: N818 - not a failure: it becomes a verdict
     """Nothing can be judged: no weights, an unsupported format, a class that is not in the registry."""
 
-    code = "unsupported"
 
-
-class NoWeights(NothingToCompare):
+class NoWeights(NothingToCompare, code="no-weights"):
     """A model without a file of weights."""
 
-    code = "no-weights"
 
-
-class Ambiguous(NothingToCompare):
+class Ambiguous(NothingToCompare, code="ambiguous"):
     """Several models where one is needed, or files that loaders read in two ways."""
-
-    code = "ambiguous"
 
 
 class UnlistedClass(NothingToCompare):
