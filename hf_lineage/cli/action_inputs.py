@@ -32,17 +32,8 @@ from hf_lineage.source.locate import locate, model_name
 
 LARGEST = 2**24
 """Bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller."""
-BRANCH_EVENTS = frozenset({"push", "schedule", "workflow_dispatch", "release"})
-"""Events whose GITHUB_SHA is a commit of a branch or of a tag of the repository."""
-REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
-BRANCHES = ("refs/heads/", "refs/tags/")
-MERGE_QUEUE = "refs/heads/gh-readonly-queue/"
-"""Branches that GitHub makes of pull requests, those from forks as well, and that are pushed like any other."""
-SECONDS = 60
 UNKNOWN = (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
 """Errors of reading an event that does not say what it should."""
-ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
-"""Environment variables that keep git from fetching a missing object, and so from running what fetches it."""
 
 
 def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]) -> bool:
@@ -54,9 +45,18 @@ def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]
             return False
         file = source.folder.resolve() / FILE
         commit, policy = _checked_out(file)
-        return commit in own and policy in _blob_ids(file)
+        if commit not in own or not is_file(str(file)):
+            return False
+        with open_regular(file) as stream:
+            content = stream.read(LARGEST)
     except (*UNKNOWN, LineageError, subprocess.SubprocessError):
         return False  # such as a pull request of a fork that is gone, which has no repository
+    # The names that git would give to the content, with the line ends of this system and with its own.
+    return policy in {
+        hashlib.new(algorithm, b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
+        for text in (content, content.replace(b"\r\n", b"\n"))
+        for algorithm in ("sha1", "sha256")
+    }
 
 
 def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
@@ -64,9 +64,11 @@ def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
     with open_regular(Path(environ["GITHUB_EVENT_PATH"])) as stream:
         event = json.loads(stream.read(LARGEST))
     name, ref, commit = (environ[f"GITHUB_{key}"] for key in ("EVENT_NAME", "REF", "SHA"))
-    if name in BRANCH_EVENTS and ref.startswith(BRANCHES) and not ref.startswith(MERGE_QUEUE):
-        return frozenset({commit})
-    if name in REQUEST_EVENTS:
+    if name in ("push", "schedule", "workflow_dispatch", "release"):
+        # The merge queue pushes branches that GitHub makes of pull requests, those from forks as well.
+        branch = ref.startswith(("refs/heads/", "refs/tags/")) and not ref.startswith("refs/heads/gh-readonly-queue/")
+        return frozenset({commit} if branch else ())
+    if name in ("pull_request", "pull_request_target"):
         head, base = event["pull_request"]["head"], event["pull_request"]["base"]
         if {str(side["repo"]["id"]) for side in (head, base)} == {environ["GITHUB_REPOSITORY_ID"]}:
             return frozenset({commit, head["sha"]})
@@ -76,46 +78,27 @@ def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
 def _checked_out(file: Path) -> tuple[str, str]:
     """Return the commit that is checked out around a file, and the object that this file is in it.
 
-    The folder of git is searched for here: git itself would also take one that a commit holds under another name.
+    The folder of git is searched for here: git itself would also take one that a commit holds under another name. Git
+    is never that of the working directory, which Windows would search first.
     """
     top, *_ = (folder for folder in file.parents if os.path.lexists(folder / ".git"))
-    env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ} | ALONE
+    folders = (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep))
+    git, *_ = filter(None, (shutil.which(str(folder / "git")) for folder in folders if folder.is_absolute()))
+    # Nothing is fetched that is missing, for that would run what the checkout names.
+    alone = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+    env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ} | alone
     arguments = ["rev-parse", "HEAD", f"HEAD:{file.relative_to(top).as_posix()}"]
     listing = subprocess.run(  # noqa: S603 - what is asked for is no option
-        [_git(), f"--git-dir={top / '.git'}", *arguments], cwd=top, env=env | {"GIT_CONFIG_GLOBAL": os.devnull},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=True,
+        [git, f"--git-dir={top / '.git'}", *arguments], cwd=top, env=env | {"GIT_CONFIG_GLOBAL": os.devnull},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     commit, blob = listing.stdout.split()
     return commit, blob
 
 
-def _git() -> str:
-    """Return where git is, which is never the working directory: Windows would search that first."""
-    folders = (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep))
-    paths = (shutil.which(str(folder / "git")) for folder in folders if folder.is_absolute())
-    first, *_ = filter(None, paths)
-    return first
-
-
-def _blob_ids(file: Path) -> set[str]:
-    """Return the names that git would give to what a file holds, with the line ends of this system and with its own."""
-    if not is_file(str(file)):
-        return set()
-    with open_regular(file) as stream:
-        content = stream.read(LARGEST)
-    return {
-        hashlib.new(algorithm, b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
-        for text in (content, content.replace(b"\r\n", b"\n"))
-        for algorithm in ("sha1", "sha256")
-    }
-
-
 PREFIX = "LINEAGE_"
-NO_POLICY = "none"
-"""The input policy that has no policy count."""
 TAKEN = ("--base", "--format", "--output", "-o", "--policy", "--fail-on", "--run", "--quiet", "-q")
 """Options of the command that the action sets itself."""
-CARDS = ("never", "write", "pull-request")
 
 
 @dataclass(frozen=True)
@@ -131,7 +114,7 @@ class Inputs:
     policy: str
     """Value of --policy for the command; empty for none."""
     card: str
-    """One of CARDS."""
+    """What is done with the card: never, write or pull-request."""
     run: bool
     token: str
     cache: Path
@@ -141,7 +124,7 @@ class Inputs:
 
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:
-    """Return the inputs; raise OptionError for one that is wrong."""
+    """Return the inputs; raise OptionError for one that is wrong, or for a format that lacks a package."""
     inputs = {key.removeprefix(PREFIX): value.strip() for key, value in environ.items() if key.startswith(PREFIX)}
     version = inputs.get("VERSION") or __version__
     if version.removeprefix("v") != __version__:
@@ -149,13 +132,20 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
             f"this is hf-lineage {__version__}, not {version}: the action installs its own version only; for another "
             "version change the ref in `uses`"
         )
+    model, (policy, folder) = _model(inputs), (inputs.get(key, "") for key in ("POLICY", "LOCAL_PATH"))
+    formats = tuple(_one_of(word, "formats", names()) for word in _words(inputs.get("FORMATS", "")))
+    for name in formats:
+        renderer(name)
+    # The policy is the one that the workflow names, else that of the folder where it is the repository's own.
+    if folder and policy in ("", OWN):
+        policy = OWN if is_own(lambda: locate(model_name(Path(folder))), environ) else ""
     return Inputs(
-        model=_model(inputs),
+        model=model,
         bases=tuple(_words(inputs.get("BASE", ""))),
-        formats=_formats(inputs.get("FORMATS", "")),
+        formats=formats,
         fail_on=_one_of(inputs["FAIL_ON"], "fail-on", FAIL_ON) if inputs.get("FAIL_ON") else "",
-        policy=_policy(inputs, environ),
-        card=_one_of(inputs.get("ANNOTATE") or "never", "annotate", CARDS),
+        policy="" if policy == "none" else policy,
+        card=_one_of(inputs.get("ANNOTATE") or "never", "annotate", ("never", "write", "pull-request")),
         run=_one_of(inputs.get("RUN") or "no", "run", ("yes", "no")) == "yes",
         token=inputs.get("TOKEN", ""),
         cache=Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "hf-lineage-signatures",
@@ -185,22 +175,6 @@ def _model(inputs: Mapping[str, str]) -> str:
         text = printable(model, 200)
         raise OptionError(f"the input model must be a Hub name such as org/model, not {text}; see local-path")
     return model_name(Path(folder)) if folder else model
-
-
-def _policy(inputs: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Return the policy: the one that the workflow names, else that of the folder where it is the repository's own."""
-    policy, folder = inputs.get("POLICY", ""), inputs.get("LOCAL_PATH", "")
-    if folder and policy in ("", OWN):
-        return OWN if is_own(lambda: locate(model_name(Path(folder))), environ) else ""
-    return "" if policy == NO_POLICY else policy
-
-
-def _formats(text: str) -> tuple[str, ...]:
-    """Return the formats of reports; OptionError as well where a package is missing that one of them needs."""
-    chosen = tuple(_one_of(word, "formats", names()) for word in _words(text))
-    for name in chosen:
-        renderer(name)
-    return chosen
 
 
 def _one_of(word: str, name: str, allowed: Sequence[str]) -> str:
