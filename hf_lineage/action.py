@@ -1,8 +1,6 @@
 """The GitHub Action, `python -m hf_lineage.action check|key`: it checks once and reports to the runner and the log.
 
-Source: GitHub Docs, "Workflow commands for GitHub Actions".
-
-`action.yml` calls `python -m hf_lineage.action`; inputs come, and outputs go, as the runner hands them over.
+Inputs come, and outputs go, as the runner hands them over (GitHub Docs, "Workflow commands for GitHub Actions").
 """
 
 from __future__ import annotations
@@ -25,21 +23,20 @@ from hf_lineage.errors import LineageError, NoModelError, OptionError, format_er
 
 if TYPE_CHECKING:
     from hf_lineage.cli.action_inputs import Inputs
-    from hf_lineage.hub.repo import RepoRef
 
 
 Environment = Mapping[str, str]
 LARGEST_SUMMARY = 2**20 - 2**10
 """Bytes: GitHub refuses the summary of a step from 1 MiB on."""
 CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"
-_DATA = {ord(c): f"%{ord(c):02X}" for c in "%\r\n"}
 _PROPERTY = {ord(c): f"%{ord(c):02X}" for c in "%\r\n:,"}
 
 
 def command(name: str, message: str, **properties: str) -> str:
     """Return a workflow command, such as an annotation, on one line, whatever stands in it."""
     fields = ",".join(f"{key}={value.translate(_PROPERTY)}" for key, value in properties.items())
-    return f"::{name}{' ' if fields else ''}{fields}::{message.translate(_DATA)}"
+    data = {code: text for code, text in _PROPERTY.items() if chr(code) not in ":,"}
+    return f"::{name}{' ' if fields else ''}{fields}::{message.translate(data)}"
 
 
 @contextlib.contextmanager
@@ -55,11 +52,9 @@ def without_commands() -> Iterator[None]:
 
 def set_outputs(environ: Environment, values: Mapping[str, str]) -> None:
     """Append the outputs of the step, each on one line between random marks."""
-    lines = []
     for name, value in values.items():
         mark = secrets.token_hex(16)
-        lines.append(f"{name}<<{mark}\n{' '.join(value.splitlines())}\n{mark}\n")
-    _append(environ, "GITHUB_OUTPUT", "".join(lines).encode())
+        _append(environ, "GITHUB_OUTPUT", f"{name}<<{mark}\n{' '.join(value.splitlines())}\n{mark}\n".encode())
 
 
 def add_summary(environ: Environment, markdown: str) -> None:
@@ -86,16 +81,8 @@ SUFFIXES = {
     "checksums": "sha256",
 }
 """Format -> what its file ends in, where that is not the name of the format."""
-BESIDE = {"intoto": ("intoto-predicate", "checksums")}
-"""Format that is asked for -> what other actions take besides."""
 FAILED = "ERROR"
 """The output `verdict` where something could not be read."""
-CALLS: dict[str, tuple[str, ...]] = {
-    "never": ("check",),
-    "write": ("annotate", "--write"),
-    "pull-request": ("annotate", "--pull-request"),
-}
-"""The input annotate -> the command that is run."""
 
 
 def run_check(environ: Environment) -> int:
@@ -135,15 +122,20 @@ def run_key(environ: Environment) -> int:
     Errors are ignored here: the check meets them as well, and reports them.
     """
     with without_commands(), contextlib.suppress(Exception):
+        from hf_lineage.claims.sources import read_claims
         from hf_lineage.cli.action_inputs import read_inputs
-        from hf_lineage.hub.repo import RepoRef
-        from hf_lineage.source.locate import locate
+        from hf_lineage.hub.repo import RepoRef, resolve
+        from hf_lineage.source.locate import is_path, locate
 
         inputs = read_inputs(environ)
         _use(inputs)
         source = locate(inputs.model)
         if isinstance(source, RepoRef):
-            bases = _on_the_hub(source, inputs)
+            bases = []
+            for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
+                with contextlib.suppress(LineageError):
+                    repo = resolve(base, folders=bool(inputs.bases) and is_path(base))
+                    bases += [f"{repo.remote}@{repo.commit}"] if repo.remote else []
             if bases or source.remote:
                 before = f"hf-lineage-{__version__}-{_digest(bases)}-"
                 key = f"{before}{_digest([source.commit or ''])}"
@@ -159,10 +151,13 @@ def _run_check(inputs: Inputs, environ: Environment) -> dict[str, Any]:
     import click
 
     from hf_lineage.cli import cli
+    from hf_lineage.files.atomic import write_output
+    from hf_lineage.report.json import encode
 
     _use(inputs)
     folder = Path(tempfile.mkdtemp(prefix="hf-lineage-", dir=environ.get("RUNNER_TEMP")))
-    forms = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
+    beside = ("intoto-predicate", "checksums") if "intoto" in inputs.formats else ()  # which other actions take
+    forms = dict.fromkeys((*inputs.formats, *beside))
     files = {form: folder / f"lineage.{SUFFIXES.get(form, form)}" for form in forms}
     with tempfile.TemporaryDirectory() as room:
         record = Path(room) / "github.json"
@@ -177,8 +172,11 @@ def _run_check(inputs: Inputs, environ: Environment) -> dict[str, Any]:
         finally:
             if record.exists():  # the card may fail to be written after the reports
                 checked: dict[str, Any] = json.loads(record.read_text("utf-8"))
-                if "sarif" in files and files["sarif"].exists():
-                    _leave_alerts(files["sarif"])
+                if "sarif" in files and files["sarif"].exists():  # code scanning shows every result as an alert
+                    log = json.loads(files["sarif"].read_text("utf-8"))
+                    for run in log["runs"]:
+                        run["results"] = [result for result in run["results"] if result["kind"] != "pass"]
+                    write_output(files["sarif"], encode(log).encode())
                 set_outputs(environ, checked["outputs"] | {"report-path": str(folder)})
                 add_summary(environ, checked["summary"] + "\n")
     return checked
@@ -190,19 +188,9 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
     written = [f"--output={form}={file}" for form, file in reports]
     bases = [f"--base={base}" for base in inputs.bases]
     run = ["--run"] if inputs.run else []
+    call = ["check"] if inputs.card == "never" else ["annotate", f"--{inputs.card}"]
     # What stands after -- is never an option, whatever a folder is called.
-    return [*CALLS[inputs.card], *bases, *run, *inputs.options, *policy, *written, "--", inputs.model]
-
-
-def _leave_alerts(file: Path) -> None:
-    """Take what passed out of a SARIF log: code scanning shows every result as an alert."""
-    from hf_lineage.files.atomic import write_output
-    from hf_lineage.report.json import encode
-
-    log = json.loads(file.read_text("utf-8"))
-    for run in log["runs"]:
-        run["results"] = [result for result in run["results"] if result["kind"] != "pass"]
-    write_output(file, encode(log).encode())
+    return [*call, *bases, *run, *inputs.options, *policy, *written, "--", inputs.model]
 
 
 def _without_verdict(environ: Environment, problem: str, excused: bool) -> int:
@@ -222,20 +210,6 @@ def _without_verdict(environ: Environment, problem: str, excused: bool) -> int:
     add_summary(environ, f"### {title}\n\n{paragraph(problem)}\n")
     _say(command(level, problem, title=title))
     return int(code)
-
-
-def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
-    """Return the bases that are on the Hub, as name@commit."""
-    from hf_lineage.claims.sources import read_claims
-    from hf_lineage.hub.repo import resolve
-    from hf_lineage.source.locate import is_path
-
-    pinned = []
-    for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
-        with contextlib.suppress(LineageError):
-            repo = resolve(base, folders=bool(inputs.bases) and is_path(base))
-            pinned += [f"{repo.remote}@{repo.commit}"] if repo.remote else []
-    return pinned
 
 
 def _digest(names: Sequence[str]) -> str:
