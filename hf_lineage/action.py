@@ -117,10 +117,7 @@ def run_check(environ: Environment) -> int:
 
 
 def run_key(environ: Environment) -> int:
-    """Set the key under which the signatures of this check are cached: the commits of all models that are on the Hub.
-
-    Errors are ignored here: the check meets them as well, and reports them.
-    """
+    """Set the key of the cache of signatures: the commits of the models. Errors are left to the check, which meets them."""
     with without_commands(), contextlib.suppress(Exception):
         from hf_lineage.claims.sources import read_claims
         from hf_lineage.cli.action_inputs import read_inputs
@@ -194,10 +191,7 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
 
 
 def _without_verdict(environ: Environment, problem: str, excused: bool) -> int:
-    """Report in the outputs, the summary and an annotation why there is no verdict, and return the exit status.
-
-    `excused` says that it is no error: the repository holds no model, and no outcome fails the step.
-    """
+    """Report why there is no verdict and return the exit status; `excused` if it is no error that there is no model."""
     from hf_lineage.evidence.verdict import Code, ExitCode
     from hf_lineage.report.markdown import paragraph
 

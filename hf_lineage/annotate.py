@@ -85,11 +85,7 @@ class Annotation:
         return "".join(f"{printable(row.claim.base, 500)}: {row.verdict.label}\n" for row in rows)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the new content of the files that have to change, given the content that they have now.
-
-        A record that says the same about the same weights stays. Its commit may be another one, because writing the
-        card makes a new one.
-        """
+        """Return the new content of the files that change; a record that says the same of the same weights stays."""
         content, commit, name = before.get(RECORD), self.repo.commit, self.repo.remote
         old, current = _decode_record(content), json.publish_report(self.report)
         if old and content:
@@ -111,11 +107,10 @@ def annotate(
     options: Options | None = None,
     target: Target = "preview",
 ) -> Annotation:
-    """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
+    """Judge a model as `check` does, from all layers, and return what has to be written to its card; nothing is yet.
 
-    Equal weights give an equal record: all layers are read, with a seed that is not drawn. Raise LineageError if
-    nothing is declared, if a verified base cannot be read for want of the Hub, or if the card cannot be edited; that is
-    tested before weights are read.
+    Raise LineageError if nothing is declared, if a verified base cannot be read for want of the Hub, or, before weights
+    are read, if the card cannot be edited.
     """
     options = options or Options()
     if options.budget == "quick":
@@ -142,10 +137,7 @@ def annotate(
 
 
 def preview(annotation: Annotation) -> str:
-    """Return what would change: a unified diff of the card, and that the record is another one.
-
-    Untrusted text in the diff is escaped, and long lines are cut.
-    """
+    """Return what would change: a unified diff of the card, escaped, and that the record is another one."""
     changes = annotation.changes(annotation.before)
     if not changes:
         return SAME
@@ -164,10 +156,7 @@ def preview(annotation: Annotation) -> str:
 
 
 def write(annotation: Annotation) -> str:
-    """Write what changes into the folder, or commit it to the branch on the Hub; return what was done.
-
-    In a folder all files are written or none: the record first, which is restored if the card cannot be written.
-    """
+    """Write what changes into the folder, all files or none, or commit it on the Hub; return what was done."""
     repo, before, changes = annotation.repo, annotation.before, annotation.changes(annotation.before)
     if not changes:
         return SAME
@@ -194,10 +183,7 @@ def write(annotation: Annotation) -> str:
 
 
 def propose(annotation: Annotation) -> str:
-    """Open a pull request with the changes, or update the one that is open; return what was done.
-
-    Raise OptionError for a folder, and for another branch than main.
-    """
+    """Open a pull request with the changes, or update the open one, against main; return what was done."""
     repo = annotation.repo
     _refuse(repo, annotation.branch, "pull-request")
     name, checked = repo.remote or "", repo.commit or ""

@@ -12,8 +12,7 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def printable(text: object, limit: int = LONGEST) -> str:
     """Return `text` on one line, with control and direction-changing characters escaped, cut at `limit` characters.
 
-    File names, cards and headers are untrusted input. They pass through here before they reach a terminal or a CI log.
-    There `::` at the start of a line and `##[` anywhere would be a command to the runner.
+    Untrusted names pass here before they reach a terminal, or the log of a CI, where `::` and `##[` are commands.
     """
     line = str(text)
     cut = line if len(line) <= limit else f"{line[: limit - 1]}…"
@@ -23,18 +22,12 @@ def printable(text: object, limit: int = LONGEST) -> str:
 
 
 def installation(extra: str) -> str:
-    """Return the command that installs an extra: from the repository, while the name is nobody's on the package index.
-
-    A hint that named the package alone would install what anybody may upload under that name.
-    """
+    """Return the command that installs an extra: from the repository, while anybody may upload under its name."""
     return f"pip install 'hf-lineage[{extra}] @ git+https://github.com/hf-lineage/hf-lineage'"
 
 
 def remedy(error: Exception, usual: str) -> str:
-    """Return what to do where a file could be neither read nor written: `usual`, unless a limit stood in the way.
-
-    A limit on the size of files stops reading as well, which copies headers into files without a name.
-    """
+    """Return what to do where a file could be neither read nor written: `usual`, unless a limit on sizes hinders."""
     limited = isinstance(error, OSError) and error.errno == errno.EFBIG
     return "raise the limit on the size of files (ulimit -f)" if limited else usual
 

@@ -1,8 +1,4 @@
-"""Options: each one's kind, bounds, help and spelling on the command line, in one table; and the time that files state.
-
-The command line, the documentation and the checks of values are all made from this table. Python may give text for a
-path and one name for several. NumPy is not imported: `--help` reads the table.
-"""
+"""Options: the kind, bounds, help and spelling of each, in one table; and the time that files state."""
 
 from __future__ import annotations
 
@@ -158,10 +154,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def settle(options: object) -> None:
-    """Replace each option by the value that is kept of it.
-
-    Raise OptionError, which names the option, for a value of another kind, or out of range.
-    """
+    """Replace each option by the value that is kept of it; OptionError for another kind, or one out of range."""
     for name, setting in SETTINGS.items():
         value, kind = getattr(options, name), setting.kind
         usually_none = getattr(type(options), name, "") is None
@@ -191,10 +184,7 @@ def now() -> datetime.datetime:
 
 
 def moment(measured: datetime.datetime) -> datetime.datetime:
-    """Return the time that a format has to state: what SOURCE_DATE_EPOCH says (reproducible-builds.org), or `measured`.
-
-    Raise OptionError if the environment names no time.
-    """
+    """Return the time that a format states: of SOURCE_DATE_EPOCH (reproducible-builds.org), else `measured`."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         if not epoch:

@@ -98,11 +98,7 @@ class Policy:
 
 
 def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) -> ExitCode:
-    """Return what a check returns whose findings give `code`, by what is to fail.
-
-    What is required and is not so (`unmet`) is at least undecided and always fails, unless nothing does. `undeclared`
-    says whether a parent shows that the model does not name.
-    """
+    """Return what a check returns whose findings give `code`: what is required and `unmet` is at least undecided."""
     if fail_on == "never":
         return ExitCode.VERIFIED
     worst = max(code, ExitCode.UNDECIDED if unmet else code, key=SEVERITY.index)
@@ -215,10 +211,7 @@ TOP: dict[str, Reader] = {
 
 
 def _refuse_twice(text: str) -> None:
-    """Raise YAMLError for a key that a mapping has twice, of which a reader may see the one that does not count.
-
-    Anchors, aliases and tags are refused for the same reason.
-    """
+    """Raise YAMLError for a key that a mapping has twice, and for anchors, aliases and tags."""
     collections: list[tuple[set[str], Iterator[bool]]] = []
     """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):

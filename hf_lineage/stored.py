@@ -1,7 +1,6 @@
 """Stored JSON reports, held against a new check.
 
-A report decides with which settings it is checked again. It never makes the checker run code, read pickles, or read
-another file of this machine: what does is given on the command line.
+A report decides the settings, but never makes the checker run code, read pickles, or read another file of this machine.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def verify(
     """Return a new report and a line for each difference, with whether a claim's word or code differs.
 
     A model and bases that are given stand for those of the report. Raise OptionError where it does not say what is
-    checked without a path, or where an option has to be given again; another LineageError as `check` does.
+    checked without a path, or where an option has to be given again.
     """
     missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
     if missing:
@@ -161,10 +160,7 @@ def _pin_name(name: str, commit: str | None, remedy: str) -> str:
 
 
 def _differences(before: StoredReport, now: StoredReport, names: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
-    """Yield what differs between two reports; `names` has names of the first, by those that the second has instead.
-
-    Numbers may differ by rounding, and a commit counts where both have one.
-    """
+    """Yield what differs by more than rounding; `names` has names of the first by those that the second has instead."""
     several = len({claim.model for claim in before.claims}) > 1
     old, new = dict[str, dict[str, str | float | None]](), dict[str, dict[str, str | float | None]]()
     for report, values in ((before, old), (now, new)):

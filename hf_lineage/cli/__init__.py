@@ -29,10 +29,7 @@ Messages may be lost, so they are written there; a report may not, so that writi
 
 
 def fill_closed_streams() -> None:
-    """Put the null device in the place of each standard stream that is closed.
-
-    Otherwise the next file that is opened takes its number, and what is printed lands there; and progress bars fail.
-    """
+    """Put the null device in the place of a closed standard stream, whose number the next file would take."""
     for number, (name, (mode, flags)) in enumerate(STREAMS.items()):
         with contextlib.suppress(OSError):
             os.fstat(number)
@@ -125,10 +122,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; every error is one line on standard error.
-
-    No error ends with 1, which means UNRELATED.
-    """
+    """Run the command line and return its exit code; an error is one line on standard error, and never ends with 1."""
     common, words = dict[str, bool](), list(sys.argv[1:] if arguments is None else arguments)
     try:
         fill_closed_streams()

@@ -1,9 +1,7 @@
-"""The inputs of the action, as action.yml hands them over: one environment variable each; and whose policy file counts.
+"""The inputs of the action, one environment variable each; and whose policy file counts.
 
-A `lineage.yaml` may be that of this repository, or of somebody who proposes a change to it: the commit that is checked
-out decides. Workflows of `issue_comment`, `check_run` and the like run on the default branch and check out what others
-propose. Other steps put models of others into the working directory. The event says no more than which commits are
-the repository's own; any other is not.
+A `lineage.yaml` may be that of this repository, or of somebody who proposes a change to it or whose model another step
+put there: the commit that is checked out decides. The event says which commits are the repository's own.
 """
 
 from __future__ import annotations
@@ -78,8 +76,8 @@ def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
 def _checked_out(file: Path) -> tuple[str, str]:
     """Return the commit that is checked out around a file, and the object that this file is in it.
 
-    The folder of git is searched for here: git itself would also take one that a commit holds under another name. Git
-    is never that of the working directory, which Windows would search first.
+    The folder of git, which a commit may hold under another name, and git itself are searched for here: not in the
+    working directory, which Windows would search first.
     """
     top, *_ = (folder for folder in file.parents if os.path.lexists(folder / ".git"))
     folders = (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep))

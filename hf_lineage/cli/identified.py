@@ -1,7 +1,4 @@
-"""Print what an index knows of a model or of an adapter's base, as text and as JSON.
-
-Two reports have the words and values in common that tell of a test against the weights of a known model.
-"""
+"""Print what an index knows of a model or of an adapter's base, as text and as JSON."""
 
 from __future__ import annotations
 

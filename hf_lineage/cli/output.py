@@ -1,7 +1,4 @@
-"""Delivery of reports by commands that judge: formats, the files that they go to, the policy, and their options.
-
-Several models make one table, or a line of JSON each.
-"""
+"""Delivery of reports by commands that judge: formats, the files that they go to, the policy, and their options."""
 
 from __future__ import annotations
 
@@ -40,10 +37,7 @@ Reports = tuple[tuple[str, Path], ...]
 
 
 def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
-    """Return the formats with their files; a file that cannot be written is refused at once.
-
-    One file may take what is printed otherwise, where a report is printed.
-    """
+    """Return the formats with their files, one of which may take what is printed; refuse what cannot be written."""
     pairs, formats = list[tuple[str, Path]](), ", ".join(names())
     for text in wanted:
         form, equals, file = text.partition("=")
@@ -111,10 +105,7 @@ class Delivery:
         return int(report.status)
 
     def check_several(self, models: Sequence[str], check: Callable[[str], Report]) -> int:
-        """Check models one after another, keep a row or a line of JSON of each, and return the worst exit code.
-
-        Raise OptionError for an option that is about one model, and for other formats than text and JSON.
-        """
+        """Check models one by one, keep a row or a line of JSON of each, return the worst exit code; or OptionError."""
         from hf_lineage.evidence.verdict import SEVERITY, ExitCode
         from hf_lineage.hub.client import progress
 

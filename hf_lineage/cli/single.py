@@ -1,7 +1,4 @@
-"""Reports that judge no claim: the inspection of one model, the registry, and a tree of models.
-
-The page is self-contained and without scripts. The table of all formats stands at the end.
-"""
+"""Reports that judge no claim: the inspection of one model, the registry, and a tree of models."""
 
 from __future__ import annotations
 

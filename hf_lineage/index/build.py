@@ -1,7 +1,4 @@
-"""Building: models of a list or a tree into the index, many at a time; what is there already stays.
-
-Models that are named are taken out of an index, all of them or none.
-"""
+"""Building: models of a list or a tree into the index, many at a time; and out of it, all of them or none."""
 
 from __future__ import annotations
 
@@ -78,8 +75,7 @@ def build(
 ) -> Iterator[Outcome]:
     """Put models into an index by an engine, each as soon as it is read; those that are in it are not read again.
 
-    An error of one model is told; the others are read all the same. If `compact`, shards are joined at the end, and the
-    files do not depend on the order in which models were done.
+    An error of one model is told. If `compact`, shards are joined at the end, whatever the order of models.
     """
     known = catalogue.commits({path: options.recipe.label(path) for path in options.paths})
     todo = []
@@ -116,10 +112,9 @@ def read_model(job: Job) -> Outcome:
 
 
 def remove(models: Sequence[str], catalogue: Catalogue) -> None:
-    """Take models out of an index, at every commit or at the one that is named.
+    """Take models out of an index, at every commit or at the one that is named, all of them or none (OptionError).
 
-    Raise OptionError, before anything is changed, for one that is not in it, and SignatureError if it cannot be
-    written. Keys go before signatures, so that no key is without one however this ends.
+    Keys go before signatures, so that no key is without one however this ends.
     """
     if not is_folder(str(catalogue.folder)):
         raise OptionError(f"{printable(catalogue.folder, 200)} does not exist, so there is no index; check --index")
@@ -172,10 +167,7 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter) -
 
 
 def read_members(catalogue: Catalogue, path: str) -> list[Member]:
-    """Return the models of an index along one path; it holds signatures, and nothing that they declare.
-
-    Those whose signatures cannot be read are passed over.
-    """
+    """Return the models of an index along one path whose signatures can be read; nothing says what they declare."""
     entries = {entry.model: entry for entry in sorted(catalogue.entries()) if entry.path == path}
     read = ((name, catalogue.find_signature(entry)) for name, entry in entries.items())
     return [Member(name, signature) for name, signature in read if signature is not None]

@@ -35,10 +35,7 @@ def normalise(sketch: Array) -> Array:
 
 
 def align_sketches(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
-    """Return the sketches of a relative's layers in the order of a model's, each of norm 1; zero where none is paired.
-
-    `pairs` are rows of the relative and of the model, which has so many `layers`.
-    """
+    """Return the sketches of a relative's layers in the order of a model's `layers`, of norm 1, or zero if unpaired."""
     sketches = np.asarray(relative.sketch)
     result = np.zeros((layers, *sketches.shape[1:]), np.float32)
     for row, partner in zip(*pairs, strict=True):
@@ -73,8 +70,7 @@ def apart(gram: Vector) -> Vector:
 def distances(gram: Vector) -> Vector:
     """Return squared distances, (n, n), corrected so that they add up along a tree: -2 ln ⟨φ_i, φ_j⟩.
 
-    What training adds at every step is nearly orthogonal to all before, so cosines are multiplied along a path; for
-    near relatives this is ‖φ_i - φ_j‖².
+    What training adds is nearly orthogonal to all before; for near relatives this is ‖φ_i - φ_j‖².
     """
     cosines: Vector = -2 * np.log(np.clip(gram, 1e-3, 1.0))
     np.fill_diagonal(cosines, 0.0)
@@ -163,11 +159,10 @@ def join_neighbours(distances: Vector) -> Links:
 
 
 def simplify_tree(links: Links, models: int, preferred: Sequence[int], barred: Sequence[bool]) -> Links:
-    """Return the tree without the inner nodes that nothing supports, and with those that are a model as that model.
+    """Return the tree without inner nodes that nothing supports, and with those that are a model as that model.
 
-    Several nodes may take the place of an inner one: first the model that most others come from by their own claims,
-    which are counted in `preferred`, then the one with most branches. `barred` are models that share with others a
-    declared base that is not in the tree: such a model is not put in the place of it.
+    Of several the model counts that most others declare (`preferred`), then the one with most branches. `barred` models
+    share with others a declared base that is not in the tree, and are not put in its place.
     """
     links = {node: dict(there) for node, there in links.items()}
     while candidates := list(_find_unsupported(links, models, barred)):

@@ -1,7 +1,4 @@
-"""Engines: what runs one task for each model, here or on several machines, and how often the Hub is asked.
-
-What the Hub itself asks for, by 429 and its headers, holds besides: `client.ask` waits as long as they say.
-"""
+"""Engines: what runs one task for each model, here or on several machines, and how often the Hub is asked."""
 
 from __future__ import annotations
 
@@ -70,10 +67,7 @@ class Work(NamedTuple):
 
 
 def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[Job, Outcome]) -> Iterator[Outcome]:
-    """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough.
-
-    `lost` makes the outcome of a task whose worker ended, so that it has none of its own.
-    """
+    """Yield every outcome as it is done, by processes of this machine; `lost` makes that of a worker that ended."""
     if work.workers == 1:
         yield from (_run_limited(work.own_rate, task, job) for job in jobs)
         return
@@ -106,10 +100,9 @@ def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[
 
 
 def _start_process(rate: float | None) -> tuple[Connection, BaseProcess]:
-    """Return a process that runs one task after the other, and the pipe to it; it ends with the one that starts it.
+    """Return a process that runs tasks until the one that starts it ends, and the pipe to it.
 
-    A terminal sends SIGINT to all of them at once. It is for that process to end the others, which would print
-    tracebacks, so they are started with SIGINT ignored.
+    It ignores the SIGINT that a terminal sends to all: it is ended by that process, without a traceback.
     """
     context = multiprocessing.get_context("spawn")
     pipe, own = context.Pipe()

@@ -1,9 +1,8 @@
 """Identify: which models of an index a model is related to, which is nearest, and on which an adapter was trained.
 
-The keys only say whom to test. Each candidate is then judged by the exact test on coordinates that no key is made of.
-The test is corrected for the number of candidates that are tested (Bonferroni). Adapters are tested against weights, of
-as few models as possible: the trace of a base is alike for its near relatives, so one model of each group with keys
-that are alike is read.
+The keys only say whom to test. Each candidate is then judged by the exact test on coordinates that no key is made of,
+corrected for the number of candidates (Bonferroni). The trace of an adapter is alike for near relatives of its base, so
+the weights of one model of each group with keys that are alike are read.
 """
 
 from __future__ import annotations
@@ -84,10 +83,7 @@ class Identification:
 def identify(
     signature: Signature, path: str, catalogue: Catalogue, criteria: Criteria, most: int = 5
 ) -> Identification:
-    """Return the models of an index to which a model is related, by its signature along one path.
-
-    The model itself, at the same commit, is left out; what cannot be read of the index is passed over.
-    """
+    """Return what an index has of a model, but for itself and what is damaged, along one path of its signature."""
     known, own = catalogue.shards(), entry_of(signature, path)
     alike = [shard for shard in known if shard.group == own.group]
     key = key_of(signature.paths[path])
@@ -125,8 +121,7 @@ def identify(
 def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
     """Return the relatives in order, and the ancestor: the one with the least sum of distances from all others.
 
-    The first sketch is the model's own, then follow those of the relatives. Of models that gave a part alone it is the
-    nearest: others are alike to that part because they are of its family.
+    The first sketch is the model's own. Of models that gave a part alone it is the nearest: others are of its family.
     """
     if not relatives:
         return (), None
@@ -209,10 +204,7 @@ class AdapterBases:
 def identify_adapters(
     source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, most: int
 ) -> list[AdapterBases]:
-    """Return the known models whose trace the adapters of a repository carry; each is tested on at most so many.
-
-    A base that an adapter declares is tested first. Raise LineageError for an adapter that is damaged.
-    """
+    """Return the known models whose trace adapters carry, a declared base first; each is tested on at most so many."""
     known = catalogue.shards()
     results, of = [], sum(shard.rows for shard in known)
     for place in adapters.places:
@@ -247,10 +239,7 @@ def _judge(adapter: Adapter, entry: Entry, options: Options) -> ClaimResult:
 
 
 def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
-    """Return groups of the models in some shards, how many such models there are, and how many are in no group.
-
-    Models of the names in `first`, without their commits, stand for a group before all others, and folders after them.
-    """
+    """Return groups of the models in shards, those named in `first` before others, folders last; and two counts."""
     everything = [entry for shard in known for entry in shard.entries()]
     places = {}
     for row, one in enumerate(everything):  # one may be there twice
@@ -270,11 +259,7 @@ def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ())
 
 
 def locate_entry(entry: Entry, local_hub: Path | None) -> RepoRef:
-    """Return the repository of a model of an index; RepositoryError if there is none.
-
-    The name is one on the Hub, as every name that the user did not type: an index may come from somebody else. Without
-    a commit it was a folder, which only the local hub may have.
-    """
+    """Return the repository of a model of an index, which anybody may have made; RepositoryError if it has none."""
     name = entry.model.partition("@")[0]
     if not entry.commit and not (local_hub and hub_name(name) and spell_name(local_hub, name)):
         raise RepositoryError(FOLDER)

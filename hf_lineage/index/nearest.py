@@ -38,10 +38,7 @@ parents of a blend each shares so much."""
 
 
 def _with_parents(report: Report, entries: Sequence[Entry]) -> Report:
-    """Return a report with the parents among these models of an index, the nearest first.
-
-    What cannot be read of one of them becomes a note.
-    """
+    """Return a report with the parents among these models of an index, the nearest first; errors become notes."""
     rows = [row for row in report.rows if row.verdict.verified and not row.part]
     bases = [one for row in rows if (one := weights_of(row.base_model, report.options))]
     others, notes = _open_models(list(dict.fromkeys(entries))[:MOST], report.options)
@@ -107,10 +104,7 @@ def _open_models(entries: Sequence[Entry], options: Options) -> tuple[dict[str, 
 def relatives(
     signature: Signature, base: Signature, path: str, catalogue: Catalogue, criteria: Criteria
 ) -> list[tuple[Entry, Vector]]:
-    """Return the models of an index to which a model is related, each with the inner products that `between` takes.
-
-    The models that share most of the model's difference from the base are first.
-    """
+    """Return related models of an index with the products that `between` takes, those nearest to the model first."""
     model, near_models = signature.paths[path], []
     for relative in identify(signature, path, catalogue, criteria).related:
         if plain_name(relative.entry.model) in (plain_name(signature.model), plain_name(base.model)):
@@ -129,10 +123,9 @@ def nearer(near_models: Sequence[tuple[Entry, Vector]], base: str = "") -> list[
 
 
 def between(gram: Vector) -> float | None:
-    """Return the cosine of the differences of a model and of a relative from the base, where the relative is nearer.
+    """Return the cosine of a model's and a relative's differences from the base, where the relative is nearer.
 
-    `gram` are the inner products of the model, its base and the relative. None for a sibling, and for a copy of the
-    base, from which nothing differs.
+    `gram` is of the model, its base and the relative. None for a sibling, and for a copy of the base.
     """
     apart = distances(gram)
     cosine = float(along(gram, 1)[0, 2])
@@ -141,10 +134,7 @@ def between(gram: Vector) -> float | None:
 
 
 def search_index(index: str | None) -> Callable[[Report], Report]:
-    """Return what notes in a report the models of an index, a folder or one on the Hub, as `note_nearer` does.
-
-    Raise OptionError for a folder that is not there. What else cannot be read becomes a note: no verdict is lost to it.
-    """
+    """Return what notes in a report the models of an index, as `note_nearer` does; OptionError for a missing folder."""
     try:
         catalogue = store.open_catalogue(index)
         return lambda report: note_nearer(report, catalogue)
@@ -158,8 +148,7 @@ def search_index(index: str | None) -> Callable[[Report], Report]:
 def note_nearer(report: Report, catalogue: Catalogue) -> Report:
     """Return a report with a sentence for every model of an index that is nearer than a base, or gave more of it.
 
-    Verdicts stay, and so does the exit code unless a model of the index shows as a parent that is not declared. What
-    cannot be read is told in one more sentence. Both models are read as a whole.
+    Verdicts stay, and so does the exit code unless a parent shows that is not declared. Errors become sentences.
     """
     near: dict[Relative, str] = {}
     entries: list[Entry] = []

@@ -1,7 +1,4 @@
-"""Relatives: which models are of one family, by exact tests, what each declares, and which came first.
-
-Which end of a tree came first is told as far as claims tell, and what cannot be undone to weights.
-"""
+"""Relatives: which models are of one family, by exact tests, what each declares, and so which came first."""
 
 from __future__ import annotations
 
@@ -74,10 +71,7 @@ def declarations(members: Sequence[Member]) -> Iterator[Declaration]:
 
 
 def in_folders(tests: PairTests, declared: Sequence[Declaration]) -> Iterator[Declaration]:
-    """Yield the same claims; one that names no model is joined to the folder at that path, if the weights agree.
-
-    A declared name means no folder of this machine, so that such a folder bears a claim out and contradicts none.
-    """
+    """Yield the same claims; one on no model is joined to the folder at that path, which may only bear it out."""
     folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}
     for one in declared:
         at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
@@ -122,10 +116,7 @@ class PairTests:
         return None
 
     def shares(self, model: int, parents: Sequence[int], exactly: bool = False) -> list[str]:
-        """Return in words what each of several models gave to one, empty where that is not known.
-
-        If `exactly`, only what was put together from them has shares.
-        """
+        """Return in words what several models gave to one, empty if not known, or if `exactly` it is no blend."""
         blend = self.blend(model, parents)
         if blend is None or (exactly and BlendPlace.BLEND not in blend.places):
             return [""] * len(parents)

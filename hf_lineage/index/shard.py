@@ -46,8 +46,7 @@ _COSINES = np.cos(np.pi * np.arange(BITS + 1) / BITS).astype(np.float32)
 def key_of(path: PathSignature) -> Key:
     """Return the key of a model along one path: signs of random sums over its residuals, of all layers together.
 
-    Layers of unrelated residuals are nearly orthogonal. So the cosine of two such sums is close to the mean cosine of
-    the layers of two models, in whatever order these stand.
+    Unrelated residuals are nearly orthogonal, so the cosine of two sums is close to the mean cosine of the layers.
     """
     chosen, _ = halves(path.corner.shape[1])
     blocks = path.corner[:, chosen][:, :, chosen].reshape(len(path.corner), -1)

@@ -1,7 +1,6 @@
 """Store: an index on disk, a folder of shards, or in a repository of data on the Hub.
 
-Each model is written into files of its own. So a run that is killed loses at most the model it was reading, and
-several may write at once. Many small shards are joined into one for each group; `compact` joins all of them.
+Each model is written into files of its own, so several may write at once. Many small shards are joined into one.
 """
 
 from __future__ import annotations
@@ -95,10 +94,7 @@ class Catalogue:
         return by_model
 
     def find_signature(self, entry: Entry) -> Signature | None:
-        """Return the signature of a model of the index; None where it cannot be had, which is noted.
-
-        Raise NetworkError where the Hub cannot be asked for it: another time it may be there.
-        """
+        """Return the signature of a model; None where it cannot be had, which is noted. Raise NetworkError."""
         try:
             return self.signature(entry)
         except NetworkError:
@@ -180,10 +176,7 @@ def signature_file(entry: Entry) -> str:
 
 
 def default_folder() -> Path:
-    """Return the place of the index of this user: HF_LINEAGE_INDEX, by default in HF_HOME.
-
-    Raise OptionError if HF_LINEAGE_INDEX names a place in a git checkout.
-    """
+    """Return the index of this user: HF_LINEAGE_INDEX, which is in no git checkout (OptionError), else in HF_HOME."""
     from huggingface_hub import constants
 
     return outside_checkouts(INDEX) or Path(constants.HF_HOME) / "lineage" / "index"
@@ -204,10 +197,9 @@ MOST_FILES, LARGEST_INDEX = 2000, 2**31
 
 
 def open_catalogue(index: str | None) -> Catalogue:
-    """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
+    """Return the index that a user names: a folder, a repository of data on the Hub, or by default the user's own.
 
-    Shards of one on the Hub are read in the Hub's cache. Raise OptionError for a folder that is not there,
-    RepositoryError for a repository without an index.
+    Raise OptionError for a folder that is not there, RepositoryError for a repository without an index.
     """
     if index is None:
         return Catalogue(default_folder())

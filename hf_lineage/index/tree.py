@@ -190,10 +190,7 @@ def _merge(
 
 
 def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declaration]) -> Iterator[Edge]:
-    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to.
-
-    A model that is alone in its family is the child; of others nothing tells which came first.
-    """
+    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to."""
     pairs = [(one.base, one.child) for one in declared if one.base is not None]
     alike = [(at, other) for _, one, two in tests.scores() for at, other in ((one, two), (two, one))]
     alike.sort(key=lambda pair: home.count(home[pair[1]]) > 1)

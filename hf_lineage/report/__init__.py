@@ -1,8 +1,4 @@
-"""Reports: each format is a function from a Report to text, named in the table FORMATS.
-
-A new format is a module and a line of the table. Modules of formats are imported when they are used, so that the
-command line can name all formats without waiting for NumPy.
-"""
+"""Reports: each format is a function from a Report to text, in a module that is imported when it is used."""
 
 from __future__ import annotations
 
@@ -58,10 +54,7 @@ def renderer(form: str) -> Format:
 
 
 def write_report(report: Report, form: str, file: Path) -> None:
-    """Write a report, with everything that `explain` adds, into a file.
-
-    Raise NothingToCompare for a format that has nothing to say of it, OptionError where a package is missing.
-    """
+    """Write a report, with all that `explain` adds, into a file; NothingToCompare where a format has nothing to say."""
     from hf_lineage.files.atomic import write_output
 
     write_output(file, renderer(form)(report, True).encode())

@@ -1,8 +1,4 @@
-"""Commands that make a report again, and reports without paths of this machine.
-
-Paths are relative. If one leads far away, or over the root of the machine, only its last part is told. It stands
-behind `/path/to`, for the reader to fill in.
-"""
+"""Commands that make a report again, with relative paths, and reports without paths of this machine."""
 
 from __future__ import annotations
 

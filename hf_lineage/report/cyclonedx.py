@@ -135,9 +135,8 @@ def _properties(report: Report) -> Iterator[Property]:
 
 
 def ancestors(report: Report, part: str = "") -> list[ClaimResult]:
-    """Return a row for each verified base, the nearest first and the one of which the model has least last.
+    """Return a row for each verified base of the model, or of a part, the nearest first.
 
-    What comes from elsewhere in a part of a model is told of that part, and not of the model.
     CycloneDX does not say in which order ancestors stand; who reads them (Trustify) takes the last as the upstream of
     all. So the base of a merge, from which its parents come as well, is the last.
     """
@@ -155,11 +154,7 @@ def ancestors(report: Report, part: str = "") -> list[ClaimResult]:
 
 
 def confidence(row: ClaimResult) -> Decimal | None:
-    """Return 1 - p: the level at which the test rejects that the two are independent; None where nothing was tested.
-
-    It is what the evidence is worth, and neither how alike the two are nor how much of the base is in the model. It
-    is rounded down, because no test is certain.
-    """
+    """Return 1 - p, the level at which the test rejects independence, rounded down; None where nothing was tested."""
     if (p_value := wording.p_value(row)) is None:
         return None
     return (1 - Decimal(f"{p_value:.6g}")).quantize(Decimal("0.0001"), ROUND_DOWN).normalize()

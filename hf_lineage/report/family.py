@@ -1,7 +1,4 @@
-"""Families: every model once, below the one it comes from; and the small tree at the head of a page.
-
-In the picture a line goes to a row from each of those that it comes from.
-"""
+"""Families: every model once, below the one it comes from; and the small tree at the head of a page."""
 
 from __future__ import annotations
 

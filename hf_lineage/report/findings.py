@@ -159,10 +159,7 @@ def state_outcome(row: ClaimResult) -> str:
 
 
 def reasons(report: Report) -> Iterator[str]:
-    """Yield the sentences that belong under the table: why a row is undecided, its findings, and what was read for it.
-
-    A sentence about several rows stands there once.
-    """
+    """Yield the sentences under the table, each once: why a row is undecided, its findings, what was read for it."""
     stated, noted = set[str](), set[str]()
     yield from state_first(report)
     for row in report.rows:

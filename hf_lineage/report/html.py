@@ -1,7 +1,4 @@
-"""A report that people open: one self-contained page without scripts, readable on a phone, in print and in the dark.
-
-Several claims are shown at a glance: one line for each parent, with a bar for what is inherited from it.
-"""
+"""A report that people open: one self-contained page without scripts, readable on a phone, in print and in the dark."""
 
 from __future__ import annotations
 
@@ -156,11 +153,7 @@ CAPTIONS = sentences("captions")
 
 
 def describe_paths(row: ClaimResult, number: int, captions: bool) -> Iterator[dict[str, Any]]:
-    """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means.
-
-    Where there are several claims the page says that once for all of them. A figure has a title, a picture, a caption
-    and a class.
-    """
+    """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means."""
     verdict, (alike, inherits, chance) = row.verdict, CAPTIONS
     caption = CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
     for path, evidence in verdict.evidence.items():
@@ -181,11 +174,7 @@ def describe_paths(row: ClaimResult, number: int, captions: bool) -> Iterator[di
 
 
 def view_claim(report: Report, number: int, captions: bool, explain: bool) -> dict[str, Any]:
-    """Return everything that the template shows of one claim; `captions` is whether its pictures say what they mean.
-
-    `explain` unfolds the tables of its findings. Remarks have no name of the model or of the base in front, which the
-    headlines have.
-    """
+    """Return all that the template shows of one claim; `captions` as in `describe_paths`, `explain` unfolds tables."""
     row = report.rows[number]
     findings = [one for _, one in describe_claim(report, row)]
     rest = (one for one in findings if not (is_shown_apart(one) or one.in_verdict))
@@ -216,10 +205,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
 
 
 def overview_line(row: ClaimResult, beside: Sequence[str]) -> tuple[ClaimResult, list[tuple[Markup | str, str]], str]:
-    """Return one claim of several: its row, bars with their figures, and layers from the base or why it is open.
-
-    Where there are figures alone the picture of a bar is empty. `beside` is what stands beside its verdict.
-    """
+    """Return one claim of several: its row, bars with their figures, and what stands `beside` its verdict or why."""
     reason, evidence, (score, share, p_value) = wording.reason(row), wording.best(row), figures(row)
     short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
     bars: list[tuple[Markup | str, str]] = []

@@ -1,7 +1,4 @@
-"""A report as an in-toto Statement v1 to be signed.
-
-The predicate is the JSON report as it is stored beside a card; docs/attestation/v5 describes it.
-"""
+"""A report as an in-toto Statement v1 to be signed; docs/attestation/v5 describes its predicate."""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attest
 
 
 def render(report: Report, _explain: bool = False) -> str:
-    """Return the unsigned statement; `explain` adds nothing.
-
-    Raise NothingToCompare for what has no files of weights, another LineageError if one cannot be read.
-    """
+    """Return the unsigned statement; NothingToCompare for what has no files of weights."""
     types = {"_type": "https://in-toto.io/Statement/v1", "subject": subjects(report), "predicateType": PREDICATE_TYPE}
     return encode(types | {"predicate": publish_report(report)})
 

@@ -1,8 +1,4 @@
-"""A report for machines: one JSON object that `schema.json` beside this file describes, versioned.
-
-The same object is the record beside a model card and the predicate of a statement, as `publish` makes it: without
-what only one run or one machine knows.
-"""
+"""A report for machines: one JSON object that `schema.json` describes, also the record beside a card."""
 
 from __future__ import annotations
 
@@ -46,10 +42,7 @@ _MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
 
 
 def encode(document: Any) -> str:
-    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped.
-
-    The values stay what they are, and no page, terminal or log that shows the file finds anything to act on.
-    """
+    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped."""
     return dumps(document, indent=2, allow_nan=False).translate(_MARKUP) + "\n"
 
 
@@ -80,10 +73,7 @@ def publish_report(report: Report) -> dict[str, Any]:
 
 
 def digests(repo: RepoRef | None) -> dict[str, str]:
-    """Return each file that holds weights with its SHA-256, none where there are none.
-
-    They pin a folder as its commit pins a model on the Hub. Files are read as a whole for them.
-    """
+    """Return each file that holds weights with its SHA-256, which pins a folder as a commit pins a model."""
     if repo is None:
         return {}
     try:

@@ -1,8 +1,6 @@
-"""Pages and pictures from templates: the similarity of all layers, what each inherits, the null, and small bars.
+"""Pages and pictures from templates: what is drawn, and where, is computed here.
 
 Every page lets the browser load nothing, runs no scripts, and tells no other site where it was opened.
-
-What is drawn in a picture, and where, is computed here; `charts.svg.j2` draws it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A report as SARIF 2.1.0 (OASIS).
-
-Claims stand in files of the checkout, at lines, and a viewer knows them again by a fingerprint.
-"""
+"""A report as SARIF 2.1.0 (OASIS): claims stand in files of the checkout, at lines, known by a fingerprint."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ class Place(NamedTuple):
 
 
 def render(report: Report, _explain: bool = False) -> str:
-    """Return the report as SARIF; `explain` adds nothing.
-
-    Notifications are no results: claims that are missing or disagree, and further findings.
-    """
+    """Return the report as SARIF; notifications are no results: missing or conflicting claims, further findings."""
     version = {"version": __version__, "semanticVersion": __version__, "informationUri": HOMEPAGE}
     driver = {"name": "hf-lineage", **version, "rules": [_rule(code) for code in Code]}
     warnings = [*([] if report.rows else [wording.NOTHING_DECLARED]), *wording.remarks(report)]
@@ -112,10 +106,7 @@ def _message(text: str) -> str:
 
 
 def places(report: Report) -> list[list[Place]]:
-    """Return for each row where the claim is made; for a base that the user named, where it could be declared.
-
-    Files are as seen from the working directory where it is around the model, which is what a viewer has checked out.
-    """
+    """Return where each claim is made, or could be, in files as seen from the working directory around the model."""
     source, folder = report.source, Path()
     if source is not None and source.remote is None:
         with contextlib.suppress(ValueError):  # on another drive, or outside
@@ -135,10 +126,7 @@ def fingerprint(report: Report, row: ClaimResult) -> str:
 
 
 def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
-    """Return each value of a file and the first line where it stands, behind the key that declares; JSON is YAML.
-
-    A line is looked for in 256 KiB, for which PyYAML's own scanner takes seconds.
-    """
+    """Return each value in 256 KiB of a file and the first line where it stands, behind the key that declares."""
     lines: dict[str, int] = {}
     key = KEYS.get(file)
     with contextlib.suppress(LineageError, yaml.YAMLError, RecursionError, ValueError):
