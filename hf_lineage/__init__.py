@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-HOMES = {
+HOMES = {  # public name -> the module that defines it, which is imported when the name is first asked for
     "LineageError": "errors",
     "Options": "source.options",
     "RECIPES": "signature.recipe",
@@ -43,7 +43,6 @@ HOMES = {
     "load_signature": "signature.store",
     "save_signature": "signature.store",
 }
-"""Public name -> the module that defines it, which is imported when the name is first asked for."""
 
 __all__ = list(HOMES)
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 
 Environment = Mapping[str, str]
-LARGEST_SUMMARY = 2**20 - 2**10
-"""Bytes: GitHub refuses the summary of a step from 1 MiB on."""
+LARGEST_SUMMARY = 2**20 - 2**10  # bytes: GitHub refuses the summary of a step from 1 MiB on
 CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"
 _PROPERTY = {ord(c): f"%{ord(c):02X}" for c in "%\r\n:,"}
 
@@ -72,7 +71,7 @@ def _append(environ: Environment, variable: str, content: bytes) -> None:
             stream.write(content)
 
 
-SUFFIXES = {
+SUFFIXES = {  # format -> what its file ends in, where that is not the name of the format
     "text": "txt",
     "markdown": "md",
     "cyclonedx": "cdx.json",
@@ -80,9 +79,7 @@ SUFFIXES = {
     "intoto-predicate": "predicate.json",
     "checksums": "sha256",
 }
-"""Format -> what its file ends in, where that is not the name of the format."""
-FAILED = "ERROR"
-"""The output `verdict` where something could not be read."""
+FAILED = "ERROR"  # the output `verdict` where something could not be read
 
 
 def run_check(environ: Environment) -> int:
@@ -117,7 +114,7 @@ def run_check(environ: Environment) -> int:
 
 
 def run_key(environ: Environment) -> int:
-    """Set the key of the cache of signatures: the commits of the models. Errors are left to the check, which meets them."""
+    """Set the key of the cache of signatures: the commits of the models. Errors are left to the check."""
     with without_commands(), contextlib.suppress(Exception):
         from hf_lineage.claims.sources import read_claims
         from hf_lineage.cli.action_inputs import read_inputs

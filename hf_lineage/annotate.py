@@ -32,8 +32,7 @@ from hf_lineage.report.markdown import paragraph, table
 from hf_lineage.source.locate import locate_model, weights
 from hf_lineage.source.options import Options
 
-LONGEST = 500
-"""Characters of a name or a reason."""
+LONGEST = 500  # characters of a name or a reason
 
 
 def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
@@ -58,8 +57,7 @@ def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
     return "\n\n".join(["## Lineage", *map(paragraph, first), claimed, *reasons, made, console])
 
 
-FILES = (RECORD, CARD)
-"""In the order in which they are written."""
+FILES = (RECORD, CARD)  # in the order in which they are written
 TITLE = "Add the results of hf-lineage to the model card"
 """The title of the commit and of the pull request; an open pull request is recognised by it."""
 DESCRIPTION = (

@@ -36,11 +36,9 @@ class Setting:
     """One option of a check: what it may be, and what it is on the command line."""
 
     kind: ValueKind
-    help: str = ""
-    """Sentence that says what it does; empty for an option of Python alone."""
+    help: str = ""  # sentence that says what it does; empty for an option of Python alone
     metavar: str | None = None
-    flag: str = ""
-    """Name on the command line, where it is another one than in Python."""
+    flag: str = ""  # name on the command line, where it is another one than in Python
     multiple: bool = False
 
 
@@ -171,11 +169,10 @@ def settle(options: object) -> None:
         object.__setattr__(options, name, settled)
 
 
-MONTHS = (
+MONTHS = (  # in English whatever the language of the machine
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-"""In English whatever the language of the machine."""
 
 
 def now() -> datetime.datetime:

@@ -22,8 +22,7 @@ from hf_lineage.evidence.verdict import SEVERITY, Code, ExitCode, Word
 from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import hub_name
 
-ACCEPTED, REFUSED = "accept", "refuse"
-"""Answers of a policy to code that a repository brings."""
+ACCEPTED, REFUSED = "accept", "refuse"  # answers of a policy to code that a repository brings
 UNDECLARED = "undeclared-parent"
 """Choice of `fail_on`: a parent shows that the model does not name, or a claim is contradicted."""
 EXECUTED, STRICT = "executed", "strict"
@@ -39,10 +38,8 @@ class Waiver:
     code: Code
     reason: str
     expires: datetime.date
-    model: str = ""
-    """The model of the Hub that it is about; empty for whichever is checked."""
-    part: str = ""
-    """The folder or file of the repository that it is about; empty for the repository itself."""
+    model: str = ""  # the model of the Hub that it is about; empty for whichever is checked
+    part: str = ""  # the folder or file of the repository that it is about; empty for the repository itself
 
     def covers(self, base: str, code: Code, part: str = "") -> bool:
         """Return whether it is about this finding, on whatever day."""
@@ -66,19 +63,15 @@ class Waiver:
 class Policy:
     """Findings that are accepted, requirements, and the results that fail."""
 
-    source: str = ""
-    """The file that it was read from; empty if there is none."""
+    source: str = ""  # the file that it was read from; empty if there is none
     accepted: tuple[Waiver, ...] = ()
-    relations: tuple[str, ...] = ()
-    """The relations of which each claim has to declare one; empty if any will do."""
+    relations: tuple[str, ...] = ()  # the relations of which each claim has to declare one; empty if any will do
     requires: str = ""
     """EXECUTED where every claim has to be verified by running, STRICT where by every number; empty for neither."""
-    own_code: str = ACCEPTED
-    """Whether models with code of their own pass, which is never run."""
+    own_code: str = ACCEPTED  # whether models with code of their own pass, which is never run
     undeclared_parent: str | None = None
     """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
-    fail_on: str | None = None
-    """Result that makes a check fail, one of FAIL_ON; None if the policy does not say."""
+    fail_on: str | None = None  # result that makes a check fail, one of FAIL_ON; None if the policy does not say
 
     def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
@@ -107,16 +100,13 @@ def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) 
     return worst if fails else ExitCode.VERIFIED
 
 
-LARGEST = safe_yaml.SHORT
-"""Bytes of a file at most."""
-MOST, LONGEST = 100, 500
-"""Findings that are accepted, and characters of one value, at most."""
+LARGEST = safe_yaml.SHORT  # bytes of a file at most
+MOST, LONGEST = 100, 500  # findings that are accepted, and characters of one value, at most
 ACCEPTABLE: dict[str, Code] = {
     code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
 }
 """Name in a file -> the code that may be accepted: every code of a claim that is not verified."""
-Reader = Callable[[Any, str], Any]
-"""Takes a value and its place, and returns what it means."""
+Reader = Callable[[Any, str], Any]  # takes a value and its place, and returns what it means
 
 
 def parse(text: str, source: str) -> Policy:
@@ -199,7 +189,7 @@ def _relations(value: Any, where: str) -> tuple[str, ...]:
     return tuple(_choose(RELATIONS)(word, where) for word in words)
 
 
-TOP: dict[str, Reader] = {
+TOP: dict[str, Reader] = {  # key of a file -> what reads its value
     "accepted": _read_waivers,
     "relation": _relations,
     "require": _choose((EXECUTED, STRICT)),
@@ -207,7 +197,6 @@ TOP: dict[str, Reader] = {
     "undeclared-parent": _choose((ACCEPTED, REFUSED)),
     "fail-on": _choose(FAIL_ON),
 }
-"""Key of a file -> what reads its value."""
 
 
 def _refuse_twice(text: str) -> None:

@@ -71,11 +71,10 @@ DEBUG = click.option(
     help="After an error, also show the traceback.",
 )
 HELP = {"help_option_names": ["-h", "--help"]}
-MODULES = {
+MODULES = {  # each command and the module that defines it
     **dict.fromkeys(("check", "compare", "annotate", "extract", "inspect", "registry"), "check"),
     **dict.fromkeys(("identify", "tree", "index"), "index"),
 }
-"""Each command and the module that defines it."""
 
 
 class Commands(Mapping[str, click.Command]):

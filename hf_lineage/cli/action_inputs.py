@@ -28,8 +28,7 @@ from hf_lineage.report import names, renderer
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.locate import locate, model_name
 
-LARGEST = 2**24
-"""Bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller."""
+LARGEST = 2**24  # bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller
 UNKNOWN = (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
 """Errors of reading an event that does not say what it should."""
 
@@ -103,22 +102,16 @@ TAKEN = ("--base", "--format", "--output", "-o", "--policy", "--fail-on", "--run
 class Inputs:
     """Inputs of the workflow."""
 
-    model: str
-    """Name on the Hub with its revision, or a folder of the checkout as a path."""
+    model: str  # name on the Hub with its revision, or a folder of the checkout as a path
     bases: tuple[str, ...]
     formats: tuple[str, ...]
-    fail_on: str
-    """Result that fails the step; empty if the policy says it, or nobody does."""
-    policy: str
-    """Value of --policy for the command; empty for none."""
-    card: str
-    """What is done with the card: never, write or pull-request."""
+    fail_on: str  # result that fails the step; empty if the policy says it, or nobody does
+    policy: str  # value of --policy for the command; empty for none
+    card: str  # what is done with the card: never, write or pull-request
     run: bool
     token: str
-    cache: Path
-    """The folder in which signatures of models on the Hub are cached from one run to the next."""
-    options: tuple[str, ...]
-    """Further options of the command, as they are typed."""
+    cache: Path  # the folder in which signatures of models on the Hub are cached from one run to the next
+    options: tuple[str, ...]  # further options of the command, as they are typed
 
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:

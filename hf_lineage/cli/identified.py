@@ -15,10 +15,8 @@ from hf_lineage.report.json import indent_json
 from hf_lineage.report.merges import blend_values, describe_blend
 from hf_lineage.report.text import fold_row, table, wrap
 
-Against = Callable[[str], str]
-"""The command that tests what was asked about against a base."""
-SHOWN = 5
-"""Models near one that was tested that are named."""
+Against = Callable[[str], str]  # the command that tests what was asked about against a base
+SHOWN = 5  # models near one that was tested that are named
 BASES_SCHEMA_VERSION, SCHEMA_VERSION = 1, 3
 
 

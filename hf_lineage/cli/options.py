@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-MODEL = click.Path(readable=False)
-"""A model as the user names it: any text, and the shell offers files and folders."""
+MODEL = click.Path(readable=False)  # a model as the user names it: any text, and the shell offers files and folders
 
 
 def format_option(*names: str, text: str = "Format of the result.") -> Callable[[Command], Command]:
@@ -178,10 +177,8 @@ def settings(*names: str, paths: str = USUAL[0]) -> tuple[Callable[[Command], Co
 
 OF_MODELS = ("file", "allow_pickle", "as_class", "local_hub")
 """Options that say which model is meant and what may be read of it."""
-FIRST = next(iter(PATHS))
-"""Path along which an index is kept."""
-OF_SIGNATURES = (*OF_MODELS, "paths", "recompute")
-"""Options that say how models become signatures."""
+FIRST = next(iter(PATHS))  # path along which an index is kept
+OF_SIGNATURES = (*OF_MODELS, "paths", "recompute")  # options that say how models become signatures
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -32,8 +32,7 @@ FAILS = click.option(
 )
 
 
-Reports = tuple[tuple[str, Path], ...]
-"""Formats, each with the file that it goes to; that of --format is empty."""
+Reports = tuple[tuple[str, Path], ...]  # formats, each with the file that it goes to; that of --format is empty
 
 
 def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
@@ -56,8 +55,7 @@ def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str,
     return tuple(pairs)
 
 
-ALWAYS = "FORMAT=FILE"
-"""Metavar of the option where the format is always named."""
+ALWAYS = "FORMAT=FILE"  # metavar of the option where the format is always named
 
 
 def _output_option(metavar: str, text: str) -> Callable[[Command], Command]:

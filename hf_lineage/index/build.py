@@ -27,8 +27,7 @@ from hf_lineage.source.locate import is_path, locate_model
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 
-LARGEST_LIST = 2**28
-"""Characters of a list of models."""
+LARGEST_LIST = 2**28  # characters of a list of models
 LOST = "its worker ended while it was read, perhaps because memory ran out"
 
 

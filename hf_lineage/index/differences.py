@@ -19,8 +19,7 @@ from hf_lineage.signature.values import PathSignature
 SIBLINGS = 0.5
 """The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
 trained on the same data reach .3, and a merge has .75 with each of its two parents."""
-BEYOND = 0.25
-"""Least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none."""
+BEYOND = 0.25  # least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none
 TWIN = 0.9
 """The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
 
@@ -83,10 +82,8 @@ class Merge:
 
     model: int
     parents: tuple[int, ...]
-    ancestor: int
-    """The model from which the differences were taken."""
-    strength: float
-    """The lesser of its cosines with two parents."""
+    ancestor: int  # the model from which the differences were taken
+    strength: float  # the lesser of its cosines with two parents
 
 
 def merges(gram: Vector) -> list[Merge]:

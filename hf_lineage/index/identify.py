@@ -45,8 +45,7 @@ class Relative:
     """A model of the index that was tested."""
 
     entry: Entry
-    similarity: float
-    """The cosine of the keys, by which it was chosen."""
+    similarity: float  # the cosine of the keys, by which it was chosen
     verdict: Verdict
     distance: float
     """‖φ_B - φ_A‖ in the mean over the layers that are paired: 0 for equal weights, √2 for unrelated ones."""
@@ -63,16 +62,13 @@ class Identification:
     path: str
     searched: int
     """Entries of the index along this path, with a stream of the same width and a signature of the same recipe."""
-    of: int
-    """Entries of the index along this path, one for each model."""
+    of: int  # entries of the index along this path, one for each model
     related: tuple[Relative, ...]
     """Tested models that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
     ancestor: Relative | None
     """The relative in the middle of all of them, from which differences are taken; None where none is related."""
-    others: tuple[Relative, ...]
-    """Tested models that it does not call RELATED."""
-    width: int = 0
-    """Width of the model's stream."""
+    others: tuple[Relative, ...]  # tested models that it does not call RELATED
+    width: int = 0  # width of the model's stream
     otherwise: int = 0
     """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
     blended: Combination | None = None
@@ -146,8 +142,7 @@ class Group:
     """Known models whose keys are alike, of which one is tested for all."""
 
     entry: Entry
-    near: tuple[Entry, ...]
-    """The others, which are not tested."""
+    near: tuple[Entry, ...]  # the others, which are not tested
 
 
 @dataclass(frozen=True)
@@ -186,19 +181,13 @@ class AdapterBases:
     model: str
     commit: str | None
     part: str
-    description: str
-    """The adapter in a sentence, or why it cannot be tested."""
-    width: tuple[int, ...] = ()
-    """Widths of a stream that its matrices fit."""
+    description: str  # the adapter in a sentence, or why it cannot be tested
+    width: tuple[int, ...] = ()  # widths of a stream that its matrices fit
     tested: tuple[TestedGroup, ...] = ()
-    tests: int = 1
-    """Number of models that were tested in all, for which p is corrected (Bonferroni)."""
-    fitting: int = 0
-    """Models of the index with a stream of such a width."""
-    untested: int = 0
-    """Models with a stream of such a width that are neither tested nor near a model that is."""
-    of: int = 0
-    """All models of the index."""
+    tests: int = 1  # number of models that were tested in all, for which p is corrected (Bonferroni)
+    fitting: int = 0  # models of the index with a stream of such a width
+    untested: int = 0  # models with a stream of such a width that are neither tested nor near a model that is
+    of: int = 0  # all models of the index
 
 
 def identify_adapters(

@@ -28,11 +28,9 @@ from hf_lineage.source.model import OpenedModel
 from hf_lineage.source.options import Options
 from hf_lineage.source.rows import weights_of
 
-FAMILY = (Code.INHERITED,)
-"""The kinds of verdict by which two models are of one family; a part alone joins no families."""
+FAMILY = (Code.INHERITED,)  # the kinds of verdict by which two models are of one family; a part alone joins no families
 
-SELF = 1e-6
-"""The squared distance below which two models have the same weights."""
+SELF = 1e-6  # the squared distance below which two models have the same weights
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,8 @@ class Member:
     name: str
     signature: Signature
     claims: tuple[Claim, ...] = ()
-    folder: str = ""
-    """Its real path on this machine; empty for what is not a folder of the user's own."""
-    model: OpenedModel | None = None
-    """The model itself; None where nothing but its signature is known."""
+    folder: str = ""  # its real path on this machine; empty for what is not a folder of the user's own
+    model: OpenedModel | None = None  # the model itself; None where nothing but its signature is known
 
 
 class Declaration(NamedTuple):
@@ -56,8 +52,7 @@ class Declaration(NamedTuple):
     claim: Claim
 
 
-Arc = tuple[int, int]
-"""A node from which another comes, and that other."""
+Arc = tuple[int, int]  # a node from which another comes, and that other
 
 
 def declarations(members: Sequence[Member]) -> Iterator[Declaration]:

@@ -32,15 +32,11 @@ from hf_lineage.files.safetensors import Stamp, opened_header, read_into
 from hf_lineage.signature.recipe import Array, random_stream, signs
 from hf_lineage.signature.values import WIDEST, PathSignature, Signature
 
-VERSION = 1
-"""Raised when keys are made in another way; those of another version are not compared."""
-BITS = 2048
-"""Signs of a key: the cosine of two keys is then known to ±.035."""
+VERSION = 1  # raised when keys are made in another way; those of another version are not compared
+BITS = 2048  # signs of a key: the cosine of two keys is then known to ±.035
 
-Key = NDArray[np.uint8]
-"""(BITS / 8,): packed signs."""
-_COSINES = np.cos(np.pi * np.arange(BITS + 1) / BITS).astype(np.float32)
-"""Cosines by the number of unlike signs."""
+Key = NDArray[np.uint8]  # (BITS / 8,): packed signs
+_COSINES = np.cos(np.pi * np.arange(BITS + 1) / BITS).astype(np.float32)  # cosines by the number of unlike signs
 
 
 def key_of(path: PathSignature) -> Key:
@@ -94,18 +90,15 @@ class Group(NamedTuple):
 
     path: str
     width: int
-    recipe: str
-    """Recipe by which their signatures were made, as the label of the file of a signature."""
+    recipe: str  # recipe by which their signatures were made, as the label of the file of a signature
 
 
 @dataclass(frozen=True, order=True)
 class Entry:
     """One model along one path."""
 
-    model: str
-    """The name of the model, without its revision where it has a commit."""
-    commit: str
-    """The commit of the model; empty for a folder."""
+    model: str  # the name of the model, without its revision where it has a commit
+    commit: str  # the commit of the model; empty for a folder
     path: str
     width: int
     layers: int
@@ -148,12 +141,10 @@ class ShardGoneError(SignatureError):
 class Shard:
     """A shard of which the header was read."""
 
-    file: Path
-    """The file with its keys."""
+    file: Path  # the file with its keys
     group: Group
     rows: int
-    start: int
-    """Offset of the keys in the file, in bytes."""
+    start: int  # offset of the keys in the file, in bytes
     stamp: Stamp
 
     @classmethod

@@ -25,12 +25,10 @@ from hf_lineage.index.shard import Entry, Group, Key, Shard, ShardGoneError, key
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path
 
-KEYS, SIGNATURES = "keys", "signatures"
-"""The folders of an index."""
+KEYS, SIGNATURES = "keys", "signatures"  # the folders of an index
 SMALL, MANY = 2**22, 1000
 """Bytes of a file of keys below which it is joined to others, and how many there are when the next model is added."""
-LARGEST_SIGNATURE = 2**30
-"""Bytes of a signature that is fetched."""
+LARGEST_SIGNATURE = 2**30  # bytes of a signature that is fetched
 
 
 class Record(NamedTuple):
@@ -192,8 +190,7 @@ def entry_of(signature: Signature, path: str) -> Entry:
 
 
 FILE = re.compile(rf"{KEYS}/[\w.-]{{1,200}}\.(safetensors|jsonl)")
-MOST_FILES, LARGEST_INDEX = 2000, 2**31
-"""Files of shards of one index that are read, and bytes of all of them together."""
+MOST_FILES, LARGEST_INDEX = 2000, 2**31  # files of shards of one index that are read, and bytes of all of them together
 
 
 def open_catalogue(index: str | None) -> Catalogue:

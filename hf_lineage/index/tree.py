@@ -26,14 +26,11 @@ class Mark(Enum):
 
     VERIFIED = "verified"
     IN_PART = "related in part"
-    WEAKER = "related, not verified"
-    """Related by a threshold, by the embedding alone, or by an unknown amount."""
+    WEAKER = "related, not verified"  # related by a threshold, by the embedding alone, or by an unknown amount
     MEASURED = "measured only"
     DECLARED = "declared only"
-    NOT_JUDGED = "not judged"
-    """The test was tried and gave no verdict."""
-    NO_TRACE = "no trace"
-    """Nothing declares it: whoever ran the check named it."""
+    NOT_JUDGED = "not judged"  # the test was tried and gave no verdict
+    NO_TRACE = "no trace"  # nothing declares it: whoever ran the check named it
     CONTRADICTED = "contradicted"
 
 
@@ -44,14 +41,10 @@ class Edge:
     parent: str
     child: str
     mark: Mark
-    length: float | None = None
-    """The corrected squared distance; None where the edge is not of the tree."""
-    directed: bool = True
-    """Whether something tells which of the two came first."""
-    relation: str = ""
-    """The relation that the child declares."""
-    way: str = ""
-    """The way in which the child was made from the parent, as the weights show it, in words."""
+    length: float | None = None  # the corrected squared distance; None where the edge is not of the tree
+    directed: bool = True  # whether something tells which of the two came first
+    relation: str = ""  # the relation that the child declares
+    way: str = ""  # the way in which the child was made from the parent, as the weights show it, in words
 
 
 @dataclass(frozen=True)
@@ -63,8 +56,7 @@ class Tree:
     families: tuple[tuple[str, ...], ...]
     """The models of each, its unknown ancestors included, from its root on; a model alone is one as well."""
     edges: tuple[Edge, ...]
-    pairs: int
-    """Number of pairs of models, of which each can be tested once."""
+    pairs: int  # number of pairs of models, of which each can be tested once
     alpha: float
 
 

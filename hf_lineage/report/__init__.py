@@ -17,15 +17,14 @@ class Format(NamedTuple):
     """One format of reports; calling it renders a report."""
 
     module: str
-    function: str = "render"
-    """Takes the report and `explain`, and returns the text."""
+    function: str = "render"  # takes the report and `explain`, and returns the text
 
     def __call__(self, report: Report, explain: bool) -> str:
         """Return a report in this format; `explain` adds each layer, the nulls and the limits where they are absent."""
         return str(getattr(import_module(self.module), self.function)(report, explain))
 
 
-FORMATS = {
+FORMATS = {  # name, as in `--format NAME` and `-o NAME=FILE`, -> format
     **{
         form: Format(f"{__name__}.{form}")
         for form in ("text", "json", "markdown", "html", "sarif", "cyclonedx", "intoto")
@@ -34,7 +33,6 @@ FORMATS = {
     "checksums": Format(f"{__name__}.intoto", "checksums"),
     "github": Format(f"{__name__}.markdown", "render_github"),
 }
-"""Name, as in `--format NAME` and `-o NAME=FILE`, -> format."""
 OF_SEVERAL = ("text", "json", "markdown", "html")
 """The formats that also show several models compared with one; the others are about one model."""
 

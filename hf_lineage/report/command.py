@@ -22,8 +22,7 @@ from hf_lineage.source.locate import is_here, model_name
 from hf_lineage.source.options import Options
 
 HOME = "~"
-HERE = "."
-"""The model in what is stored in its folder, whose name there says nothing."""
+HERE = "."  # the model in what is stored in its folder, whose name there says nothing
 Write = Callable[[str], str]
 
 

@@ -94,8 +94,7 @@ def _describe_ablation(ablation: Ablation) -> tuple[Table, dict[str, Any]]:
     return Table(title, ("What is held", "Parts", "Lost", "From", "To"), tuple(rows), (1, 2, 3, 4)), values
 
 
-TABLED, STORED, LISTED = 20, 1000, 3
-"""Tensors in the table, in the values for machines, and in a sentence."""
+TABLED, STORED, LISTED = 20, 1000, 3  # tensors in the table, in the values for machines, and in a sentence
 
 
 def describe_strict(strict: Strict, row: ClaimResult, _report: Report) -> Finding:

@@ -18,16 +18,14 @@ from hf_lineage.report.verdicts import sentences
 
 CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 """Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
-TONES = {
+TONES = {  # mark -> the tone in which it is shown
     Mark.VERIFIED: "good",
     **dict.fromkeys((Mark.IN_PART, Mark.WEAKER), "part"),
     **dict.fromkeys((Mark.MEASURED, Mark.DECLARED, Mark.NOT_JUDGED), "open"),
     **dict.fromkeys((Mark.NO_TRACE, Mark.CONTRADICTED), "bad"),
 }
-"""Mark -> the tone in which it is shown."""
 _COLOUR = {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}
-COLOURS = {mark: _COLOUR[tone] for mark, tone in TONES.items()}
-"""Mark -> its colour where there is no style sheet."""
+COLOURS = {mark: _COLOUR[tone] for mark, tone in TONES.items()}  # mark -> its colour where there is no style sheet
 MEANING = sentences("tree")["meaning"]
 
 
@@ -37,10 +35,8 @@ class TreeRow:
 
     name: str
     depth: int
-    edge: Edge | None
-    """To the node above it; None for a root."""
-    further: tuple[Edge, ...] = ()
-    """To others: the further parents of a merge, and what is declared and not borne out."""
+    edge: Edge | None  # to the node above it; None for a root
+    further: tuple[Edge, ...] = ()  # to others: the further parents of a merge, and what is declared and not borne out
 
 
 def rows(tree: Tree) -> Iterator[TreeRow]:
@@ -93,8 +89,7 @@ WIDTH, LINE, STEP, LEFT, TOP = 340, 42, 16, 14, 22
 """The picture as wide as a phone shows it, a row, a step to the right, and where the first row begins."""
 BESIDE, BEND, DEEPEST = 7, 10, 8
 """Distance to the left at which a line passes other nodes than its own, how early it turns to its own, most steps."""
-LETTERS = 37
-"""Letters that fit a row at its left edge; a step takes two of them."""
+LETTERS = 37  # letters that fit a row at its left edge; a step takes two of them
 
 
 @dataclass(frozen=True)
@@ -102,16 +97,11 @@ class Node:
     """One model of a picture."""
 
     name: str
-    depth: int
-    """Steps to the right."""
-    words: str = ""
-    """The text below its name."""
-    tone: str = ""
-    """Tone in which that is shown."""
-    edges: tuple[Edge, ...] = ()
-    """From nodes of the picture to this one, the one that it stands below first."""
-    strong: bool = False
-    """Whether it is the model that everything is about."""
+    depth: int  # steps to the right
+    words: str = ""  # the text below its name
+    tone: str = ""  # tone in which that is shown
+    edges: tuple[Edge, ...] = ()  # from nodes of the picture to this one, the one that it stands below first
+    strong: bool = False  # whether it is the model that everything is about
 
 
 def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
@@ -160,15 +150,13 @@ def shorten(words: str, room: int) -> str:
     return line if len(line) <= room else f"{line[: room - 1]}…"
 
 
-MOST = 8
-"""Bases, and parts of the model, that are drawn; a picture with more is no summary."""
-MARKS = {
+MOST = 8  # bases, and parts of the model, that are drawn; a picture with more is no summary
+MARKS = {  # code of a verdict -> the evidence of an edge; any other code judged nothing
     **{code: Mark.VERIFIED for code in Code if code.word is Word.VERIFIED},
     **{code: Mark.WEAKER for code in Code if code.word is Word.RELATED},
     Code.PART: Mark.IN_PART,
     Code.UNRELATED: Mark.CONTRADICTED,
 }
-"""Code of a verdict -> the evidence of an edge; any other code judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
 """Order in which bases are drawn if there are too many: other names never push out what the weights contradict."""
 
@@ -178,8 +166,7 @@ class Family:
     """The models that a report knows, those that others come from first."""
 
     nodes: tuple[Node, ...]
-    left_out: int
-    """Number of bases and parts of the model that are not drawn."""
+    left_out: int  # number of bases and parts of the model that are not drawn
 
     @property
     def edges(self) -> tuple[Edge, ...]:

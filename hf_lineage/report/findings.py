@@ -91,12 +91,9 @@ class Maker:
     name: str
     measure: Callable[[Any], Any]
     """Returns what it describes, of a row or of a report; nothing where there is no finding."""
-    describe: Callable[..., Finding | None]
-    """Takes what was measured and what it was measured of."""
-    key: str = ""
-    """The key of its values in the JSON report; empty where they stand under `findings`."""
-    absent: Any = None
-    """The value of `key` if there is no finding."""
+    describe: Callable[..., Finding | None]  # takes what was measured and what it was measured of
+    key: str = ""  # the key of its values in the JSON report; empty where they stand under `findings`
+    absent: Any = None  # the value of `key` if there is no finding
 
 
 def _late(module: str, name: str) -> Callable[..., Finding | None]:
@@ -116,13 +113,12 @@ OF_CLAIM = (
     Maker("waiver", lambda row: row.waiver, _late("executed", "describe_waiver"), "waiver"),
     Maker("unmet", lambda row: row.unmet, _late("executed", "describe_unmet"), "unmet", absent=[]),
 )
-OF_REPORT = (
+OF_REPORT = (  # both in the order in which reports print findings
     Maker("blend", lambda report: report.blended, _late("merges", "describe_shares"), "blend"),
     Maker("parts", lambda report: report.parts, _late("units", "describe_parts")),
     Maker("merge", lambda report: [row for row in report.rows if row.parent], _late("merges", "describe_merge")),
     Maker("waiver", lambda report: report.policy, _late("executed", "describe_policy"), "policy"),
 )
-"""Both in the order in which reports print findings."""
 
 
 def describe_claim(report: Report, row: ClaimResult) -> Iterator[tuple[Maker, Finding]]:

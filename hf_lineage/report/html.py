@@ -79,13 +79,12 @@ def figures(row: ClaimResult) -> tuple[str, str, str]:
     return score, share, p_value
 
 
-HINTS = (
+HINTS = (  # ends of sentences that tell those who run the command something, which a page leaves out
     "; --budget full reads all layers",
     "; --no-cache reads the weights again",
     "; --no-cache reads the weights",
     "; if you are the publisher, add --policy own",
 )
-"""Ends of sentences that tell those who run the command something, which a page leaves out."""
 
 
 def without_hint(sentence: str) -> str:
@@ -121,10 +120,8 @@ class Commit(NamedTuple):
     """One commit, or why there is none."""
 
     name: str | None
-    address: str | None = None
-    """Address of its files on the Hub; None for a model that is not there."""
-    reason: str = ""
-    """Why it has no name."""
+    address: str | None = None  # address of its files on the Hub; None for a model that is not there
+    reason: str = ""  # why it has no name
 
 
 def commit_of_model(report: Report, row: ClaimResult | None = None) -> Commit:
@@ -148,8 +145,7 @@ def _commit(model: str, commit: str | None, origin: Origin | None) -> Commit:
     return Commit(commit, address, STORED if stored else FOLDER if origin else "nothing of it was read")
 
 
-CAPTIONS = sentences("captions")
-"""Title of a picture -> what it shows."""
+CAPTIONS = sentences("captions")  # title of a picture -> what it shows
 
 
 def describe_paths(row: ClaimResult, number: int, captions: bool) -> Iterator[dict[str, Any]]:

@@ -25,8 +25,7 @@ from hf_lineage.report.command import Write, publish, spelling_in_folder
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
 from hf_lineage.report.verdicts import advise, texts
 
-SCHEMA_VERSION = 5
-"""Raised when a key changes its meaning or goes away; new keys may come at any time."""
+SCHEMA_VERSION = 5  # raised when a key changes its meaning or goes away; new keys may come at any time
 TAKEN = ("alpha", "permutations", "seed", "min_share", "paths", "budget", "strict", "subfolder", "as_class")
 """Options on which verdicts depend; `check --verify` takes them from a report."""
 AGAIN = {"allow_pickle": "--allow-pickle", "run": "--run", "registry": "--as", "nulls": "--null", "file": "--file"}
@@ -34,8 +33,7 @@ AGAIN = {"allow_pickle": "--allow-pickle", "run": "--run", "registry": "--as", "
 OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
 """The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
 SCHEMA = Path(__file__).with_name("schema.json")
-RECORD = "lineage/claims.json"
-"""The JSON report beside a model card."""
+RECORD = "lineage/claims.json"  # the JSON report beside a model card
 
 
 _MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}

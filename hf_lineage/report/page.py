@@ -31,15 +31,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-LONGEST = 500
-"""Characters of a name that are shown; the Hub allows 96 on either side of the slash."""
-SIGNS = {
+LONGEST = 500  # characters of a name that are shown; the Hub allows 96 on either side of the slash
+SIGNS = {  # tick, wave, cross and question mark on 24 by 24
     "good": "M5 12.5l4.5 4.5L19 7.5",
     "part": "M5.5 13.5c2-3.6 4.4-3.6 6.5-1.5s4.5 2.1 6.5-1.5",
     "bad": "M7 7l10 10M17 7L7 17",
     "open": "M9 9.2a3.1 3.1 0 1 1 4.6 2.7c-1 .6-1.6 1.2-1.6 2.4M12 17.6v.01",
 }
-"""Tick, wave, cross and question mark on 24 by 24."""
 
 
 def fill(template: str, **values: object) -> Markup:
@@ -120,8 +118,7 @@ FRAME = {
 """The frame of a chart, below which are ticks and the name of the axis; the size of a small bar beside a number, and
 half the width of the mark of a score; the longer side of the map, and where it begins."""
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, BAR, THICK, TIP, SIDE, MAP_LEFT, MAP_TOP = FRAME.values()
-THIN = 3.0
-"""Pixels that the range of independent models takes at least, to be seen."""
+THIN = 3.0  # pixels that the range of independent models takes at least, to be seen
 FAR = 0.72
 """Share of the width for the null's axis, if the score lies so far off that it would leave the null a single bar."""
 
@@ -231,13 +228,11 @@ def every(apart: float) -> int:
     return next(1 << power for power in range(32) if 1 << power >= apart)
 
 
-VIRIDIS = (
+VIRIDIS = (  # equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)
     *("#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e", "#21918c"),
     *("#1fa088", "#28ae80", "#3fbc73", "#5ec962", "#84d44b", "#addc30", "#d8e219", "#fde725"),
 )
-"""Equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)."""
-LEVELS = 33
-"""The number of colours; cells of one colour are one shape, so that 128 layers stay a small file."""
+LEVELS = 33  # the number of colours; cells of one colour are one shape, so that 128 layers stay a small file
 
 
 def heat_map(evidence: Evidence, name: str) -> Markup:

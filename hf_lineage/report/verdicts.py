@@ -33,12 +33,10 @@ class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     tone: str
     level: str
-    headline: str
-    """Continued by the name of the base."""
+    headline: str  # continued by the name of the base
     title: str
     meaning: str
-    next: tuple[str, ...]
-    """Advice, the most important sentence first."""
+    next: tuple[str, ...]  # advice, the most important sentence first
     cases: tuple[Case, ...] = ()
 
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
-FIGURES = COLUMNS[3:6]
-"""Columns of numbers."""
+FIGURES = COLUMNS[3:6]  # columns of numbers
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
 )
