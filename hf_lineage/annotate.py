@@ -100,10 +100,7 @@ class Annotation:
 
 
 def annotate(
-    model: str,
-    bases: Sequence[str] = (),
-    options: Options | None = None,
-    target: Target = "preview",
+    model: str, bases: Sequence[str] = (), options: Options | None = None, target: Target = "preview"
 ) -> Annotation:
     """Judge a model as `check` does, from all layers, and return what has to be written to its card; nothing is yet.
 
