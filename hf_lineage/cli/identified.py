@@ -8,7 +8,7 @@ from dataclasses import asdict
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index.differences import SIBLINGS
-from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, Relative, TestedGroup
+from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, TestedGroup
 from hf_lineage.index.shard import Entry
 from hf_lineage.report import wording
 from hf_lineage.report.json import indent_json
@@ -128,40 +128,36 @@ def text(results: Sequence[Identification]) -> str:
 
 def _sentences(result: Identification) -> Iterator[str]:
     """Yield the size of the search, its result, and how many models of the index it cannot speak of."""
-    searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
-    if result.ancestor is not None:
-        yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
-        yield from _describe_ancestor(result, result.ancestor)
-    else:
+    searched, ancestor = f"{result.searched} of {result.of} models in the index are comparable", result.ancestor
+    searched += f" (path {result.path})"
+    if ancestor is None:
         tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
+    else:
+        yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
+        nearest = min(result.related, key=lambda one: one.distance)
+        yield f"Nearest known relative: {entry_name(nearest.entry)} (distance {nearest.distance:.3f})"
+        through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
+        if ancestor.verdict.code is Code.PART:
+            shares = ((one, wording.print_share(one.verdict.evidence[result.path])) for one in (*through, ancestor))
+            gave = " and ".join(f"{share} in {entry_name(one.entry)}" for one, share in shares)
+            yield f"What its units write has counterparts: {gave}, as where layers were copied"
+        elif through:
+            also = " and ".join(f"{one.along**2:.0%} is also in {entry_name(one.entry)}" for one in through)
+            yield (
+                f"Of its difference from {entry_name(ancestor.entry)} {also}: it may come from there through "
+                f"{'them' if through[1:] else 'that model'}, or the reverse. Weights do not tell which came first"
+            )
+        else:
+            yield f"No other known model lies between it and {entry_name(ancestor.entry)}"
+    if result.blended:
+        yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
     if result.otherwise:
         yield (
             f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
             f"searched: {result.otherwise} others of the index were not. `hf-lineage compare` tests one of them, "
             "whatever the width"
         )
-
-
-def _describe_ancestor(result: Identification, ancestor: Relative) -> Iterator[str]:
-    nearest = min(result.related, key=lambda one: one.distance)
-    yield f"Nearest known relative: {entry_name(nearest.entry)} (distance {nearest.distance:.3f})"
-    through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
-    if ancestor.verdict.code is Code.PART:
-        shares = ((one, wording.print_share(one.verdict.evidence[result.path])) for one in (*through, ancestor))
-        gave = " and ".join(f"{share} in {entry_name(one.entry)}" for one, share in shares)
-        yield f"What its units write has counterparts: {gave}, as where layers were copied"
-    elif through:
-        also = " and ".join(f"{one.along**2:.0%} is also in {entry_name(one.entry)}" for one in through)
-        between = "them" if through[1:] else "that model"
-        yield (
-            f"Of its difference from {entry_name(ancestor.entry)} {also}: it may come from there through {between}, "
-            "or the reverse. Weights do not tell which came first"
-        )
-    else:
-        yield f"No other known model lies between it and {entry_name(ancestor.entry)}"
-    if result.blended:
-        yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
 
 
 def json(results: Sequence[Identification]) -> str:

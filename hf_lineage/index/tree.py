@@ -80,7 +80,14 @@ def grow(members: Sequence[Member], path: str, criteria: Criteria) -> Tree:
         families.append(nodes)
         edges += within
     edges += _in_part(tests, home, declared)
-    edges += _besides(tests, declared, edges)
+    lines = {(edge.parent, edge.child) for edge in edges}
+    for one in declared:  # what no weights bear out, and what nothing was measured of
+        base = one.claim.base if one.base is None else members[one.base].name
+        verdict = None if one.base is None else tests.verdict(one.base, one.child)
+        code = verdict.code if verdict else None
+        if (base, members[one.child].name) not in lines and code not in FAMILY:
+            mark = Mark.CONTRADICTED if code is Code.UNRELATED else Mark.DECLARED
+            edges.append(Edge(base, members[one.child].name, mark, relation=one.claim.relation or ""))
     names, pairs = tuple(member.name for member in members), len(members) * (len(members) - 1) // 2
     return Tree(path, names, tuple(families), tuple(edges), pairs, criteria.alpha)
 
@@ -195,16 +202,3 @@ def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declarati
                 done.append(families)
                 edge = _declared_edge(tests, declared, members[base].name, members[child].name)
                 yield replace(edge, mark=Mark.IN_PART)
-
-
-def _besides(tests: PairTests, declared: Sequence[Declaration], edges: Sequence[Edge]) -> Iterator[Edge]:
-    """Yield claims that no weights bear out, and those that nothing was measured of."""
-    drawn = {(edge.parent, edge.child) for edge in edges}
-    for one in declared:
-        child = tests.members[one.child].name
-        base = one.claim.base if one.base is None else tests.members[one.base].name
-        verdict = None if one.base is None else tests.verdict(one.base, one.child)
-        code = verdict.code if verdict else None
-        if (base, child) not in drawn and code not in FAMILY:
-            mark = Mark.CONTRADICTED if code is Code.UNRELATED else Mark.DECLARED
-            yield Edge(base, child, mark, relation=one.claim.relation or "")

@@ -100,12 +100,23 @@ TABLED, STORED, LISTED = 20, 1000, 3  # tensors in the table, in the values for 
 def describe_strict(strict: Strict, row: ClaimResult, _report: Report) -> Finding:
     """Return how the numbers compare with the base's."""
     sentences = tuple(_strict_sentences(strict, row))
-    rows = []
-    for one in strict.beyond[:TABLED]:
-        counts = f"{one.numbers:,}", f"{one.beyond:,}", f"{one.excess:.3g}"
-        rows.append((printable(one.name, 200), *counts, one.why or ", ".join(map(str, one.place)), f"{one.coarse:,}"))
+    rows, beyond = [], []
+    for one in strict.beyond[:STORED]:
+        cells = f"{one.numbers:,}", f"{one.beyond:,}", f"{one.excess:.3g}"
+        rows.append((printable(one.name, 200), *cells, one.why or ", ".join(map(str, one.place)), f"{one.coarse:,}"))
+        excess = one.excess if math.isfinite(one.excess) else None
+        counts = {"numbers": one.numbers, "beyond": one.beyond, "excess": excess, "place": list(one.place)}
+        beyond.append({"tensor": one.name, **counts, "coarse": one.coarse, "why": one.why})
+    values = {"holds": strict.holds, "verified": row.verdict.is_strict, "sentence": sentences[0]}
+    values |= {"problem": strict.problem or None}
+    values |= {name: getattr(strict, name) for name in ("base", "right", "tensors")}
+    values |= {"stored": {how or "equal": count for how, count in strict.stored.items()}, "beyond": beyond}
+    values["unbound"] = dict(strict.unbound)
+    values |= {name: list(getattr(strict, name)) for name in ("added", "lacking", "copies", "settings")}
     title = "Tensors that are not the base's, in steps of their grids"
-    table = Table(title, ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse"), tuple(rows), (1, 2, 3, 5))
+    table = Table(
+        title, ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse"), tuple(rows[:TABLED]), (1, 2, 3, 5)
+    )
     kinds = {how: f"stored as {how}" if how else "hold the same numbers" for how in strict.stored}
     return Finding(
         "Every number",
@@ -113,7 +124,7 @@ def describe_strict(strict: Strict, row: ClaimResult, _report: Report) -> Findin
         sentences,
         (*(f"{count:,} tensors {kinds[how]}" for how, count in strict.stored.items()), *strict.copies),
         (table,) if strict.beyond else (),
-        values=_strict_values(row, strict, sentences[0]),
+        values=values,
         in_verdict=True,
         brief="" if strict.problem and row.verdict.is_related else sentences[0],  # its reason says the same
     )
@@ -166,25 +177,6 @@ def _beyond(strict: Strict, row: ClaimResult) -> Iterator[str]:
 def _list_names(names: Sequence[str]) -> str:
     text = ", ".join(printable(name, 200) for name in names[:LISTED])
     return f"{text} and {len(names) - LISTED:,} more" if len(names) > LISTED else text
-
-
-def _strict_values(row: ClaimResult, strict: Strict, sentence: str) -> dict[str, Any]:
-    beyond = []
-    for one in strict.beyond[:STORED]:
-        excess = one.excess if math.isfinite(one.excess) else None
-        counts = {"numbers": one.numbers, "beyond": one.beyond, "excess": excess, "place": list(one.place)}
-        beyond.append({"tensor": one.name, **counts, "coarse": one.coarse, "why": one.why})
-    return {
-        "holds": strict.holds,
-        "verified": row.verdict.is_strict,
-        "sentence": sentence,
-        "problem": strict.problem or None,
-        **{name: getattr(strict, name) for name in ("base", "right", "tensors")},
-        "stored": {how or "equal": count for how, count in strict.stored.items()},
-        "beyond": beyond,
-        "unbound": dict(strict.unbound),
-        **{name: list(getattr(strict, name)) for name in ("added", "lacking", "copies", "settings")},
-    }
 
 
 def describe_waiver(waiver: Waiver, row: ClaimResult, _report: Report) -> Finding:

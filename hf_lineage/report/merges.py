@@ -112,8 +112,16 @@ def describe_shares(blended: Combination, report: Report) -> Finding | None:
 
 def describe_blend(blended: Combination) -> tuple[str, ...]:
     """Return in sentences what the parents make up of a model, and what shows of each."""
-    blend, undeclared, total = blended.blend, blended.undeclared, _describe_sum(blended)
+    blend, undeclared = blended.blend, blended.undeclared
     parents = [*zip(map(_name, blended.parents), blend.places, blended.is_declared, strict=True)]
+    every = [*zip(map(_name, blended.parents), blend.shares.parents, strict=True)]
+    shares = sorted(((name, one) for name, one in every if isinstance(one, Share)), key=lambda one: -one[1].value)
+    parts = [
+        f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}"
+        for name, share in [one for one in shares if one[1].detected] or shares
+    ]
+    explained = min(0.999, int(1000 * blend.explained) / 1000)  # all of it is never printed as explained
+    total = f"{_list_words(parts)} {'explain' if parts[1:] else 'explains'} {explained:.1%} of the model"
     if not undeclared:
         showing = any(how in (BlendPlace.BLEND, BlendPlace.PIECES) for how in blend.places)
         texts = [f"{total}; {describe_rest(blend)}" if showing else total]
@@ -129,25 +137,12 @@ def describe_blend(blended: Combination) -> tuple[str, ...]:
         some = [one for one in others if one[1].value == how and not (one[2] and one[1] is BlendPlace.BLEND)]
         if some:
             texts.append(words.format(_list_words([name for name, _, _ in some])))
-    for (name, _, _), share in zip(parents, blend.shares.parents, strict=True):
-        if isinstance(share, str):
-            texts.append(f"what {name} gave cannot be told: {share}")
+    texts += (f"what {name} gave cannot be told: {share}" for name, share in every if isinstance(share, str))
     return tuple(texts)
 
 
 def _name(parent: str) -> str:
     return printable(parent, 200)
-
-
-def _describe_sum(blended: Combination) -> str:
-    """Return as `57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model` what its parents make up."""
-    every = zip(map(_name, blended.parents), blended.blend.shares.parents, strict=True)
-    shares = [(name, share) for name, share in every if isinstance(share, Share)]
-    parts = []
-    for name, share in sorted([one for one in shares if one[1].detected] or shares, key=lambda one: -one[1].value):
-        parts.append(f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}")
-    explained = min(0.999, int(1000 * blended.blend.explained) / 1000)  # all of it is never printed as explained
-    return f"{_list_words(parts)} {'explain' if parts[1:] else 'explains'} {explained:.1%} of the model"
 
 
 def describe_rest(blend: Blend) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,9 @@ import numpy as np
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Bar, Bars, ClaimResult, Finding, Table
 from hf_lineage.errors import printable
+from hf_lineage.evidence import unit_comparison as frames
 from hf_lineage.evidence.evaluate import name_layers
-from hf_lineage.evidence.unit_comparison import (
-    CALIBRATION,
-    LARGEST,
-    PAIRS,
-    PROCRUSTES,
-    RESIDUAL,
-    TOKEN,
-    UnitComparison,
-    through,
-)
+from hf_lineage.evidence.unit_comparison import UnitComparison, through
 from hf_lineage.evidence.unit_order import PLACES
 from hf_lineage.lora.gradient_alignment import Trace, least_effect
 from hf_lineage.lora.placement import ROWS
@@ -36,9 +28,9 @@ def describe_units(comparison: UnitComparison, row: ClaimResult, _report: Report
     """Return how the two models were seen unit by unit, and what the order of units shows."""
     frame, order, read, depth = comparison.coordinates, comparison.order, comparison.layers[1], comparison.depth
     through_few = {
-        TOKEN: f"through {frame.tokens:,} tokens",
-        RESIDUAL: "in the residual stream",
-        PROCRUSTES: "in coordinates that fit best",
+        frames.TOKEN: f"through {frame.tokens:,} tokens",
+        frames.RESIDUAL: "in the residual stream",
+        frames.PROCRUSTES: "in coordinates that fit best",
     }
     tested = "" if comparison.p_value is None else f", order p = {comparison.p_value:.3g}"
     summary = f"units seen {through_few[frame.name]}: {wording.print_share(comparison)} inherited{tested}"
@@ -73,7 +65,7 @@ def _unit_values(comparison: UnitComparison) -> dict[str, Any]:
         "layers": [
             {"layer": layer, "paired_with": partner, "inherited": float(share)} for layer, partner, share in shares
         ],
-        "calibration": {"source": CALIBRATION, "pairs": PAIRS, "largest": LARGEST},
+        "calibration": {"source": frames.CALIBRATION, "pairs": frames.PAIRS, "largest": frames.LARGEST},
     }
 
 
@@ -115,24 +107,19 @@ def describe_adapter(trace: Trace, row: ClaimResult, report: Report) -> Finding:
         Table("by projection", ("Projection", "Rows permuted", "Layers", "z", "p"), tuple(projections), (2, 3, 4)),
         Table("projections by layer", columns, tuple(layers), tuple(range(len(columns)))),
     )
-    values = _adapter_values(trace, report.options.alpha)
-    tests, meaning = tuple(_adapter_sentences(trace, row.layers)), sentences("trace")["meaning"]
-    return Finding("Adapter", wording.about(row), tests, (meaning,), tables, values=values)
-
-
-def _adapter_sentences(trace: Trace, layers: int | None) -> Iterator[str]:
-    """Yield how the adapter was tested, in how many layers, and how large what it adds is."""
-    each = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
-    several = ", the largest of all statistics and their sum under the same ones"
-    count = f"{trace.permutations} permutations and as many flips{several if len(trace.by_role) > 1 else ''}"
-    yield f"trace by projection: {each}; p = {trace.p_value:.3g} from {count}"
-    tested = sorted(set(trace.layers))
-    if layers is not None and trace.analyses > 1:
-        yield (
-            f"tested in {len(tested)} of {layers} layers ({name_layers(tested)}), drawn in a random order, at one of "
-            f"{trace.analyses} interim analyses; p is corrected for them (Bonferroni); --budget full reads all layers"
+    by_role = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
+    several = ", the largest of all statistics and their sum under the same ones" if len(trace.by_role) > 1 else ""
+    count = f"{trace.permutations} permutations and as many flips{several}"
+    texts, tested = [f"trace by projection: {by_role}; p = {trace.p_value:.3g} from {count}"], sorted(set(trace.layers))
+    if row.layers is not None and trace.analyses > 1:
+        texts.append(
+            f"tested in {len(tested)} of {row.layers} layers ({name_layers(tested)}), drawn in a random order, at one "
+            f"of {trace.analyses} interim analyses; p is corrected for them (Bonferroni); --budget full reads all "
+            "layers"
         )
-    yield f"what the adapter adds is {float(np.mean(trace.sizes)):.2g} times as large as the weights"
+    texts.append(f"what the adapter adds is {float(np.mean(trace.sizes)):.2g} times as large as the weights")
+    values, meaning = _adapter_values(trace, report.options.alpha), sentences("trace")["meaning"]
+    return Finding("Adapter", wording.about(row), tuple(texts), (meaning,), tables, values=values)
 
 
 def _adapter_values(trace: Trace, alpha: float) -> dict[str, Any]:
