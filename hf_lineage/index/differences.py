@@ -20,8 +20,6 @@ SIBLINGS = 0.5
 """The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
 trained on the same data reach .3, and a merge has .75 with each of its two parents."""
 BEYOND = 0.25  # least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none
-TWIN = 0.9
-"""The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
 
 
 def normalise(sketch: Array) -> Array:

@@ -165,9 +165,7 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[differences.Merge]:
         if not candidates:
             return aside
         best = min(candidates, key=lambda one: (-sum((at, one.model) in claims for at in one.parents), -one.strength))
-        cosines = differences.along(gram, best.ancestor)[best.model]
-        twins = [one for one in aside if cosines[one.model] >= differences.TWIN]
-        aside.append(differences.Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
+        aside.append(best)
 
 
 def _merge(
