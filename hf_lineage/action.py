@@ -141,7 +141,6 @@ COMMANDS = {"check": run_check, "key": run_key}
 
 
 def _run_check(inputs: Inputs, environ: Environment) -> dict[str, Any]:
-    """Run the command once, set outputs and summary, and return its report in the format `github`."""
     import click
 
     from hf_lineage.cli import cli

@@ -196,14 +196,12 @@ TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write
 
 
 def _files(repo: RepoRef) -> dict[str, bytes]:
-    """Return the card and the record, those of them that exist."""
     repo.fetch(*FILES)
     contents = {file: repo.read_bytes(file) for file in FILES}
     return {file: content for file, content in contents.items() if content is not None}
 
 
 def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
-    """Raise an error, before anything is checked, for a target that cannot be written."""
     if target == "pull-request" and repo.remote is None:
         raise OptionError(f"{repo} is a folder, but pull requests are for the Hub; use --write")
     if target == "pull-request" and branch not in (None, "main"):

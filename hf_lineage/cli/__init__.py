@@ -57,7 +57,6 @@ def refuse_unusable_variables() -> None:
 
 
 def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    """Take note that tracebacks are wanted, before or after the name of the command."""
     common = context.ensure_object(dict)
     common["debug"] = common.get("debug", False) or wanted
 
@@ -94,7 +93,6 @@ class Commands(Mapping[str, click.Command]):
 
 @functools.cache
 def _load_command(name: str) -> click.Command:
-    """Return a command with the options that all have."""
     command: click.Command = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
     # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
     command.context_settings.update(HELP)
@@ -150,7 +148,6 @@ def _print_error(error: BaseException, words: Sequence[str]) -> int:
 
 
 def _message(error: BaseException) -> str:
-    """Return the words for an error."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
     if isinstance(error, click.ClickException):

@@ -175,5 +175,4 @@ def _one_of(word: str, name: str, allowed: Sequence[str]) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words between commas, spaces or line ends, each once."""
     return list(dict.fromkeys(re.findall(r"[^\s,]+", text)))

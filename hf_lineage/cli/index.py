@@ -94,15 +94,14 @@ def index() -> None:
 @with_options(AUTHORS, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **values: Any) -> int:
     """Put models into the index, each when it has been read."""
-    from hf_lineage.index.build import build as build_index
-    from hf_lineage.index.build import every
-    from hf_lineage.index.store import Catalogue, default_folder
+    from hf_lineage.index import build, store
 
     if not models and not authors:
         raise click.UsageError("name a MODEL, or an account with --author")
-    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
-    everything = every(models, authors)
-    counted = _print_outcomes(build_index(everything, catalogue, options), everything, "Adding", "already in the index")
+    options, catalogue = make_options(**values), store.Catalogue(folder or store.default_folder())
+    everything = build.every(models, authors)
+    results = build.build(everything, catalogue, options)
+    counted = _print_outcomes(results, everything, "Adding", "already in the index")
     return ERROR if counted["failed"] else 0
 
 
@@ -126,11 +125,9 @@ def _print_outcomes(results: Iterator[Outcome], models: Sequence[str], doing: st
 @with_options(FOLDER)
 def remove(models: tuple[str, ...], folder: Path | None) -> int:
     """Take models out of the index, all of them or none."""
-    from hf_lineage.index.build import remove as remove_models
-    from hf_lineage.index.store import Catalogue, default_folder
+    from hf_lineage.index import build, store
 
-    catalogue = Catalogue(folder or default_folder())
-    remove_models(models, catalogue)
+    build.remove(models, store.Catalogue(folder or store.default_folder()))
     for model in models:
         click.echo(f"{printable(model, 200)}: removed")
     return 0
@@ -241,18 +238,16 @@ WORK = (
 )
 
 
-@index.command(epilog=BUILDING)
+@index.command("build", epilog=BUILDING)
 @with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
-def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
+def build_(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
     """Put the models of a list into the index, many at a time."""
-    from hf_lineage.index.build import LARGEST_LIST, parse_list
-    from hf_lineage.index.build import build as build_index
-    from hf_lineage.index.engines import ENGINES, Work
-    from hf_lineage.index.store import Catalogue, default_folder
+    from hf_lineage.index import build, engines, store
 
-    names = parse_list(models.read(LARGEST_LIST + 1))
-    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
-    results = build_index(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
+    names = build.parse_list(models.read(build.LARGEST_LIST + 1))
+    options, catalogue = make_options(**values), store.Catalogue(folder or store.default_folder())
+    work = engines.Work(workers, rate)
+    results = build.build(names, catalogue, options, engines.ENGINES[engine], work, compact=True)
     counted = _print_outcomes(results, names, "Building")
     click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0
@@ -279,23 +274,21 @@ def tree(
     models: tuple[str, ...], authors: tuple[str, ...], index: str | None, form: str, output: Path | None, **values: Any
 ) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
-    from hf_lineage.cli.single import FORMATS as WRITERS
-    from hf_lineage.index.build import every, gather, read_members
-    from hf_lineage.index.store import open_catalogue
-    from hf_lineage.index.tree import criteria as tree_criteria
-    from hf_lineage.index.tree import grow
+    from hf_lineage.cli import single
+    from hf_lineage.index import build, store
+    from hf_lineage.index.tree import criteria, grow
 
     options = make_options(**values)
-    everything = every(models, authors)
+    everything = build.every(models, authors)
     if not everything and index is None:
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
     path = options.paths[0]
-    members, problems = gather(everything, options, partial(progress, "Reading"))
+    members, problems = build.gather(everything, options, partial(progress, "Reading"))
     if index is not None:
-        catalogue, known = open_catalogue(index), {member.name for member in members}
-        members += [member for member in read_members(catalogue, path) if member.name not in known]
+        catalogue, known = store.open_catalogue(index), {member.name for member in members}
+        members += [member for member in build.read_members(catalogue, path) if member.name not in known]
         remark(catalogue.notes)
     for problem in problems:
         click.echo(printable(problem), err=True)
-    write(WRITERS[form](grow(members, path, tree_criteria(path))), output)
+    write(single.FORMATS[form](grow(members, path, criteria(path))), output)
     return ERROR if problems else 0

@@ -74,7 +74,6 @@ def write(text: str, output: Path | None, coloured: bool = False) -> None:
 
 
 def _silence(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    """Keep results, warnings and progress bars back until the command ends."""
     if wanted:
         from hf_lineage.hub.client import without_bars
 
@@ -149,8 +148,6 @@ BASES = click.option(
 
 
 def _reader(kind: ValueKind) -> Callable[[Any], Any]:
-    """Return what makes the value that Options takes of what is typed."""
-
     def read(value: Any) -> Any:
         try:
             return kind.read(value) if isinstance(value, str) else value

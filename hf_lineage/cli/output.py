@@ -138,7 +138,6 @@ class Delivery:
 
 
 def _rows(model: str, outcome: Report | Exception) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of every claim of one model; one row where it declares nothing, or was not checked."""
     from hf_lineage.report.wording import line as result_line
 
     if isinstance(outcome, Exception) or not outcome.rows:
@@ -161,7 +160,6 @@ def _remarks(model: str, outcome: Report | Exception) -> Iterator[str]:
 
 
 def _text(rows: Sequence[tuple[str, ...]], remarks: Sequence[str]) -> str:
-    """Return the table, the number of claims of every outcome, and remarks."""
     from hf_lineage.report.text import table, wrap
 
     outcomes = Counter(row[-1] for row in rows)

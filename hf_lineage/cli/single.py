@@ -139,7 +139,6 @@ def svg(tree: Tree) -> str:
 
 
 def _draw(tree: Tree) -> Markup:
-    """Return the picture of a tree: one row for each model, below the one that it comes from."""
     names, nodes = {name for family in tree.families for name in family}, []
     for row in family.rows(tree):
         edges = [row.edge] if row.edge else []

@@ -152,16 +152,14 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter) -
         try:
             source = locate_model(model, options)
             if isinstance(source, Signature):
-                member = Member(source.model, source)
-            else:
-                opened = open_model(only(source), options)
-                claims = read_claims(replace(source, subfolder="")).claims
-                folder = "" if source.remote else str(source.folder.resolve())
-                member = Member(source.name, opened.signature(), claims, folder, opened)
+                members.setdefault(source.model, Member(source.model, source))
+                continue
+            opened, claims = open_model(only(source), options), read_claims(replace(source, subfolder="")).claims
+            folder = "" if source.remote else str(source.folder.resolve())
+            member = Member(source.name, opened.signature(), claims, folder, opened)
+            members.setdefault(folder or source.name, member)
         except LineageError as error:
             problems.append(f"{model}: {error}")
-            continue
-        members.setdefault(member.folder or member.name, member)
     return list(members.values()), problems
 
 

@@ -119,7 +119,6 @@ def _start_process(rate: float | None) -> tuple[Connection, BaseProcess]:
 
 
 def _serve(pipe: Connection, rate: float | None) -> None:
-    """Run tasks until the process that sends them ends."""
     from tqdm import tqdm
 
     def end_with_parent() -> None:
@@ -182,6 +181,5 @@ def _as_done(
 
 
 def _run_limited(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
-    """Return the outcome of a job in a process whose requests are bounded."""
     limit(rate)
     return task(job)

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,10 +48,8 @@ class Relative:
     entry: Entry
     similarity: float  # the cosine of the keys, by which it was chosen
     verdict: Verdict
-    distance: float
-    """‖φ_B - φ_A‖ in the mean over the layers that are paired: 0 for equal weights, √2 for unrelated ones."""
-    along: float = 0.0
-    """The cosine of the model's difference from the ancestor with this relative's: whether it comes through it."""
+    distance: float  # ‖φ_B - φ_A‖ in the mean over paired layers: 0 for equal weights, √2 for unrelated ones
+    along: float = 0.0  # the cosine of the model's and its own difference from the ancestor
 
 
 @dataclass(frozen=True)
@@ -60,20 +59,14 @@ class Identification:
     model: str
     commit: str | None
     path: str
-    searched: int
-    """Entries of the index along this path, with a stream of the same width and a signature of the same recipe."""
+    searched: int  # entries along this path, with a stream of the same width and a signature of the same recipe
     of: int  # entries of the index along this path, one for each model
-    related: tuple[Relative, ...]
-    """Tested models that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
-    ancestor: Relative | None
-    """The relative in the middle of all of them, from which differences are taken; None where none is related."""
+    related: tuple[Relative, ...]  # by the exact test: first those through which the model comes, then the ancestor
+    ancestor: Relative | None  # the relative in the middle of all of them, from which differences are taken
     others: tuple[Relative, ...]  # tested models that it does not call RELATED
     width: int = 0  # width of the model's stream
-    otherwise: int = 0
-    """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
-    blended: Combination | None = None
-    """The relatives that together make up the model, by their weights; None where it is no blend of them, or the
-    weights are not at hand."""
+    otherwise: int = 0  # entries along this path that were not searched: of another width, or another recipe
+    blended: Combination | None = None  # the relatives that make up the model, where all weights are at hand
 
 
 def identify(
@@ -94,24 +87,18 @@ def identify(
     criteria = replace(criteria, analyses=tests, paths=(path,))
     kin, others, sketches = list[Relative](), list[Relative](), [normalise(np.asarray(signature.paths[path].sketch))]
     for entry in chosen:
-        other = catalogue.find_signature(entry) if len(kin) + len(others) < most else None
-        if other is None:
+        if len(kin) + len(others) == most or (other := catalogue.find_signature(entry)) is None:
             continue
         verdict = judge_signatures(for_testing(other, path), for_testing(signature, path), criteria)
         relative = Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0)
+        (kin if verdict.is_related else others).append(relative)
         if verdict.is_related:
-            kin.append(relative)
             pairs = verdict.evidence[path].comparison.pairs
             sketches.append(align_sketches(other.paths[path], pairs, len(signature.paths[path].trace)))
-        else:
-            others.append(relative)
     related, ancestor = _rank(sketches, kin)
-    along = sum(shard.rows for shard in known if shard.group.path == path)
-    return Identification(
-        *(signature.model, signature.commit, path, len(cosines), along, related, ancestor, tuple(others)),
-        width=own.width,
-        otherwise=along - len(cosines),
-    )
+    of, searched = sum(shard.rows for shard in known if shard.group.path == path), len(cosines)
+    result = Identification(signature.model, signature.commit, path, searched, of, related, ancestor, tuple(others))
+    return replace(result, width=own.width, otherwise=of - searched)
 
 
 def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
@@ -137,21 +124,18 @@ def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tup
     return (*others[:through], ancestor, *others[through:]), ancestor
 
 
-@dataclass(frozen=True)
-class Group:
-    """Known models whose keys are alike, of which one is tested for all."""
+class Group(NamedTuple):
+    """Known models whose keys are alike, of which one is tested for all, and the others, which are not."""
 
     entry: Entry
-    near: tuple[Entry, ...]  # the others, which are not tested
+    near: tuple[Entry, ...]
 
 
-@dataclass(frozen=True)
-class TestedGroup:
-    """A group, and the verdict on a model or an adapter and the member of the group that was read."""
+class TestedGroup(NamedTuple):
+    """A group, and the row of its member that was read: its verdict is corrected for all that were tested."""
 
     group: Group
     row: ClaimResult
-    """The row of that member: its p-value is corrected for nothing, its verdict for all that were tested."""
 
     @property
     def verdict(self) -> Verdict:

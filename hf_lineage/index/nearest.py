@@ -117,8 +117,7 @@ def relatives(
 
 def nearer(near_models: Sequence[tuple[Entry, Vector]], base: str = "") -> list[Relative]:
     """Return the relatives that lie between a model and its base, or come from the model; the nearest first."""
-    cosines = ((entry, between(gram)) for entry, gram in near_models)
-    return [Relative(entry.model, base, cosine) for entry, cosine in cosines if cosine is not None]
+    return [Relative(entry.model, base, cosine) for entry, gram in near_models if (cosine := between(gram)) is not None]
 
 
 def between(gram: Vector) -> float | None:
@@ -164,7 +163,14 @@ def note_nearer(report: Report, catalogue: Catalogue) -> Report:
                 model = open_model(report.source or locate_model(report.model, options), options).signature()
                 alike = parent.width == model.width
                 near_models = relatives(model, parent, path, catalogue, criteria) if alike else []
-                near |= {one: _note(one, base) for one in nearer(near_models, row.claim.base)}
+                for one in nearer(near_models, row.claim.base):
+                    named = printable(one.base, 200)
+                    near[one] = (
+                        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than {base}: it "
+                        f"shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; "
+                        f"shared training data alone can cause up to {SIBLINGS}). The model may come from {named} "
+                        "through it, or the reverse: weights do not tell which came first"
+                    )
                 entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
             elif row.verdict.code is Code.PART:
                 more |= dict.fromkeys(_gave_more(report, row.verdict.evidence[path], path, base, catalogue))
@@ -180,23 +186,16 @@ def note_nearer(report: Report, catalogue: Catalogue) -> Report:
 def _gave_more(report: Report, evidence: Evidence, path: str, base: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield a sentence for every model of an index that gave more than a base which gave a part alone."""
     own, source = evidence.inherited, report.source or locate_model(report.model, report.options)
-    if own is None:
-        return
     model = open_model(source, report.options).signature()
     for one in identify(model, path, catalogue, Criteria(alpha=report.options.alpha)).related:
         gave = one.verdict.evidence[path].inherited
-        if gave and gave.interval[0] > own.interval[1] and plain_name(one.entry.model) != plain_name(report.model):
+        if (
+            own
+            and gave
+            and gave.interval[0] > own.interval[1]
+            and plain_name(one.entry.model) != plain_name(report.model)
+        ):
             yield (
                 f"{printable(one.entry.model, 200)}, which is in the index, is nearer than {base}: {gave.share:.0%} of "
                 f"what the model's units write has a counterpart there, and {own.share:.0%} in the base"
             )
-
-
-def _note(one: Relative, base: str) -> str:
-    named = printable(one.base, 200)
-    return (
-        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than {base}: it "
-        f"shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; shared training "
-        f"data alone can cause up to {SIBLINGS}). The model may come from {named} through it, or the reverse: weights "
-        "do not tell which came first"
-    )

@@ -95,10 +95,8 @@ class PairTests:
     def derivation(self, base: int, candidate: int) -> Derivation | None:
         """Return how one model was made from another that it is related to; None where that cannot be measured."""
         one, other = self.members[base].model, self.members[candidate].model
-        if one is None or other is None:
-            return None
-        verdict = self.verdict(base, candidate)
-        return measure_derivation(one, other, verdict, 0) if verdict else None
+        verdict = self.verdict(base, candidate) if one and other else None
+        return measure_derivation(one, other, verdict, 0) if one and other and verdict else None
 
     def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
         """Return a model as a combination of several others; None where the weights of one cannot be read."""
@@ -124,15 +122,11 @@ class PairTests:
 
     def scores(self) -> list[tuple[float, int, int]]:
         """Return the scores of all pairs that may be related, the highest first."""
-        alike = []
-        for base, member in enumerate(self.members):
+        alike, paths = [], [member.signature.paths[self.path] for member in self.members]
+        for base, path in enumerate(paths):
             others = [at for at in range(base) if self.comparable(base, at)]
-            paths = (self.members[at].signature.paths[self.path] for at in others)
-            alike += [
-                (score, base, at)
-                for at, score in zip(others, scores(member.signature.paths[self.path], paths), strict=True)
-                if score >= MINIMUM_EFFECT
-            ]
+            pairs = zip(scores(path, (paths[at] for at in others)), others, strict=True)
+            alike += [(score, base, at) for score, at in pairs if score >= MINIMUM_EFFECT]
         return sorted(alike, reverse=True)
 
 
@@ -179,7 +173,6 @@ def is_along(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
 
 
 def _path(links: Links, start: int, end: int) -> list[int]:
-    """Return the nodes from one to another."""
     paths, reached = {start: [start]}, [start]
     for node in reached:
         new = [other for other in links[node] if other not in paths]

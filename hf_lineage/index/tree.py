@@ -102,15 +102,10 @@ def _family(
     rest = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
     arcs = [(rest.index(base), rest.index(child)) for base, child in claims if base in rest and child in rest]
     places = [own[at] for at in rest]
-    preferred = [sum(base == at for base, _ in claims) for at in rest]
-    # Models that share with others a declared base which is none of the models.
-    absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
-    barred = [any(absent.count(plain_name(one.base)) > 1 for one in tests.members[at].claims) for at in places]
-    joined = differences.join_neighbours(differences.distances(gram)[:, rest][rest])
-    links = differences.simplify_tree(joined, len(rest), preferred, barred)
+    apart = differences.distances(gram)
+    links = _join(tests.members, declared, apart[:, rest][rest], places, [own[base] for base, _ in claims])
     neighbours = [(one, other) for one in links for other in links[one] if one < len(places) > other]
-    derivations = ((arc, tests.derivation(places[arc[0]], places[arc[1]])) for arc in neighbours)
-    relations = {arc: how for arc, how in derivations if how}
+    relations = {arc: how for arc in neighbours if (how := tests.derivation(places[arc[0]], places[arc[1]]))}
     # What cannot be undone shows that a model is the child.
     arcs += [arc for arc, how in relations.items() if {Means.QUANTIZED, Means.PRUNED} & {*how.means}]
     within = dict(relatives.between(tests, places, links))
@@ -127,14 +122,30 @@ def _family(
             evidence = tests.verdicts[places[arc[0]], places[arc[1]]].evidence[tests.path]
             some = sorted(evidence.origins) if len(evidence.origins) < evidence.layers_read else ()
             made = f"in {name_layers(some)}, {relations[arc].words}" if some else relations[arc].words
-        along = relatives.is_along(links, arcs, arc)
-        edges.append(replace(edge, length=length * (length >= SELF), directed=along, way=made))
-    edges += _merge(tests, own, aside, gram, declared)
+        length, along = length * (length >= SELF), relatives.is_along(links, arcs, arc)
+        edges.append(replace(edge, length=length, directed=along, way=made))
+    for merge in aside:
+        model = tests.members[own[merge.model]].name
+        gave = tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)])
+        for parent, share in zip(merge.parents, gave, strict=False):
+            edge = _declared_edge(tests, declared, tests.members[own[parent]].name, model)
+            way, length = f"a contribution{share and f' of {share}'} to a merge", float(apart[parent, merge.model])
+            edges.append(replace(edge, length=length, way=way))
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
 
+def _join(
+    members: Sequence[Member], declared: Sequence[Declaration], apart: Vector, places: Sequence[int], bases: list[int]
+) -> differences.Links:
+    """Return the tree of models in some places by their distances; `bases` has the base of every claim."""
+    # Models that share with others a declared base which is none of the models.
+    absent = [plain_name(one.claim.base) for one in declared if one.base is None and one.child in places]
+    barred = [any(absent.count(plain_name(one.base)) > 1 for one in members[at].claims) for at in places]
+    preferred = [bases.count(at) for at in places]
+    return differences.simplify_tree(differences.join_neighbours(apart), len(places), preferred, barred)
+
+
 def _declared_edge(tests: PairTests, declared: Sequence[Declaration], parent: str, child: str) -> Edge:
-    """Return the edge between two models of a family, by what the child declares."""
     names = [member.name for member in tests.members]
     for one in declared:
         if one.base is not None and (names[one.base], names[one.child]) == (parent, child):
@@ -166,24 +177,6 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[differences.Merge]:
             return aside
         best = min(candidates, key=lambda one: (-sum((at, one.model) in claims for at in one.parents), -one.strength))
         aside.append(best)
-
-
-def _merge(
-    tests: PairTests,
-    own: Sequence[int],
-    aside: Sequence[differences.Merge],
-    gram: Vector,
-    declared: Sequence[Declaration],
-) -> Iterator[Edge]:
-    """Yield an edge to each parent of a merge, with what this one gave."""
-    names, apart = [tests.members[at].name for at in own], differences.distances(gram)
-    for merge in aside:
-        several = len(merge.parents) > 1
-        gave = tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)]) if several else [""]
-        for parent, share in zip(merge.parents, gave, strict=False):
-            edge = _declared_edge(tests, declared, names[parent], names[merge.model])
-            seen = f"a contribution{share and f' of {share}'} to a merge" if several else ""
-            yield replace(edge, length=float(apart[parent, merge.model]), way=seen)
 
 
 def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declaration]) -> Iterator[Edge]:

@@ -115,7 +115,6 @@ def hide_names(text: str, names: Mapping[str, str]) -> str:
 
 
 def _home() -> dict[str, str]:
-    """Return the home directory, unless it is that of no user."""
     with contextlib.suppress(RuntimeError):
         home = Path.home()
         return {str(home): HOME} if len(home.parts) > 1 else {}
@@ -175,7 +174,6 @@ def of_report(report: Report, *further: str, write: Write = spell_here) -> str:
 
 
 def _options(options: Options, write: Write) -> list[str]:
-    """Return the options that are not the usual ones, in the order of the table."""
     usual, words = Options(), list[str]()
     for name, setting in SETTINGS.items():
         value, flag = getattr(options, name), setting.flag or f"--{name.replace('_', '-')}"
@@ -205,7 +203,6 @@ def _type_words(words: Sequence[str], options: Options) -> str:
 
 
 def _model(model: str, commit: str | None, options: Options) -> str:
-    """Return a model at its commit, with the folder of its repository that was asked for."""
     name, at, revision = model.partition("@")
     inside = options.subfolder.rstrip("/")
     full = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"

@@ -50,7 +50,6 @@ def render(report: Report, _explain: bool = False) -> str:
 
 
 def _model(report: Report) -> Component:
-    """Return the model that was checked, with its pedigree and the digests of its weights."""
     remote = report.source.remote if report.source else None
     # What may be none of the Hub is called by its folder.
     name = report.source.folder.resolve().name if report.source and not remote else report.model
@@ -86,7 +85,6 @@ def _reference(ref: str) -> str:
 
 
 def _component(text: str, name: str | None, commit: str | None, ref: str) -> Component:
-    """Return a model, with a package URL of type `huggingface` where it has a name on the Hub."""
     group, _, short = printable(name or text, 200).rpartition("/")
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
@@ -161,7 +159,6 @@ def confidence(row: ClaimResult) -> Decimal | None:
 
 
 def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:
-    """Yield the files that hold the weights of a model, with their SHA-256."""
     for file, sha256 in files.items():
         digest = HashType(alg=HashAlgorithm.SHA_256, content=sha256)
         ref = str(uuid.uuid5(NAMESPACE, f"{of}file {file}"))

@@ -76,7 +76,6 @@ def _run_sentences(row: ClaimResult, executed: RunOutcome) -> Iterator[str]:
 
 
 def _describe_ablation(ablation: Ablation) -> tuple[Table, dict[str, Any]]:
-    """Return what the model loses without some of its parts, as a table and for machines."""
     values = {"unit": ablation.unit, "input": ablation.kind, "says": ablation.says}
     values |= {"used": ablation.is_used, "carries": ablation.carries}
     rows = []

@@ -68,7 +68,6 @@ def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
 
 
 def _unread(evidence: Evidence, layers: int | None) -> bool:
-    """Return whether more layers could have been read."""
     return evidence.analyses > 1 and layers is not None and evidence.layers_read < layers
 
 

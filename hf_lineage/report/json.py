@@ -205,7 +205,6 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
 
 
 def _distributions(evidence: Evidence) -> dict[str, Any]:
-    """Return the scores of permutations, and those of independent models where such were compared."""
     null, empirical = evidence.permutation, evidence.empirical
     scores, undecided = null.scores, evidence.decided_by is None
     spread = {"mean": float(scores.mean()), "standard_deviation": float(scores.std()), "maximum": float(scores.max())}

@@ -42,7 +42,6 @@ def render(report: Report, explain: bool = False) -> str:
 
 
 def _blocks(block: Finding | Evidence) -> Iterator[str]:
-    """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
     if isinstance(block, Evidence):
         yield table(verdicts.LAYER_COLUMNS, map(verdicts.layer_cells, verdicts.layer_rows(block)))
         yield from map(paragraph, verdicts.null_sentences(block))

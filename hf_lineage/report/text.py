@@ -34,7 +34,10 @@ def render(report: Report, explain: bool = False) -> str:
     at = f" @ {report.commit}" if report.commit else ""
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
-        lines.append(claims(report, explain))
+        names = columns(report, explain)
+        numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
+        paths = [number for number, name in enumerate(names) if name == "Path"]
+        lines.append(table(names, map(fold_row, wording.rows(report, explain)), numeric, paths))
     paragraphs = list(reasons(report) if explain else summarize(report))
     if explain:
         for title, block in explain_findings(report):
@@ -43,14 +46,6 @@ def render(report: Report, explain: bool = False) -> str:
     elif report.rows:
         paragraphs[-1] = f"{wording.whole(paragraphs[-1])} Details: --explain"
     return "\n".join(lines + [wrap(paragraph) for paragraph in paragraphs]) + "\n"
-
-
-def claims(report: Report, explain: bool = False) -> str:
-    """Return the table of claims; `explain` adds relation and path, and a line for each path."""
-    names = columns(report, explain)
-    numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
-    paths = [number for number, name in enumerate(names) if name == "Path"]
-    return table(names, map(fold_row, wording.rows(report, explain)), numeric, paths)
 
 
 def table(
@@ -114,7 +109,6 @@ def bar(value: float, top: float) -> str:
 
 
 def _blocks(block: Finding | Evidence) -> Iterator[str]:
-    """Yield the layers and the nulls of a path, or the tables, the picture and the details of a shown."""
     if isinstance(block, Evidence):
         rows = [(*verdicts.layer_cells(line), bar(line[2], 1.0)) for line in verdicts.layer_rows(block)]
         columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
