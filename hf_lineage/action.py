@@ -84,8 +84,9 @@ FAILED = "ERROR"  # the output `verdict` where something could not be read
 
 def run_check(environ: Environment) -> int:
     """Check the model and return the exit status of the step."""
-    from hf_lineage.evidence.verdict import ExitCode
+    from hf_lineage.evidence.verdict import Code, ExitCode
     from hf_lineage.policy import status
+    from hf_lineage.report.markdown import paragraph
 
     problem, checked, excused = "", None, False
     with without_commands():
@@ -105,7 +106,14 @@ def run_check(environ: Environment) -> int:
             traceback.print_exc()
             problem = "hf-lineage failed because of a defect in it; the log has the traceback. Please report it."
     if checked is None:
-        return _without_verdict(environ, problem, excused)
+        level, title, code, outputs = "error", "Lineage could not be checked", ExitCode.ERROR, {"verdict": FAILED}
+        if excused:  # it is no error that there is no model
+            level, title, code = "warning", "Lineage was not checked", ExitCode.VERIFIED
+            outputs = {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"}
+        set_outputs(environ, outputs)
+        add_summary(environ, f"### {title}\n\n{paragraph(problem)}\n")
+        _say(command(level, problem, title=title))
+        return int(code)
     fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"
     code = status(ExitCode(checked["unaccepted"]), checked["unmet"], fail_on, checked["undeclared_parent"])
     level = "error" if code else "notice" if checked["exit_code"] == ExitCode.VERIFIED else "warning"
@@ -184,22 +192,6 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
     call = ["check"] if inputs.card == "never" else ["annotate", f"--{inputs.card}"]
     # What stands after -- is never an option, whatever a folder is called.
     return [*call, *bases, *run, *inputs.options, *policy, *written, "--", inputs.model]
-
-
-def _without_verdict(environ: Environment, problem: str, excused: bool) -> int:
-    """Report why there is no verdict and return the exit status; `excused` if it is no error that there is no model."""
-    from hf_lineage.evidence.verdict import Code, ExitCode
-    from hf_lineage.report.markdown import paragraph
-
-    level, title, code = "error", "Lineage could not be checked", ExitCode.ERROR
-    outputs = {"verdict": FAILED}
-    if excused:
-        level, title, code = "warning", "Lineage was not checked", ExitCode.VERIFIED
-        outputs = {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"}
-    set_outputs(environ, outputs)
-    add_summary(environ, f"### {title}\n\n{paragraph(problem)}\n")
-    _say(command(level, problem, title=title))
-    return int(code)
 
 
 def _digest(names: Sequence[str]) -> str:

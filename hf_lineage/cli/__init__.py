@@ -21,39 +21,19 @@ from hf_lineage.cli.options import EPILOG, QUIET, error_values, exit_code_of, wi
 from hf_lineage.errors import OptionError, format_error, printable
 from hf_lineage.options import moment, now
 
-STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
-"""Streams in the order of their numbers -> mode, and flags that open the null device where the stream is closed.
-
-Messages may be lost, so they are written there; a report may not, so that writing it fails.
-"""
-
 
 def fill_closed_streams() -> None:
-    """Put the null device in the place of a closed standard stream, whose number the next file would take."""
-    for number, (name, (mode, flags)) in enumerate(STREAMS.items()):
+    """Put the null device in the place of a closed standard stream, whose number the next file would take.
+
+    Messages may be lost, so they are written there; a report may not, so that writing it fails.
+    """
+    modes = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
+    for number, (name, mode, flags) in enumerate(modes):
         with contextlib.suppress(OSError):
             os.fstat(number)
             continue
         os.set_inheritable(os.open(os.devnull, flags), True)  # it takes the lowest number that is free
         setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
-
-
-def refuse_unusable_variables() -> None:
-    """Raise OptionError, which names it, for a variable whose value would be an error of some package further on."""
-    moment(now())
-    for name in ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT"):  # the client of the Hub makes numbers of them
-        value = os.environ.get(name, "0")
-        try:
-            int(value)
-        except ValueError:
-            raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None
-    value = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    with contextlib.suppress(ValueError):  # of a port that is none
-        address = urlsplit(value)
-        if address.scheme in ("http", "https") and address.hostname and address.port != 0:
-            return
-    text = printable(value.rpartition("@")[2], 100)
-    raise OptionError(f"HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not {text!r}")
 
 
 def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -115,7 +95,21 @@ def _load_command(name: str) -> click.Command:
 @DEBUG
 def cli() -> None:
     """Tell from weights alone whether a model really comes from the base it declares."""
-    refuse_unusable_variables()
+    # Variables whose values would be errors of some package further on are refused by their names.
+    moment(now())
+    for name in ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT"):  # the client of the Hub makes numbers of them
+        value = os.environ.get(name, "0")
+        try:
+            int(value)
+        except ValueError:
+            raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None
+    value = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    with contextlib.suppress(ValueError):  # of a port that is none
+        address = urlsplit(value)
+        if address.scheme in ("http", "https") and address.hostname and address.port != 0:
+            return
+    text = printable(value.rpartition("@")[2], 100)
+    raise OptionError(f"HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not {text!r}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,8 +123,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
         return _print_error(error, words)
-    finally:
-        _flush()
+    finally:  # what fails at the end of the process would change its exit code
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                with contextlib.suppress(AttributeError, OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _print_error(error: BaseException, words: Sequence[str]) -> int:
@@ -159,13 +158,3 @@ def _message(error: BaseException) -> str:
     if isinstance(error, UnicodeEncodeError):
         return f"a name or the report cannot be encoded as {error.encoding}; try PYTHONIOENCODING=utf-8"
     return format_error(error)
-
-
-def _flush() -> None:
-    """Write what is left of the output now: what fails at the end of the process would change its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, OSError, ValueError):
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -180,13 +180,7 @@ OF_SIGNATURES = (*OF_MODELS, "paths", "recompute")  # options that say how model
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that applies all options in the order given."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    return lambda command: functools.reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 def has_separator(text: str) -> bool:

@@ -53,8 +53,7 @@ def _model(report: Report) -> Component:
     remote = report.source.remote if report.source else None
     # What may be none of the Hub is called by its folder.
     name = report.source.folder.resolve().name if report.source and not remote else report.model
-    component = _component(hub_name(report.model) or name, remote, report.commit, "model")
-    component.licenses.update(_licences(report.licence))
+    component = _component(hub_name(report.model) or name, remote, report.commit, "model", report.licence)
     component.properties.update(_properties(report))
     for part in ("", *report.parts):
         one = _component(part, None, None, f"part {part}") if part else component
@@ -70,8 +69,7 @@ def _ancestor(row: ClaimResult, part: str) -> Component:
     """Return a base, identified by the weights at the level at which the test rejects independence."""
     hub, about = hub_name(row.claim.base), f"base {row.claim.base} {part}".rstrip()
     name = hub or PurePath(row.claim.base).name or row.claim.base
-    component = _component(name, hub if row.base_commit else None, row.base_commit, about)
-    component.licenses.update(_licences(row.licence))
+    component = _component(name, hub if row.base_commit else None, row.base_commit, about, row.licence)
     component.components.update(_files(f"{about} ", digests(row.base_folder)))
     if (level := confidence(row)) is not None:
         method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
@@ -84,8 +82,12 @@ def _reference(ref: str) -> str:
     return str(uuid.uuid5(NAMESPACE, printable(ref, 1000)))
 
 
-def _component(text: str, name: str | None, commit: str | None, ref: str) -> Component:
+def _component(text: str, name: str | None, commit: str | None, ref: str, licence: str = "") -> Component:
+    """Return a model, with a package URL where it has a name on the Hub, and its licence by the SPDX identifier."""
     group, _, short = printable(name or text, 200).rpartition("/")
+    known, declared = fixup_id(licence) if licence else None, LicenseAcknowledgement.DECLARED
+    name_of = None if known else licence
+    licences = [DisjunctiveLicense(id=known, name=name_of, acknowledgement=declared)] if licence else []
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         bom_ref=_reference(ref),
@@ -93,15 +95,8 @@ def _component(text: str, name: str | None, commit: str | None, ref: str) -> Com
         name=short,
         version=commit,
         purl=PackageURL("huggingface", group or None, short, commit) if name else None,
+        licenses=licences,
     )
-
-
-def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
-    """Yield the licence that a card declares, by its SPDX identifier where it has one."""
-    if stated:
-        known = fixup_id(stated)
-        name = None if known else stated
-        yield DisjunctiveLicense(id=known, name=name, acknowledgement=LicenseAcknowledgement.DECLARED)
 
 
 def _properties(report: Report) -> Iterator[Property]:

@@ -138,8 +138,25 @@ def _strict_sentences(strict: Strict, row: ClaimResult) -> Iterator[str]:
         yield f"{strict.what} {base} and nothing else: {whole}"
     else:
         yield f"not everything is the base's: {whole} hold the numbers of {base} as their formats store them"
-    if strict.beyond:
-        yield from _beyond(strict, row)
+    for first in strict.beyond[:1]:
+        name, place = printable(first.name, 200), ", ".join(map(str, first.place))
+        steps = f"{first.excess:.3g} steps" if math.isfinite(first.excess) else "infinitely many steps"
+        if first.why:
+            yield f"{name} {first.why}"
+        elif first.beyond:
+            yield (
+                f"{name} at ({place}) is {steps} further from the base's number than its format leaves, and "
+                f"{first.beyond:,} of its {first.numbers:,} numbers are"
+            )
+        else:
+            yield f"in {name} the grids of {first.coarse:,} blocks are coarser than their numbers need"
+    if any(one.beyond for one in strict.beyond):
+        wide = sum(one.wide for one in strict.beyond)
+        # Pruning and reordering leave no question how the numbers came to differ.
+        made = row.derivation if row.derivation and {*row.derivation.means} & {Means.PRUNED, Means.REORDERED} else None
+        guess = "as an edit leaves" if strict.is_edit else "as training or another quantization leaves"
+        differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
+        yield differ + f", {made.words if made else guess}" * row.verdict.is_related
     for reason in dict.fromkeys(strict.unbound.values()):
         names = [name for name, why in strict.unbound.items() if why == reason]
         yield f"{_list_names(names)} cannot be told number by number: {printable(reason, 300)}"
@@ -148,29 +165,6 @@ def _strict_sentences(strict: Strict, row: ClaimResult) -> Iterator[str]:
             yield f"{_list_names(several)} {'is' if len(several) == 1 else 'are'} {where}"
     if strict.settings:
         yield f"config.json says something else than the base's: {'; '.join(strict.settings[:LISTED])}"
-
-
-def _beyond(strict: Strict, row: ClaimResult) -> Iterator[str]:
-    """Yield the number furthest off and, of models that share ancestry, how the difference may have come about."""
-    first = strict.beyond[0]
-    name = printable(first.name, 200)
-    if first.why:
-        yield f"{name} {first.why}"
-    elif first.beyond:
-        steps = f"{first.excess:.3g} steps" if math.isfinite(first.excess) else "infinitely many steps"
-        yield (
-            f"{name} at ({', '.join(map(str, first.place))}) is {steps} further from the base's number than its format "
-            f"leaves, and {first.beyond:,} of its {first.numbers:,} numbers are"
-        )
-    else:
-        yield f"in {name} the grids of {first.coarse:,} blocks are coarser than their numbers need"
-    if any(one.beyond for one in strict.beyond):
-        wide = sum(one.wide for one in strict.beyond)
-        # Pruning and reordering leave no question how the numbers came to differ.
-        made = row.derivation if row.derivation and {*row.derivation.means} & {Means.PRUNED, Means.REORDERED} else None
-        guess = "as an edit leaves" if strict.is_edit else "as training or another quantization leaves"
-        differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
-        yield differ + f", {made.words if made else guess}" * row.verdict.is_related
 
 
 def _list_names(names: Sequence[str]) -> str:
