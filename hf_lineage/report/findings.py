@@ -10,6 +10,7 @@ from typing import Any
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import ClaimResult, Finding
 from hf_lineage.errors import printable
+from hf_lineage.evidence.evaluate import name_layers
 from hf_lineage.evidence.relation import Derivation
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
@@ -32,37 +33,19 @@ def describe_descent(_related: bool, row: ClaimResult, _report: Report) -> Findi
     return Finding("Descent", wording.about(row), details=tuple(details), in_verdict=True, brief=brief)
 
 
-def list_layers(layers: Sequence[int]) -> str:
-    """Return ascending numbers of layers as people say them.
-
-    >>> list_layers([3]), list_layers([1, 4]), list_layers([0, 1, 2, 5, 7, 8])
-    ('layer 3', 'layers 1 and 4', 'layers 0 to 2, 5, 7 and 8')
-    """
-    among = set(layers)
-    starts = [layer for layer in layers if layer - 1 not in among]
-    ends = [layer for layer in layers if layer + 1 not in among]
-    runs = zip(starts, ends, strict=True)
-    parts = [part for a, b in runs for part in ([f"{a} to {b}"] if b > a + 1 else dict.fromkeys(map(str, (a, b))))]
-    *most, last = parts
-    before = f"{', '.join(most)} and " if most else ""
-    return f"layer{'' if len(layers) == 1 else 's'} {before}{last}"
-
-
 def _count_layers(layers: Sequence[int], rows: Sequence[int], depth: int) -> str:
     """Return how many layers of those that were read come from the base by more than half, and which."""
-    inherited = sorted(layers[row] for row in rows)
-    read, count = len(layers), len(inherited)
-    rest, of_read = read - count, "" if read == depth else f" that were read, of {depth},"
-    if count == 0:
+    inherited, read = sorted(layers[row] for row in rows), len(layers)
+    rest, of_read = read - len(inherited), "" if read == depth else f" that were read, of {depth},"
+    if not inherited:
         return f"None of the {read} layers{of_read} comes from it by more than half"
-    verb = "comes" if count == 1 else "come"
+    verb, words = "comes" if len(inherited) == 1 else "come", name_layers(inherited)
     if rest == 0:
         return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from it"
     if of_read:
-        return f"Of the {read} layers{of_read} {list_layers(inherited)} {verb} from it"
+        return f"Of the {read} layers{of_read} {words} {verb} from it"
     others = "the other one does not" if rest == 1 else f"the other {rest} do not"
-    words = list_layers(inherited)
-    return f"{words[0].upper()}{words[1:]} of {depth} {verb} from it; {others}"
+    return f"{words.capitalize()} of {depth} {verb} from it; {others}"
 
 
 def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report) -> Finding:
@@ -215,8 +198,8 @@ def summarize(report: Report) -> Iterator[str]:
         for line in summarize_claim(report, row):
             lines.setdefault(line, []).append(wording.about(row))
     for line, bases in sorted(lines.items(), key=lambda one: one[0].startswith(NEXT)):
-        names = ", ".join(dict.fromkeys(bases))
-        named = f"Next for {names}: {line.removeprefix(NEXT)}" if line.startswith(NEXT) else f"{names}: {line}"
+        names, advice = ", ".join(dict.fromkeys(bases)), line.removeprefix(NEXT)
+        named = f"{names}: {line}" if advice == line else f"Next for {names}: {advice}"
         yield named if several and len(bases) < len(report.rows) else line
     if not report.rows:
         yield wording.NOTHING_DECLARED

@@ -92,10 +92,10 @@ def sentences(claim):
     [
         ([1, 1, 1], None, "All 3 layers come from it"),
         ([0, 1, 0], None, "Layer 1 of 3 comes from it; the other 2 do not"),
-        ([1, 1, 0], None, "Layers 0 and 1 of 3 come from it; the other one does not"),
+        ([1, 1, 0], None, "Layers 0-1 of 3 come from it; the other one does not"),
         ([0.5, 0.5, 0.5], None, "None of the 3 layers comes from it by more than half"),
         ([1, 1, 1], 32, "All 3 layers that were read, of 32, come from it"),
-        ([1, 0, 1], 32, "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"),
+        ([1, 0, 1], 32, "Of the 3 layers that were read, of 32, layers 0, 31 come from it"),
         ([0, 0, 0], 32, "None of the 3 layers that were read, of 32, comes from it by more than half"),
     ],
 )
