@@ -3,10 +3,8 @@
 import errno
 
 LONGEST = 2000
-ONE_FILE = "by its path, or with --file for the model that is judged"
-"""Ways to name one of several files; a base is named by its path alone."""
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Error numbers of the system for a disk, a share of it or a file that is full."""
+ONE_FILE = "by its path, or with --file for the model that is judged"  # a base by its path alone
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a disk, a share of it or a file is full
 
 
 def printable(text: object, limit: int = LONGEST) -> str:

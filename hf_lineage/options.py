@@ -22,10 +22,8 @@ class ValueKind:
     """Kind of value that an option takes."""
 
     words: str
-    settle: Callable[[Any], Any]
-    """Return the value as it is kept; raise TypeError, ValueError or LookupError for one of another kind."""
-    read: Callable[[str], Any] = str
-    """Return the value that is typed; raise ValueError or LookupError for one of another kind."""
+    settle: Callable[[Any], Any]  # the value as it is kept; TypeError, ValueError or LookupError for another
+    read: Callable[[str], Any] = str  # what is typed as a value; ValueError or LookupError
     choices: tuple[str, ...] = ()
     least: float = -math.inf
     most: float = math.inf

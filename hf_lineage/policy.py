@@ -23,8 +23,7 @@ from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import hub_name
 
 ACCEPTED, REFUSED = "accept", "refuse"  # answers of a policy to code that a repository brings
-UNDECLARED = "undeclared-parent"
-"""Choice of `fail_on`: a parent shows that the model does not name, or a claim is contradicted."""
+UNDECLARED = "undeclared-parent"  # a choice of `fail_on`: also a parent that the model does not name
 EXECUTED, STRICT = "executed", "strict"
 """Requirements for every claim: that it is verified by what both models do when they run; or that the model is the
 base's numbers, as its formats store them, and nothing else."""
@@ -66,11 +65,9 @@ class Policy:
     source: str = ""  # the file that it was read from; empty if there is none
     accepted: tuple[Waiver, ...] = ()
     relations: tuple[str, ...] = ()  # the relations of which each claim has to declare one; empty if any will do
-    requires: str = ""
-    """EXECUTED where every claim has to be verified by running, STRICT where by every number; empty for neither."""
+    requires: str = ""  # EXECUTED or STRICT where every claim has to be so verified
     own_code: str = ACCEPTED  # whether models with code of their own pass, which is never run
-    undeclared_parent: str | None = None
-    """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
+    undeclared_parent: str | None = None  # whether such a model passes; None leaves it undecided
     fail_on: str | None = None  # result that makes a check fail, one of FAIL_ON; None if the policy does not say
 
     def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
@@ -102,10 +99,9 @@ def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) 
 
 LARGEST = safe_yaml.SHORT  # bytes of a file at most
 MOST, LONGEST = 100, 500  # findings that are accepted, and characters of one value, at most
-ACCEPTABLE: dict[str, Code] = {
+ACCEPTABLE: dict[str, Code] = {  # name in a file -> code of a claim that is not verified
     code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
 }
-"""Name in a file -> the code that may be accepted: every code of a claim that is not verified."""
 Reader = Callable[[Any, str], Any]  # takes a value and its place, and returns what it means
 
 
@@ -168,7 +164,6 @@ def _code(value: Any, where: str) -> Code:
 
 
 NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
-"""Key of one finding that is accepted -> what reads its value; each has all of these."""
 
 
 def _read_waivers(value: Any, where: str) -> tuple[Waiver, ...]:

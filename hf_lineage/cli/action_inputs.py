@@ -29,8 +29,7 @@ from hf_lineage.signature.values import Signature
 from hf_lineage.source.locate import locate, model_name
 
 LARGEST = 2**24  # bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller
-UNKNOWN = (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
-"""Errors of reading an event that does not say what it should."""
+UNKNOWN = (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError)  # of reading an odd event
 
 
 def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]) -> bool:
@@ -95,7 +94,6 @@ def _checked_out(file: Path) -> tuple[str, str]:
 
 PREFIX = "LINEAGE_"
 TAKEN = ("--base", "--format", "--output", "-o", "--policy", "--fail-on", "--run", "--quiet", "-q")
-"""Options of the command that the action sets itself."""
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from hf_lineage.source.options import Options
 
 AGAIN = {"models", "bases", "local_hub", "allow_pickle", "run", "as_class", "nulls", "file"}
-BESIDE = AGAIN | {"verify", "outputs", "recompute"}
-"""The parameters of check that may stand beside it: all that a report does not decide."""
+BESIDE = AGAIN | {"verify", "outputs", "recompute"}  # what may stand beside --verify
 
 
 def verify_report(file: Path, models: Sequence[str], bases: Sequence[str], options: Options) -> tuple[str, int]:

@@ -172,8 +172,7 @@ def settings(*names: str, paths: str = USUAL[0]) -> tuple[Callable[[Command], Co
     return tuple(options)
 
 
-OF_MODELS = ("file", "allow_pickle", "as_class", "local_hub")
-"""Options that say which model is meant and what may be read of it."""
+OF_MODELS = ("file", "allow_pickle", "as_class", "local_hub")  # which model is meant, what is read
 FIRST = next(iter(PATHS))  # path along which an index is kept
 OF_SIGNATURES = (*OF_MODELS, "paths", "recompute")  # options that say how models become signatures
 

@@ -212,4 +212,3 @@ def json(tree: Tree) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Tree], str]] = {form.__name__: form for form in (text, json, dot, mermaid, svg, html)}
-"""Name, as in `--format NAME`, -> what writes a tree."""

@@ -159,7 +159,6 @@ def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[Jo
 
 
 ENGINES: Mapping[str, Callable[..., Iterator[Any]]] = {"local": local, "ray": ray}
-"""Name of an engine -> the function that runs a task for each of several jobs."""
 
 
 def _as_done(

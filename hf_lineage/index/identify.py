@@ -33,8 +33,7 @@ from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import Adapters
 from hf_lineage.source.options import Options
 
-CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
-"""Four standard errors of the cosine of two unrelated keys: what lies below is not tested."""
+CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)  # four standard errors of the cosine of unrelated keys; less is not tested
 NEAR = 0.5
 """The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
 a descendant of its base at .62, and 13.1 on the base itself."""

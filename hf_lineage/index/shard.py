@@ -77,12 +77,10 @@ def _projection(size: int) -> Array:
     return signs(f"index {VERSION} key {size}", (BITS, size))
 
 
-KEYS, MODELS = ".safetensors", ".jsonl"
-"""Ends of the names of the two files of a shard; without the first there is no shard."""
+KEYS, MODELS = ".safetensors", ".jsonl"  # ends of the names of the two files of a shard
 SIZE, MOST_ROWS, AT_ONCE = BITS // 8, 2**22, 2**12
 """Bytes of a key; models of a shard; keys that are read at a time, a megabyte, which stays in a processor's cache."""
-LARGEST_HEADER, LONGEST_NAME, LONGEST_LINE = 2**14, 2**12, 2**15
-"""Bytes of a header, of the name of a model, and of a line."""
+LARGEST_HEADER, LONGEST_NAME, LONGEST_LINE = 2**14, 2**12, 2**15  # bytes
 
 
 class Group(NamedTuple):

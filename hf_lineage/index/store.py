@@ -44,10 +44,8 @@ class Catalogue:
     """An index; its folder need not exist before a model is added."""
 
     folder: Path
-    source: str = ""
-    """Repository and commit of an index on the Hub, from where signatures are fetched one by one; else empty."""
+    source: str = ""  # repository and commit of an index on the Hub, from where signatures are fetched; else empty
     unread: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Models whose signatures could not be read so far, each with the reason."""
 
     def add(self, signature: Signature) -> list[Entry]:
         """Put a model into the index, along every path of its signature; one that is there is replaced."""

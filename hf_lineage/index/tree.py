@@ -17,8 +17,7 @@ from hf_lineage.index.relatives import FAMILY, SELF, Arc, Declaration, Member, P
 from hf_lineage.signature.recipe import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
-ALPHA = 0.001
-"""The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
+ALPHA = 0.001  # the least p-value that one pair can have: p is not corrected for the number of pairs
 
 
 class Mark(Enum):
@@ -53,8 +52,7 @@ class Tree:
 
     path: str
     models: tuple[str, ...]
-    families: tuple[tuple[str, ...], ...]
-    """The models of each, its unknown ancestors included, from its root on; a model alone is one as well."""
+    families: tuple[tuple[str, ...], ...]  # of each the models and unknown ancestors, from its root on
     edges: tuple[Edge, ...]
     pairs: int  # number of pairs of models, of which each can be tested once
     alpha: float

@@ -33,8 +33,7 @@ FORMATS = {  # name, as in `--format NAME` and `-o NAME=FILE`, -> format
     "checksums": Format(f"{__name__}.intoto", "checksums"),
     "github": Format(f"{__name__}.markdown", "render_github"),
 }
-OF_SEVERAL = ("text", "json", "markdown", "html")
-"""The formats that also show several models compared with one; the others are about one model."""
+OF_SEVERAL = ("text", "json", "markdown", "html")  # also of several models compared with one
 
 
 def names() -> list[str]:

@@ -16,8 +16,7 @@ from hf_lineage.report import wording
 from hf_lineage.report.page import draw, fill
 from hf_lineage.report.verdicts import sentences
 
-CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
-"""Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
+CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)  # drawn in dashes
 TONES = {  # mark -> the tone in which it is shown
     Mark.VERIFIED: "good",
     **dict.fromkeys((Mark.IN_PART, Mark.WEAKER), "part"),
@@ -85,10 +84,8 @@ def describe_test(tree: Tree) -> str:
     )
 
 
-WIDTH, LINE, STEP, LEFT, TOP = 340, 42, 16, 14, 22
-"""The picture as wide as a phone shows it, a row, a step to the right, and where the first row begins."""
-BESIDE, BEND, DEEPEST = 7, 10, 8
-"""Distance to the left at which a line passes other nodes than its own, how early it turns to its own, most steps."""
+WIDTH, LINE, STEP, LEFT, TOP = 340, 42, 16, 14, 22  # of the picture, a row, a step, and the first row
+BESIDE, BEND, DEEPEST = 7, 10, 8  # of a line that passes nodes, of its turn, and most steps
 LETTERS = 37  # letters that fit a row at its left edge; a step takes two of them
 
 

@@ -72,8 +72,7 @@ class Maker:
     """A function that describes one kind of finding, of a claim or of a report as a whole."""
 
     name: str
-    measure: Callable[[Any], Any]
-    """Returns what it describes, of a row or of a report; nothing where there is no finding."""
+    measure: Callable[[Any], Any]  # returns what it describes, of a row or of a report; or nothing
     describe: Callable[..., Finding | None]  # takes what was measured and what it was measured of
     key: str = ""  # the key of its values in the JSON report; empty where they stand under `findings`
     absent: Any = None  # the value of `key` if there is no finding

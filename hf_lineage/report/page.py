@@ -119,8 +119,7 @@ FRAME = {
 half the width of the mark of a score; the longer side of the map, and where it begins."""
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, BAR, THICK, TIP, SIDE, MAP_LEFT, MAP_TOP = FRAME.values()
 THIN = 3.0  # pixels that the range of independent models takes at least, to be seen
-FAR = 0.72
-"""Share of the width for the null's axis, if the score lies so far off that it would leave the null a single bar."""
+FAR = 0.72  # share of the width for the null's axis, if the score lies so far off that it is broken
 
 
 def _on_bar(value: float) -> float:

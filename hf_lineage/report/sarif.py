@@ -29,7 +29,6 @@ from hf_lineage.report.verdicts import texts
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
 KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
-"""Keys that stand before the base; a merge names its models in many places."""
 
 
 class Place(NamedTuple):

@@ -25,8 +25,7 @@ from hf_lineage.report.wording import bar_cells, columns
 WIDTH = 80
 BAR = 20
 COMMAND, UNBROKEN = re.compile(r"`[^`]+`"), "\N{NO-BREAK SPACE}"
-_COLOURS = {Word.VERIFIED: 32, Word.RELATED: 33, Word.UNRELATED: 31, Word.UNDECIDED: 33}
-"""Code of a terminal's colour for each word."""
+_COLOURS = {Word.VERIFIED: 32, Word.RELATED: 33, Word.UNRELATED: 31, Word.UNDECIDED: 33}  # of a terminal
 
 
 def render(report: Report, explain: bool = False) -> str:

@@ -21,7 +21,6 @@ from hf_lineage.report import wording
 from hf_lineage.report.verdicts import sentences
 
 STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks of matched units agree"}
-"""Statistic -> what it tests."""
 
 
 def describe_units(comparison: UnitComparison, row: ClaimResult, _report: Report) -> Finding:
