@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import OptionError, installation
@@ -79,21 +79,17 @@ def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[
             idle.append(pipe)
             processes.append(process)
         pipe = idle.pop()
-        with contextlib.suppress(OSError):  # it has ended, which `finished` finds out
+        with contextlib.suppress(OSError):  # it has ended, which `receive` finds out
             pipe.send((task, job))
         return pipe
 
-    def await_outcomes(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
-        for pipe in cast("list[Connection]", connection.wait(list(waiting))):
-            try:
-                outcome = pipe.recv()
-                idle.append(pipe)
-            except (EOFError, OSError):
-                outcome = lost(waiting[pipe])
-            yield pipe, outcome
+    def receive(pipe: Connection) -> Outcome:
+        outcome: Outcome = pipe.recv()
+        idle.append(pipe)
+        return outcome
 
     try:
-        yield from _as_done(jobs, work.workers, submit, await_outcomes)
+        yield from _as_done(jobs, work, submit, connection.wait, receive, (EOFError, OSError), lost)
     finally:
         for process in processes:
             process.kill()
@@ -143,17 +139,10 @@ def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Task[Jo
     cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
     library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
     remote: Any = library.remote(num_cpus=1, max_retries=0)(_run_limited)
-
-    def await_outcomes(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
-        for done in library.wait(list(waiting))[0]:
-            try:
-                outcome = library.get(done)
-            except library.exceptions.RayError:
-                outcome = lost(waiting[done])
-            yield done, outcome
-
+    submit, errors = functools.partial(remote.remote, work.own_rate, task), (library.exceptions.RayError,)
+    receive: Callable[[Any], Outcome] = library.get
     try:
-        yield from _as_done(jobs, work.workers, lambda job: remote.remote(work.own_rate, task, job), await_outcomes)
+        yield from _as_done(jobs, work, submit, lambda handles: library.wait(handles)[0], receive, errors, lost)
     finally:
         library.shutdown()
 
@@ -163,19 +152,26 @@ ENGINES: Mapping[str, Callable[..., Iterator[Any]]] = {"local": local, "ray": ra
 
 def _as_done(
     jobs: Iterable[Job],
-    most: int,
+    work: Work,
     submit: Callable[[Job], Any],
-    finished: Callable[[Mapping[Any, Job]], Iterator[tuple[Any, Outcome]]],
+    wait: Callable[[list[Any]], Iterable[Any]],
+    receive: Callable[[Any], Outcome],
+    errors: tuple[type[Exception], ...],
+    lost: Task[Job, Outcome],
 ) -> Iterator[Outcome]:
     """Yield outcomes while no more jobs than this are in work: no more are lost when all is stopped."""
     waiting, left = dict[Any, Job](), iter(jobs)
     while True:
-        while len(waiting) < most and (job := next(left, None)) is not None:
+        while len(waiting) < work.workers and (job := next(left, None)) is not None:
             waiting[submit(job)] = job
         if not waiting:
             return
-        for handle, outcome in list(finished(waiting)):
-            del waiting[handle]
+        for handle in wait(list(waiting)):
+            job = waiting.pop(handle)
+            try:
+                outcome = receive(handle)
+            except errors:
+                outcome = lost(job)
             yield outcome
 
 
