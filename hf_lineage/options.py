@@ -40,33 +40,15 @@ class Setting:
     multiple: bool = False
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError
-    return operator.index(value)
+def _settler(convert: Callable[[Any], Any], refuse: Any = (), require: Any = object) -> Callable[[Any], Any]:
+    """Return what converts a value; it raises TypeError for one of a kind that is refused, or not of the required."""
 
+    def settle(value: Any) -> Any:
+        if isinstance(value, refuse) or not isinstance(value, require):
+            raise TypeError
+        return convert(value)
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool | str | bytes):
-        raise TypeError
-    return float(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _text(value: Any) -> str:
-    path = os.fspath(value)
-    if not isinstance(path, str):
-        raise TypeError
-    return path
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    return (_text(value),) if isinstance(value, str | os.PathLike) else tuple(map(_text, value))
+    return settle
 
 
 def _recipe(value: Any) -> Any:
@@ -78,10 +60,15 @@ def _recipe(value: Any) -> Any:
     return recipe
 
 
-FLAG, TEXT = ValueKind("True or False", _flag), ValueKind("text", _text)
-PATH = ValueKind("a path", lambda value: Path(_text(value)))
-WHOLE, NUMBER = ValueKind("a whole number", _whole, int), ValueKind("a number", _number, float)
-NAMES = ValueKind("a name, or several", _names)
+FLAG = ValueKind("True or False", _settler(bool, require=bool))
+TEXT = ValueKind("text", _settler(os.fsdecode, refuse=bytes))
+PATH = ValueKind("a path", lambda value: Path(TEXT.settle(value)))
+WHOLE = ValueKind("a whole number", _settler(operator.index, refuse=bool), int)
+NUMBER = ValueKind("a number", _settler(float, refuse=(bool, str, bytes)), float)
+NAMES = ValueKind(
+    "a name, or several",
+    lambda value: tuple(map(TEXT.settle, (value,) if isinstance(value, str | os.PathLike) else value)),
+)
 SETTINGS: Mapping[str, Setting] = {
     "file": Setting(
         TEXT,
