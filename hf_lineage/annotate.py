@@ -19,10 +19,7 @@ from hf_lineage.errors import CardError, LineageError, OptionError, printable
 from hf_lineage.evidence.verdict import Code, Word
 from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.paths import link_on_the_way
-from hf_lineage.hub import client
-from hf_lineage.hub.commits import SAME, same_files
-from hf_lineage.hub.commits import commit as commit_files
-from hf_lineage.hub.commits import propose as propose_files
+from hf_lineage.hub import client, commits
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import json, wording
 from hf_lineage.report.command import public
@@ -47,8 +44,8 @@ def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
         if claim["reason"] and not claim["verified"]:
             reason = printable(claim["reason"], LONGEST).removeprefix(f"{base}: ")
             reasons.append(paragraph(f"{base}: {reason}"))
-    commits = {document["model"]: document["commit"]} | {claim["base"]: claim["base_commit"] for claim in claims}
-    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in commits.items() if commit)
+    pinned = {document["model"]: document["commit"]} | {claim["base"]: claim["base_commit"] for claim in claims}
+    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in pinned.items() if commit)
     tool = f"{document['tool']['name']} {document['tool']['version']}{named and f' ({paragraph(named)})'}"
     made = f"Checked by {tool}. Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
     commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in claims)
@@ -89,7 +86,7 @@ class Annotation:
         if old and content:
             same = old.commit == commit
             if not same and old.commit and commit and name and client.COMMIT.fullmatch(old.commit):
-                same = same_files(name, old.commit, commit, FILES)
+                same = commits.same_files(name, old.commit, commit, FILES)
             record: dict[str, Any] = msgspec.json.decode(content)
             if same and stored.alike(record, json.publish_report(replace(self.report, commit=old.commit))):
                 current = record
@@ -135,7 +132,7 @@ def preview(annotation: Annotation) -> str:
     """Return what would change: a unified diff of the card, escaped, and that the record is another one."""
     changes = annotation.changes(annotation.before)
     if not changes:
-        return SAME
+        return commits.SAME
     lines, before = list[str](), annotation.before.get(CARD)
     if CARD in changes:
         texts = (text.decode(errors="surrogateescape") for text in (before or b"", changes[CARD]))
@@ -154,10 +151,10 @@ def write(annotation: Annotation) -> str:
     """Write what changes into the folder, all files or none, or commit it on the Hub; return what was done."""
     repo, before, changes = annotation.repo, annotation.before, annotation.changes(annotation.before)
     if not changes:
-        return SAME
+        return commits.SAME
     if repo.remote is not None and repo.commit is not None:
         about = {"commit_description": DESCRIPTION, "revision": annotation.branch}
-        return f"Committed: {printable(commit_files(repo.remote, changes, repo.commit, TITLE, **about))}"
+        return f"Committed: {printable(commits.commit(repo.remote, changes, repo.commit, TITLE, **about))}"
     if _files(repo) != before:
         raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
     _refuse_links(repo)
@@ -189,7 +186,7 @@ def propose(annotation: Annotation) -> str:
         folder, _ = client.snapshot(name, commit, FILES)
         return annotation.changes(_files(replace(repo, folder=folder, commit=commit)))
 
-    return propose_files(name, TITLE, DESCRIPTION, checked, changes)
+    return commits.propose(name, TITLE, DESCRIPTION, checked, changes)
 
 
 TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write": write, "pull-request": propose}

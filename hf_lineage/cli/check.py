@@ -226,8 +226,7 @@ def annotate(
     if write and pull_request:
         raise click.UsageError("give --write or --pull-request, not both")
     target: Target = "write" if write else "pull-request" if pull_request else "preview"
-    from hf_lineage.annotate import TARGETS
-    from hf_lineage.annotate import annotate as annotate_model
+    from hf_lineage import annotate as card
     from hf_lineage.checking.report import apply_policy, find_policy
     from hf_lineage.source.locate import locate_model
 
@@ -235,8 +234,8 @@ def annotate(
         renderer(form)
     options = make_options(**values)
     chosen = find_policy(policy, None, lambda: locate_model(model, options))
-    annotated = annotate_model(model, bases, options, target)
+    annotated = card.annotate(model, bases, options, target)
     write_reports(apply_policy(annotated.report, chosen, datetime.now(UTC).date()), outputs)
-    done = TARGETS[target](annotated)
+    done = card.TARGETS[target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

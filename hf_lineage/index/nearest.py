@@ -17,8 +17,7 @@ from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.index import store
 from hf_lineage.index.differences import SIBLINGS, align_sketches, along, distances, products
-from hf_lineage.index.identify import Identification, identify
-from hf_lineage.index.identify import locate_entry as located_entry
+from hf_lineage.index.identify import Identification, identify, locate_entry
 from hf_lineage.index.relatives import FAMILY, SELF
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
@@ -87,7 +86,7 @@ def _open_models(entries: Sequence[Entry], options: Options) -> tuple[dict[str, 
     for entry in entries:
         name = printable(entry.model, 200)
         try:
-            other = open_model(located_entry(entry, options.local_hub), replace(options, recompute=True))
+            other = open_model(locate_entry(entry, options.local_hub), replace(options, recompute=True))
         except RepositoryError:
             continue  # a folder of somebody, or a model that is gone
         except LineageError as error:

@@ -17,8 +17,7 @@ from hf_lineage.errors import LineageError, NetworkError, OptionError, Repositor
 from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.paths import INDEX, is_folder, outside_checkouts
 from hf_lineage.hub import client
-from hf_lineage.hub.commits import DATASET, head, tree
-from hf_lineage.hub.commits import fetch_file as fetch_files
+from hf_lineage.hub.commits import DATASET, fetch_file, head, tree
 from hf_lineage.hub.repo import hub_name
 from hf_lineage.index import shard as shard_file
 from hf_lineage.index.shard import Entry, Group, Key, Shard, ShardGoneError, key_of
@@ -123,7 +122,7 @@ class Catalogue:
         if file.is_file() or not self.source:
             return file
         name, _, commit = self.source.partition("@")
-        return fetch_files(name, commit, signature_file(entry), DATASET, LARGEST_SIGNATURE)
+        return fetch_file(name, commit, signature_file(entry), DATASET, LARGEST_SIGNATURE)
 
     def compact(self) -> None:
         """Join the shards of each group. A model that is added meanwhile is not lost: its shard is not joined."""
@@ -219,5 +218,5 @@ def open_catalogue(index: str | None) -> Catalogue:
             f"{name} has {len(files)} files of keys of {size} bytes, and hf-lineage reads at most {MOST_FILES} of "
             f"{LARGEST_INDEX >> 30} GiB; it is not an index"
         )
-    here = [fetch_files(name, commit, file, DATASET) for file in files]
+    here = [fetch_file(name, commit, file, DATASET) for file in files]
     return Catalogue(here[0].parents[1], f"{name}@{commit}")

@@ -15,7 +15,6 @@ from hf_lineage.evidence.relation import Derivation
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import advise, texts_of
-from hf_lineage.report.wording import whole
 
 
 def describe_descent(_related: bool, row: ClaimResult, _report: Report) -> Finding | None:
@@ -190,7 +189,7 @@ NEXT = "Next: "
 
 def summarize(report: Report) -> Iterator[str]:
     """Yield the lines of every claim, then what concerns them all; a line about several claims stands there once."""
-    yield from map(whole, state_first(report))
+    yield from map(wording.whole, state_first(report))
     several = len({wording.about(row) for row in report.rows}) > 1
     lines: dict[str, list[str]] = {}
     for row in report.rows:
@@ -202,7 +201,7 @@ def summarize(report: Report) -> Iterator[str]:
         yield named if several and len(bases) < len(report.rows) else line
     if not report.rows:
         yield wording.NOTHING_DECLARED
-    yield from map(whole, wording.remarks(report))
+    yield from map(wording.whole, wording.remarks(report))
 
 
 def summarize_claim(report: Report, row: ClaimResult) -> Iterator[str]:
@@ -215,7 +214,7 @@ def summarize_claim(report: Report, row: ClaimResult) -> Iterator[str]:
         empirical = evidence.empirical
         highest = empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
         head.append(f"Unrelated models of this size score at most {highest:.3f}")
-    yield " ".join(map(whole, head))
+    yield " ".join(map(wording.whole, head))
     doubts = [*row.unmet, *describe_waiver(row)]
     if reason and not row.verdict.verified:
         doubts.insert(0, reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason)
@@ -224,5 +223,5 @@ def summarize_claim(report: Report, row: ClaimResult) -> Iterator[str]:
     if doubts[2:]:
         doubts[2:] = [f"{len(doubts) - 2} more: --explain"]
     if doubts:
-        yield " ".join(map(whole, doubts))
+        yield " ".join(map(wording.whole, doubts))
     yield f"{NEXT}{advise(report, row)[0]}"

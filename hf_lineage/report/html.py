@@ -14,14 +14,12 @@ from hf_lineage.checking.result import NAMED, ClaimResult, Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub import repo
-from hf_lineage.hub.repo import hub_name
 from hf_lineage.options import moment
 from hf_lineage.report import page, verdicts, wording
 from hf_lineage.report.command import of_claim, of_report, public
 from hf_lineage.report.family import figure
 from hf_lineage.report.findings import describe_claim, describe_report
 from hf_lineage.report.verdicts import advise, sentences, texts, texts_of
-from hf_lineage.report.wording import whole
 from hf_lineage.signature.values import Origin
 
 
@@ -139,7 +137,7 @@ def commit_of_base(row: ClaimResult) -> Commit:
 
 def _commit(model: str, commit: str | None, origin: Origin | None) -> Commit:
     stored = origin is not None and origin.kind == "file"
-    name = None if stored else hub_name(model)
+    name = None if stored else repo.hub_name(model)
     address = repo.files_at(name, commit) if commit else None
     return Commit(commit, address, STORED if stored else FOLDER if origin else "nothing of it was read")
 
@@ -213,7 +211,7 @@ def overview_line(row: ClaimResult, beside: Sequence[str]) -> tuple[ClaimResult,
     elif p_value != "–":
         bars.append(("", f"p = {p_value}"))
     about = next(iter(beside), short)
-    return row, bars, whole(about) if about else ""
+    return row, bars, wording.whole(about) if about else ""
 
 
 def render(report: Report, explain: bool = False) -> str:

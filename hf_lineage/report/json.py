@@ -21,9 +21,7 @@ from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import moment, stamp
 from hf_lineage.report import command, verdicts, wording
-from hf_lineage.report.command import Write, publish, spelling_in_folder
 from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
-from hf_lineage.report.verdicts import advise, texts
 
 SCHEMA_VERSION = 5  # raised when a key changes its meaning or goes away; new keys may come at any time
 TAKEN = ("alpha", "permutations", "seed", "min_share", "paths", "budget", "strict", "subfolder", "as_class")
@@ -66,7 +64,7 @@ def publish_report(report: Report) -> dict[str, Any]:
         for row in report.rows
     ]
     there = replace(report, rows=tuple(rows), options=replace(report.options, local_hub=None))
-    content: dict[str, Any] = publish(report, _of_no_run(document(there, spelling_in_folder(report))))
+    content: dict[str, Any] = command.publish(report, _of_no_run(document(there, command.spelling_in_folder(report))))
     return content
 
 
@@ -88,13 +86,14 @@ def _of_no_run(value: Any) -> Any:
     return [_of_no_run(item) for item in value] if isinstance(value, list) else value
 
 
-def document(report: Report, write: Write = command.spell_here) -> dict[str, Any]:
+def document(report: Report, write: command.Write = command.spell_here) -> dict[str, Any]:
     """Return the report as plain values; `write` writes names and paths in commands."""
     options = report.options
     settings = {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]}
     # The advice on the claim that a policy refuses, else on the worst; on what is not declared without one.
     row = next((row for row in report.rows if row.unmet), report.worst)
-    advice = advise(report, row) if row and row.verdict.code is report.code else texts()[report.code].next
+    of_row = row is not None and row.verdict.code is report.code
+    advice = verdicts.advise(report, row) if row and of_row else verdicts.texts()[report.code].next
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
@@ -144,7 +143,7 @@ def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
         "relation": row.claim.relation,
         "part": row.part,
         "sources": list(row.claim.sources),
-        **_outcome(row.verdict.code, advise(report, row)),
+        **_outcome(row.verdict.code, verdicts.advise(report, row)),
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
         "score": best and best.comparison.score,

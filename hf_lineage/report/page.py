@@ -24,8 +24,6 @@ from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.options import in_words, stamp
 from hf_lineage.report import verdicts, wording
-from hf_lineage.report.verdicts import texts
-from hf_lineage.report.wording import whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -64,7 +62,7 @@ def _environment() -> Environment:
         "style": Markup(style),  # noqa: S704 - our own file
         "digest": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         "version": __version__,
-        "texts": texts(),
+        "texts": verdicts.texts(),
         "SIGNS": SIGNS,
         "meaning": wording.MEANING,
         "stamp": stamp,
@@ -72,7 +70,7 @@ def _environment() -> Environment:
         "word": word,
         "LAYER_COLUMNS": verdicts.LAYER_COLUMNS,
     }
-    made.filters |= {"identifier": identifier, "whole": whole, "name": printable}
+    made.filters |= {"identifier": identifier, "whole": wording.whole, "name": printable}
     made.filters["signed"] = lambda number: number.replace("-", "−")  # a real minus sign
     return made
 
