@@ -1,7 +1,4 @@
-"""The GitHub Action, `python -m hf_lineage.action check|key`: it checks once and reports to the runner and the log.
-
-Inputs come, and outputs go, as the runner hands them over (GitHub Docs, "Workflow commands for GitHub Actions").
-"""
+"""The GitHub Action, `python -m hf_lineage.action check|key`: it checks once and reports to the runner and the log."""
 
 from __future__ import annotations
 

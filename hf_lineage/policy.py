@@ -1,7 +1,4 @@
-"""Policy: what an organization accepts and asks of its models, read from `lineage.yaml`.
-
-A policy changes what a command returns, and never a verdict: every finding stays in every report.
-"""
+"""Policy: what an organization accepts and asks of its models in `lineage.yaml`; it never changes a verdict."""
 
 from __future__ import annotations
 

@@ -120,8 +120,7 @@ def verify(
 ) -> tuple[StoredReport, list[tuple[str, bool]]]:
     """Return a new report and a line for each difference, with whether a claim's word or code differs.
 
-    A model and bases that are given stand for those of the report. Raise OptionError where it does not say what is
-    checked without a path, or where an option has to be given again.
+    Raise OptionError where the report names no model without a path, or where an option has to be given again.
     """
     missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
     if missing:

@@ -1,7 +1,6 @@
 """The inputs of the action, one environment variable each; and whose policy file counts.
 
-A `lineage.yaml` may be that of this repository, or of somebody who proposes a change to it or whose model another step
-put there: the commit that is checked out decides. The event says which commits are the repository's own.
+A `lineage.yaml` may be that of somebody who proposes a change: the commit that is checked out decides, by the event.
 """
 
 from __future__ import annotations

@@ -72,10 +72,7 @@ def build(
     work: Work = Work(),  # noqa: B008 - a constant
     compact: bool = False,
 ) -> Iterator[Outcome]:
-    """Put models into an index by an engine, each as soon as it is read; those that are in it are not read again.
-
-    An error of one model is told. If `compact`, shards are joined at the end, whatever the order of models.
-    """
+    """Put models into an index by an engine, each as soon as it is read, and `compact` it at the end; tell errors."""
     known = catalogue.commits({path: options.recipe.label(path) for path in options.paths})
     todo = []
     for model in models:

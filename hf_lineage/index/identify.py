@@ -1,8 +1,8 @@
 """Identify: which models of an index a model is related to, which is nearest, and on which an adapter was trained.
 
 The keys only say whom to test. Each candidate is then judged by the exact test on coordinates that no key is made of,
-corrected for the number of candidates (Bonferroni). The trace of an adapter is alike for near relatives of its base, so
-the weights of one model of each group with keys that are alike are read.
+corrected for the number of candidates (Bonferroni). The trace of an adapter is alike for near relatives of its base. So
+of each group with keys that are alike the weights of one model are read.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def identify(
 
 
 def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
-    """Return the relatives in order, and the ancestor: the one with the least sum of distances from all others.
+    """Return the relatives in order, and the ancestor: the one with the least sum of distances, or the nearest part.
 
-    The first sketch is the model's own. Of models that gave a part alone it is the nearest: others are of its family.
+    The first sketch is the model's own. Models that gave another part are alike to a part because they are of its family.
     """
     if not relatives:
         return (), None

@@ -120,10 +120,7 @@ def nearer(near_models: Sequence[tuple[Entry, Vector]], base: str = "") -> list[
 
 
 def between(gram: Vector) -> float | None:
-    """Return the cosine of a model's and a relative's differences from the base, where the relative is nearer.
-
-    `gram` is of the model, its base and the relative. None for a sibling, and for a copy of the base.
-    """
+    """Return the cosine of two differences from the base, where the relative is nearer; `gram` is of all three."""
     apart = distances(gram)
     cosine = float(along(gram, 1)[0, 2])
     copies = apart[0, 1] < SELF or apart[1, 2] < SELF

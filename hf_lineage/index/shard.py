@@ -1,10 +1,8 @@
 """Shards: models of one path, width and recipe by short keys, in a safetensors file, with their names beside it.
 
 A candidate that was picked because its numbers are alike cannot be tested on the same numbers. So the key is made of
-the residuals on one half of the test coordinates, R[S₂, S₂], and the test permutes the other half, S₁, exactly.
-
-Anybody may have written a shard. So sizes are held against bounds before anything is allocated and every value is
-checked. Keys and lines are read a few at a time, and no file is mapped into memory.
+the residuals on one half of the test coordinates, and the test permutes the other half. Anybody may have written a
+shard: sizes are held against bounds before anything is allocated, and no file is mapped into memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Store: an index on disk, a folder of shards, or in a repository of data on the Hub.
-
-Each model is written into files of its own, so several may write at once. Many small shards are joined into one.
-"""
+"""Store: an index on disk, a folder of shards, or in a repository of data on the Hub."""
 
 from __future__ import annotations
 
@@ -191,10 +188,7 @@ MOST_FILES, LARGEST_INDEX = 2000, 2**31  # files of shards of one index that are
 
 
 def open_catalogue(index: str | None) -> Catalogue:
-    """Return the index that a user names: a folder, a repository of data on the Hub, or by default the user's own.
-
-    Raise OptionError for a folder that is not there, RepositoryError for a repository without an index.
-    """
+    """Return the index that a user names: a folder, a repository of data on the Hub, or by default the user's own."""
     if index is None:
         return Catalogue(default_folder())
     if is_folder(index):

@@ -1,7 +1,4 @@
-"""A report as a CycloneDX 1.6 machine-learning bill of materials, through cyclonedx-python-lib.
-
-The pedigree names only ancestors that the weights confirm; what became of every claim stands in the properties.
-"""
+"""A report as a CycloneDX 1.6 bill of materials: ancestors that the weights confirm, claims as properties."""
 
 from __future__ import annotations
 

@@ -53,10 +53,7 @@ def render(report: Report, _explain: bool = False) -> str:
 
 
 def publish_report(report: Report) -> dict[str, Any]:
-    """Return the report as it is stored beside a card or signed: the same for equal checks, without private paths.
-
-    Bases that are folders are pinned by the digests of their files. Commands are those of the folder of the model.
-    """
+    """Return the report as it is stored beside a card or signed: the same for equal checks, with no private path."""
     rows = [
         replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
         if row.base_folder

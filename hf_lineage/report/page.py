@@ -1,7 +1,4 @@
-"""Pages and pictures from templates: what is drawn, and where, is computed here.
-
-Every page lets the browser load nothing, runs no scripts, and tells no other site where it was opened.
-"""
+"""Pages and pictures from templates. No page loads anything, runs scripts, or tells another site of itself."""
 
 from __future__ import annotations
 
