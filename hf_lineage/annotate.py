@@ -101,8 +101,8 @@ def annotate(
 ) -> Annotation:
     """Judge a model as `check` does, from all layers, and return what has to be written to its card; nothing is yet.
 
-    Raise LineageError if nothing is declared, or a verified base cannot be read for want of the Hub. A card that cannot be
-    edited is refused before weights are read.
+    Raise LineageError if nothing is declared, or a verified base cannot be read for want of the Hub. A card that cannot
+    be edited is refused before weights are read.
     """
     options = options or Options()
     if options.budget == "quick":

@@ -24,11 +24,8 @@ class Format(NamedTuple):
         return str(getattr(import_module(self.module), self.function)(report, explain))
 
 
-FORMATS = {  # name, as in `--format NAME` and `-o NAME=FILE`, -> format
-    **{
-        form: Format(f"{__name__}.{form}")
-        for form in ("text", "json", "markdown", "html", "sarif", "cyclonedx", "intoto")
-    },
+_ALONE = ("text", "json", "markdown", "html", "sarif", "cyclonedx", "intoto")
+FORMATS = {form: Format(f"{__name__}.{form}") for form in _ALONE} | {
     "intoto-predicate": Format(f"{__name__}.intoto", "render_predicate"),
     "checksums": Format(f"{__name__}.intoto", "checksums"),
     "github": Format(f"{__name__}.markdown", "render_github"),
