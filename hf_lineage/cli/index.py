@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 CODES = "2 usage or input error, 130 interrupted."
+A_MODEL = "org/name, org/name@revision, a folder as ./name, or a signature file."
 ADDING = with_examples(
-    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit "
-    "is in the index is not read again, so a stopped run continues where it stopped. Exit codes: 0 all are in "
-    f"the index, {CODES}",
+    f"A model is {A_MODEL} A model whose commit is in the index is not read again, so a stopped run continues where it "
+    f"stopped. Exit codes: 0 all are in the index, {CODES}",
     "hf-lineage index add org/model other/model",
     "hf-lineage index add --author org --index ./index",
 )
@@ -56,8 +56,7 @@ REMOVING = with_examples(
     "hf-lineage index remove org/model@0123abc --index ./index",
 )
 IDENTIFYING = with_examples(
-    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 a relative "
-    f"was found, 3 none was, {CODES}",
+    f"MODEL is {A_MODEL} Exit codes: 0 a relative was found, 3 none was, {CODES}",
     "hf-lineage identify org/model",
     "hf-lineage identify ./folder --index ./index --top 10",
 )
@@ -254,8 +253,8 @@ def build_(models: TextIO, engine: str, workers: int, rate: float | None, folder
 
 
 GROWING = with_examples(
-    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 the tree was "
-    "drawn, 2 usage or input error, or a model could not be read; the others are drawn, 130 interrupted.",
+    f"MODEL is {A_MODEL} Exit codes: 0 the tree was drawn, 2 usage or input error, or a model could not be read; the "
+    "others are drawn, 130 interrupted.",
     "hf-lineage tree org/base org/model other/model",
     "hf-lineage tree --author org --format html -o tree.html",
 )

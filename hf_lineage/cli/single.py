@@ -193,18 +193,12 @@ def text(tree: Tree) -> str:
 
 def json(tree: Tree) -> str:
     """Return the same as JSON."""
-    edges = [
-        {
-            "parent": printable(edge.parent, 200),
-            "child": printable(edge.child, 200),
-            "mark": edge.mark.name.lower(),
-            "directed": edge.directed,
-            "length": edge.length,
-            "relation": printable(edge.relation, 40) or None,
-            "relation_seen": edge.way or None,
-        }
-        for edge in tree.edges
-    ]
+    edges = []
+    for edge in tree.edges:
+        ends = {"parent": printable(edge.parent, 200), "child": printable(edge.child, 200)}
+        drawn = {"mark": edge.mark.name.lower(), "directed": edge.directed, "length": edge.length}
+        relations = {"relation": printable(edge.relation, 40) or None, "relation_seen": edge.way or None}
+        edges.append(ends | drawn | relations)
     families = [[printable(name, 200) for name in family] for family in tree.families]
     models = [printable(name, 200) for name in tree.models]
     document = {"schema_version": 1, "path": tree.path, "models": models, "families": families, "edges": edges}

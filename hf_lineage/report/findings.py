@@ -54,15 +54,10 @@ def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report)
         made = f"in the layers that are inherited, {made}"
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
     sentence, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
-    values = {
-        "means": [means.value for means in derivation.means],
-        "words": derivation.words,
-        "bits": derivation.bits or derivation.stored_bits or None,
-        "zeros": derivation.zeros or None,
-        "rank": derivation.rank,
-        "matrices": len(derivation.changes),
-        "changed": len(derivation.changed_matrices),
-    }
+    values: dict[str, Any] = {"means": [means.value for means in derivation.means], "words": derivation.words}
+    values |= {"bits": derivation.bits or derivation.stored_bits or None, "zeros": derivation.zeros or None}
+    counts = {"matrices": len(derivation.changes), "changed": len(derivation.changed_matrices)}
+    values |= {"rank": derivation.rank, **counts}
     return Finding("Relation", wording.about(row), (sentence,), values=values, brief=brief)
 
 

@@ -81,13 +81,8 @@ def render_github(report: Report, _explain: bool = False) -> str:
         "score": "" if best is None else f"{best.comparison.score:.4g}",
         "p-value": "" if p_value is None else f"{p_value:.4g}",
     }
-    values = {
-        "exit_code": int(report.exit_code),
-        "unaccepted": int(report.policy_exit_code),
-        "unmet": report.unmet,
-        "undeclared_parent": report.has_undeclared,
-        "fail_on": report.policy and report.policy.fail_on,
-        "title": f"Lineage of {printable(report.model, 200)}",
-        "message": printable("; ".join(sentences) or wording.NOTHING_DECLARED),
-    }
-    return encode(values | {"summary": render(report), "outputs": outputs})
+    codes = {"exit_code": int(report.exit_code), "unaccepted": int(report.policy_exit_code), "unmet": report.unmet}
+    policy = {"undeclared_parent": report.has_undeclared, "fail_on": report.policy and report.policy.fail_on}
+    message = printable("; ".join(sentences) or wording.NOTHING_DECLARED)
+    texts = {"title": f"Lineage of {printable(report.model, 200)}", "message": message, "summary": render(report)}
+    return encode({**codes, **policy, **texts, "outputs": outputs})

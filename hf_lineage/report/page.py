@@ -55,18 +55,10 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    made.globals |= FRAME | {
-        "style": Markup(style),  # noqa: S704 - our own file
-        "digest": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        "version": __version__,
-        "texts": verdicts.texts(),
-        "SIGNS": SIGNS,
-        "meaning": wording.MEANING,
-        "stamp": stamp,
-        "in_words": in_words,
-        "word": word,
-        "LAYER_COLUMNS": verdicts.LAYER_COLUMNS,
-    }
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    made.globals |= FRAME | {"style": Markup(style), "digest": digest}  # noqa: S704 - our own file
+    made.globals |= {"version": __version__, "texts": verdicts.texts(), "SIGNS": SIGNS, "meaning": wording.MEANING}
+    made.globals |= {"stamp": stamp, "in_words": in_words, "word": word, "LAYER_COLUMNS": verdicts.LAYER_COLUMNS}
     made.filters |= {"identifier": identifier, "whole": wording.whole, "name": printable}
     made.filters["signed"] = lambda number: number.replace("-", "−")  # a real minus sign
     return made

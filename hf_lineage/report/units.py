@@ -132,13 +132,7 @@ def _adapter_values(trace: Trace, alpha: float) -> dict[str, Any]:
                 layers.append({"layer": layer, "z": z, "directions": directions, "size": size})
         tests = {"permuted": ROWS[role], "z": trace.z_of(role), "p_value": trace.p_of(role)}
         projections.append({"projection": role, **tests, "layers": layers})
-    return {
-        "p_value": trace.p_value,
-        "p_permutations": trace.p_values[0],
-        "p_signs": trace.p_values[1],
-        "power": trace.power(alpha),
-        "effect": trace.effect,
-        "least_effect": least_effect(trace, alpha),
-        **{name: getattr(trace, name) for name in ("permutations", "seed", "analyses")},
-        "projections": projections,
-    }
+    values = {"p_value": trace.p_value, "p_permutations": trace.p_values[0], "p_signs": trace.p_values[1]}
+    values |= {"power": trace.power(alpha), "effect": trace.effect, "least_effect": least_effect(trace, alpha)}
+    values |= {name: getattr(trace, name) for name in ("permutations", "seed", "analyses")}
+    return values | {"projections": projections}
