@@ -31,7 +31,11 @@ def describe_equal(equal: EqualNumbers, row: ClaimResult, _report: Report) -> Fi
 def describe_executed(executed: RunOutcome, row: ClaimResult, _report: Report) -> Finding:
     """Return what was seen when the model ran."""
     sentences, details, ran = tuple(_run_sentences(row, executed)), list[str](), executed.ran
+    read: dict[str, Any] | None = None
     if ran:
+        read = {"model": ran.model, "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()}}
+        read |= {"tokens_of": ran.tokens_of, "parameters": ran.numbers, "dtype": ran.dtype}
+        read["bytes_from_disk"] = ran.on_disk
         inputs = " and ".join(f"{INPUTS[kind]} ({' x '.join(map(str, shape))})" for kind, shape in ran.inputs.items())
         details.append(f"it read {inputs} in {TOKENS[ran.tokens_of]}; the smaller loss counts")
         if ran.on_disk:
@@ -39,21 +43,8 @@ def describe_executed(executed: RunOutcome, row: ClaimResult, _report: Report) -
             details.append(f"it read {memory}")
         details.append(f"windows were drawn by the seed {executed.seed}")
     table, ablation = _describe_ablation(executed.ablation) if executed.ablation else (None, None)
-    values = {
-        "verified": row.verdict.is_executed,
-        "problem": executed.problem or None,
-        "seed": executed.seed,
-        "ran": ran
-        and {
-            "model": ran.model,
-            "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
-            "tokens_of": ran.tokens_of,
-            "parameters": ran.numbers,
-            "dtype": ran.dtype,
-            "bytes_from_disk": ran.on_disk,
-        },
-        "ablation": ablation,
-    }
+    outcome = {"verified": row.verdict.is_executed, "problem": executed.problem or None, "seed": executed.seed}
+    values = {**outcome, "ran": read, "ablation": ablation}
     brief = "" if row.verdict.code is Code.UNUSED else next(iter(sentences), "")  # its reason says the same
     tables = (table,) if table else ()
     about = wording.about(row)

@@ -54,12 +54,12 @@ def render(report: Report, _explain: bool = False) -> str:
 
 def publish_report(report: Report) -> dict[str, Any]:
     """Return the report as it is stored beside a card or signed: the same for equal checks, with no private path."""
-    rows = [
-        replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
-        if row.base_folder
-        else row
-        for row in report.rows
-    ]
+    rows = []
+    for row in report.rows:
+        origin = row.base_origin
+        if row.base_folder and origin:
+            row = replace(row, base_origin=replace(origin, files=digests(row.base_folder)))
+        rows.append(row)
     there = replace(report, rows=tuple(rows), options=replace(report.options, local_hub=None))
     content: dict[str, Any] = command.publish(report, _of_no_run(document(there, command.spelling_in_folder(report))))
     return content
@@ -85,7 +85,9 @@ def _of_no_run(value: Any) -> Any:
 
 def document(report: Report, write: command.Write = command.spell_here) -> dict[str, Any]:
     """Return the report as plain values; `write` writes names and paths in commands."""
-    options = report.options
+    options, declared = report.options, []
+    for claim in report.declared:
+        declared.append({"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)})
     settings = {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]}
     # The advice on the claim that a policy refuses, else on the worst; on what is not declared without one.
     row = next((row for row in report.rows if row.unmet), report.worst)
@@ -99,10 +101,7 @@ def document(report: Report, write: command.Write = command.spell_here) -> dict[
         "compared": report.command == "compare",
         "model": report.model,
         "commit": report.commit,
-        "declared": [
-            {"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)}
-            for claim in report.declared
-        ],
+        "declared": declared,
         **_outcome(report.code, advice),
         "exit_code": int(report.status),
         "recipe": asdict(options.recipe),
@@ -132,6 +131,7 @@ def _place_findings(makers: Sequence[Maker], described: Iterator[tuple[Maker, Fi
 def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
     """Return a claim, with score, p and inherited share of what decided it: a path, the units, or a trace (p alone)."""
     best, share = wording.best(row), wording.measured_share(row)
+    origins = {"base": row.base_origin, "model": row.model_origin}
     return {
         "base": row.claim.base,
         "base_commit": row.base_commit,
@@ -149,10 +149,7 @@ def _claim(report: Report, row: ClaimResult) -> dict[str, Any]:
         "layers": row.layers,
         "notes": list(row.notes),
         "base_license": row.licence or None,
-        "signatures": {
-            "base": row.base_origin and asdict(row.base_origin),
-            "model": row.model_origin and asdict(row.model_origin),
-        },
+        "signatures": {who: origin and asdict(origin) for who, origin in origins.items()},
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
         **_place_findings(OF_CLAIM, describe_claim(report, row)),
@@ -204,20 +201,11 @@ def _distributions(evidence: Evidence) -> dict[str, Any]:
     null, empirical = evidence.permutation, evidence.empirical
     scores, undecided = null.scores, evidence.decided_by is None
     spread = {"mean": float(scores.mean()), "standard_deviation": float(scores.std()), "maximum": float(scores.max())}
-    of_permutations = {
-        "observed": null.observed,
-        "coordinates": null.coordinates,
-        **spread,
-        "z": null.z,
-        "p_permutations": null.permuted.p_value,
-        "p_signs": null.flipped.p_value,
-        "permutations": len(scores),
-        "flips": len(null.flipped.scores),
-    }
-    of_models = empirical and {
-        "threshold": empirical.threshold,
-        "p_value": evidence.p_value if undecided else None,
-        "source": empirical.source,
-        "scores": dict(empirical.scores),
-    }
+    tests = {"z": null.z, "p_permutations": null.permuted.p_value, "p_signs": null.flipped.p_value}
+    counts = {"permutations": len(scores), "flips": len(null.flipped.scores)}
+    of_permutations = {"observed": null.observed, "coordinates": null.coordinates, **spread, **tests, **counts}
+    of_models: dict[str, Any] | None = None
+    if empirical:
+        of_models = {"threshold": empirical.threshold, "p_value": evidence.p_value if undecided else None}
+        of_models |= {"source": empirical.source, "scores": dict(empirical.scores)}
     return {"permutation_null": of_permutations, "empirical_null": of_models}
