@@ -68,14 +68,9 @@ def _append(environ: Environment, variable: str, content: bytes) -> None:
             stream.write(content)
 
 
-SUFFIXES = {  # format -> what its file ends in, where that is not the name of the format
-    "text": "txt",
-    "markdown": "md",
-    "cyclonedx": "cdx.json",
-    "intoto": "intoto.json",
-    "intoto-predicate": "predicate.json",
-    "checksums": "sha256",
-}
+SUFFIXES = {"text": "txt", "markdown": "md", "cyclonedx": "cdx.json", "checksums": "sha256"}
+SUFFIXES |= {"intoto": "intoto.json", "intoto-predicate": "predicate.json"}
+"""Format -> what its file ends in, where that is not the name of the format."""
 FAILED = "ERROR"  # the output `verdict` where something could not be read
 
 

@@ -51,8 +51,9 @@ DEBUG = click.option(
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 MODULES = {  # each command and the module that defines it
-    **dict.fromkeys(("check", "compare", "annotate", "extract", "inspect", "registry"), "check"),
+    **dict.fromkeys(("check", "compare", "annotate"), "check"),
     **dict.fromkeys(("identify", "tree", "index"), "index"),
+    **dict.fromkeys(("extract", "inspect", "registry"), "check"),
 }
 
 

@@ -103,6 +103,8 @@ def _properties(report: Report) -> Iterator[Property]:
     facts += ((maker.name, "; ".join(finding.statements)) for maker, finding in describe_report(report))
     for number, row in enumerate(report.rows):
         best, p_value, comparison = wording.best(row), wording.p_value(row), row.verdict.unit_comparison
+        verdict = row.verdict
+        marks = {"verified": verdict.verified, "executed": verdict.is_executed, "strict": verdict.is_strict}
         of_claim = {
             "base": printable(row.claim.base, 200),
             "base-commit": row.base_commit,
@@ -111,9 +113,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "declared-in": ", ".join(row.claim.sources),
             "verdict": row.verdict.word,
             "code": row.verdict.code,
-            "verified": "true" if row.verdict.verified else "false",
-            "executed": "true" if row.verdict.is_executed else "false",
-            "strict": "true" if row.verdict.is_strict else "false",
+            **{name: "true" if holds else "false" for name, holds in marks.items()},
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
             "inherited": wording.share(best) if best else comparison and wording.print_share(comparison),

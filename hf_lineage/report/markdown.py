@@ -74,13 +74,10 @@ def render_github(report: Report, _explain: bool = False) -> str:
     """Return the outputs of the claim that decides, the first of the worst, and a summary as a JSON object."""
     sentences, row = (*state_first(report), *map(state_outcome, report.rows)), report.worst
     best, p_value = (wording.best(row), wording.p_value(row)) if row else (None, None)
-    outputs = {
-        "verdict": str(report.code.word),
-        "code": report.code,
-        "verified": "true" if report.code.word is Word.VERIFIED else "false",
-        "score": "" if best is None else f"{best.comparison.score:.4g}",
-        "p-value": "" if p_value is None else f"{p_value:.4g}",
-    }
+    score, p_text = "" if best is None else f"{best.comparison.score:.4g}", "" if p_value is None else f"{p_value:.4g}"
+    outputs = {"verdict": str(report.code.word), "code": report.code}
+    outputs["verified"] = "true" if report.code.word is Word.VERIFIED else "false"
+    outputs |= {"score": score, "p-value": p_text}
     codes = {"exit_code": int(report.exit_code), "unaccepted": int(report.policy_exit_code), "unmet": report.unmet}
     policy = {"undeclared_parent": report.has_undeclared, "fail_on": report.policy and report.policy.fail_on}
     message = printable("; ".join(sentences) or wording.NOTHING_DECLARED)

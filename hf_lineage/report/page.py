@@ -44,16 +44,11 @@ def fill(template: str, **values: object) -> Markup:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    folder = FileSystemLoader(Path(__file__).parent)
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=escape_value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        auto_reload=False,
+        loader=folder, autoescape=True, undefined=StrictUndefined, finalize=escape_value, auto_reload=False
     )
+    made.trim_blocks = made.lstrip_blocks = made.keep_trailing_newline = True
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     made.globals |= FRAME | {"style": Markup(style), "digest": digest}  # noqa: S704 - our own file

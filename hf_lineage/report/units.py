@@ -51,12 +51,9 @@ def _unit_values(comparison: UnitComparison) -> dict[str, Any]:
     shares = zip(comparison.layers[1], comparison.partners, inherited.by_layer, strict=True)
     low, high = inherited.interval
     return {
-        "frame": frame.name,
-        "tokens": frame.tokens or None,
-        "tokens_by": frame.by or None,
+        **{"frame": frame.name, "tokens": frame.tokens or None, "tokens_by": frame.by or None},
         "p_value": None if order is None else order.p_value,
-        "p_value_adjusted": comparison.p_value,
-        "tests": comparison.tests,
+        **{"p_value_adjusted": comparison.p_value, "tests": comparison.tests},
         "z": {} if order is None else {name: z for name, z in order.z.items() if math.isfinite(z)},
         "permutations": 0 if order is None else order.draws,
         "inherited": {"share": inherited.share, "low": low, "high": high, "at_least": comparison.least},

@@ -44,13 +44,8 @@ def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
 def line(row: ClaimResult) -> tuple[str, ...]:
     """Return the cells of one claim in one line: the figures of what decided, and the verdict."""
     evidence, p, share = best(row), p_value(row), inherited_share(row)
-    return (
-        about(row),
-        score(evidence) if evidence else "-",
-        "-" if share is None else f"{share:.0%}",
-        "-" if p is None else f"{p:.3g}",
-        row.verdict.label,
-    )
+    figures = "-" if share is None else f"{share:.0%}", "-" if p is None else f"{p:.3g}"
+    return about(row), score(evidence) if evidence else "-", *figures, row.verdict.label
 
 
 def rows(report: Report, explain: bool = False) -> list[tuple[str, ...]]:
