@@ -30,6 +30,28 @@ INSTEAD = "name one by its path, or with --file for the model that is judged"
 GRAPHS = ("a b", "text_model vision_model", "decoder_model_q4 encoder_model", "encoder_model other")
 NOT_ONE = [([f"{name}.onnx" for name in names.split()], "models as ONNX") for names in GRAPHS]
 NAMES = ("model.safetensors", "model.bin", "onnx/model.onnx", "onnx/model_q4.onnx", "a-Q8_0.gguf")
+BESIDE = [
+    ("weights", "pytorch_model.bin", "transformers loads the pickle pytorch_model.bin"),
+    *((beside, "notes.txt", "holds") for beside in ("adapter_model", "optimizer", "scaler", "rng_state_0")),
+    *(("weights", other, UNCLEAR.format(other)) for other in OTHERS),
+]
+PRECISION = [
+    (["model.onnx"], ["model.onnx"]),
+    *[(sorted(names), names) for names in LABELLED],
+    (["paraphrase-MiniLM-L3-v2.onnx"], ["paraphrase-MiniLM-L3-v2.onnx"]),
+    (["onnx/model.onnx", "model.onnx"], ["model.onnx", "onnx/model.onnx"]),
+    ([f"decoder_{end}.onnx" for end in ("model", "model_merged", "past")], ["decoder_model_merged.onnx"]),
+    (["onnx/model.onnx", "onnx/vision_encoder.onnx"], ["onnx/model.onnx"]),
+]
+FORMS = [
+    ("model.gguf model.bin vocabulary.json", "gguf"),
+    ("model.gguf params.json consolidated.00.pth", "gguf"),
+    ("model.bin config.json", None),
+    ("model.bin vocabulary.json model.safetensors", None),
+    ("onnx/model.onnx model.safetensors", None),
+    ("onnx/model.onnx pytorch_model.bin", None),
+    ("README.md", None),
+]
 
 
 @pytest.fixture
@@ -81,14 +103,7 @@ def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
     assert ("and 2 more" in str(error.value)) == (many == 8)
 
 
-@pytest.mark.parametrize(
-    ("name", "other", "said"),
-    [
-        ("weights", "pytorch_model.bin", "transformers loads the pickle pytorch_model.bin"),
-        *((beside, "notes.txt", "holds") for beside in ("adapter_model", "optimizer", "scaler", "rng_state_0")),
-        *(("weights", other, UNCLEAR.format(other)) for other in OTHERS),
-    ],
-)
+@pytest.mark.parametrize(("name", "other", "said"), BESIDE)
 def test_what_lies_beside_a_model_or_is_of_another_library_makes_it_none_or_unclear(model, name, other, said):
     """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
     (model / WEIGHTS).rename(model / f"{name}.safetensors")
@@ -143,17 +158,7 @@ def chosen(repo):
     return model.end[1:], model.files
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (["model.onnx"], ["model.onnx"]),
-        *[(sorted(names), names) for names in LABELLED],
-        (["paraphrase-MiniLM-L3-v2.onnx"], ["paraphrase-MiniLM-L3-v2.onnx"]),
-        (["onnx/model.onnx", "model.onnx"], ["model.onnx", "onnx/model.onnx"]),
-        ([f"decoder_{end}.onnx" for end in ("model", "model_merged", "past")], ["decoder_model_merged.onnx"]),
-        (["onnx/model.onnx", "onnx/vision_encoder.onnx"], ["onnx/model.onnx"]),
-    ],
-)
+@pytest.mark.parametrize(("names", "expected"), PRECISION)
 def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(files, names, expected):
     assert chosen(files(*names, "config.json")) == ("onnx", tuple(expected))
 
@@ -171,18 +176,7 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(files):
     assert chosen(files(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == pair
 
 
-@pytest.mark.parametrize(
-    ("names", "form"),
-    [
-        ("model.gguf model.bin vocabulary.json", "gguf"),
-        ("model.gguf params.json consolidated.00.pth", "gguf"),
-        ("model.bin config.json", None),
-        ("model.bin vocabulary.json model.safetensors", None),
-        ("onnx/model.onnx model.safetensors", None),
-        ("onnx/model.onnx pytorch_model.bin", None),
-        ("README.md", None),
-    ],
-)
+@pytest.mark.parametrize(("names", "form"), FORMS)
 def test_what_transformers_loads_comes_first(files, names, form):
     model = foreign_model(files(*names.split()))
     assert (model and model.end[1:]) == form

@@ -16,6 +16,11 @@ MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
 EIGHT_AND_TWO = Heads(8, 2)
 JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
 weight_and_bias = pytest.mark.parametrize("matrix", [MATRIX, MATRIX[:, 0]], ids=["weight", "bias"])
+BEHIND = [
+    *(({}, read, count, ENDS) for read in (BoundedReader.take, BoundedReader.skip) for count in (9, 2**62)),
+    ({"size": 2**30, "bound": 2**21}, BoundedReader.skip, 2**21 + 1, "a header of more than 2 MiB; do not trust"),
+    ({"content": b""}, BoundedReader.take, 4, "changed while it was read; run again"),
+]
 
 
 def reader(content=bytes(range(8)), size=8, bound=None):
@@ -30,14 +35,7 @@ def test_parts_are_read_one_after_the_other_and_what_is_no_text_is_replaced():
     assert decode_text(b"a\xff") == "a\ufffd"
 
 
-@pytest.mark.parametrize(
-    ("given", "read", "count", "said"),
-    [
-        *(({}, read, count, ENDS) for read in (BoundedReader.take, BoundedReader.skip) for count in (9, 2**62)),
-        ({"size": 2**30, "bound": 2**21}, BoundedReader.skip, 2**21 + 1, "a header of more than 2 MiB; do not trust"),
-        ({"content": b""}, BoundedReader.take, 4, "changed while it was read; run again"),
-    ],
-)
+@pytest.mark.parametrize(("given", "read", "count", "said"), BEHIND)
 def test_nothing_is_read_behind_the_end_or_the_bound(given, read, count, said):
     with pytest.raises(HeaderError, match=said):
         read(reader(**given), count)

@@ -43,6 +43,11 @@ UP, GATE, DOWN = (f"model.layers.0.mlp.{role}_proj.weight" for role in ("up", "g
 MISSING = {(0, 50): [(0, 10), (20, 30), (40, 50)], (15, 35): [(20, 30)], (20, 30): [(20, 30)], (0, 10): [(0, 10)]}
 MISSING |= {asked: [] for asked in ((12, 18), (10, 20), (25, 25))}
 QUANTIZED = "fern/quantized"
+COMMANDS = [
+    ("check", f"{{}}{CHILD}", "--base", f"{{}}{NAME}", *AS_JSON, "--explain"),
+    ("compare", f"{{}}{NAME}", f"{{}}{CHILD}", "--paths", PATHS, *AS_JSON),
+    ("inspect", f"{{}}{NAME}", "--format", "json"),
+]
 
 
 def base():
@@ -104,15 +109,7 @@ def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("check", f"{{}}{CHILD}", "--base", f"{{}}{NAME}", *AS_JSON, "--explain"),
-        ("compare", f"{{}}{NAME}", f"{{}}{CHILD}", "--paths", PATHS, *AS_JSON),
-        ("inspect", f"{{}}{NAME}", "--format", "json"),
-    ],
-    ids=["check", "compare", "inspect"],
-)
+@pytest.mark.parametrize("command", COMMANDS, ids=["check", "compare", "inspect"])
 def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, command, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
 

@@ -18,17 +18,15 @@ TRAINING = "optimizer.pt training_args.bin tokenizer.bin scheduler.pt notes.txt"
 UNREAD = "may hold weights too and was not read"
 NOTES = {"": "", TRAINING: "", "b.bin a.onnx c.h5": f"a.onnx and 2 more {UNREAD}"}
 NOTES["a.gguf"] = f"a.gguf {UNREAD}: transformers loads model.safetensors, other"
+WITHOUT = [
+    ([], "holds no weights (model.safetensors or model.safetensors.index.json)"),
+    (ADAPTER, "holds only a LoRA adapter; `hf-lineage check"),
+    (["one.safetensors", "two.safetensors"], "it is not clear which file is the model: one.safetensors, two.safet"),
+    ([DISTRIBUTED, WEIGHTS], "holds a distributed checkpoint (shard-00001-model"),
+]
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ([], "holds no weights (model.safetensors or model.safetensors.index.json)"),
-        (ADAPTER, "holds only a LoRA adapter; `hf-lineage check"),
-        (["one.safetensors", "two.safetensors"], "it is not clear which file is the model: one.safetensors, two.safet"),
-        ([DISTRIBUTED, WEIGHTS], "holds a distributed checkpoint (shard-00001-model"),
-    ],
-)
+@pytest.mark.parametrize(("names", "message"), WITHOUT)
 def test_without_weights_that_are_read_the_reason_says_what_is_there_instead(files, names, message):
     repo = files(*names)
     with pytest.raises(NothingToCompare, match=rf"^org/model.*{re.escape(message)}"):

@@ -32,6 +32,21 @@ TAGS = "tags: [text-generation, 'base_model:finetune:org/a', 'base_model:org/a']
 A_AND_C, A_AND_PATH = (f"models: [{{model: org/a}}, {{model: {other}}}]" for other in ("org/c", "./merged"))
 OF_B = "adapter_config.json declares org/b; mergekit_config.yml declares org/a, org/c"
 UNCOUNTED = "config.json declares org/a (`_name_or_path`), which does not count because other files declare a base"
+WRITTEN = [
+    b"\xef\xbb\xbf" + DECLARING,
+    DECLARING.replace(b"\n", b"\r\n"),
+    DECLARING.replace(b"\n", b"\r"),
+    b"\n\n---  \nbase_model: org/base\n---\t\n",
+    DECLARING.rstrip(),
+    b"---\nauthor: M\xfcller\nbase_model: org/base\n---\n",
+    DECLARING + b"x" * 10_000_000,
+]
+UNVERIFIABLE = [
+    ({"nom": "acme/base"}, "a mapping without a name"),
+    ("acme/base\n# RELATED", r"acme/base\n#"),
+    ("\x1b[2Jacme/base", r"\x1b[2Jacme/base"),
+    ("acme/\ud800", r"acme/\ud800"),
+]
 
 
 @pytest.fixture
@@ -73,17 +88,7 @@ def test_a_card_without_a_base_declares_nothing(model, card):
 
 
 @pytest.mark.parametrize(
-    "card",
-    [
-        b"\xef\xbb\xbf" + DECLARING,
-        DECLARING.replace(b"\n", b"\r\n"),
-        DECLARING.replace(b"\n", b"\r"),
-        b"\n\n---  \nbase_model: org/base\n---\t\n",
-        DECLARING.rstrip(),
-        b"---\nauthor: M\xfcller\nbase_model: org/base\n---\n",
-        DECLARING + b"x" * 10_000_000,
-    ],
-    ids=["BOM", "CRLF", "CR", "blanks", "no newline at the end", "not UTF-8", "10 MB of text"],
+    "card", WRITTEN, ids=["BOM", "CRLF", "CR", "blanks", "no newline at the end", "not UTF-8", "10 MB of text"]
 )
 def test_a_card_is_read_however_it_is_written(model, card):
     assert [claim.base for claim in declared(model, card=card).claims] == ["org/base"]
@@ -227,14 +232,7 @@ def test_where_the_weights_are_no_gguf_file_its_metadata_are_not_read(model):
 
 
 @pytest.mark.parametrize(
-    ("base_model", "shown"),
-    [
-        ({"nom": "acme/base"}, "a mapping without a name"),
-        ("acme/base\n# RELATED", r"acme/base\n#"),
-        ("\x1b[2Jacme/base", r"\x1b[2Jacme/base"),
-        ("acme/\ud800", r"acme/\ud800"),
-    ],
-    ids=["mapping", "two lines", "escape sequence", "half a pair"],
+    ("base_model", "shown"), UNVERIFIABLE, ids=["mapping", "two lines", "escape sequence", "half a pair"]
 )
 def test_a_base_that_cannot_be_followed_is_unverifiable(hub, base_model, shown):
     write_card(hub / "fern/child", base_model)

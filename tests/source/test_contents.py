@@ -25,6 +25,17 @@ OTHER, PATH = "otter/llama-independent", "/home/me/models/base"
 OPTIONS = Options(local_hub=EXAMPLES, seed=0)
 UP = "model.layers.0.mlp.up_proj"
 PATHS = {"french": PATH, "german": PATH}
+UNUSABLE = [
+    *(("modules.json", content) for content in ("", "{", "7", "[7, null]", "[" * 9**5)),
+    ("modules.json", '[{"path": "../acme", "type": "x.Transformer"}]'),
+    *(("model_index.json", content) for content in ("{}", '{"x": 1}', '{"x": ["transformers", 2]}')),
+    ("model_index.json", '{"../y": ["transformers", "X"]}'),
+]
+NAMED_BASES = [
+    ({"french": BASE, "german": OTHER}, BASE, [(BASE, "french", "adapter"), (OTHER, "german", "adapter")]),
+    ({"french": BASE}, OTHER, [(BASE, "french", "adapter"), (OTHER, "french", "unrelated")]),
+    (PATHS, BASE, [(BASE, "french", "adapter"), (BASE, "german", "unrelated")]),
+]
 
 
 def options(hub, **more):
@@ -135,15 +146,7 @@ def test_a_link_out_of_the_repository_is_not_followed_and_parts_are_bounded(hub,
     assert parts.notes == (f"only the first {MOST} of {MOST + 5} folders with models were judged",)
 
 
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        *(("modules.json", content) for content in ("", "{", "7", "[7, null]", "[" * 9**5)),
-        ("modules.json", '[{"path": "../acme", "type": "x.Transformer"}]'),
-        *(("model_index.json", content) for content in ("{}", '{"x": 1}', '{"x": ["transformers", 2]}')),
-        ("model_index.json", '{"../y": ["transformers", "X"]}'),
-    ],
-)
+@pytest.mark.parametrize(("file", "content"), UNUSABLE)
 def test_a_list_of_parts_that_says_nothing_usable_is_passed_over(hub, file, content):
     into(hub / "fern/child", "0_Transformer")
     (hub / "fern/child" / file).write_text(content)
@@ -289,11 +292,7 @@ def test_adapters_in_folders_are_judged_one_by_one_and_each_may_be_named(adapter
 
 @pytest.mark.parametrize(
     ("bases", "of_card", "expected"),
-    [
-        ({"french": BASE, "german": OTHER}, BASE, [(BASE, "french", "adapter"), (OTHER, "german", "adapter")]),
-        ({"french": BASE}, OTHER, [(BASE, "french", "adapter"), (OTHER, "french", "unrelated")]),
-        (PATHS, BASE, [(BASE, "french", "adapter"), (BASE, "german", "unrelated")]),
-    ],
+    NAMED_BASES,
     ids=["each on the base that it names", "one of the card that no folder names", "one that cannot be followed"],
 )
 def test_a_folder_is_judged_on_its_base_or_on_that_of_the_card(adapters, tmp_path, bases, of_card, expected):

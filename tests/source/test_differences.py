@@ -30,6 +30,31 @@ from tests.quantizing import BASE, repacked
 UP, WINDOW = "layers.0.mlp.up_proj", "llama.attention.sliding_window"
 FREQUENCIES = {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}
 EIGHT = {"num_bits": 8, "strategy": "channel"}
+ONLY_HERE = [
+    ({"rope_scaling": {"rope_type": "linear", "factor": 64.0}}, "rope_parameters.factor is 64.0"),
+    ({"rope_theta": 5.0}, "rope_theta is 5.0, and 10000.0 in the base"),
+    ({"sliding_window": 1}, "sliding_window is 1, and the base has no such setting"),
+    ({"rms_norm_eps": 1e-2}, "rms_norm_eps is 0.01, and 1e-06 in the base"),
+    ({"made_up": 3}, "made_up is 3, and the base has no such setting"),
+    ({"image_token_id": 7}, "image_token_id is 7"),
+    ({"pad_token_id": 5}, "pad_token_id is 5"),
+    ({"made_up": False}, "made_up is false, and the base has no such setting"),
+    ({"id2label": {"0": "NEGATIVE", "1": "POSITIVE"}}, 'id2label.0 is "NEGATIVE", and "LABEL_0" in the base'),
+    # The class cannot be asked about these, which are compared as they are.
+    ({"num_labels": 10**12}, "num_labels"),
+    ({"rope_parameters": [3]}, "rope_parameters"),
+    ({"attention_types": [[["a"], 10**12]]}, "attention_types"),
+]
+POSITIONS = [
+    ({}, {}, ()),
+    ({"llama.rope.freq_base": 5.0}, {}, ("rope_theta is 5.0, and 10000.0 in the base",)),
+    ({}, FREQUENCIES, ("rope_theta is 10000.0, and 500000.0 in the base",)),
+    ({"llama.rope.scaling.factor": 64.0}, {}, ("factor is 64.0, and the base has no such setting",)),
+    ({WINDOW: 1}, {}, ("sliding_window is 1, and the base has no such setting",)),
+    ({WINDOW: 0}, {}, ()),
+    ({WINDOW: 0}, {"sliding_window": None}, ()),
+    ({WINDOW: 0}, {"sliding_window": 64}, ("sliding_window is 0, and 64 in the base",)),
+]
 
 
 def opened(*folders):
@@ -73,24 +98,7 @@ def child(base, tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({"rope_scaling": {"rope_type": "linear", "factor": 64.0}}, "rope_parameters.factor is 64.0"),
-        ({"rope_theta": 5.0}, "rope_theta is 5.0, and 10000.0 in the base"),
-        ({"sliding_window": 1}, "sliding_window is 1, and the base has no such setting"),
-        ({"rms_norm_eps": 1e-2}, "rms_norm_eps is 0.01, and 1e-06 in the base"),
-        ({"made_up": 3}, "made_up is 3, and the base has no such setting"),
-        ({"image_token_id": 7}, "image_token_id is 7"),
-        ({"pad_token_id": 5}, "pad_token_id is 5"),
-        ({"made_up": False}, "made_up is false, and the base has no such setting"),
-        ({"id2label": {"0": "NEGATIVE", "1": "POSITIVE"}}, 'id2label.0 is "NEGATIVE", and "LABEL_0" in the base'),
-        # The class cannot be asked about these, which are compared as they are.
-        ({"num_labels": 10**12}, "num_labels"),
-        ({"rope_parameters": [3]}, "rope_parameters"),
-        ({"attention_types": [[["a"], 10**12]]}, "attention_types"),
-    ],
-)
+@pytest.mark.parametrize(("config", "said"), ONLY_HERE)
 def test_a_setting_that_only_the_model_has_counts_unless_its_class_says_the_same(base, child, config, said):
     assert any(one.startswith(said) for one in differing(base, child(**config)))
 
@@ -129,19 +137,7 @@ def test_who_saved_a_model_says_nothing_and_code_of_the_repository_differs(base,
     assert ("without transformers" in why, "pip install" in why) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("said", "config", "expected"),
-    [
-        ({}, {}, ()),
-        ({"llama.rope.freq_base": 5.0}, {}, ("rope_theta is 5.0, and 10000.0 in the base",)),
-        ({}, FREQUENCIES, ("rope_theta is 10000.0, and 500000.0 in the base",)),
-        ({"llama.rope.scaling.factor": 64.0}, {}, ("factor is 64.0, and the base has no such setting",)),
-        ({WINDOW: 1}, {}, ("sliding_window is 1, and the base has no such setting",)),
-        ({WINDOW: 0}, {}, ()),
-        ({WINDOW: 0}, {"sliding_window": None}, ()),
-        ({WINDOW: 0}, {"sliding_window": 64}, ("sliding_window is 0, and 64 in the base",)),
-    ],
-)
+@pytest.mark.parametrize(("said", "config", "expected"), POSITIONS)
 def test_metadata_of_gguf_that_change_positions_are_held_against_the_base(base, tmp_path, said, config, expected):
     """Where they leave out the base of frequencies they mean that of llama.cpp, and a window of 0 is none."""
     gguf_models.write(base, tmp_path / "gguf/model.gguf", said=said)

@@ -63,6 +63,11 @@ for case in sys.argv[1:]:
     except HeaderError as error:
         print(error)
 """
+NOT_ONE = [
+    (NothingToCompare, "a-1b.gguf a-7b.gguf", None, SEVERAL),
+    (CheckpointError, "a-00001-of-00002.gguf", None, LACKS),
+    *((OptionError, TWO, name, f" has no GGUF file {name} {HAS}") for name in ("nothing.gguf", "../other.gguf")),
+]
 
 
 @pytest.mark.parametrize(("names", "chosen"), TABLES["gguf_files"])
@@ -70,14 +75,7 @@ def test_the_most_precise_file_by_its_name_is_the_model(files, names, chosen):
     assert choose_files(files(*names)) == tuple(chosen)
 
 
-@pytest.mark.parametrize(
-    ("kind", "names", "named", "said"),
-    [
-        (NothingToCompare, "a-1b.gguf a-7b.gguf", None, SEVERAL),
-        (CheckpointError, "a-00001-of-00002.gguf", None, LACKS),
-        *((OptionError, TWO, name, f" has no GGUF file {name} {HAS}") for name in ("nothing.gguf", "../other.gguf")),
-    ],
-)
+@pytest.mark.parametrize(("kind", "names", "named", "said"), NOT_ONE)
 def test_several_models_and_files_that_are_not_there_are_refused_with_their_names(files, kind, names, named, said):
     with pytest.raises(kind, match=f"^org/model{re.escape(said)}$"):
         choose_files(files(*names.split(), file=named))

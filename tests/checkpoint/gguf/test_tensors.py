@@ -24,6 +24,11 @@ from tests.models import EXAMPLES, open_checkpoint
 BLOCKS = "has rows of 64 numbers, which is not a multiple of the block size, 256 as"
 OVERLAP = "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"
 WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
+LIES = [
+    (20, 99, 4, "is of the type 99, which the installed package gguf does not know"),
+    (20, 12, 4, BLOCKS),
+    *((12, rows, 8, OVERLAP) for rows in (9, 2**30)),
+]
 
 
 def file(folder, *tensors):
@@ -90,14 +95,7 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
         loaded.read("c")
 
 
-@pytest.mark.parametrize(
-    ("offset", "number", "size", "said"),
-    [
-        (20, 99, 4, "is of the type 99, which the installed package gguf does not know"),
-        (20, 12, 4, BLOCKS),
-        *((12, rows, 8, OVERLAP) for rows in (9, 2**30)),
-    ],
-)
+@pytest.mark.parametrize(("offset", "number", "size", "said"), LIES)
 def test_a_tensor_that_lies_about_itself_is_refused(offset, number, size, said, tmp_path):
     """The offset behind the name of a tensor, a number, how many bytes it takes, and what is said of it."""
     repo = file(tmp_path, *((name, np.ones((4, 64), np.float32), KINDS.F32) for name in ("tensor_a", "tensor_b")))

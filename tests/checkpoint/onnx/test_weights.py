@@ -28,6 +28,27 @@ IN_BLOCKS = [(2, True, 32, False), *itertools.product((4, 8), EITHER, (16, 32), 
 IN_BLOCKS += itertools.product((4,), EITHER, (16, 32), (True,))
 NO_BLOCKS, BLOCKS = "N, K, bits and block_size", ("up.weight",)
 SIZES = {"K": 40, "N": 24, "bits": 4, "block_size": 32}
+NAMED = [
+    ({"name": "/encoder/layer.0/self/query/MatMul"}, "encoder.layer.0.self.query.weight"),
+    ({"name": "/model/model.0/auto_model/layer.0/dense/MatMul"}, "model.0.auto_model.layer.0.dense.weight"),
+    ({"name": "/model/layers.0/attn/q_proj/MatMul_Q4"}, "model.layers.0.attn.q_proj.weight"),
+    ({"scopes": ["", "model", "model.up_proj", "linear"]}, "model.up_proj.weight"),
+    *(({"name": "/another/module/MatMul", "weight": f"h.0.mlp.{own}"}, "h.0.mlp.weight") for own in OWN),
+]
+FUSED = [
+    ("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "b"], MICROSOFT),
+    ("MatMulIntegerToFloat", ["xq", "w", "xs", "ws", "xz", "wz"], MICROSOFT),
+    ("QLinearMatMul", ["xq", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ""),
+]
+UNREADABLE = [
+    *(("MatMulNBits", BLOCKS, SIZES | odd, NO_BLOCKS) for odd in ({"bits": 5}, {"K": -1})),
+    ("MatMulNBits", BLOCKS, SIZES | {"K": 2**40, "N": 2**40}, "MatMulNBits without its blocks"),
+    ("MatMulNBits", BLOCKS, {}, NO_BLOCKS),
+    ("MatMulInteger", (), {}, "the result of MatMulInteger is not multiplied"),
+    ("DynamicQuantizeMatMul", (), {}, "in an invalid way"),
+    ("Attention", (), {}, "the operation Attention, whose fused weights"),
+    ("MatMulNBits", (*BLOCKS, "", *BLOCKS), {}, "orders columns by g_idx"),
+]
 
 
 def graph(nodes, **tensors):
@@ -46,16 +67,7 @@ def names(found):
     return [*collect_weights(found).matrices]
 
 
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [
-        ({"name": "/encoder/layer.0/self/query/MatMul"}, "encoder.layer.0.self.query.weight"),
-        ({"name": "/model/model.0/auto_model/layer.0/dense/MatMul"}, "model.0.auto_model.layer.0.dense.weight"),
-        ({"name": "/model/layers.0/attn/q_proj/MatMul_Q4"}, "model.layers.0.attn.q_proj.weight"),
-        ({"scopes": ["", "model", "model.up_proj", "linear"]}, "model.up_proj.weight"),
-        *(({"name": "/another/module/MatMul", "weight": f"h.0.mlp.{own}"}, "h.0.mlp.weight") for own in OWN),
-    ],
-)
+@pytest.mark.parametrize(("operation", "expected"), NAMED)
 def test_a_name_of_its_own_or_else_that_of_the_operation_tells_the_module(operation, expected):
     own = operation.get("weight", "w").replace(".", "__")
     assert names(graph([matmul(**operation)], **{own: MATRIX})) == [expected]
@@ -201,14 +213,7 @@ def test_integers_are_decoded_as_onnx_runtime_does(kind, by_channel, plain, tmp_
     assert_decoded(model, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("kind", "inputs", "domain"),
-    [
-        ("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "b"], MICROSOFT),
-        ("MatMulIntegerToFloat", ["xq", "w", "xs", "ws", "xz", "wz"], MICROSOFT),
-        ("QLinearMatMul", ["xq", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ""),
-    ],
-)
+@pytest.mark.parametrize(("kind", "inputs", "domain"), FUSED)
 def test_fused_products_of_integers_are_decoded(kind, inputs, domain, tmp_path):
     """One operation on a matrix of eight bits with a zero point of 3 and a scale of 0.5."""
     numbers = np.random.default_rng(1).integers(-20, 20, (COLUMNS, ROWS)).astype(np.int8)
@@ -221,18 +226,7 @@ def test_fused_products_of_integers_are_decoded(kind, inputs, domain, tmp_path):
     np.testing.assert_array_equal(matrix(made, tmp_path), (numbers.astype(np.float32) - 3).T * 0.5)
 
 
-@pytest.mark.parametrize(
-    ("kind", "more", "attributes", "message"),
-    [
-        *(("MatMulNBits", BLOCKS, SIZES | odd, NO_BLOCKS) for odd in ({"bits": 5}, {"K": -1})),
-        ("MatMulNBits", BLOCKS, SIZES | {"K": 2**40, "N": 2**40}, "MatMulNBits without its blocks"),
-        ("MatMulNBits", BLOCKS, {}, NO_BLOCKS),
-        ("MatMulInteger", (), {}, "the result of MatMulInteger is not multiplied"),
-        ("DynamicQuantizeMatMul", (), {}, "in an invalid way"),
-        ("Attention", (), {}, "the operation Attention, whose fused weights"),
-        ("MatMulNBits", (*BLOCKS, "", *BLOCKS), {}, "orders columns by g_idx"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "more", "attributes", "message"), UNREADABLE)
 def test_a_product_that_cannot_be_or_is_fused_or_ordered_otherwise_is_refused(kind, more, attributes, message):
     inputs, fused = ["x", "up.weight", *more], "fused" in message or "g_idx" in message
     made = node(kind, inputs, ["y"], name="/up/MatMul", domain=MICROSOFT if fused else "", **attributes)
