@@ -63,7 +63,6 @@ def packed(codes: Array, parts: int, numbers: int, bits: int) -> Array:
 
 
 def joined(*parts: Array) -> Array:
-    """Blocks (blocks, bytes) of what each holds, one after the other."""
     return np.concatenate([np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in parts], axis=1)
 
 
@@ -110,7 +109,6 @@ QUANTIZERS = {KINDS.Q2_K: q2_k, KINDS.Q3_K: q3_k, KINDS.Q4_K: q4_k, KINDS.Q5_K: 
 
 
 def quantized(values: Array, kind: KINDS) -> Array:
-    """A matrix in a type, row by row, as bytes."""
     if kind not in QUANTIZERS:
         return gguf.quantize(np.ascontiguousarray(values, np.float32), kind)
     return QUANTIZERS[kind](values).reshape(*values.shape[:-1], -1)

@@ -107,7 +107,6 @@ def write(
 
 
 def finish(out: gguf.GGUFWriter) -> None:
-    """Write what a writer was given."""
     out.write_header_to_file()
     out.write_kv_data_to_file()
     out.write_tensors_to_file()

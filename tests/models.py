@@ -26,7 +26,6 @@ LOADABLE |= {"tie_word_embeddings": True}
 
 
 def open_checkpoint(repo: RepoRef, config: dict[str, Any] | None = None) -> Checkpoint:
-    """The tensors of a repository; `config` tells how they are stored."""
     return open_weights(find_weights(repo), config or {})
 
 
@@ -120,7 +119,6 @@ def edit_json(file: Path, **changes: Any) -> None:
 
 
 def raw_safetensors(file: Path, header: bytes | dict[str, Any], data: bytes = b"", length: int | None = None) -> None:
-    """Write a safetensors file that may lie about everything."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     file.write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + data)
 

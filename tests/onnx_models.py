@@ -132,7 +132,6 @@ def blocks(source: Path, file: Path, bits: int = 4, symmetric: bool = True, size
 
 
 def changed(source: Path, file: Path, change: Change, **save: Any) -> Path:
-    """Write a file anew with its message changed."""
     model = onnx.load(source)
     change(model)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -141,13 +140,11 @@ def changed(source: Path, file: Path, change: Change, **save: Any) -> Path:
 
 
 def outside(source: Path, file: Path) -> Path:
-    """The numbers of every tensor in a file beside the model."""
     where = {"save_as_external_data": True, "location": f"{file.name}_data", "size_threshold": 0}
     return changed(source, file, lambda model: None, **where)
 
 
 def as_halves(model: onnx.ModelProto) -> None:
-    """Matrices stored as float16 and cast when they are used."""
     for tensor in _matrices(model):
         name, numbers = tensor.name, numpy_helper.to_array(tensor)
         tensor.CopyFrom(numpy_helper.from_array(numbers.astype(np.float16), f"{name}_half"))
@@ -219,7 +216,6 @@ def in_a_dead_branch(source: Path, decoy: Path, file: Path) -> Path:
 
 
 def bert(folder: Path, seed: int = 0, layers: int = 2) -> Path:
-    """A small BERT of random weights."""
     torch.manual_seed(seed)
     sizes = {"vocab_size": 50, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
     config = transformers.BertConfig(**sizes, num_hidden_layers=layers, max_position_embeddings=16)

@@ -37,8 +37,6 @@ def sharded(tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    """Makes a repository with empty files of these names."""
-
     def touch(*names, **named):
         for name in names:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,6 @@ def test_scales_with_few_digits_leave_more_beside_half_a_step(dtype, more):
 
 
 def grid(base, low, high, levels):
-    """The nearest values of a grid, and its ends."""
     values = low + (high - low) * levels
     return values[np.abs(values - base[..., None]).argmin(axis=-1)], (np.full_like(base, low), np.full_like(base, high))
 

@@ -153,7 +153,6 @@ def test_a_file_of_another_name_on_the_hub_is_read_by_ranges(online, tmp_path):
 
 
 def chosen(repo):
-    """The name of the form in which a repository is read, and the files that were chosen."""
     model = foreign_model(repo)
     return model.end[1:], model.files
 

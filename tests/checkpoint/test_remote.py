@@ -56,13 +56,11 @@ def base():
 
 @pytest.fixture
 def headers(monkeypatch):
-    """No more is read of a file than its header."""
     monkeypatch.setattr(ranges, "HEAD", 8)
 
 
 @pytest.fixture
 def exact(headers, monkeypatch):
-    """Nothing more is read than what is asked for."""
     monkeypatch.setattr(reading, "GAP", 0)
 
 
@@ -352,7 +350,6 @@ def test_without_files_that_can_be_opened_by_number_whole_files_are_fetched(onli
 
 
 def waiting(hub, home, timeout):
-    """A process that is in the middle of a slow answer of the CDN."""
     hub.plan(faults.slow(60), "cdn", times=1000)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by what is run
     settings = {"env": remote(hub, home, HF_HUB_DOWNLOAD_TIMEOUT=timeout), "text": True}

@@ -82,7 +82,6 @@ def test_a_file_cut_off_anywhere_or_a_pointer_of_git_lfs_is_refused(tmp_path, si
 
 
 def rewritten(file):
-    """Another content of the same length, a moment later."""
     at = file.stat()
     file.write_bytes(file.read_bytes()[:-4] + b"\0\0\0\0")
     os.utime(file, ns=(at.st_atime_ns, at.st_mtime_ns + 1))

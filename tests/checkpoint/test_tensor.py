@@ -23,7 +23,6 @@ NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
 
 
 def everything(dtype):
-    """All numbers of a format."""
     size = np.dtype(dtype).itemsize
     return np.arange(2 ** (8 * size), dtype=f"u{size}").view(dtype)
 

@@ -23,7 +23,6 @@ def bpe(vocabulary, *added):
 
 
 def packed(folder, tokens, kind="llama"):
-    """A repository whose only file is a GGUF file with these tokens."""
     folder.mkdir()
     writer = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
     writer.add_tokenizer_model(kind)

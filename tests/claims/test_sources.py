@@ -55,7 +55,6 @@ def model(tmp_path):
 
 
 def declared(model, **files):
-    """What a model declares whose files have these contents."""
     for name, content in files.items():
         model.path(FILES[name]).write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_claims(replace(model, cache=FolderCache()))
@@ -66,7 +65,6 @@ def adapter(base, **settings):
 
 
 def front(*lines):
-    """A card of these lines of metadata."""
     return "\n".join(("---", *lines, "---", "# Title\n"))
 
 
@@ -116,7 +114,6 @@ def test_a_card_that_cannot_be_parsed_is_an_error_with_its_place(model, card, me
 
 
 def repeated(laugh):
-    """Levels of nine aliases of the level before."""
     levels = [f"a{n}: &a{n} " + laugh.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 30)]
     return front("base_model: org/base", "a0: &a0 {x: y}", *levels)
 

@@ -306,7 +306,6 @@ def test_a_folder_is_judged_on_its_base_or_on_that_of_the_card(adapters, tmp_pat
 
 @pytest.fixture
 def several(tmp_path):
-    """The paths of a tiny base, and of three adapters with random factors beside it."""
     for name in ("a", "b", "c"):
         written(tmp_path / "lora" / name, pair(UP, 48, 32))
     return tiny_llama(tmp_path / "base"), tmp_path / "lora"

@@ -224,7 +224,6 @@ def replace_norms(tensors):
 
 
 def make_noise(tensors):
-    """Replace the matrices of the decoder's MLPs by noise."""
     for name in [name for name in tensors if ".fc" in name and "decoder" in name and name.endswith("weight")]:
         tensors[name] = torch.randn(tensors[name].shape)
 

@@ -59,7 +59,6 @@ def only(result):
 
 
 def published():
-    """The one claim in the records of the model."""
     (claim,) = json.loads(Path("model/lineage/claims.json").read_text())["claims"]
     return claim
 
@@ -148,7 +147,6 @@ class TestTyped:
 class TestLocalHub:
     @pytest.fixture
     def hub(self, checkout):
-        """A local hub with a base of its own, and a model that declares it."""
         fine_tuned(tiny_llama(checkout / "hub/acme/base", seed=3), checkout / "hub/fern/child")
         card(checkout / "hub/fern/child", "acme/base")
         return checkout / "hub"
@@ -221,7 +219,6 @@ def test_a_file_of_weights_leads_to_its_folder_and_a_model_of_ollama_to_its_blob
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A working directory with a base and an adapter of it."""
     shutil.copytree(EXAMPLES / "acme/llama-base", tmp_path / "base")
     shutil.copytree(EXAMPLES / "fern/llama-lora", tmp_path / "lora")
     monkeypatch.chdir(tmp_path)
@@ -234,7 +231,6 @@ def declares(folder, base):
 
 
 def added(text):
-    """The option that a text prints."""
     return shlex.split(re.search(r"add `(--base [^`]+)`", text)[1])
 
 

@@ -37,7 +37,6 @@ def model(tmp_path):
 
 @pytest.fixture
 def stored(model):
-    """The signature of that model, in a file beside it."""
     save_signature(extract(str(model)), model.with_suffix(".sig"))
     return locate(str(model.with_suffix(".sig")))
 
@@ -98,7 +97,6 @@ def test_what_is_wrong_with_a_model_names_it_once(model, damage, kind, said):
 
 @pytest.fixture
 def deep(tmp_path):
-    """The headers of a model."""
     return headers(RepoRef("org/model", tiny_llama(tmp_path / "deep", layers=LAYERS)))
 
 

@@ -65,7 +65,6 @@ def changed_keys(name: str, seen: list[list[Seen]], built: Mapping[int, frozense
 
 
 def entries(factorization: Factorization, name: str, seen: list[list[Seen]]) -> dict[str, list[dict[str, Any]]]:
-    """By stack what its layers have, each group with its condition."""
     by_look = {id(one): layers(factorization, one.found)[0] for family in seen for one in family}
     free = set()
     for found in (one.found for family in seen for one in family[:2]):
@@ -108,7 +107,6 @@ def of_stack(name: str, seen: Any, by_look: Any, stack: str, free: set[str]) -> 
 
 
 def entry(group: str, have: list[Groups], condition: Any, free: set[str]) -> dict[str, Any]:
-    """What is stored of one group."""
     sets = [groups[group] for groups in have if group in groups]
     always = set.intersection(*(saved for saved, _ in sets))
     said: dict[str, Any] = {"names": sorted(always)}
@@ -163,7 +161,6 @@ def questions(keys: Sequence[Key], defaults: Mapping[str, Any], rows: Sequence[R
 
 
 def about(key: Key, default: Any, values: list[Any]) -> Iterator[Condition]:
-    """The questions that fit the values of a key."""
     start = [list(key), default]
     kinds = {type(value) for value in values}
     if kinds & {list, tuple}:

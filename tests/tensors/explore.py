@@ -33,8 +33,6 @@ DEFAULT = ("",)
 
 @dataclass(frozen=True)
 class Seen:
-    """A class under some settings."""
-
     asked: dict[str, Any]
     """What its configuration was made from: a `config.json` that leaves out what the class derives."""
     found: Loaded
@@ -52,7 +50,6 @@ def look(name: str, wanted: dict[str, Any], changed: Path = ()) -> Seen | None:
 
 
 def inside(said: Any, path: Path) -> dict[str, Any]:
-    """The settings at a place; none where no settings stand there."""
     within = setting(said, ".".join(path)) if path else said
     return within if isinstance(within, dict) else {}
 
@@ -126,7 +123,6 @@ def places(factorization: Factorization, config: dict[str, Any]) -> Iterator[tup
 
 
 def explored(factorization: Factorization, name: str, deep: bool = True) -> list[list[Seen]]:
-    """A class under its variants and, for each, with every setting changed that may decide something."""
     kinds = [required(factorization, name, kind) for kind in variants(name)]
     found = [list(around(factorization, name, kind, deep)) for kind in kinds]
     return found + (by_default(factorization, name) if deep else [])

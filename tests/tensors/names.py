@@ -38,7 +38,6 @@ class Loaded:
 
 
 def module(name: str, wanted: dict[str, Any]) -> Any:
-    """The module of a class under some settings, without numbers."""
     with torch.device("meta"):
         return getattr(transformers, name)(tiny_config(name, wanted))
 
@@ -52,7 +51,6 @@ def renamers(model: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
 
 
 def loaded(model: Any) -> Loaded:
-    """What the loader of transformers takes for a model."""
     state = model.state_dict()
     alike = _repeated(model)
     kind = (type(model).__name__, tuple(state), tuple(sorted(map(tuple, map(sorted, alike)))))
@@ -104,7 +102,6 @@ def _loaded(model: Any, state: dict[str, Any], alike: list[set[str]]) -> Loaded:
 
 
 def _repeated(model: Any) -> list[set[str]]:
-    """The names of parameters that are stored once under several names."""
     by_parameter: dict[int, set[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         by_parameter.setdefault(id(parameter), set()).add(name)

@@ -123,7 +123,6 @@ def sets_by_prefix():
 
 
 def written(prefix, names):
-    """The names that tensors of a set may have on disk."""
     numbered = {name.replace("{expert}", str(expert)) for name in names for expert in range(EXPERTS)}
     return {f"{prefix}.{name}{end}" for name in numbered for end in (".weight", "")}
 

@@ -40,13 +40,11 @@ NO_SIZE = "which does not fit the blocks of a matrix of"
 
 
 def rounded(numbers):
-    """The nearest numbers of four bits."""
     nearest = (numbers.abs()[..., None] - LEVELS).abs().argmin(dim=-1)
     return LEVELS[nearest] * numbers.sign()
 
 
 def nvfp4(matrix):
-    """As modelopt stores it."""
     from compressed_tensors.compressors.nvfp4.helpers import pack_fp4_to_uint8
 
     whole = matrix.abs().amax() / (448 * 6)
@@ -105,8 +103,6 @@ def blocks_of_four_bits(stack):
 
 
 def in_four_bits(folder, seed):
-    """The same model with its experts in MXFP4."""
-
     def change(tensors):
         for name in [name for name in tensors if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
             tensors[f"{name}_blocks"], tensors[f"{name}_scales"] = blocks_of_four_bits(tensors.pop(name))
@@ -175,7 +171,6 @@ PACKS = {
 
 
 def dequantized(parts):
-    """As transformers does it."""
     from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 
     scales = next(part for end, part in parts.items() if end.startswith(".weight_scale"))
@@ -199,8 +194,6 @@ DAMAGED += [(blocks(*SIZE), FP8 | {"weight_block_size": size}, "", None, NO_SIZE
 
 
 def stacked(folder, seed, size=SIZE):
-    """A mixture of experts, the stacks of which are stored in blocks of FP8."""
-
     def pack(tensors):
         for name in [name for name in tensors if name.endswith("_proj") and ".experts." in name]:
             parts = [blocks(*size)(one.float()) for one in tensors.pop(name)]

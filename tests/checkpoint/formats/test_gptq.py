@@ -100,7 +100,6 @@ def quantized(matrix, bits, group, symmetric, order):
 
 
 def packed(integers, bits):
-    """Rows of integers as rows of words."""
     return torch.from_numpy(words(integers.numpy(), bits).view(np.int32))
 
 

@@ -63,7 +63,6 @@ def test_a_byte_is_two_numbers_of_ml_dtypes_of_which_usually_the_lower_comes_fir
 
 
 def expected(numbers, block, scales, zeros):
-    """Number by number."""
     return [
         [(x - zeros[i // block[0], j // block[1]]) * scales[i // block[0], j // block[1]] for j, x in enumerate(row)]
         for i, row in enumerate(numbers)

@@ -121,8 +121,6 @@ def quantized(values, bits, group):
 
 
 def mlx(bits, group=32):
-    """A packing of a matrix, for the table of formats."""
-
     def pack(matrix):
         packed, scales, biases = map(torch.from_numpy, quantized(matrix.numpy(), bits, group))
         return {".weight": packed, ".scales": scales.half(), ".biases": biases.half()}
@@ -131,7 +129,6 @@ def mlx(bits, group=32):
 
 
 def released(source, folder, bits=4, group=32, **changes):
-    """A copy of a model as MLX stores it."""
     shutil.copytree(source, folder)
     stored = {}
     for name, tensor in numpy_file(source / WEIGHTS).items():

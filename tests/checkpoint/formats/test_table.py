@@ -56,7 +56,6 @@ def decode(parts):
 
 
 def quantized(source, folder):
-    """A copy of a model in that format."""
     shutil.copytree(source, folder)
     stored = load_file(source / WEIGHTS)
     for name, tensor in [*stored.items()]:
@@ -82,7 +81,6 @@ def config(name):
 
 
 def refusal(said, end=".odd"):
-    """Why a matrix of bytes whose name ends so is not read."""
     stored = PLAIN | {f"model.layers.0.mlp.up_proj{end}": StoredTensor(Path("file"), "U8", (2, 3), 0)}
     with pytest.raises(NothingToCompare) as error:
         tensors_of(stored, said)

@@ -87,8 +87,6 @@ def rows(dtype):
 
 
 def quanto(dtype):
-    """The same as quanto does it."""
-
     def pack(matrix):
         scales = matrix.abs().amax(dim=1, keepdim=True) / (127.0 if dtype == torch.int8 else torch.finfo(dtype).max)
         numbers = (matrix / scales).round() if dtype == torch.int8 else matrix / scales

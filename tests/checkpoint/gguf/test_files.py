@@ -92,7 +92,6 @@ def test_an_error_names_the_model_and_the_file(tmp_path, content, said):
 
 @pytest.fixture
 def published(online, tmp_path):
-    """A model on the Hub, and what its header is on this disk."""
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "published/a.gguf", said={"general.name": "a name"})
     online.publish("fern/gguf", file.parent)
     return read_head(RepoRef("here", file.parent), file.name).header
@@ -122,7 +121,6 @@ def test_a_longer_header_is_fetched_piece_by_piece(online, published, monkeypatc
 
 
 def written(folder: Path) -> Path:
-    """A small file with a value of every type."""
     file = folder / "model.gguf"
     out = gguf.GGUFWriter(str(file), "llama")
     out.add_string("general.name", "a name")

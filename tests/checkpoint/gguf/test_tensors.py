@@ -32,7 +32,6 @@ LIES = [
 
 
 def file(folder, *tensors):
-    """A GGUF file of tensors, each a name, an array as stored, and its type."""
     out = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
     for name, array, kind in tensors:
         out.add_tensor(name, array, raw_dtype=kind)

@@ -102,7 +102,6 @@ def graphs(tmp_path_factory):
 
 
 def again(file, target, how):
-    """The same model stored in another way, in a folder of its own beside its configuration."""
     target.mkdir()
     shutil.copy(file.parent / "config.json", target)
     return how(file, target / "model.onnx")
@@ -242,7 +241,6 @@ def test_numbers_that_are_missing_or_cut_or_behind_a_link_are_one_clear_line(fol
 
 
 def changed_product(**changes):
-    """A model with one product of which something is changed."""
     model = product()
     node = model.graph.node[0]
     for key, value in changes.items():

@@ -19,7 +19,6 @@ LONGER = "a field is longer than its message;"
 
 
 def varint(number):
-    """A number of seven bits a byte, the least first."""
     number &= 2**64 - 1
     content = bytearray()
     while number > 127:
@@ -29,7 +28,6 @@ def varint(number):
 
 
 def field(number, value):
-    """A field that holds a whole number, bytes or a float32."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     return varint(number << 3 | 2) + varint(len(value)) + value

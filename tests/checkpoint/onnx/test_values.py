@@ -28,7 +28,6 @@ def graph_of(model):
 
 
 def read(model, info, folder):
-    """A tensor of a model as it is decoded from the file."""
     file = folder / "model.onnx"
     file.write_bytes(model.SerializeToString())
     tensors = graph_of(model).tensors

@@ -153,7 +153,6 @@ def test_a_graph_that_is_made_to_take_long_does_not(nodes):
 
 
 def product(kind="MatMul", bias=False, **attributes):
-    """A model with one product, its matrix random."""
     random = np.random.default_rng(0)
     matrix = random.standard_normal((COLUMNS, ROWS)).astype(np.float32)
     tensors = {"up__weight": matrix.T.copy() if attributes.get("transB") else matrix}
@@ -178,7 +177,6 @@ def assert_decoded(model, folder):
 
 
 def matrix(model, folder):
-    """The matrix as it is read, under its name."""
     weights = collect_weights(graph_of(model))
     assert (list(weights.matrices), weights.nameless) == (["up.weight"], 0)
     return read(model, weights.matrices["up.weight"], folder)

@@ -63,7 +63,6 @@ def refusal(file, content=None, **how):
 
 
 def rewritten(file, compression=zipfile.ZIP_STORED, **changed):
-    """The same archive with other contents of the entries of these names, or without them."""
     with zipfile.ZipFile(file) as archive:
         held = {name: archive.read(name) for name in archive.namelist()}
     folder = next(iter(held)).partition("/")[0]
@@ -115,7 +114,6 @@ def pickled(**changes):
 
 @pytest.fixture
 def saved(file):
-    """An archive with one tensor."""
     torch.save({"a": torch.ones(2, 3)}, file)
     return file
 

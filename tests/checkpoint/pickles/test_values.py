@@ -51,8 +51,6 @@ def test_nothing_is_called_but_what_is_known_is_a_value(protocol, tmp_path):
 
 
 class Set:
-    """An object whose attributes are set by its pickle."""
-
     def __init__(self):
         self.a = 1
 
