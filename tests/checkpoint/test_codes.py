@@ -11,14 +11,11 @@ FOUR = grids.Codes("four bits", *grids.filled_ends(0, 0x00, 0xFF), lambda parts:
 NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
 
 
-def test_the_steps_of_a_uniform_grid_are_equal_and_those_of_a_table_are_not():
+def test_steps_of_a_uniform_grid_are_equal_and_one_part_alone_is_filled():
     assert grids.uniform(5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert grids.table([6, -6, 0, -0.0, 3]).tolist() == [0.0, 0.5, 0.75, 1.0]
     numbers = np.array([1.0009765625, 1e6], np.float32)  # what is too large is infinite
     assert grids.cast(numbers, np.dtype(np.float16)).tolist() == [1.0009765625, np.inf]
-
-
-def test_one_part_is_filled_or_moved_as_far_as_bytes_go_and_the_others_stay():
     parts = [np.array([[1, -2]], np.int8), np.array([0.5], np.float32)]
     low, high = (fill(parts) for fill in grids.filled_ends(0, 0x80, 0x7F))
     assert (low[0].tolist(), high[0].tolist()) == ([[-128, -128]], [[127, 127]])

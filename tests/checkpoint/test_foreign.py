@@ -112,11 +112,14 @@ def test_what_lies_beside_a_model_or_is_of_another_library_makes_it_none_or_uncl
         opened(model)
 
 
-def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
+def test_the_usual_name_is_read_and_an_encoder_with_its_decoder(model, tmp_path, files):
     tiny_llama(tmp_path / "other", seed=3)
     shutil.copy(tmp_path / "other" / WEIGHTS, model / "model.fp16.safetensors")
     same(model, tmp_path)
     assert "model.fp16.safetensors may hold weights too" in find_weights(repository(model)).notes()[0]
+    names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
+    pair = ("onnx", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
+    assert chosen(files(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == pair
 
 
 def wrapped(folder, prefix, keep=()):
@@ -167,12 +170,6 @@ def test_several_models_or_models_for_several_libraries_are_refused_with_their_n
     repo, listed = files(*names), re.escape(", ".join(names))
     with pytest.raises(NothingToCompare, match=rf"^org/model holds .*several {what} \({listed}\); {INSTEAD}"):
         foreign_model(repo)
-
-
-def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(files):
-    names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
-    pair = ("onnx", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
-    assert chosen(files(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == pair
 
 
 @pytest.mark.parametrize(("names", "form"), FORMS)

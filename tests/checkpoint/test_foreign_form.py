@@ -27,12 +27,17 @@ def reader(content=bytes(range(8)), size=8, bound=None):
     return BoundedReader(io.BytesIO(content), size, "it ends too early", bound)
 
 
-def test_parts_are_read_one_after_the_other_and_what_is_no_text_is_replaced():
+def test_parts_are_read_in_order_gains_less_one_and_matrices_transposed():
     one = reader()
     assert (one.number("<B"), one.take(2), one.position) == (0, b"\1\2", 3)
     one.skip(4)
     assert (one.number("<B"), one.position) == (7, 8)
     assert decode_text(b"a\xff") == "a\ufffd"
+    gain = MATRIX[0]
+    assert np.allclose(undone("plus_one", "attn_norm.weight", gain + 1), gain, atol=1e-6)
+    assert np.array_equal(undone("plus_one", "attn_norm.bias", gain), gain)
+    assert np.array_equal(undone("transposed", "ffn_up.weight", MATRIX), MATRIX.T)
+    assert np.array_equal(undone("transposed", "ffn_up.bias", gain), gain)
 
 
 @pytest.mark.parametrize(("given", "read", "count", "said"), BEHIND)
@@ -60,14 +65,6 @@ def test_rows_that_were_permuted_are_in_order_again(matrix):
 def test_queries_keys_and_values_stand_by_head_again(heads, matrix):
     stored = by_role(matrix, heads.query, heads.key_value)
     assert np.array_equal(undone("by_role", "attn_qkv.weight", stored, heads), matrix)
-
-
-def test_gains_are_less_one_again_and_matrices_transposed_and_nothing_else():
-    gain = MATRIX[0]
-    assert np.allclose(undone("plus_one", "attn_norm.weight", gain + 1), gain, atol=1e-6)
-    assert np.array_equal(undone("plus_one", "attn_norm.bias", gain), gain)
-    assert np.array_equal(undone("transposed", "ffn_up.weight", MATRIX), MATRIX.T)
-    assert np.array_equal(undone("transposed", "ffn_up.bias", gain), gain)
 
 
 @pytest.mark.parametrize(("undo", "heads"), [("rotated", 7), ("rotated", 96), ("by_role", 5), ("by_role", 97)])

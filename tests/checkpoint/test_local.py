@@ -38,15 +38,12 @@ def test_shapes_and_values_are_those_on_disk_and_nothing_moves_over_a_network(fo
     assert found.decoded_names == frozenset()
 
 
-def test_eight_bit_floats_without_scales_are_read_as_they_are(folder):
+def test_eight_bit_floats_are_read_as_they_are_and_no_name_is_taken_for_rows(folder):
     name = "model.layers.0.mlp.up_proj.weight"
     expected = opened(folder).read(name).astype(ml_dtypes.float8_e5m2)
     stored = opened(spoil(folder, cast(torch.float8_e5m2))).read(name)
     assert stored.dtype == expected.dtype
     np.testing.assert_array_equal(single(stored), single(expected))
-
-
-def test_a_tensor_with_the_name_of_some_rows_of_another_is_not_taken_for_them(folder):
     place = {"some": Place((NORM,), slice(8, 16), None)}
     np.testing.assert_array_equal(opened(folder).with_places(place).read("some"), np.ones(8))
     twice = opened(spoil(folder, lambda tensors: tensors.update({f"{NORM}[8:]": torch.zeros(8)})))

@@ -23,11 +23,14 @@ LYING += [({"a": "x\0.safetensors"}, rf"{STRANGE}x\x00.safetensors")]
 LYING += [({"a": name}, f"names the shard {name}, which is missing".replace("\ud800", r"\ud800")) for name in GONE]
 
 
-def test_shards_hold_the_same_as_one_file_and_one_is_opened_whatever_an_index_says(sharded, tmp_path):
+def test_shards_hold_the_same_as_one_file_and_a_tensor_in_two_is_refused(sharded, tmp_path):
     same(opened(sharded), opened(tiny_llama(tmp_path / "a")))
     names = set(open_file(repository(sharded), FIRST).stored)
     assert names
     assert names < set(opened(sharded).stored)
+    (sharded / SECOND).write_bytes((sharded / FIRST).read_bytes())
+    with pytest.raises(CheckpointError, match=rf"is in both {FIRST} and {SECOND}; remove one of them"):
+        opened(sharded)
 
 
 def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path):
@@ -53,12 +56,6 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
 def test_an_index_that_lies_is_refused(sharded, weight_map, message):
     edit_json(sharded / INDEX, weight_map=weight_map)
     with pytest.raises(CheckpointError, match=rf"^org/model: .*{re.escape(message)}"):
-        opened(sharded)
-
-
-def test_a_tensor_in_two_shards_is_refused(sharded):
-    (sharded / SECOND).write_bytes((sharded / FIRST).read_bytes())
-    with pytest.raises(CheckpointError, match=rf"is in both {FIRST} and {SECOND}; remove one of them"):
         opened(sharded)
 
 

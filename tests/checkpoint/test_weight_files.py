@@ -33,11 +33,6 @@ def test_without_weights_that_are_read_the_reason_says_what_is_there_instead(fil
         open_checkpoint(repo)
 
 
-def test_the_files_that_are_read_are_the_single_one_or_the_shards(tmp_path):
-    assert weight_files(repository(tiny_llama(tmp_path / "a"))) == [WEIGHTS]
-    assert weight_files(repository(shard(tiny_llama(tmp_path / "b")))) == [FIRST, SECOND]
-
-
 @pytest.mark.parametrize(("names", "sentence"), NOTES.items())
 def test_other_files_that_may_hold_weights_are_named(tmp_path, files, names, sentence):
     tiny_llama(tmp_path)
@@ -46,7 +41,7 @@ def test_other_files_that_may_hold_weights_are_named(tmp_path, files, names, sen
     assert "".join(found).startswith(sentence)
 
 
-def test_a_file_or_an_index_that_the_config_names_is_the_one_that_is_read(tmp_path):
+def test_the_single_file_or_the_shards_are_read_or_those_that_the_config_names(tmp_path):
     """`transformers_weights` in config.json."""
     single, sharded = tiny_llama(tmp_path / "a"), shard(tiny_llama(tmp_path / "b"))
     for folder, old, name in ((single, WEIGHTS, "other.safetensors"), (sharded, INDEX, "other.safetensors.index.json")):
@@ -55,6 +50,8 @@ def test_a_file_or_an_index_that_the_config_names_is_the_one_that_is_read(tmp_pa
     assert weight_files(repository(single)) == ["other.safetensors"]
     assert "model.norm.weight" in opened(single).stored
     assert weight_files(repository(sharded)) == [FIRST, SECOND]
+    assert weight_files(repository(tiny_llama(tmp_path / "a"))) == [WEIGHTS]
+    assert weight_files(repository(shard(tiny_llama(tmp_path / "b")))) == [FIRST, SECOND]
 
 
 def test_a_named_file_beside_the_usual_one_makes_two_models_and_missing_it_is_damage(tmp_path):

@@ -68,22 +68,16 @@ def test_t_of_slerp_is_the_share_of_the_other_model(t, mlp, attention):
     assert recipe(text).base == ""
 
 
-def test_a_pass_through_gives_shares_by_layers():
+def test_slices_come_before_the_whole_and_what_repeats_itself_is_not_worked_out():
     sources = [("org/a", "[0, 4]"), ("org/b", "[2, 6]"), ("org/a", "[4, 8]"), ("org/c", "[8, 2]"), ("org/c", "x")]
     slices = ", ".join(f"{{sources: [{{model: {name}, layer_range: {layers}}}]}}" for name, layers in sources)
     text = f"merge_method: passthrough\nslices: [{slices}]"
     assert weights(text, UP, ("org/a", "org/b", "org/c")) == (8 / 12, 4 / 12, None)
-
-
-def test_parameters_of_a_slice_come_before_those_of_the_whole_and_filters_need_names():
     text = "merge_method: linear\nparameters: {weight: 1}\nslices:\n- parameters: {weight: 3}\n"
     text += "  sources: [{model: org/a}, {model: org/b, parameters: {weight: 1}}]"
     assert weights(text) == (0.75, 0.25)
     text = "merge_method: slerp\nmodels: [model: org/b]\nparameters: {t: [{filter: mlp, value: 1}]}"
     assert [recipe(text).weight("org/b", name) for name in (UP, "")] == [1, None]
-
-
-def test_a_recipe_that_repeats_itself_without_end_is_not_worked_out():
     many = ", ".join(["{model: org/a, parameters: *p}"] * (MOST + 1))
     text = f"merge_method: ties\nx: &p {{weight: [{', '.join('1' * 100)}]}}\nmodels: [{many}]"
     assert recipe(text).weight("org/a", UP) is None

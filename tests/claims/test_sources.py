@@ -206,11 +206,15 @@ def test_a_weak_file_that_cannot_be_read_is_a_note_where_the_card_names_the_base
     assert "adapter_config.json" in claims.notes[0]
 
 
-def test_a_file_that_is_added_to_the_table_declares_bases(model, monkeypatch):
+def test_a_file_that_is_added_to_the_table_declares_but_no_gguf_beside_weights(model, monkeypatch):
     toy = ClaimSource("PARENT", lambda repo, file: [Name(repo.read_text(file).strip(), "copy")])
     monkeypatch.setattr(sources_module, "SOURCES", [*sources_module.SOURCES, toy])
     model.path("PARENT").write_text("org/parent\n")
-    assert declared(model) == Claims((Claim("org/parent", "copy", ("PARENT",)),), ())
+    expected = Claims((Claim("org/parent", "copy", ("PARENT",)),), ())
+    assert declared(model) == expected
+    for file in ("a.gguf", "model.safetensors"):
+        model.path(file).touch()
+    assert (read_claims(model), model.heads) == (expected, {})
 
 
 @pytest.mark.parametrize(("metadata", "claims"), TABLES["metadata"])
@@ -220,12 +224,6 @@ def test_metadata_of_a_gguf_file_declare_a_base(model, monkeypatch, metadata, cl
     found = read_claims(model).claims
     assert [[claim.base, claim.relation, claim.problem] for claim in found] == [*map(list, claims)]
     assert all(claim.sources == ("GGUF metadata",) for claim in found)
-
-
-def test_where_the_weights_are_no_gguf_file_its_metadata_are_not_read(model):
-    for file in ("a.gguf", "model.safetensors"):
-        model.path(file).touch()
-    assert (read_claims(model), model.heads) == (NOTHING, {})
 
 
 @pytest.mark.parametrize(

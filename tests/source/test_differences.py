@@ -155,11 +155,18 @@ def test_every_tensor_of_a_copy_and_of_one_in_gguf_has_its_counterpart(base, chi
     assert not [setting for setting in of_gguf.settings if "eps" in setting]
 
 
-def test_the_prefix_of_a_base_model_may_be_missing(tmp_path):
+def test_a_prefix_may_be_missing_and_gguf_has_other_names_outside_of_layers(tmp_path):
     base, bare = tiny_gpt2(tmp_path / "base"), tiny_gpt2(tmp_path / "bare")
     spoil(base, lambda tensors: [tensors.update({f"transformer.{key}": tensors.pop(key)}) for key in [*tensors]])
     pairing = paired(base, bare)
     assert ("wte.weight", "transformer.wte.weight") in pairing.pairs
+    assert (pairing.added, pairing.lacking) == ((), ())
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96}
+    model = transformers.BertModel(transformers.BertConfig(**sizes, vocab_size=100), add_pooling_layer=False)
+    model.save_pretrained(tmp_path / "base")
+    gguf_models.write(tmp_path / "base", tmp_path / "gguf/model.gguf", "bert")
+    pairing = paired(tmp_path / "base", tmp_path / "gguf")
+    assert ("token_embd_norm.weight", "embeddings.LayerNorm.weight") in pairing.pairs
     assert (pairing.added, pairing.lacking) == ((), ())
 
 
@@ -188,16 +195,6 @@ def test_positions_and_biases_of_zeros_say_nothing_and_others_are_told(base, chi
     twice = spoil(folder, add(norm__weight=torch.ones(64)))
     with pytest.raises(CheckpointError, match=r"has two tensors that are norm\.weight"):
         paired(base, twice)
-
-
-def test_tensors_outside_of_layers_have_other_names_in_gguf(tmp_path):
-    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96}
-    model = transformers.BertModel(transformers.BertConfig(**sizes, vocab_size=100), add_pooling_layer=False)
-    model.save_pretrained(tmp_path / "base")
-    gguf_models.write(tmp_path / "base", tmp_path / "gguf/model.gguf", "bert")
-    pairing = paired(tmp_path / "base", tmp_path / "gguf")
-    assert ("token_embd_norm.weight", "embeddings.LayerNorm.weight") in pairing.pairs
-    assert (pairing.added, pairing.lacking) == ((), ())
 
 
 @pytest.mark.parametrize(("change", "lone"), [(1.0, False), (1.01, True)])

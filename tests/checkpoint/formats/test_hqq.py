@@ -106,11 +106,6 @@ DAMAGE = [
 ]
 
 
-def test_a_bias_beside_a_matrix_stays(tmp_path):
-    folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
-    assert opened(spoil(folder, put(f"{UP}.bias", torch.ones(256)))).read(f"{UP}.bias").sum() == 256
-
-
 def quantized(values, bits, group):
     """A matrix by the formula of MLX: a scale and a bias for each group, integers packed from the lowest bit on."""
     grouped = values.astype(np.float32).reshape(len(values), -1, group)
@@ -148,13 +143,15 @@ def test_every_width_and_group_is_decoded_as_mlx_decodes_it(case, key, tmp_path)
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-7)
 
 
-def test_one_matrix_may_have_settings_of_its_own(tmp_path):
+def test_one_matrix_may_have_settings_of_its_own_and_a_bias_beside_it_stays(tmp_path):
     base = tiny_llama(tmp_path / "base")
     folder = released(base, tmp_path / "child", **{LATER: {"bits": 8, "group_size": 16}})
     matrix = numpy_file(base / WEIGHTS)[f"{LATER}.weight"]
     parts = dict(zip(ENDS, map(torch.from_numpy, quantized(matrix, 8, 16)), strict=True))
     spoil(folder, lambda stored: stored.update({f"{LATER}.{end}": part for end, part in parts.items()}))
     np.testing.assert_allclose(opened(folder).read(f"{LATER}.weight"), matrix, atol=2e-2)
+    folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
+    assert opened(spoil(folder, put(f"{UP}.bias", torch.ones(256)))).read(f"{UP}.bias").sum() == 256
 
 
 DAMAGED = [(hqq(), SETTINGS, *row) for row in DAMAGE] + [(mlx(4), MLX, *row) for row in MLX_DAMAGE]

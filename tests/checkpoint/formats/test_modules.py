@@ -108,14 +108,11 @@ def test_a_number_of_the_settings_is_a_positive_integer_and_a_pair_two_of_them()
     assert [modules.pair(odd) for odd in (None, [1], [0, 1], ["1", 2], [True, 2], (1, 2), {1: 2, 2: 3})] == [None] * 7
 
 
-def test_a_format_is_recognised_by_its_name_and_by_a_packed_matrix():
+def test_a_format_is_recognised_and_its_matrices_stand_for_their_parts():
     assert TOY.recognises(WHOLE, CONFIG)
     other = {"a.bytes": stored("F32", 2, 3)}
     for tensors, config in ((WHOLE, {}), (WHOLE, QUANTIZED), (NORM, CONFIG), (other, CONFIG)):
         assert not TOY.recognises(tensors, config)
-
-
-def test_matrices_stand_for_their_parts_and_everything_else_is_plain():
     parts = {name: info.parts for name, info in TOY.tensors(WHOLE, CONFIG).items()}
     assert parts == {"a.weight": ("a.bytes",), "norm.weight": ("norm.weight",), "a.scale": ("a.scale",)}
     assert replace(TOY, inert=(".scale",)).tensors(WHOLE, CONFIG).keys() == {"a.weight", "norm.weight"}

@@ -60,12 +60,23 @@ def test_plain_numbers_are_read_as_they_are(kind, dtype, tmp_path):
     assert np.array_equal(single(found.read("a.weight")), numbers)
 
 
-def test_a_type_that_gguf_does_not_decode_is_a_refusal_of_that_tensor_alone(tmp_path):
+def test_without_the_package_a_type_it_decodes_or_a_grid_there_is_a_reason(tmp_path, monkeypatch):
     tensors = ("a", np.zeros((2, 292), np.uint8), KINDS.Q8_K), ("b", np.ones((2, 4), np.float32), KINDS.F32)
     found = open_checkpoint(file(tmp_path, *tensors))
     assert found.read("b").sum() == 8
     with pytest.raises(NothingToCompare, match="a is stored as Q8_K, which the installed package gguf does not decode"):
         found.read("a")
+    vectors = {kind.name for kind in QUANTIZED} - GRIDS.keys()
+    assert vectors
+    assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)
+    assert all(isinstance(codes_of(name, print), Codes) for name in GRIDS)
+    assert codes_of("I8", print) == ""
+    assert package() is gguf
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    install = "run `pip install 'hf-lineage[gguf] @ git+https://github.com/hf-lineage/hf-lineage'`"
+    with pytest.raises(NothingToCompare) as caught:
+        package()
+    assert str(caught.value) == f"hf-lineage needs the package gguf to read a GGUF file; {install}"
 
 
 def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
@@ -183,20 +194,3 @@ def test_what_a_quantizer_writes_is_right_and_fills_its_grids(name, scale):
     steps, cut = excess(base, numbers, ends, codes, free)
     assert steps[~cut].max() <= 0
     assert not miss_ends(numbers, ends, codes, free)[1].any()
-
-
-def test_every_type_has_a_grid_or_as_those_of_tabled_vectors_a_reason():
-    vectors = {kind.name for kind in QUANTIZED} - GRIDS.keys()
-    assert vectors
-    assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)
-    assert all(isinstance(codes_of(name, print), Codes) for name in GRIDS)
-    assert codes_of("I8", print) == ""
-
-
-def test_it_is_the_installed_package_and_without_it_the_error_says_what_to_install(monkeypatch):
-    assert package() is gguf
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    install = "run `pip install 'hf-lineage[gguf] @ git+https://github.com/hf-lineage/hf-lineage'`"
-    with pytest.raises(NothingToCompare) as caught:
-        package()
-    assert str(caught.value) == f"hf-lineage needs the package gguf to read a GGUF file; {install}"

@@ -55,7 +55,7 @@ def test_what_wraps_the_model_is_taken_off_all_names(prefix):
     assert names(BERT, *(prefix + name for name in own)) == own
 
 
-def test_names_that_onnx_runtime_shortens_are_whole_and_joined_matrices_split():
+def test_shortened_names_are_whole_joined_matrices_split_and_others_turned():
     stored = [f"model.layers.0.{matrix}.weight" for matrix in ("attn.q_proj", "attn.o_proj", "mlp.up_proj")]
     assert names(LLAMA, *stored) == [name.replace(".attn.", ".self_attn.") for name in stored]
     assert names(GPT2, "transformer.h.0.attn.c_proj.weight") == ["transformer.h.0.attn.c_proj.weight"]
@@ -64,6 +64,10 @@ def test_names_that_onnx_runtime_shortens_are_whole_and_joined_matrices_split():
         Piece(f"model.layers.1.self_attn.{role}_proj.weight", joined, ends) for role, ends in rows.items()
     ]
     assert names(PHI3, joined) == ["model.layers.1.self_attn.qkv_proj.weight"]
+    assert name_in_out(LLAMA) == frozenset()
+    assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
+    shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
+    assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
 
 
 def test_rows_that_do_not_make_the_heads_are_not_split():
@@ -73,13 +77,6 @@ def test_rows_that_do_not_make_the_heads_are_not_split():
     for rows, heads, groups in ((10, 4, 2), (8, 0, 0), (8, 2, 4), (8, -4, -2), (2**20, 2**19, 1)):
         with pytest.raises(NothingToCompare, match=f"{rows} rows do not make {heads} heads and 2 times {groups}"):
             list(split_rows(rows, heads, groups))
-
-
-def test_what_transformers_stores_the_other_way_is_turned():
-    assert name_in_out(LLAMA) == frozenset()
-    assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
-    shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
-    assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
 
 
 @pytest.fixture(scope="module")

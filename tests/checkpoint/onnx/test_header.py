@@ -71,7 +71,7 @@ def test_a_broken_message_is_one_clear_line(content, message):
         fields(content)
 
 
-def test_there_are_bounds_on_texts_and_fields(monkeypatch):
+def test_there_are_bounds_on_texts_and_fields_and_what_is_kept(monkeypatch):
     long = walker(bytes(onnx_header.LONGEST_TEXT + 1))
     with pytest.raises(HeaderError, match="has a text of 4097 bytes"):
         long.text(long.whole)
@@ -81,6 +81,18 @@ def test_there_are_bounds_on_texts_and_fields(monkeypatch):
     monkeypatch.setattr(onnx_header, "LARGEST_TEXT", 5)
     with pytest.raises(HeaderError, match="or too many of them"):
         fields(field(1, b"abc") * 2)
+    monkeypatch.undo()
+    nodes = [helper.make_node("Neg", ["x"], [f"y{number}"]) for number in range(3)]
+    for bound, message in (("MOST_NODES", "more than 2 nodes"), ("MOST_TENSORS", "more than 2 tensors")):
+        monkeypatch.setattr(onnx_header, bound, 2)
+        with pytest.raises(HeaderError, match=message):
+            read(graph(nodes, [tensor(f"t{number}", [1.0]) for number in range(3)] if "TENSORS" in bound else []))
+        monkeypatch.undo()
+    inner = field(5, field(6, b""))
+    for _ in range(20):
+        inner = field(1, field(5, field(6, inner)))
+    with pytest.raises(HeaderError, match="more than 8 graphs"):
+        read(field(7, inner))
 
 
 @cases(200)
@@ -113,7 +125,7 @@ def tensor(name, numbers, kind=None):
     return helper.make_tensor(name, kind, numbers.shape, numbers.reshape(-1).tolist())
 
 
-def test_nodes_are_those_that_onnx_reads():
+def test_nodes_are_those_that_onnx_reads_and_a_list_that_goes_on_is_cut():
     branch = helper.make_graph(
         [helper.make_node("Neg", ["x"], ["inner"])], "b", [], [helper.make_empty_tensor_value_info("inner")]
     )
@@ -137,9 +149,11 @@ def test_nodes_are_those_that_onnx_reads():
     assert by_kind["Gemm"].attributes == {"alpha": 0.5, "transB": 1}
     assert by_kind["If"].inner == ("inner", "inner")
     assert found.outputs == ("y",)
+    node = field(1, b"") + field(4, b"X") + field(5, field(1, b"perm") + field(8, varint(1) * 10_000))
+    assert len(read(field(7, field(1, node))).nodes[0].attributes["perm"]) == onnx_header.SHORT
 
 
-def test_tensors_are_found_where_their_numbers_lie():
+def test_tensors_are_found_where_their_numbers_lie_also_in_another_file():
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     listed = {"floats": TensorProto.FLOAT, "doubles": TensorProto.DOUBLE, "halves": TensorProto.FLOAT16}
     tensors = [tensor("raw", values), tensor("shape", np.array([0, -1, 4, 8]))]
@@ -154,6 +168,9 @@ def test_tensors_are_found_where_their_numbers_lie():
         np.testing.assert_array_equal(np.frombuffer(content[start : start + length], np.float32).reshape(2, 3), values)
     assert (found["shape"].values, found["listed"].values) == ((0, -1, 4, 8), (5, -7))
     assert {one.shape for name, one in found.items() if name not in ("shape", "listed")} == {(2, 3)}
+    found = read(outside(location="model.onnx_data", offset="4096", length="24")).tensors["w"]
+    assert (found.form, found.file, found.span) == (OUTSIDE, "model.onnx_data", (4096, 24))
+    assert read(outside(location="x")).tensors["w"].span == (0, 24)
 
 
 def outside(**entries):
@@ -161,12 +178,6 @@ def outside(**entries):
     for key, value in entries.items():
         held.external_data.add(key=key, value=value)
     return graph(tensors=[held])
-
-
-def test_a_tensor_may_lie_in_another_file():
-    found = read(outside(location="model.onnx_data", offset="4096", length="24")).tensors["w"]
-    assert (found.form, found.file, found.span) == (OUTSIDE, "model.onnx_data", (4096, 24))
-    assert read(outside(location="x")).tensors["w"].span == (0, 24)
 
 
 @pytest.mark.parametrize("odd", [{"location": ""}, {"length": "23"}, {"offset": "-1"}, {"offset": "1e3"}, {}])
@@ -198,20 +209,6 @@ def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
         read(content)
 
 
-def test_there_are_bounds_on_what_is_kept(monkeypatch):
-    nodes = [helper.make_node("Neg", ["x"], [f"y{number}"]) for number in range(3)]
-    for bound, message in (("MOST_NODES", "more than 2 nodes"), ("MOST_TENSORS", "more than 2 tensors")):
-        monkeypatch.setattr(onnx_header, bound, 2)
-        with pytest.raises(HeaderError, match=message):
-            read(graph(nodes, [tensor(f"t{number}", [1.0]) for number in range(3)] if "TENSORS" in bound else []))
-        monkeypatch.undo()
-    inner = field(5, field(6, b""))
-    for _ in range(20):
-        inner = field(1, field(5, field(6, inner)))
-    with pytest.raises(HeaderError, match="more than 8 graphs"):
-        read(field(7, inner))
-
-
 def test_a_file_cut_within_its_graph_is_our_error():
     node = helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)
     content = graph([node], [tensor("w", np.ones((2, 2), np.float32))]).SerializeToString()
@@ -219,8 +216,3 @@ def test_a_file_cut_within_its_graph_is_our_error():
     for length in range(behind + 16):
         with pytest.raises(HeaderError):
             read(content[:length])
-
-
-def test_a_list_that_goes_on_is_cut():
-    node = field(1, b"") + field(4, b"X") + field(5, field(1, b"perm") + field(8, varint(1) * 10_000))
-    assert len(read(field(7, field(1, node))).nodes[0].attributes["perm"]) == onnx_header.SHORT

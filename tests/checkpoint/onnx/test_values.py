@@ -106,10 +106,12 @@ def test_tensors_that_do_not_fit_are_refused(made, tensors):
         Values(graph_of(model([made], **tensors))).find("y")
 
 
-def test_blocks_larger_than_the_tensor_take_no_memory(tmp_path):
+def test_blocks_larger_than_the_tensor_take_no_memory_and_low_bits_come_first(tmp_path):
     made = model([node("DequantizeLinear", "q", "s", axis=1, block_size=2**40)], q=WHOLE, s=np.abs(MATRIX[:, :1]))
     found = read(made, Values(graph_of(made)).find("y"), tmp_path)
     np.testing.assert_allclose(found, WHOLE * np.abs(MATRIX[:, :1]), rtol=1e-6)
+    numbers = {bits: unpack_bits(np.array([0b11100100], np.uint8), bits).tolist() for bits in (2, 4, 8)}
+    assert numbers == {2: [0, 1, 2, 3], 4: [0b0100, 0b1110], 8: [0b11100100]}
 
 
 def test_a_type_that_is_not_read_stays_a_reason():
@@ -149,8 +151,3 @@ def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
     for content in (good[:-1], good + varint(7), good + b"\x80", b"\x80" * 11 + b"\x01\x02\x03", b""):
         with pytest.raises(CheckpointError, match=r"t holds \d of 3 numbers"):
             decode([np.frombuffer(content, np.uint8)])
-
-
-def test_packed_numbers_begin_with_the_lowest_bits():
-    numbers = {bits: unpack_bits(np.array([0b11100100], np.uint8), bits).tolist() for bits in (2, 4, 8)}
-    assert numbers == {2: [0, 1, 2, 3], 4: [0b0100, 0b1110], 8: [0b11100100]}

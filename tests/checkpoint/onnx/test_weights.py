@@ -101,16 +101,13 @@ def test_what_is_no_module_and_no_bias_tells_nothing(nodes):
     assert (found.matrices, found.nameless) == ({}, 1)
 
 
-def test_what_leads_to_an_output_also_within_a_graph_is_a_weight_and_nothing_else():
+def test_what_leads_to_an_output_is_a_weight_and_two_of_one_name_are_refused():
     nodes = [matmul("a.weight", to="dead"), matmul("b.weight")]
     found = collect_weights(graph(nodes, a__weight=MATRIX, b__weight=MATRIX, c__weight=MATRIX))
     assert ([*found.matrices], [*found.others]) == (["b.weight"], [])
     inner = helper.make_graph([matmul("a.weight", to="i")], "b", [], [helper.make_empty_tensor_value_info("i")])
     branch = node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
     assert names(graph([branch], a__weight=MATRIX)) == ["a.weight"]
-
-
-def test_two_matrices_of_one_name_are_refused_and_one_used_twice_is_not():
     twice = [matmul("a.weight", to="p"), matmul("a.weight", of="p")]
     assert names(graph(twice, a__weight=MATRIX)) == ["a.weight"]
     other = [matmul("w", "/a/MatMul", to="p"), matmul("v", "/a/MatMul", of="p")]

@@ -28,12 +28,18 @@ def test_plain_values_are_read_as_python_reads_them(content, protocol):
     assert value(pickle.dumps(content, protocol)) == content
 
 
-def test_a_pickle_ends_where_it_ends_and_what_torch_notes_is_left_out():
+def test_a_pickle_ends_where_it_ends_and_one_without_end_is_given_up(monkeypatch):
     stream = io.BytesIO(pickle.dumps(1, 2) + pickle.dumps(2, 2) + b"rest")
     assert (read_pickle(stream, NONE), read_pickle(stream, NONE), stream.read()) == (1, 2, b"rest")
     mapping = OrderedDict(a=1)
     mapping._metadata = {"": {"version": 1}}
     assert value(pickle.dumps(mapping, 2)) == {"a": 1}
+    content = b"\x80\x02]q\x00" + b"".join(b"]q%c(h%ch%ce" % (at + 1, at, at) for at in range(60)) + b"."
+    assert len(value(content)) == 2
+    monkeypatch.setattr(pickled, "MOST_STEPS", 100)
+    with pytest.raises(UnknownError):
+        value(b"]" * 102 + b".")
+    assert pickled.STEPS.keys() <= {code.name for code in pickletools.opcodes}
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
@@ -74,16 +80,3 @@ def test_more_than_plain_values_is_refused(content, said):
 def test_what_is_damaged_is_refused(content):
     with pytest.raises(DamagedError):
         value(content)
-
-
-def test_a_pickle_without_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(pickled, "MOST_STEPS", 100)
-    with pytest.raises(UnknownError):
-        value(b"]" * 102 + b".")
-    assert pickled.STEPS.keys() <= {code.name for code in pickletools.opcodes}
-
-
-def test_values_inside_each_other_take_no_more_memory_than_the_pickle():
-    """A list of two lists of two lists: Python shares them, and so does the reader, which never walks over them."""
-    content = b"\x80\x02]q\x00" + b"".join(b"]q%c(h%ch%ce" % (at + 1, at, at) for at in range(60)) + b"."
-    assert len(value(content)) == 2
