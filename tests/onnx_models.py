@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,17 +104,6 @@ def dynamic(source: Path, file: Path, kind: str = "QInt8", by_channel: bool = Fa
     return file
 
 
-def static(source: Path, file: Path) -> Path:
-    """Quantize to eight bits with ranges measured before: DequantizeLinear in front of every MatMul."""
-    from onnxruntime.quantization import QuantFormat, quantize_static
-
-    sample = {IDS: np.arange(7)[None], MASK: np.ones((1, 7), np.int64)}
-    reader = SimpleNamespace(get_next=partial(next, iter([sample]), None))
-    with quietly():
-        quantize_static(source, file, reader, quant_format=QuantFormat.QDQ, per_channel=True)
-    return file
-
-
 def blocks(source: Path, file: Path, bits: int = 4, symmetric: bool = True, size: int = 32, qdq: bool = False) -> Path:
     """Quantize to some bits in blocks: MatMulNBits, or DequantizeLinear with blocks."""
     from onnxruntime.quantization import QuantFormat
@@ -144,13 +132,6 @@ def outside(source: Path, file: Path) -> Path:
     return changed(source, file, lambda model: None, **where)
 
 
-def as_halves(model: onnx.ModelProto) -> None:
-    for tensor in _matrices(model):
-        name, numbers = tensor.name, numpy_helper.to_array(tensor)
-        tensor.CopyFrom(numpy_helper.from_array(numbers.astype(np.float16), f"{name}_half"))
-        model.graph.node.insert(0, helper.make_node("Cast", [f"{name}_half"], [name], to=onnx.TensorProto.FLOAT))
-
-
 def as_scaled(model: onnx.ModelProto) -> None:
     """Matrices stored in eight bits, cast and multiplied with a scale for each column."""
     for tensor in _matrices(model):
@@ -160,15 +141,6 @@ def as_scaled(model: onnx.ModelProto) -> None:
         model.graph.initializer.append(numpy_helper.from_array(scale, f"{name}_scale"))
         model.graph.node.insert(0, helper.make_node("Mul", [f"{name}_f", f"{name}_scale"], [name]))
         model.graph.node.insert(0, helper.make_node("Cast", [f"{name}_q"], [f"{name}_f"], to=onnx.TensorProto.FLOAT))
-
-
-def in_lists(model: onnx.ModelProto) -> None:
-    """Numbers in the typed lists of the message in place of its bytes, some of them as float16."""
-    for number, tensor in enumerate(model.graph.initializer):
-        numbers = numpy_helper.to_array(tensor)
-        if numbers.dtype == np.float32 and numbers.ndim:
-            kind = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)[number % 2]
-            tensor.CopyFrom(helper.make_tensor(tensor.name, kind, numbers.shape, numbers.reshape(-1).tolist()))
 
 
 def bare(model: onnx.ModelProto) -> None:
@@ -231,15 +203,12 @@ def bert(folder: Path, seed: int = 0, layers: int = 2) -> Path:
 QUANTIZATIONS: dict[str, tuple[int, Callable[[Path, Path], Path]]] = {
     "8 bits": (8, dynamic),
     "8 bits without a sign, by channel": (8, partial(dynamic, kind="QUInt8", by_channel=True)),
-    "8 bits, static": (8, static),
     "4 bits": (4, blocks),
     "4 bits, zero points": (4, partial(blocks, symmetric=False)),
     "8 bits in blocks": (8, partial(blocks, bits=8, size=16)),
     "4 bits, static": (4, partial(blocks, qdq=True)),
     "4 bits, static, zero points": (4, partial(blocks, qdq=True, symmetric=False)),
-    "float16, cast": (8, partial(changed, change=as_halves)),
     "cast and scaled": (8, partial(changed, change=as_scaled)),
-    "in lists": (8, partial(changed, change=in_lists)),
     "outside": (8, outside),
 }
 """What is done to the matrices of a file, with how many bits at least are left."""

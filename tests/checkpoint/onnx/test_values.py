@@ -51,6 +51,7 @@ IN_BLOCKS = node("DequantizeLinear", "q", "s", "z", axis=1, block_size=3)
     ("nodes", "tensors"),
     [
         ([node("Identity", "w")], {"w": MATRIX}),
+        ([node("Cast", "w", to=TensorProto.FLOAT)], {"w": MATRIX.astype(np.float16)}),
         ([node("Transpose", "w", perm=[1, 0])], {"w": MATRIX}),
         ([node("Transpose", "w")], {"w": MATRIX}),
         ([node("Transpose", "w", perm=[2, 0, 1])], {"w": MATRIX.reshape(2, 2, 6)}),
