@@ -59,7 +59,7 @@ def test_the_nearest_values_are_right_and_any_other_is_not(base, levels, turned)
     assert not cut.any()
 
 
-def test_what_is_near_is_right_by_the_whole_rule_too(base):
+def test_what_is_near_is_right_by_the_whole_rule_and_a_coarser_grid_is_seen(base):
     numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
     assert grids.all_near(base, numbers, ends, FOUR)
     assert not grids.all_near(base, numbers, ends, replace(FOUR, levels=grids.table(NF)))
@@ -69,6 +69,12 @@ def test_what_is_near_is_right_by_the_whole_rule_too(base):
         assert not grids.all_near(base, other, ends, FOUR)
         assert grids.excess(base, other, ends, FOUR)[0].max() > 0
     assert not grids.all_near(base, numbers, (ends[0] * np.inf, ends[1]), FOUR)
+    numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
+    assert not grids.miss_ends(numbers, ends, FOUR)[0].any()
+    numbers[1, :32], wide = 0, (ends[0].copy(), ends[1].copy())
+    wide[0][1, :32], wide[1][1, :32] = -16, 16
+    short, far = grids.miss_ends(numbers, wide, FOUR)
+    assert np.argwhere(short).tolist() == np.argwhere(far).tolist() == [[1, 0]]
 
 
 def ends(low, high, *shape):
@@ -92,15 +98,6 @@ def test_what_is_not_finite_is_never_right(value):
     assert np.isinf(grids.excess(base, odd, (low, high), FOUR)[0][0, 1])
     assert np.isinf(grids.excess(odd, base, (low, high), FOUR)[0][0, 1])
     assert np.isinf(grids.excess(base, base, (low * value, high), FOUR)[0]).all()
-
-
-def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base):
-    numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
-    assert not grids.miss_ends(numbers, ends, FOUR)[0].any()
-    numbers[1, :32], wide = 0, (ends[0].copy(), ends[1].copy())
-    wide[0][1, :32], wide[1][1, :32] = -16, 16
-    short, far = grids.miss_ends(numbers, wide, FOUR)
-    assert np.argwhere(short).tolist() == np.argwhere(far).tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,11 @@ def test_values_of_any_form_are_read(value, bases):
     assert [name.base for name in names_in(value)] == bases
 
 
-def test_a_tag_and_a_mapping_say_the_relation():
+def test_a_tag_and_a_mapping_say_the_relation_and_hostile_text_costs_nothing():
     assert parse_name("base_model:Quantized:org/name", "finetune") == Name("org/name", "quantized")
     assert parse_name("base_model:org/name", "finetune") == Name("org/name", "finetune")
     assert [name.relation for name in names_in({"relation": "Merge", "models": ["org/a"]})] == ["merge"]
     assert [name.relation for name in names_in({"relation": "child", "name": "org/a"}, "finetune")] == ["finetune"]
-
-
-@pytest.mark.parametrize("text", ["/" * LONGEST, "models--" * 125, "a-" * 500, "a." * 500, "[" * LONGEST, "x" * 10**6])
-def test_hostile_text_costs_nothing(text):
-    assert parse_name(text).problem
-    assert len(parse_name(text).base) <= 200
+    for text in ("/" * LONGEST, "models--" * 125, "a-" * 500, "a." * 500, "[" * LONGEST, "x" * 10**6):
+        assert parse_name(text).problem
+        assert len(parse_name(text).base) <= 200

@@ -32,15 +32,6 @@ def test_a_configuration_inside_another_means_parts_and_the_first_class_counts()
         assert named_class({"architectures": named}) == expected
 
 
-def test_a_part_still_knows_the_whole_configuration(tmp_path):
-    repo = resolve(str(tiny_llama(tmp_path / "llama")))
-    name, factorization = lookup(repo.config())
-    model = ModelConfig(repo, {"hidden_size": 8}, name, factorization)
-    assert settings.whole_config(model) == {"hidden_size": 8}
-    part = ModelConfig(repo, {"hidden_size": 8}, name, factorization, within=Within())
-    assert settings.whole_config(part) == repo.config()
-
-
 @pytest.mark.parametrize("named", [None, []])
 def test_without_a_class_the_type_counts_and_a_note_says_so(named, tmp_path):
     model = read_config(resolve(str(tiny_llama(tmp_path / "model", architectures=named))))
@@ -50,7 +41,7 @@ def test_without_a_class_the_type_counts_and_a_note_says_so(named, tmp_path):
     assert read_config(resolve(str(tiny_gpt2(tmp_path / "gpt2", architectures=named)))).architecture == "GPT2Model"
 
 
-def test_a_type_that_nobody_listed_says_nothing_and_a_class_is_not_read_as_another(tmp_path):
+def test_a_type_that_nobody_listed_says_nothing_and_a_part_knows_the_whole(tmp_path):
     folder = tiny_llama(tmp_path / "model", architectures=None)
     for kind in ("theirs", None, 7, ["llama"]):
         edit_json(folder / "config.json", model_type=kind)
@@ -59,6 +50,12 @@ def test_a_type_that_nobody_listed_says_nothing_and_a_class_is_not_read_as_anoth
     edit_json(folder / "config.json", architectures=["MambaForCausalLM"], model_type="mamba", hidden_act="silu")
     with pytest.raises(NothingToCompare, match="MambaForCausalLM is not supported"):
         read_config(resolve(str(folder)))
+    repo = resolve(str(tiny_llama(tmp_path / "llama")))
+    name, factorization = lookup(repo.config())
+    model = ModelConfig(repo, {"hidden_size": 8}, name, factorization)
+    assert settings.whole_config(model) == {"hidden_size": 8}
+    part = ModelConfig(repo, {"hidden_size": 8}, name, factorization, within=Within())
+    assert settings.whole_config(part) == repo.config()
 
 
 @pytest.mark.parametrize("names", first_of({names[0]: (names,) for names in ROWS}, count=2))
@@ -69,16 +66,12 @@ def test_what_is_read_of_a_part_are_the_numbers_of_its_module(names, tmp_path):
 
 
 @LONG
-def test_the_table_is_what_the_modules_say():
-    assert json.loads(derived.TABLE.read_text()) == json.loads(derived.lines(derived.table()))
-
-
-@LONG
-def test_every_class_with_parts_is_in_the_table_or_in_the_list_of_what_is_not_read():
+def test_every_class_with_parts_is_in_a_table_that_says_what_its_modules_say():
     table = registry_table(settings.PARTS, settings.Parts)
     named = {name for row in (*(row.classes for row in table.whole), *table.without.values()) for name in row}
     silent = [name for name in derived.whole_classes() if name not in named]
     assert [name for name in silent if derived.of_class(name) != ({}, "")] == []
+    assert json.loads(derived.TABLE.read_text()) == json.loads(derived.lines(derived.table()))
 
 
 @pytest.fixture

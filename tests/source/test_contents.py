@@ -395,7 +395,7 @@ def told(report):
 
 
 @pytest.mark.long
-def test_a_copy_of_a_parent_hides_nobody_and_a_parent_that_is_named_counts_before_it(blends):
+def test_a_copy_of_a_parent_hides_nobody_and_of_three_on_a_line_two_have_shares(blends):
     shutil.copytree(blends / B, blends / "mirror/of-b")
     report = asked(blends, "mirror/of-b", B)
     assert (report.undeclared, report.exit_code) == (("mirror/of-b",), 3)
@@ -403,10 +403,6 @@ def test_a_copy_of_a_parent_hides_nobody_and_a_parent_that_is_named_counts_befor
     card(blends / "wren/rio", [BASE, "mirror/of-b"], "merge")
     report = asked(blends, B, "mirror/of-b")
     assert (report.undeclared, report.exit_code) == ((), 0)
-
-
-@pytest.mark.long
-def test_of_three_on_one_line_two_have_shares_and_that_of_the_third_cannot_be_told(blends):
     for name, share in (("wren/half", 0.5), ("wren/rio32", 0.57)):
         blended(blends / name, {BASE: 1 - share, B: share}, torch.float32)
     report = asked(blends, B, "wren/half", model="wren/rio32")

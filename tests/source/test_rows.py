@@ -24,7 +24,14 @@ def rows(*args):
     return [*rows_beside(opened(EXAMPLES / BASE), opened(EXAMPLES / CHILD), 0, *args)]
 
 
-def test_every_tensor_is_there_once_by_its_kind_and_of_a_large_one_a_few_rows(monkeypatch):
+def test_every_tensor_is_there_once_or_with_coordinates_those_of_the_stream(monkeypatch):
+    width = opened(EXAMPLES / CHILD).width
+    coordinates = Sample(0, all_units=True).coordinates_of(width)
+    found = rows({1, 3}, coordinates)
+    count = sum(run.stop - run.start for run in coordinates)
+    assert {one.layer for one in found} == {1, 3}
+    assert {one.candidate.shape[0] for one in found if one.writes} == {count}
+    assert {one.candidate.shape[1] for one in found if not one.writes} == {width}
     found = rows()
     checkpoint = opened(EXAMPLES / CHILD).headers.checkpoint
     assert sum(one.numbers for one in found) == sum(tensor.numbers for tensor in checkpoint.tensors.values())
@@ -33,16 +40,6 @@ def test_every_tensor_is_there_once_by_its_kind_and_of_a_large_one_a_few_rows(mo
     assert {one.writes for one in found if one.layer < 0} == {None}
     monkeypatch.setattr(rows_module, "MOST", 2**10)
     assert max(one.base.size for one in rows()) < 2**11
-
-
-def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_writers():
-    width = opened(EXAMPLES / CHILD).width
-    coordinates = Sample(0, all_units=True).coordinates_of(width)
-    found = rows({1, 3}, coordinates)
-    count = sum(run.stop - run.start for run in coordinates)
-    assert {one.layer for one in found} == {1, 3}
-    assert {one.candidate.shape[0] for one in found if one.writes} == {count}
-    assert {one.candidate.shape[1] for one in found if not one.writes} == {width}
 
 
 @pytest.mark.parametrize("fetch", [True, False])

@@ -84,7 +84,7 @@ def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at
     np.testing.assert_array_equal(blocks.decode(unpack, scales), expected(numbers, block, scales, 0 * zeros))
 
 
-def test_columns_of_one_block_need_not_lie_side_by_side():
+def test_columns_of_a_block_need_not_lie_side_by_side_and_scales_are_finite():
     def decode(*sizes, **turned):
         return grid.Grid(*sizes, **turned).decode(lambda rows, target: target.fill(1), scales)
 
@@ -93,9 +93,6 @@ def test_columns_of_one_block_need_not_lie_side_by_side():
     np.testing.assert_array_equal(decode((2, 4), (1, 2), columns=order), [[3, 2, 3, 2], [7, 5, 7, 5]])
     scales = scales.T
     np.testing.assert_array_equal(decode((4, 2), (2, 1), rows=order), [[3, 7], [2, 5], [3, 7], [2, 5]])
-
-
-def test_scales_are_finite_or_an_error_with_their_name():
     powers = BYTES[:255].view(ml_dtypes.float8_e8m0fnu)
     np.testing.assert_array_equal(grid.finite("", BYTES[:255]), powers.astype(np.float32))
     assert grid.finite("", np.array([0.5], np.float16)).dtype == np.float32

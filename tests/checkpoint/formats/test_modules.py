@@ -51,7 +51,7 @@ def test_the_worst_that_is_followed_takes_no_time_and_too_many_are_not_followed(
         modules.left_out({"ignore": ["a"] * 5000})
 
 
-def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path):
+def test_scales_that_a_loader_would_not_read_make_no_model_and_plain_ones_are_read(tmp_path):
     """A scale for each number makes any model of any other; a loader that leaves the module out takes neither."""
 
     def pack(matrix):
@@ -63,11 +63,8 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
         "Ambiguous: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
         "out of the quantization: loaders disagree on how to read it; make the two agree"
     )
-
-
-def test_what_is_left_out_and_is_plain_is_read(tmp_path):
     settings = FP8 | {"weight_block_size": [16, 32], "modules_to_not_convert": [UP, "lm_head"]}
-    folder = repacked(BASE, tmp_path / "model", blocks(16, 32), **settings)
+    folder = repacked(BASE, tmp_path / "plain", blocks(16, 32), **settings)
 
     def plain(tensors):
         tensors[f"{UP}.weight"] = tensors[f"{UP}.weight"].float()
@@ -89,7 +86,7 @@ NORM = {"norm.weight": stored("F32", 3)}
 WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), **NORM}
 
 
-def test_the_settings_are_those_of_the_configuration_in_either_place():
+def test_settings_stand_in_either_place_and_their_numbers_are_positive_integers():
     assert modules.settings(CONFIG) == {"quant_method": "toy"}
     assert modules.settings({"compression_config": {"format": "dense"}}) == {"format": "dense"}
     assert modules.settings({"quantization_config": ["toy"]}) == modules.settings({}) == {}
@@ -97,9 +94,6 @@ def test_the_settings_are_those_of_the_configuration_in_either_place():
     assert {said: modules.method({"quantization_config": {"quant_method": said}}) for said in names} == names
     for key in ("load_in_4bit", "load_in_8bit"):  # of older settings
         assert modules.method({"quantization_config": {key: True}}) == "bitsandbytes"
-
-
-def test_a_number_of_the_settings_is_a_positive_integer_and_a_pair_two_of_them():
     assert (modules.count({"bits": 4}, "bits"), modules.count({}, "group_size", -1)) == (4, -1)
     for odd in (0, -2, True, 2.0, "4", None, 2**40, [4]):
         with pytest.raises(CheckpointError, match="`bits` of quantization_config must be a positive integer, not"):

@@ -66,12 +66,6 @@ def test_bytes_are_decoded_as_torchao_and_quanto_do(vectors, case, config, tmp_p
     np.testing.assert_array_equal(*of_library(vectors, case, tmp_path, config), strict=True)
 
 
-def test_fewer_bits_of_quanto_are_refused_with_what_to_check(tmp_path):
-    how = "by quanto with fewer than eight bits, and their shapes are not stored; check the release in F16, BF16 or F32"
-    with pytest.raises(NothingToCompare, match=f"^org/model: the weights are stored {how} instead$"):
-        of_library(OF_QUANTO, "qint4", tmp_path, {})
-
-
 def rows(dtype):
     """A packing with a scale for each row, as torchao does it."""
 
@@ -135,7 +129,7 @@ def test_decoded_matrices_are_those_that_transformers_packed(settings, tmp_path)
     assert_decoded(tmp_path / "model", pack, settings, lambda matrix: math.prod(ternary(matrix)), rtol=3e-7)
 
 
-def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_path):
+def test_a_byte_of_bitnet_holds_four_rows_and_fewer_bits_of_quanto_are_refused(tmp_path):
     """The example in the docstring of `unpack_weights`."""
 
     def pack(_):
@@ -145,6 +139,9 @@ def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_p
     expected = [[0, -1], [-1, 1], [-1, 1], [-1, 1], [1, 0], [0, -1], [1, -1], [1, -1]]
     model = repacked(BASE, tmp_path / "model", pack, **BITNET)
     assert decoded(model)["model.layers.0.mlp.up_proj"].tolist() == expected
+    how = "by quanto with fewer than eight bits, and their shapes are not stored; check the release in F16, BF16 or F32"
+    with pytest.raises(NothingToCompare, match=f"^org/model: the weights are stored {how} instead$"):
+        of_library(OF_QUANTO, "qint4", tmp_path, {})
 
 
 PACKED: Any = ((rows(torch.int8), TORCHAO, INTEGERS), (quanto(torch.int8), {}, QUANTO), (bitnet(), BITNET, TERNARY))

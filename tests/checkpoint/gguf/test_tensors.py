@@ -52,15 +52,12 @@ def test_every_type_is_decoded_as_by_gguf_and_by_transformers(kind, tmp_path):
     assert sum(int(kind) in dequant.GGML_BLOCK for kind in QUANTIZED) >= 17, "transformers decodes most types"
 
 
-@pytest.mark.parametrize(("kind", "dtype"), EXAMPLES_OF_TYPES)
-def test_plain_numbers_are_read_as_they_are(kind, dtype, tmp_path):
+def test_plain_numbers_are_read_and_without_a_decoder_there_is_a_reason(tmp_path, monkeypatch):
     numbers = np.arange(12, dtype=np.float32).reshape(3, 4)
-    stored = gguf.quantize(numbers, kind) if kind == KINDS.BF16 else numbers.astype(dtype)
-    found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
-    assert np.array_equal(single(found.read("a.weight")), numbers)
-
-
-def test_without_the_package_a_type_it_decodes_or_a_grid_there_is_a_reason(tmp_path, monkeypatch):
+    for kind, dtype in EXAMPLES_OF_TYPES:
+        stored = gguf.quantize(numbers, kind) if kind == KINDS.BF16 else numbers.astype(dtype)
+        found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
+        assert np.array_equal(single(found.read("a.weight")), numbers)
     tensors = ("a", np.zeros((2, 292), np.uint8), KINDS.Q8_K), ("b", np.ones((2, 4), np.float32), KINDS.F32)
     found = open_checkpoint(file(tmp_path, *tensors))
     assert found.read("b").sum() == 8
@@ -79,7 +76,7 @@ def test_without_the_package_a_type_it_decodes_or_a_grid_there_is_a_reason(tmp_p
     assert str(caught.value) == f"hf-lineage needs the package gguf to read a GGUF file; {install}"
 
 
-def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
+def test_each_expert_is_read_by_itself_and_a_factor_is_multiplied_in(tmp_path, monkeypatch):
     stack = drawn(KINDS.Q8_0, 3 * 4 * 64, np.random.default_rng(0)).reshape(3, 4, -1)
     found = open_checkpoint(file(tmp_path, ("blk.0.ffn_up_exps.weight", stack, KINDS.Q8_0)))
     values = gguf.dequantize(stack, KINDS.Q8_0)
@@ -90,9 +87,6 @@ def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
     for expert in range(3):
         assert np.array_equal(found.read(f"blk.0.ffn_up_exps.weight[{expert}]"), values[expert])
     assert sizes == [stack[0].nbytes] * 3
-
-
-def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
     plain, stack = np.ones((2, 4), np.float32), np.ones((3, 2, 4), np.float32)
     parts = {"a.weight": plain, "a.scale": [3], "b_exps.weight": stack, "b_exps.scale": [1, 2, 5]}
     parts |= {"c.weight": plain, "c.scale": [1, 2]}

@@ -49,13 +49,10 @@ def names(factorization, *stored, config=CONFIG, shape=(8, 4)):
     return [piece.name for piece in name_tensors(factorization, dict.fromkeys(stored, shape), config)]
 
 
-@pytest.mark.parametrize("prefix", ["", "inner.", "model.0.auto_model.", "model."])
-def test_what_wraps_the_model_is_taken_off_all_names(prefix):
+def test_shortened_names_are_whole_joined_matrices_split_by_heads_others_turned():
     own = ["embeddings.word_embeddings.weight", "encoder.layer.0.intermediate.dense.weight", "pooler.dense.bias"]
-    assert names(BERT, *(prefix + name for name in own)) == own
-
-
-def test_shortened_names_are_whole_joined_matrices_split_and_others_turned():
+    for prefix in ("", "inner.", "model.0.auto_model.", "model."):  # what wraps the model
+        assert names(BERT, *(prefix + name for name in own)) == own
     stored = [f"model.layers.0.{matrix}.weight" for matrix in ("attn.q_proj", "attn.o_proj", "mlp.up_proj")]
     assert names(LLAMA, *stored) == [name.replace(".attn.", ".self_attn.") for name in stored]
     assert names(GPT2, "transformer.h.0.attn.c_proj.weight") == ["transformer.h.0.attn.c_proj.weight"]
@@ -68,9 +65,6 @@ def test_shortened_names_are_whole_joined_matrices_split_and_others_turned():
     assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
     shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
     assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
-
-
-def test_rows_that_do_not_make_the_heads_are_not_split():
     for config in ({}, {"num_attention_heads": "4"}, {"num_attention_heads": True}):
         with pytest.raises(NothingToCompare, match="counts the heads of attention as"):
             names(LLAMA, "model.layers.1.attn.qkv_proj.weight", config=config)
@@ -260,7 +254,7 @@ def test_of_several_files_the_first_that_can_be_read_is_but_for_damaged_ones(fol
             read_graph(RepoRef("org/model", folder), (FILE,))
 
 
-def test_a_graph_without_matrices_or_names_for_them_is_not_read(folder):
+def test_a_graph_without_matrices_is_not_read_and_a_huge_claim_takes_no_memory(folder):
     bare = changed_product(name="")
     bare.graph.node[0].input[1] = bare.graph.initializer[0].name = "onnx::MatMul_1"
     clash = product()
@@ -273,6 +267,16 @@ def test_a_graph_without_matrices_or_names_for_them_is_not_read(folder):
     ):
         with pytest.raises(kind, match=said):
             Onnx(saved(folder, model, "a.onnx"), ("a.onnx",)).open()
+    model = changed_product(op_type="MatMulNBits")
+    model.graph.node[0].input.append("up.weight")
+    for name, value in (("N", 2**30), ("K", 2**30), ("bits", 4), ("block_size", 32)):
+        model.graph.node[0].attribute.append(helper.make_attribute(name, value))
+    tracemalloc.start()
+    with pytest.raises(CheckpointError):
+        Onnx(saved(folder, model), (FILE,)).open()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**20
 
 
 def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(online, folder):
@@ -290,16 +294,3 @@ def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(onli
     checkpoint.release()
     sent = {(part.file, part.start, part.stop) for part in online.parts if part.file.endswith("_data")}
     assert sum(stop - start for _, start, stop in sent) == expected.nbytes
-
-
-def test_a_huge_claim_takes_no_memory(folder):
-    model = changed_product(op_type="MatMulNBits")
-    model.graph.node[0].input.append("up.weight")
-    for name, value in (("N", 2**30), ("K", 2**30), ("bits", 4), ("block_size", 32)):
-        model.graph.node[0].attribute.append(helper.make_attribute(name, value))
-    tracemalloc.start()
-    with pytest.raises(CheckpointError):
-        Onnx(saved(folder, model), (FILE,)).open()
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < 2**20

@@ -71,7 +71,7 @@ def test_a_broken_message_is_one_clear_line(content, message):
         fields(content)
 
 
-def test_there_are_bounds_on_texts_and_fields_and_what_is_kept(monkeypatch):
+def test_there_are_bounds_on_what_is_kept_and_a_file_cut_anywhere_is_our_error(monkeypatch):
     long = walker(bytes(onnx_header.LONGEST_TEXT + 1))
     with pytest.raises(HeaderError, match="has a text of 4097 bytes"):
         long.text(long.whole)
@@ -93,6 +93,12 @@ def test_there_are_bounds_on_texts_and_fields_and_what_is_kept(monkeypatch):
         inner = field(1, field(5, field(6, inner)))
     with pytest.raises(HeaderError, match="more than 8 graphs"):
         read(field(7, inner))
+    node = helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)
+    content = graph([node], [tensor("w", np.ones((2, 2), np.float32))]).SerializeToString()
+    behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
+    for length in range(behind + 16):
+        with pytest.raises(HeaderError):
+            read(content[:length])
 
 
 @cases(200)
@@ -171,6 +177,9 @@ def test_tensors_are_found_where_their_numbers_lie_also_in_another_file():
     found = read(outside(location="model.onnx_data", offset="4096", length="24")).tensors["w"]
     assert (found.form, found.file, found.span) == (OUTSIDE, "model.onnx_data", (4096, 24))
     assert read(outside(location="x")).tensors["w"].span == (0, 24)
+    for odd in ({"location": ""}, {"length": "23"}, {"offset": "-1"}, {"offset": "1e3"}, {}):
+        with pytest.raises(HeaderError, match="does not say where 'w'"):
+            read(outside(**({"location": "x"} | odd if odd else {})))
 
 
 def outside(**entries):
@@ -178,12 +187,6 @@ def outside(**entries):
     for key, value in entries.items():
         held.external_data.add(key=key, value=value)
     return graph(tensors=[held])
-
-
-@pytest.mark.parametrize("odd", [{"location": ""}, {"length": "23"}, {"offset": "-1"}, {"offset": "1e3"}, {}])
-def test_a_place_outside_that_cannot_be_is_refused(odd):
-    with pytest.raises(HeaderError, match="does not say where 'w'"):
-        read(outside(**({"location": "x"} | odd if odd else {})))
 
 
 def claimed(dims, content=b""):
@@ -207,12 +210,3 @@ def claimed(dims, content=b""):
 def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
     with pytest.raises(HeaderError, match=message):
         read(content)
-
-
-def test_a_file_cut_within_its_graph_is_our_error():
-    node = helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)
-    content = graph([node], [tensor("w", np.ones((2, 2), np.float32))]).SerializeToString()
-    behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
-    for length in range(behind + 16):
-        with pytest.raises(HeaderError):
-            read(content[:length])
