@@ -37,10 +37,9 @@ def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path
     (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
     with pytest.raises(NothingToCompare) as error:
         opened(sharded)
-    assert str(error.value) == (
-        "org/model holds model.safetensors, and its model.safetensors.index.json names other files: transformers "
-        "loads the file, other loaders follow the index; keep one of them"
-    )
+    named = "org/model holds model.safetensors, and its model.safetensors.index.json names other files"
+    told = "transformers loads the file, other loaders follow the index; keep one of them"
+    assert str(error.value) == f"{named}: {told}"
     edit_json(sharded / INDEX, weight_map=dict.fromkeys(load_file(sharded / WEIGHTS), WEIGHTS))
     assert {info.file.name for info in opened(sharded).stored.values()} == {WEIGHTS}
 

@@ -80,9 +80,8 @@ def test_a_check_moves_the_mlp_alone_and_nothing_twice(online, exact, monkeypatc
     assert (found.code, found.err, found.rows[0][-1]) == (0, "", "inherited")
     own = ("post_attention_layernorm", "mlp.up_proj", "mlp.gate_proj", "mlp.down_proj")
     around = ("input_layernorm", "self_attn.v_proj", "self_attn.o_proj")
-    compared, known = (
-        {f"model.layers.{layer}.{part}.weight" for layer in range(6) for part in parts} for parts in (own, around)
-    )
+    matrices = [{f"model.layers.{n}.{part}.weight" for n in range(6) for part in parts} for parts in (own, around)]
+    compared, known = matrices
     for name in SMALL:  # some rows of what is known are read, to know what the MLPs are added to
         assert touched(online, name) - compared <= known | {"model.embed_tokens.weight", "model.norm.weight"}
     assert online.twice() == []

@@ -68,21 +68,16 @@ def front(*lines):
     return "\n".join(("---", *lines, "---", "# Title\n"))
 
 
-@pytest.mark.parametrize(("value", "bases"), TABLES["values"])
-def test_any_text_is_a_name_and_no_value_is_none(model, value, bases):
-    claims = declared(model, card=front(f"base_model: {value}"))
-    assert [(claim.base, claim.problem) for claim in claims.claims] == [(base, "") for base in bases]
-
-
-@pytest.mark.parametrize(("value", "shown"), TABLES["no_names"])
-def test_what_is_no_name_is_a_claim_that_cannot_be_followed(model, value, shown):
-    (claim,) = declared(model, card=front(f"base_model: {value}")).claims
-    assert (claim.base, claim.problem) == (shown, f"base_model must be a model name such as org/model, not {shown}")
-
-
-@pytest.mark.parametrize("card", TABLES["cards_without_a_base"])
-def test_a_card_without_a_base_declares_nothing(model, card):
-    assert declared(model, card=card) == NOTHING
+def test_a_card_declares_names_or_what_cannot_be_followed_or_nothing(model):
+    for value, bases in TABLES["values"]:
+        claims = declared(model, card=front(f"base_model: {value}")).claims
+        assert [(claim.base, claim.problem) for claim in claims] == [(base, "") for base in bases], value
+    for value, shown in TABLES["no_names"]:
+        (claim,) = declared(model, card=front(f"base_model: {value}")).claims
+        problem = f"base_model must be a model name such as org/model, not {shown}"
+        assert (claim.base, claim.problem) == (shown, problem), value
+    for card in TABLES["cards_without_a_base"]:
+        assert declared(model, card=card) == NOTHING, card
 
 
 @pytest.mark.parametrize(

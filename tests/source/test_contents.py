@@ -55,10 +55,8 @@ def into(folder, *subfolders):
 
 def modules(folder):
     kind = "sentence_transformers.models"
-    names = ("Transformer", "Pooling")
-    listed = [
-        {"idx": n, "name": str(n), "path": f"{n}_{name}", "type": f"{kind}.{name}"} for n, name in enumerate(names)
-    ]
+    names = enumerate(("Transformer", "Pooling"))
+    listed = [{"idx": n, "name": str(n), "path": f"{n}_{name}", "type": f"{kind}.{name}"} for n, name in names]
     (into(folder, "0_Transformer") / "modules.json").write_text(json.dumps(listed))
     edit_json(folder / "1_Pooling.json")
     return folder

@@ -17,10 +17,8 @@ from tests.quantizing import repacked
 from tests.running.models import opened, saved
 
 BASE = "acme/llama-base"
-WANTED = {
-    "float32": ["float32", "float32 from disk", "float32 from disk"],
-    "bfloat16": ["float32", "bfloat16", "bfloat16 from disk"],
-}
+WANTED = {"float32": ["float32", "float32 from disk", "float32 from disk"]}
+WANTED |= {"bfloat16": ["float32", "bfloat16", "bfloat16 from disk"]}
 
 
 @pytest.fixture

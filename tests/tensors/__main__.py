@@ -39,11 +39,8 @@ def table(factorization: Factorization) -> dict[str, Any] | None:
         kind, outside[name], beside_layers = plainly(factorization, name)
         by_kind[kind].append(name)
         others[getattr(transformers, name).config_class.__name__] |= beside_layers
-    stored, known, classes = (
-        list[str](),
-        list[list[tuple[str, ...]]](),
-        defaultdict[tuple[str, int, int], list[str]](list),
-    )
+    stored, known = list[str](), list[list[tuple[str, ...]]]()
+    classes: dict[tuple[str, int, int], list[str]] = defaultdict(list)
     for names in by_kind.values():
         found = entries(factorization, names[0], explored(factorization, names[0]))
         text = json.dumps({stack: merged(of_stack) for stack, of_stack in found.items()})

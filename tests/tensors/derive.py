@@ -40,10 +40,9 @@ def layers(factorization: Factorization, found: Loaded) -> tuple[dict[tuple[str,
     for (prefix, stack, stage, number), pattern, name in by_layer(factorization, found.groups):
         gathered[stack, stage, number][found.groups[name]][name not in found.saved].add(older(pattern))
         prefixes.add(prefix)
-    named = {
-        place: {min(saved or other): (saved, other - saved) for saved, other in groups.values()}
-        for place, groups in gathered.items()
-    }
+    named = dict[tuple[str, int, int], Groups]()
+    for place, groups in gathered.items():
+        named[place] = {min(saved or other): (saved, other - saved) for saved, other in groups.values()}
     return named, prefixes
 
 

@@ -54,9 +54,8 @@ def dequantized(parts):
     ends = {end.removeprefix(".weight."): part for end, part in parts.items() if end != ".weight"}
     state = library.QuantState.from_dict(ends, device=torch.device("cpu"))
     scales = library.dequantize_blockwise(state.absmax, state.state2) + state.offset if state.nested else state.absmax
-    return _dequantize_4bit_compute(
-        parts[".weight"].reshape(-1), scales, state.code, state.blocksize, state.shape, torch.float32
-    )
+    packed = parts[".weight"].reshape(-1)
+    return _dequantize_4bit_compute(packed, scales, state.code, state.blocksize, state.shape, torch.float32)
 
 
 PACKS = {

@@ -51,12 +51,8 @@ def nvfp4(matrix):
     cells = matrix.reshape(len(matrix), -1, 16)
     scales = (cells.abs().amax(dim=2) / 6 / whole).to(torch.float8_e4m3fn)
     numbers = rounded(cells / (scales.float() * whole).clamp(min=1e-9)[..., None]).reshape(matrix.shape)
-    return {
-        ".weight": pack_fp4_to_uint8(numbers),
-        ".weight_scale": scales,
-        ".weight_scale_2": whole.reshape(()),
-        ".input_scale": torch.tensor(1.0),
-    }
+    stored = {".weight": pack_fp4_to_uint8(numbers), ".weight_scale": scales}
+    return stored | {".weight_scale_2": whole.reshape(()), ".input_scale": torch.tensor(1.0)}
 
 
 def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):

@@ -63,10 +63,8 @@ def test_a_byte_is_two_numbers_of_ml_dtypes_of_which_usually_the_lower_comes_fir
 
 
 def expected(numbers, block, scales, zeros):
-    return [
-        [(x - zeros[i // block[0], j // block[1]]) * scales[i // block[0], j // block[1]] for j, x in enumerate(row)]
-        for i, row in enumerate(numbers)
-    ]
+    of = [[(i // block[0], j // block[1]) for j in range(numbers.shape[1])] for i in range(len(numbers))]
+    return [[(x - zeros[at]) * scales[at] for x, at in zip(*row, strict=True)] for row in zip(numbers, of, strict=True)]
 
 
 @pytest.mark.parametrize("at_once", [1, 20, 2**19])

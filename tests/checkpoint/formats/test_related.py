@@ -98,11 +98,8 @@ MODELS = {
 
 def written(header, data, random):
     """A few changes to the tensors of a model: to their names, number formats, shapes and bytes."""
-    tensors = {
-        key: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])])
-        for key, entry in header.items()
-        if key != "__metadata__"
-    }
+    entries = {key: entry for key, entry in header.items() if key != "__metadata__"}
+    tensors = {key: (one["dtype"], one["shape"], data[slice(*one["data_offsets"])]) for key, one in entries.items()}
     for _ in range(random.randrange(3)):
         key = random.choice(sorted(tensors))
         dtype, shape, content = tensors.pop(key)

@@ -188,7 +188,7 @@ def test_short_values_are_kept_lists_read_later_and_tensors_are_those_of_gguf(co
             listed(header(keys=[key("words", 9, words("a", count=count))]), "words")
     file = written(tmp_path)
     assert read(file.read_bytes()).tensors == tuple(
-        GgufTensor(each.name, tuple(int(n) for n in each.shape[::-1]), int(each.tensor_type), int(each.data_offset))
+        GgufTensor(each.name, (*map(int, each.shape[::-1]),), int(each.tensor_type), int(each.data_offset))
         for each in gguf.GGUFReader(str(file)).tensors
     )
     out = gguf.GGUFWriter(str(tmp_path / "x.gguf"), "llama")

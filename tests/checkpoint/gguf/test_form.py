@@ -114,11 +114,9 @@ def hub(tmp_path_factory):
 def test_the_claim_in_the_metadata_is_checked_and_the_report_names_the_file(hub):
     (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
     assert (row.claim.base, row.claim.sources, row.verdict.code) == ("acme/llama-base", ("GGUF metadata",), "inherited")
-    assert row.notes == (
-        "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name (--file all judges each); name "
-        "another by its path, or with --file for the model that is judged; child-Q4_0.gguf, child-Q8_0.gguf may hold "
-        "weights too and were not read",
-    )
+    read = "child-F16.gguf was read, the most precise GGUF file by its name (--file all judges each); name another by "
+    read += "its path, or with --file for the model that is judged; child-Q4_0.gguf, child-Q8_0.gguf may hold weights "
+    assert row.notes == (f"me/child-GGUF: {read}too and were not read",)
 
 
 @pytest.mark.long

@@ -24,11 +24,8 @@ from tests.models import EXAMPLES, open_checkpoint
 BLOCKS = "has rows of 64 numbers, which is not a multiple of the block size, 256 as"
 OVERLAP = "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"
 WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
-LIES = [
-    (20, 99, 4, "is of the type 99, which the installed package gguf does not know"),
-    (20, 12, 4, BLOCKS),
-    *((12, rows, 8, OVERLAP) for rows in (9, 2**30)),
-]
+LIES = [(20, 99, 4, "is of the type 99, which the installed package gguf does not know"), (20, 12, 4, BLOCKS)]
+LIES += [(12, rows, 8, OVERLAP) for rows in (9, 2**30)]
 
 
 def file(folder, *tensors):

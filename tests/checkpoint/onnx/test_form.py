@@ -57,9 +57,8 @@ def test_shortened_names_are_whole_joined_matrices_split_by_heads_others_turned(
     assert names(LLAMA, *stored) == [name.replace(".attn.", ".self_attn.") for name in stored]
     assert names(GPT2, "transformer.h.0.attn.c_proj.weight") == ["transformer.h.0.attn.c_proj.weight"]
     joined, rows = "model.layers.1.attn.qkv_proj.weight", {"q": (0, 8), "k": (8, 12), "v": (12, 16)}
-    assert [*name_tensors(LLAMA, {joined: (16, 8)}, CONFIG)] == [
-        Piece(f"model.layers.1.self_attn.{role}_proj.weight", joined, ends) for role, ends in rows.items()
-    ]
+    pieces = [Piece(f"model.layers.1.self_attn.{role}_proj.weight", joined, ends) for role, ends in rows.items()]
+    assert [*name_tensors(LLAMA, {joined: (16, 8)}, CONFIG)] == pieces
     assert names(PHI3, joined) == ["model.layers.1.self_attn.qkv_proj.weight"]
     assert name_in_out(LLAMA) == frozenset()
     assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}

@@ -39,10 +39,8 @@ def walker(content):
 
 def fields(content):
     reader = walker(content)
-    return [
-        (number, reader.content(value) if isinstance(value, Span) else value)
-        for number, value in reader.fields(reader.whole)
-    ]
+    found = reader.fields(reader.whole)
+    return [(number, reader.content(value) if isinstance(value, Span) else value) for number, value in found]
 
 
 def test_numbers_texts_and_what_has_a_fixed_length_are_told_apart():
@@ -110,9 +108,8 @@ def test_any_bytes_are_a_message_or_our_error(content):
 
 def graph(nodes=(), tensors=(), outputs=("y",)):
     """A message of these nodes and tensors, to which a matrix `x` is given."""
-    given, out = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names] for names in ("x", outputs)
-    )
+    floats = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", *outputs)}
+    given, out = [floats["x"]], [floats[name] for name in outputs]
     made = helper.make_graph([*nodes], "graph", given, out, [*tensors])
     versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(made, opset_imports=versions, ir_version=10)
@@ -132,9 +129,8 @@ def tensor(name, numbers, kind=None):
 
 
 def test_nodes_are_those_that_onnx_reads_and_a_list_that_goes_on_is_cut():
-    branch = helper.make_graph(
-        [helper.make_node("Neg", ["x"], ["inner"])], "b", [], [helper.make_empty_tensor_value_info("inner")]
-    )
+    empty = [helper.make_empty_tensor_value_info("inner")]
+    branch = helper.make_graph([helper.make_node("Neg", ["x"], ["inner"])], "b", [], empty)
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["y"], name="/encoder/MatMul"),
         helper.make_node("MatMulNBits", ["x", "q", "s"], ["z"], domain="com.microsoft", K=64, N=3, bits=4),
