@@ -19,7 +19,6 @@ from tests.properties import ANY_TEXT, cases
 BEGIN, END = card.BEGIN.encode(), card.END.encode()
 FRONT = b"---\nlicense: mit\nbase_model: acme/base\n---\n"
 QUOTED = f"{card.BEGIN}\nnot a section\n{card.END}".encode()
-
 CARDS: dict[str, bytes | None] = {
     "no file": None,
     "empty": b"",
@@ -77,7 +76,6 @@ CARDS: dict[str, bytes | None] = {
     "1 MB in one line": FRONT + b"![x](data:image/png;base64," + b"A" * 2**20 + b")\n",
     "a thousand quotation marks": b"> " * 1000 + b"x\n",
 }
-
 SECTIONS: dict[str, tuple[bytes, bytes, bytes]] = {
     "in the middle": (FRONT + b"# Title\n\n", QUOTED, b"\n\n# More\n"),
     "at the top, without version": (b"", b"<!-- hf-lineage:begin -->\nold\n<!-- hf-lineage:end -->", b"\n# Title\n"),
@@ -90,7 +88,6 @@ SECTIONS: dict[str, tuple[bytes, bytes, bytes]] = {
     "before a fence that never ends": (b"", QUOTED, b"\n```\n" + QUOTED),
 }
 """What stands before a section, the section, and what stands after it."""
-
 LINES = "begin in line 1, end in line"
 INSIDE = f"{card.BEGIN}\n{card.BEGIN}\n{card.END}\n{card.END}\n".encode()
 BROKEN: dict[str, tuple[bytes, str]] = {
@@ -107,9 +104,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "5 MiB": (b"x" * (5 * 2**20), "is larger than 4 MiB; shorten it"),
 }
 BODY = "## Lineage\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```console\n$ x\n```\n\nText."
-
 WHOLE = re.compile(re.escape(f"{card.BEGIN}\n{BODY}\n{card.END}".encode()).replace(b"\\\n", rb"(?:\r\n|\r|\n)"))
-
 SECTION = re.compile(rb"<!-- hf-lineage:begin.*?<!-- hf-lineage:end -->", re.DOTALL)
 PIECES = [
     *("Text.", "", "# Title", "---", "===", "```", "~~~", "````", "> ", "- a", "  b", "    c", "\t", "<!--", "-->"),

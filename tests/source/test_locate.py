@@ -34,8 +34,6 @@ DECLARING = {
 MEANT = "{0} may be a name on the Hub, and there is a {1} ./{0} here: write ./{0}, or {0}@main for what is on the Hub"
 GONE = " is not in the cache, or not completely, and HF_HUB_OFFLINE"
 NO_NAME = "base_model must be a model name such as org/model, not "
-
-
 ABSOLUTE = ("{here}/{0}", "/proc/self/cwd/{0}", "~/{0}", "file:{0}", "file://{here}/{0}", "/", "/etc")
 PATHS = (*ABSOLUTE, "./{0}", "../{0}", "meta-llama/../{0}", "meta-llama//Llama-3.1-8B", "meta-llama\\Llama-3.1-8B")
 REASONS: list[Any] = [(LLAMA, f"{LLAMA}{GONE}"), (".", f"{NO_NAME}."), ("..", f"{NO_NAME}..")]

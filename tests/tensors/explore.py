@@ -33,11 +33,9 @@ DEFAULT = ("",)
 
 @dataclass(frozen=True)
 class Seen:
-    asked: dict[str, Any]
-    """What its configuration was made from: a `config.json` that leaves out what the class derives."""
+    asked: dict[str, Any]  # what its configuration was made from, which leaves out what the class derives
     found: Loaded
-    changed: Path = ()
-    """The setting that differs from those of the first of its kind; none in the first."""
+    changed: Path = ()  # the setting that differs from those of the first of its kind; none in the first
 
 
 def look(name: str, wanted: dict[str, Any], changed: Path = ()) -> Seen | None:

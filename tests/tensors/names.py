@@ -23,18 +23,12 @@ from tests.conformance.models import tiny_config, transformers
 class Loaded:
     """What a module loads: every name that its loader understands, with what it becomes."""
 
-    config: dict[str, Any]
-    """What `config.json` says where transformers writes it."""
-    saved: frozenset[str]
-    """The names that `save_pretrained` writes, copies of tied tensors among them."""
-    groups: Mapping[str, str]
-    """Name on disk -> what it is loaded into, tensors that are stored together under one name."""
-    optional: frozenset[str]
-    """Groups that a file need not have: buffers, tied tensors, and what the class says it does not miss."""
-    tied: Mapping[str, str]
-    """Groups of which a file needs only one -> one of them."""
-    vectors: frozenset[str]
-    """Names on disk of tensors with one dimension."""
+    config: dict[str, Any]  # what `config.json` says where transformers writes it
+    saved: frozenset[str]  # the names that `save_pretrained` writes, copies of tied tensors among them
+    groups: Mapping[str, str]  # name on disk -> what it is loaded into, those that are stored together under one name
+    optional: frozenset[str]  # groups that a file need not have: buffers, tied, and what the class does not miss
+    tied: Mapping[str, str]  # groups of which a file needs only one -> one of them
+    vectors: frozenset[str]  # names on disk of tensors with one dimension
 
 
 def module(name: str, wanted: dict[str, Any]) -> Any:

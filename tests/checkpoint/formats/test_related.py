@@ -50,8 +50,6 @@ EXPERTS = dict(zip(("_blocks", "_scales"), test_fp8.blocks_of_four_bits(torch.st
 IN_BLOCKS = [test_fp8.blocks(16, 32)(matrix) for matrix in TWO]
 STACK = {end.removeprefix(".weight"): torch.stack([part[end] for part in IN_BLOCKS]) for end in IN_BLOCKS[0]}
 ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
-
-
 MODULES = (test_bnb, test_compressed, test_fp8, test_gptq, test_hqq, test_torchao)
 DAMAGED = [row for module in MODULES for row in module.DAMAGED]
 """A packing, its settings, the name of a part and what is put there, and what is said of it."""

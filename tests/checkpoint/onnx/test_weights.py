@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from functools import partial
 
 import numpy as np
 import onnx
@@ -26,6 +27,10 @@ ROWS, COLUMNS = 24, 40
 EITHER = (True, False)
 IN_BLOCKS = [(2, True, 32, False), *itertools.product((4, 8), EITHER, (16, 32), (False,))]
 IN_BLOCKS += itertools.product((4,), EITHER, (16, 32), (True,))
+QUANTIZED = [
+    *(partial(onnx_models.blocks, bits=n, symmetric=same, size=size, qdq=qdq) for n, same, size, qdq in IN_BLOCKS),
+    *(partial(onnx_models.dynamic, kind=kind, by_channel=by) for kind in ("QInt8", "QUInt8") for by in EITHER),
+]
 NO_BLOCKS, BLOCKS = "N, K, bits and block_size", ("up.weight",)
 SIZES = {"K": 40, "N": 24, "bits": 4, "block_size": 32}
 NAMED = [
@@ -185,18 +190,10 @@ def plain(tmp_path):
     return tmp_path / "plain.onnx"
 
 
-@pytest.mark.parametrize(("bits", "symmetric", "size", "qdq"), IN_BLOCKS)
-def test_blocks_are_decoded_as_onnx_runtime_does(bits, symmetric, size, qdq, plain, tmp_path):
-    model = onnx.load(onnx_models.blocks(plain, tmp_path / "q.onnx", bits, symmetric, size, qdq))
-    assert {node.op_type for node in model.graph.node} & {"MatMulNBits", "DequantizeLinear"}
-    assert_decoded(model, tmp_path)
-
-
-@pytest.mark.parametrize("kind", ["QInt8", "QUInt8"])
-@pytest.mark.parametrize("by_channel", [True, False])
-def test_integers_are_decoded_as_onnx_runtime_does(kind, by_channel, plain, tmp_path):
-    model = onnx.load(onnx_models.dynamic(plain, tmp_path / "q.onnx", kind, by_channel))
-    assert "MatMulInteger" in {node.op_type for node in model.graph.node}
+@pytest.mark.parametrize("quantize", QUANTIZED)
+def test_quantized_matrices_are_decoded_as_onnx_runtime_does(quantize, plain, tmp_path):
+    model = onnx.load(quantize(plain, tmp_path / "q.onnx"))
+    assert {node.op_type for node in model.graph.node} & {"MatMulNBits", "DequantizeLinear", "MatMulInteger"}
     assert_decoded(model, tmp_path)
 
 
