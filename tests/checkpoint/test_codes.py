@@ -90,14 +90,12 @@ def test_what_lies_beyond_its_grid_may_be_a_step_off_or_cut_by_searched_scales()
     steps, cut = grids.excess(base, numbers, ends(-1, 1, 1, 2), replace(FOUR, searched=True))
     assert ((steps > 0).tolist(), cut.tolist()) == ([[True, True]], [[True, False]])
     assert grids.CUT * 2 < 9 - 1
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_never_right(value):
-    base, (low, high), odd = np.zeros((1, 2), np.float32), ends(-1, 1, 1, 2), np.array([[0, value]], np.float32)
-    assert np.isinf(grids.excess(base, odd, (low, high), FOUR)[0][0, 1])
-    assert np.isinf(grids.excess(odd, base, (low, high), FOUR)[0][0, 1])
-    assert np.isinf(grids.excess(base, base, (low * value, high), FOUR)[0]).all()
+    base, (low, high) = np.zeros((1, 2), np.float32), ends(-1, 1, 1, 2)
+    for value in (np.nan, np.inf, -np.inf):  # which are never right
+        odd = np.array([[0, value]], np.float32)
+        assert np.isinf(grids.excess(base, odd, (low, high), FOUR)[0][0, 1])
+        assert np.isinf(grids.excess(odd, base, (low, high), FOUR)[0][0, 1])
+        assert np.isinf(grids.excess(base, base, (low * value, high), FOUR)[0]).all()
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_the_revision_that_an_adapter_was_trained_on_is_meant_by_its_card_too(mo
     assert claims.conflicts == ()
 
 
-def test_a_revision_that_is_the_newest_or_none_and_a_base_that_is_none_are_left_out(model):
+def test_a_newest_revision_a_base_that_is_none_and_weak_files_are_left_out(model):
     for revision in (None, "", "main", 7, "a b", "../x y", "v" * 200):
         claims = declared(model, lora=adapter("org/base", revision=revision))
         assert [claim.base for claim in claims.claims] == ["org/base"]
@@ -143,6 +143,10 @@ def test_a_revision_that_is_the_newest_or_none_and_a_base_that_is_none_are_left_
         assert declared(model, lora=adapter(value)) == NOTHING
     for origin in ("org/model", "ORG/Model", None, 7, ["org/model"], {}):  # what a configuration says of itself
         assert declared(model, config=json.dumps({"_name_or_path": origin})).claims == ()
+    for content in ("{", "[]", "#" * (2**20 + 1)):  # a weak file that cannot be read, where the card names the base
+        claims = declared(model, card=front("base_model: org/b"), lora=content)
+        assert [claim.base for claim in claims.claims] == ["org/b"]
+        assert "adapter_config.json" in claims.notes[0]
 
 
 @pytest.mark.parametrize(("merge", "bases"), TABLES["merges"])
@@ -192,13 +196,6 @@ def test_what_files_that_disagree_or_name_no_model_declare_is_weighed_too(model)
     origin = {"notes": (UNCOUNTED,), "besides": [("org/a", None, CONFIG)]}
     weighed(model, {"config": LOADED, "card": AN_B}, ("org/b", None, CARD), **origin)
     weighed(model, {"config": OUTPUT}, notes=(left_out(CONFIG, "./output"),))
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "#" * (2**20 + 1)])
-def test_a_weak_file_that_cannot_be_read_is_a_note_where_the_card_names_the_base(model, content):
-    claims = declared(model, card=front("base_model: org/b"), lora=content)
-    assert [claim.base for claim in claims.claims] == ["org/b"]
-    assert "adapter_config.json" in claims.notes[0]
 
 
 def test_a_file_that_is_added_to_the_table_declares_but_no_gguf_beside_weights(model, monkeypatch):

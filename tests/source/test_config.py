@@ -90,6 +90,11 @@ def test_a_part_goes_by_its_name_and_its_type_in_the_settings_says_its_class(lla
     for kind, name in kinds.items():
         edit_json(llava.folder / "config.json", vision_config=config | {"model_type": kind})
         assert read_config(settings.parts_of_model(resolve(str(llava.folder)))[0]).architecture == name
+    for hostile in (7, [], {"num_attention_heads": "x"}, {"model_type": "llama"}, None):
+        edit_json(llava.folder / "config.json", vision_config=hostile)
+        for part in settings.parts_of_model(resolve(str(llava.folder))):
+            with pytest.raises(LineageError):
+                headers(part)
 
 
 def test_a_part_that_stands_in_two_places_or_nowhere_is_not_read(llava):
@@ -113,11 +118,3 @@ def test_a_part_is_compared_with_the_same_or_one_of_its_class_or_all_of_the_base
     assert fitting_part(tower, vision) == tower
     with pytest.raises(NothingToCompare, match="has no part like vision"):
         fitting_part(resolve(str(tiny_llama(tmp_path / "llama"))), vision)
-
-
-@pytest.mark.parametrize("config", [7, [], {"num_attention_heads": "x"}, {"model_type": "llama"}, None])
-def test_hostile_settings_of_a_part_are_told(llava, config):
-    edit_json(llava.folder / "config.json", vision_config=config)
-    for part in settings.parts_of_model(resolve(str(llava.folder))):
-        with pytest.raises(LineageError):
-            headers(part)

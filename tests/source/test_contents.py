@@ -121,12 +121,6 @@ def test_paths_name_parts_and_of_several_models_only_one_can_be_extracted(hub, m
         extract("fern/two", options(hub))
 
 
-@pytest.mark.parametrize("subfolder", ["..", "../acme/base", "/etc", "a//b", ".git", "x\0y", "a/../../b", "~"])
-def test_no_folder_above_the_repository_is_a_part_of_it(hub, subfolder):
-    with pytest.raises(RepositoryError, match="is not a folder of"):
-        part_of(RepoRef("fern/child", hub / "fern/child"), subfolder)
-
-
 def test_a_link_out_of_the_repository_is_not_followed_and_parts_are_bounded(hub, tmp_path):
     into(hub / "fern/child")
     shutil.copytree(hub / "acme/base", tmp_path / "outside")
@@ -149,7 +143,7 @@ def test_a_list_of_parts_that_says_nothing_usable_is_passed_over(hub, file, cont
     assert part.subfolder == "0_Transformer"
 
 
-def test_a_repository_without_any_model_is_an_input_error_and_so_is_its_folder(hub):
+def test_a_repository_without_any_model_and_a_folder_above_it_are_input_errors(hub):
     into(hub / "fern/child")
     with pytest.raises(NoModelError, match=r"has no config\.json"):
         check("fern/child", options=options(hub))
@@ -158,18 +152,31 @@ def test_a_repository_without_any_model_is_an_input_error_and_so_is_its_folder(h
     assert "fern/child has no folder nowhere; write ORG/NAME/FOLDER for a folder of it" in missing.error
     base = RepoRef("acme/base", hub / "acme/base")
     assert counterpart(base, "nowhere") is base
+    for subfolder in ("..", "../acme/base", "/etc", "a//b", ".git", "x\0y", "a/../../b", "~"):
+        with pytest.raises(RepositoryError, match="is not a folder of"):
+            part_of(RepoRef("fern/child", hub / "fern/child"), subfolder)
 
 
-def test_a_part_of_a_model_on_the_hub_is_read_by_ranges(online, tmp_path):
+def test_on_the_hub_a_part_is_read_by_ranges_and_a_file_known_by_its_header(online, tmp_path, pictured):
     online.publish("acme/base", tiny_llama(tmp_path / "base"))
     online.publish("fern/child", modules(card(fine_tuned(tmp_path / "base", tmp_path / "child"), "acme/base")))
     report = check("fern/child")
     assert rows(report) == [("acme/base", "0_Transformer", "inherited")]
     assert rows(check("fern/child/0_Transformer", options=Options())) == rows(report)
+    online.publish("acme/pictures", pictured / "acme/pictures")
+    folder = shutil.copytree(pictured / "fern/flat", tmp_path / "flat")
+    online.publish("fern/flat", card(folder, "acme/pictures", "adapter"))
+    (row,) = check("fern/flat", options=Options(seed=0)).rows
+    assert (row.claim.base, row.verdict.label) == ("acme/pictures", "VERIFIED adapter")
+    assert row.traffic["acme/pictures/unet"].moved < row.traffic["acme/pictures/unet"].stored
 
 
-def test_blocks_that_diffusers_would_not_load_do_not_make_a_network_related(hub):
-    """An independent network with copies of the base's blocks under further numbers."""
+def test_a_key_of_diffusers_or_blocks_that_it_would_not_load_make_nothing_related(hub):
+    """transformers loads model.safetensors, whatever stands beside it under the name that diffusers loads."""
+    liar = card(tiny_llama(hub / "fern/other", seed=9), "acme/base")
+    shutil.copy(hub / "acme/base/model.safetensors", liar / DIFFUSION)
+    edit_json(liar / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
+    assert rows(check("fern/other", options=options(hub))) == [("acme/base", "", "unrelated")]
     for folder in (hub / "acme/base", card(tiny_llama(hub / "fern/liar", seed=9), "acme/base")):
         STEPS["as_unet"](folder)
     own, copied = (load_file(hub / name / DIFFUSION) for name in ("fern/liar", "acme/base"))
@@ -178,14 +185,6 @@ def test_blocks_that_diffusers_would_not_load_do_not_make_a_network_related(hub)
     save_file(own, hub / "fern/liar" / DIFFUSION)
     (row,) = check("fern/liar", options=options(hub)).rows
     assert row.verdict.code == "incompatible"
-
-
-def test_a_key_of_diffusers_makes_no_other_file_that_of_transformers(hub):
-    """transformers loads model.safetensors, whatever stands beside it under the name that diffusers loads."""
-    liar = card(tiny_llama(hub / "fern/liar", seed=9), "acme/base")
-    shutil.copy(hub / "acme/base/model.safetensors", liar / DIFFUSION)
-    edit_json(liar / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
-    assert rows(check("fern/liar", options=options(hub))) == [("acme/base", "", "unrelated")]
 
 
 @pytest.fixture(scope="module")
@@ -364,15 +363,6 @@ def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     assert rows(report) == [(BASE, "french", "adapter"), (BASE, "german", "unrelated")]
     (row,) = check("fern/several/french", options=Options(seed=0)).rows
     assert (row.part, row.verdict.label) == ("french", "VERIFIED adapter")
-
-
-def test_on_the_hub_a_file_is_known_by_its_header(online, pictured, tmp_path):
-    online.publish("acme/pictures", pictured / "acme/pictures")
-    folder = shutil.copytree(pictured / "fern/flat", tmp_path / "flat")
-    online.publish("fern/flat", card(folder, "acme/pictures", "adapter"))
-    (row,) = check("fern/flat", options=Options(seed=0)).rows
-    assert (row.claim.base, row.verdict.label) == ("acme/pictures", "VERIFIED adapter")
-    assert row.traffic["acme/pictures/unet"].moved < row.traffic["acme/pictures/unet"].stored
 
 
 @pytest.fixture

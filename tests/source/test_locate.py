@@ -181,13 +181,16 @@ class TestLocalHub:
         assert "Declare the base that the model was made from" in result.sentences
 
 
-def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(tmp_path):
+def test_the_path_of_a_graph_means_the_repository_above_and_no_name_is_refused(tmp_path):
     for name in ("model/onnx/model_q4.onnx", "model/config.json", "alone/onnx/model.onnx"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     for folder, file in (("model", "onnx/model_q4.onnx"), ("alone/onnx", "model.onnx")):
         found = locate(str(tmp_path / folder / file))
         assert (found.folder, found.file) == (tmp_path / folder, file)
+    for model in (7, None, b"acme/base", ["acme/base"]):
+        with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
+            model_name(model)
 
 
 @pytest.mark.parametrize(("model", "name"), NAMED)
@@ -195,12 +198,6 @@ def test_a_path_object_means_what_is_here_and_one_model_may_stand_for_several(mo
     assert model_name(model) == name
     assert several(model) == several([model]) == several(one for one in (model,)) == (name,)
     assert (several([model, model]), several(())) == ((name, name), ())
-
-
-@pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
-def test_what_is_no_name_is_refused(model):
-    with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
-        model_name(model)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])

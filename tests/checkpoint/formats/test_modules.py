@@ -108,6 +108,11 @@ def test_a_format_is_recognised_and_its_matrices_stand_for_their_parts():
     parts = {name: info.parts for name, info in TOY.tensors(WHOLE, CONFIG).items()}
     assert parts == {"a.weight": ("a.bytes",), "norm.weight": ("norm.weight",), "a.scale": ("a.scale",)}
     assert replace(TOY, inert=(".scale",)).tensors(WHOLE, CONFIG).keys() == {"a.weight", "norm.weight"}
+    for dtype in DTYPES:
+        (info,) = modules.plain_tensors({"a": stored(dtype, 2, 3)}).values()
+        read = dtype in modules.FLOATS | modules.CAST
+        assert (info.shape, info.parts, not info.refusal) == ((2, 3), ("a",), read)
+        assert read or info.refusal.startswith(f"is stored as {dtype}, and config.json does not say how")
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("a", "F32"), ("a", "I8"), ("b", "F8_E4M3")])
@@ -150,11 +155,3 @@ PACKED = PLAIN | {"packed": stored("I32", 2, 3)}
 )
 def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, config, recognised):
     assert modules.is_plain(tensors, config) is recognised
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
-    (info,) = modules.plain_tensors({"a": stored(dtype, 2, 3)}).values()
-    read = dtype in modules.FLOATS | modules.CAST
-    assert (info.shape, info.parts, not info.refusal) == ((2, 3), ("a",), read)
-    assert read or info.refusal.startswith(f"is stored as {dtype}, and config.json does not say how")
