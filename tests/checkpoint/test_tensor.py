@@ -1,7 +1,4 @@
-"""A tensor as a model loads it: its shape is the model's, whatever it is decoded from.
-
-Number formats: every stored number becomes the one in float32 that NumPy makes of it.
-"""
+"""A tensor as a model loads it, and every stored number as the one in float32 that NumPy makes of it."""
 
 import warnings
 

@@ -1,7 +1,4 @@
-"""What config.json says about a model is a plain value, made without reading anything else.
-
-Every part of a model is found under the names on disk, as its own class, and read from the numbers of its module.
-"""
+"""What config.json says about a model and its parts, each found under its names on disk as its own class."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""In which settings two models of one class differ, which tensors are the same, and what only one of the two stores.
-
-Tensors that are stored beside those of the class: what transformers computes with them stands beside the verdict.
-"""
+"""Settings and tensors in which two models of one class differ, and what stands beside those of the class."""
 
 import json
 import shutil

@@ -1,7 +1,4 @@
-"""Whose name it is: what a repository wrote is a name on the Hub, whatever lies in the working directory.
-
-The report on a base that was a folder tells which folder here may be meant, and what it prints can be typed.
-"""
+"""Whose name it is: what a repository wrote is a name on the Hub, whatever lies in the working directory."""
 
 import json
 import re

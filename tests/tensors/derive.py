@@ -74,10 +74,7 @@ def entries(factorization: Factorization, name: str, seen: list[list[Seen]]) -> 
 
 
 def of_stack(name: str, seen: Any, by_look: Any, stack: str, free: set[str]) -> Iterable[dict[str, Any]]:
-    """The entries of one stack, those with the same condition together.
-
-    Every layer that was seen counts twice: by what was asked for, and by what transformers writes.
-    """
+    """The entries of one stack, for which a layer counts twice: as it was asked for, and as transformers writes it."""
     rows, have = list[Row](), list[Groups]()
     for one in (one for family in seen for one in family):
         here = {place: groups for place, groups in by_look[id(one)].items() if place[0] == stack}

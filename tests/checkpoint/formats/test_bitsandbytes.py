@@ -1,8 +1,4 @@
-"""bitsandbytes: written and decoded by the library itself, on the CPU.
-
-Decoded by its generic code for all devices: the fast code for the CPU takes the wrong scales where the width of a
-matrix is no multiple of the block (0.50.2), such as the 96 of the example.
-"""
+"""bitsandbytes: written by the library on the CPU, and decoded by its generic code, as its fast one errs (0.50.2)."""
 
 import json
 from typing import Any

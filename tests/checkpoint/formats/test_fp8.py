@@ -1,7 +1,4 @@
-"""FP8 and its scales: decoded as compressed-tensors and transformers do, for every kind of block.
-
-Four-bit floats: the experts of gpt-oss as transformers converts them, NVFP4 as compressed-tensors unpacks it.
-"""
+"""FP8 and four-bit floats: decoded as compressed-tensors and transformers do, for every kind of block."""
 
 import functools
 import math

@@ -1,7 +1,4 @@
-"""GPTQ, AWQ and AutoRound: packed as their libraries pack, and decoded as they decode.
-
-GPTQ is written here as gptqmodel writes it and AWQ as AutoAWQ does; AutoRound is what auto-round 0.16.1 stored.
-"""
+"""GPTQ as gptqmodel writes and decodes it, AWQ as AutoAWQ does, and what auto-round 0.16.1 stored and decoded."""
 
 from typing import Any
 
@@ -83,10 +80,10 @@ SETTINGS: list[Any] = [
 ]
 
 
-def quantized(matrix, bits, group, symmetric, order):
+def quantized(matrix, bits=4, group=GROUP, symmetric=True, order=False):
     """Integers (in, out), scales and zero points (groups, out), and the group of each input."""
     columns, most = matrix.T, 2**bits - 1
-    groups = torch.arange(len(columns)) // group
+    groups = torch.arange(len(columns)) // (len(columns) if group == -1 else group)
     if order:
         groups = groups[torch.randperm(len(columns), generator=torch.Generator().manual_seed(3))]
     ends = [columns[groups == number].aminmax(dim=0) for number in range(int(groups.max()) + 1)]
@@ -107,8 +104,7 @@ def gptq(bits=4, group=GROUP, symmetric=True, order=False, version=1, index=True
     def pack(matrix):
         if bits == 3 and len(matrix) % 32:  # what cannot be packed stays as it is
             return {".weight": matrix}
-        size = matrix.shape[1] if group == -1 else group
-        integers, scales, zeros, groups = quantized(matrix, bits, size, symmetric, order)
+        integers, scales, zeros, groups = quantized(matrix, bits, group, symmetric, order)
         zeros = zeros - (1 if version == 1 else 0)
         stored = {".qweight": packed(integers.T, bits).T, ".qzeros": packed(zeros, bits), ".scales": scales}
         return stored | ({".g_idx": groups} if index else {})
@@ -120,8 +116,7 @@ def dequantized(matrix, bits=4, group=GROUP, symmetric=True, order=False, **_):
     """`dequantize_weight` of gptqmodel's TorchLinear, of the integers before they were packed."""
     if bits == 3 and len(matrix) % 32:
         return matrix
-    size = matrix.shape[1] if group == -1 else group
-    integers, scales, zeros, groups = quantized(matrix, bits, size, symmetric, order)
+    integers, scales, zeros, groups = quantized(matrix, bits, group, symmetric, order)
     return (scales.float()[groups] * (integers - zeros[groups]).float()).T
 
 
@@ -138,20 +133,20 @@ def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
 
 
 def test_where_the_settings_are_dynamic_matrices_of_other_bits_are_read_by_shape(tmp_path):
-    def pack(matrix):
-        return gptq(bits=8, group=16)(matrix) if matrix.shape[0] == 256 else gptq()(matrix)
+    dynamic, other = settings() | {"dynamic": {"+:.*up_proj": {"bits": 8}}}, {"bits": 8, "group": 16}
 
-    def expected(matrix):
-        return dequantized(matrix, 8, 16) if matrix.shape[0] == 256 else dequantized(matrix)
+    def of(matrix):
+        return other if matrix.shape[0] == 256 else {}
 
-    assert_decoded(tmp_path / "model", pack, settings() | {"dynamic": {"+:.*up_proj": {"bits": 8}}}, expected)
+    pack, expected = (lambda one: gptq(**of(one))(one)), (lambda one: dequantized(one, **of(one)))
+    assert_decoded(tmp_path / "model", pack, dynamic, expected)
 
 
 def awq(symmetric=False, group=GROUP):
     """As AutoAWQ's `from_linear`: eight columns, in this order, into one of words."""
 
     def pack(matrix):
-        integers, scales, zeros, _ = quantized(matrix, 4, matrix.shape[1] if group == -1 else group, symmetric, False)
+        integers, scales, zeros, _ = quantized(matrix, 4, group, symmetric)
         weights, points = (packed(one.reshape(-1, 8)[:, ORDER].reshape(one.shape), 4) for one in (integers, zeros))
         return {".qweight": weights, ".scales": scales} | ({} if symmetric else {".qzeros": points})
 

@@ -1,7 +1,4 @@
-"""The grid: blocks of a matrix, each with its own scale, the last ones smaller.
-
-Packing: what is unpacked is what compressed-tensors unpacks, down the columns and across the rows.
-"""
+"""The grid: blocks of a matrix, each with its own scale, unpacked as compressed-tensors unpacks them."""
 
 import ml_dtypes
 import numpy as np

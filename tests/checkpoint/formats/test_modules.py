@@ -1,7 +1,4 @@
-"""Modules: what belongs to one quantized matrix, and one clear line where it does not fit.
-
-Modules that config.json leaves out of the quantization are not judged if they are quantized all the same.
-"""
+"""Modules: what belongs to one quantized matrix, and which ones config.json leaves out."""
 
 import re
 import time

@@ -1,7 +1,4 @@
-"""Quantized models: their copies are RELATED whatever the format, and independent models in the same format are not.
-
-Whatever stands in the header, the configuration or the bytes of one, one of our errors comes out.
-"""
+"""Quantized models: copies are RELATED and others are not in any format; whatever is damaged is one of our errors."""
 
 import json
 import math

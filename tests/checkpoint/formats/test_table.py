@@ -1,7 +1,4 @@
-"""Formats: another way of storing tensors is another entry of the table, here bytes with a scale for each row.
-
-What cannot be decoded is refused by its name, with what to check instead.
-"""
+"""Formats: another way of storing tensors is another entry of the table, and what has none is refused by its name."""
 
 import shutil
 from pathlib import Path

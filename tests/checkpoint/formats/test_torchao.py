@@ -1,7 +1,4 @@
-"""torchao, quanto and BitNet: matrices of a byte or less to a number.
-
-torchao 0.18 and optimum-quanto 0.2.7 wrote and decoded what stands in `tests/data`; BitNet is as transformers packs it.
-"""
+"""torchao 0.18 and optimum-quanto 0.2.7 decoded what stands in `tests/data`; BitNet is as transformers packs it."""
 
 import math
 from typing import Any

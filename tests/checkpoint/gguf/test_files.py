@@ -1,7 +1,4 @@
-"""GGUF files of a repository: which one is the model, by name, and what its header says, here or on the Hub.
-
-What gguf's own writer wrote is read, and what is damaged or hostile is one clear line.
-"""
+"""GGUF files of a repository: which one is the model, by name, and what its header says, here or on the Hub."""
 
 import contextlib
 import io

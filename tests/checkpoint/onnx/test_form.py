@@ -1,7 +1,4 @@
-"""Models in ONNX: a true descendant is RELATED, an independent one in the same clothes is not.
-
-The names of an exported graph become those of the Hub, whatever wrapped the model; joined matrices are parted.
-"""
+"""Models in ONNX: a true descendant is RELATED, an independent one in the same clothes is not."""
 
 import os
 import shutil

@@ -156,10 +156,7 @@ def product(kind="MatMul", bias=False, **attributes):
 
 
 def assert_decoded(model, folder):
-    """The matrix (out, in) as it is read is what ONNX Runtime multiplies with, as the results for unit vectors show.
-
-    Without the optimizations that would fuse anything.
-    """
+    """The matrix (out, in) as it is read is what ONNX Runtime multiplies with, as the results for unit vectors show."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
