@@ -44,16 +44,13 @@ def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
     assert verdicts == ["inherited", "unrelated"]
 
 
-def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
+def test_the_hint_keeps_what_was_typed_and_the_foreign_form_is_asked_once(tmp_path, monkeypatch):
     """A whole command would drop the base that was named; nothing beside the weights is nothing to say."""
     assert read_headers(read_config(resolve(str(tiny_llama(tmp_path / "plain"))))).notes == ()
     edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"], model_type="ours")
     (row,) = compare(tiny_llama(tmp_path / "base"), tmp_path / "model").rows
     assert "add `--as LlamaForCausalLM` or `--as GemmaForCausalLM` to read it as one of them" in row.verdict.reason
     assert "hf-lineage check" not in row.verdict.reason
-
-
-def test_in_which_foreign_form_a_repository_is_read_is_asked_once(tmp_path, monkeypatch):
     asked = []
 
     def noted(repo):

@@ -73,15 +73,7 @@ class TestDeclared:
         assert (result.code, claim["base"], claim["code"]) == (3, declared, "no-base")
         assert claim["reason"].startswith(reason)
 
-    def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
-        planted, model = logits(LLAMA), logits("model")
-        assert torch.equal(planted, logits(checkout / LLAMA))
-        assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
-        card(checkout / "model", LLAMA)
-        assert only(lineage("check", "./model")) == (LLAMA, "no-base")
-        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
-
-    def test_a_stored_signature_is_a_base_where_it_is_typed_and_not_where_it_is_declared(self, checkout):
+    def test_a_signature_counts_where_it_is_typed_and_a_folder_for_transformers_alone(self, checkout):
         assert lineage("extract", f"./{LLAMA}").code == 0
         stored = "Llama-3.1-8B.lineage.safetensors"
         assert is_path(stored)
@@ -89,6 +81,12 @@ class TestDeclared:
         for name in (stored, f"{checkout}/{stored}"):
             card(checkout / "model", name)
             assert only(lineage("check", "./model"))[1] == "no-base"
+        planted, model = logits(LLAMA), logits("model")
+        assert torch.equal(planted, logits(checkout / LLAMA))
+        assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
+        card(checkout / "model", LLAMA)
+        assert only(lineage("check", "./model")) == (LLAMA, "no-base")
+        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
 
     def test_the_card_is_not_told_that_it_is_verified_nor_where_a_typed_folder_is(self, checkout):
         card(checkout / "model", LLAMA, "finetune")
@@ -117,14 +115,12 @@ class TestTyped:
         outcome = lineage(*typed.format(name).split())
         assert (outcome.code, MEANT.format(name, "folder") in outcome.err) == (2, True)
 
-    def test_it_is_a_folder_as_a_path_or_in_the_local_hub_and_on_the_hub_with_a_revision(self, checkout):
+    def test_it_is_a_folder_as_a_path_or_in_the_local_hub_and_a_null_only_as_a_path(self, checkout):
         for base in ([f"./{LLAMA}"], [f"{LLAMA}/"], [checkout / LLAMA], [LLAMA, "--local-hub", "."]):
             assert lineage("check", "./model", "--base", *base).rows[0][-1] == "inherited"
         assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "inherited"
         assert check(Path("model"), Path(LLAMA)).rows[0].verdict.code == "inherited"
         assert GONE in lineage("check", "./model", "--base", f"{LLAMA}@main").sentences
-
-    def test_a_null_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
         tiny_llama(checkout / "org/independent", seed=5)
         arguments = ("check", "./model", "--base", f"./{LLAMA}", "--null")
         assert lineage(*arguments, "./org/independent").rows[0][-1] == "inherited"

@@ -37,15 +37,6 @@ def test_some_rows_are_unpacked_from_either_direction(bits, rows, columns, data)
         np.testing.assert_array_equal(target, matrix[some])
 
 
-@pytest.mark.parametrize(("bits", "length", "values"), [(2, 1, 16), (3, 3, 32), (4, 1, 8), (6, 3, 16), (8, 1, 4)])
-def test_numbers_begin_with_a_word_after_a_period_and_may_stand_in_another_order(bits, length, values):
-    assert grid.period(bits) == (length, values)
-    assert (grid.words(values, bits), grid.words(values + 1, bits)) == (length, length + 1)
-    target = np.empty((1, 8), np.float32)
-    grid.across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
-    assert target.tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
-
-
 @pytest.mark.parametrize("low_first", [True, False])
 def test_a_byte_is_two_numbers_of_ml_dtypes_of_which_usually_the_lower_comes_first(low_first):
     np.testing.assert_array_equal(grid.E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
@@ -79,7 +70,7 @@ def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at
     np.testing.assert_array_equal(blocks.decode(unpack, scales), expected(numbers, block, scales, 0 * zeros))
 
 
-def test_columns_of_a_block_need_not_lie_side_by_side_and_scales_are_finite():
+def test_columns_and_numbers_may_stand_in_another_order_and_scales_are_finite():
     def decode(*sizes, **turned):
         return grid.Grid(*sizes, **turned).decode(lambda rows, target: target.fill(1), scales)
 
@@ -94,3 +85,9 @@ def test_columns_of_a_block_need_not_lie_side_by_side_and_scales_are_finite():
     for odd in (BYTES, *(np.array([1, number], np.float16) for number in (np.inf, -np.inf, np.nan))):
         with pytest.raises(CheckpointError, match=r"up_proj\.scales holds scales that are not finite"):
             grid.finite("up_proj.scales", odd)
+    for bits, length, values in ((2, 1, 16), (3, 3, 32), (4, 1, 8), (6, 3, 16), (8, 1, 4)):
+        assert grid.period(bits) == (length, values)
+        assert (grid.words(values, bits), grid.words(values + 1, bits)) == (length, length + 1)
+    target = np.empty((1, 8), np.float32)
+    grid.across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
+    assert target.tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
