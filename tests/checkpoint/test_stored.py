@@ -166,10 +166,6 @@ def test_the_same_memory_serves_for_all_pieces_until_the_file_changes(matrix, tm
         rows.read(slice(4, 8), memory)
 
 
-def start(taken):
-    return taken.ctypes.data
-
-
 @pytest.mark.parametrize(("announced", "sizes"), [((3, 100, 0, 8), (3, 100, 0, 8)), ((64,), (64, 64, 64))])
 def test_what_is_taken_is_aligned_and_lies_apart_however_much_was_announced(announced, sizes):
     memory = Memory()
@@ -179,7 +175,7 @@ def test_what_is_taken_is_aligned_and_lies_apart_however_much_was_announced(anno
         each.fill(value)
     assert [each.tolist() for each in taken] == [[value] * size for value, size in enumerate(sizes, 1)]
     inside = taken[: len(announced)]
-    assert {(start(each) - start(taken[0])) % ALIGNMENT for each in inside if len(each)} == {0}
+    assert {(each.ctypes.data - taken[0].ctypes.data) % ALIGNMENT for each in inside if len(each)} == {0}
 
 
 @pytest.mark.parametrize("sizes", [[100], [40, 60], [1], [1000]])
@@ -190,7 +186,7 @@ def test_memory_is_used_again_while_it_suffices_or_left_to_those_who_hold_it(siz
     held.fill(7)
     memory.reuse(sizes)
     taken = memory.take(sizes[0])
-    assert (start(taken) == start(held)) == (sizes[0] < 200)
+    assert (taken.ctypes.data == held.ctypes.data) == (sizes[0] < 200)
     if sizes[0] > 200:
         taken.fill(9)
         assert held.tolist() == [7] * 100

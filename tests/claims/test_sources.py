@@ -149,12 +149,6 @@ def test_a_newest_revision_a_base_that_is_none_and_weak_files_are_left_out(model
         assert "adapter_config.json" in claims.notes[0]
 
 
-@pytest.mark.parametrize(("merge", "bases"), TABLES["merges"])
-def test_a_merge_declares_its_parents(model, merge, bases):
-    claims = declared(model, merge=merge)
-    assert claims == Claims(tuple(Claim(base, "merge", (MERGE,)) for base in bases), ())
-
-
 def left_out(file, base, problem=names_module.PATH):
     return f"{file} declares {base}, which is left out: {problem}"
 
@@ -170,7 +164,9 @@ def weighed(model, files, *claims, conflicts=(), notes=(), besides=()):
     assert declared(model, **files) == Claims(named, conflicts, notes, others)
 
 
-def test_what_several_files_declare_is_weighed(model):
+def test_what_one_or_several_files_declare_is_weighed(model):
+    for merge, bases in TABLES["merges"]:
+        weighed(model, {"merge": merge}, *((base, "merge", MERGE) for base in bases))
     weighed(model, {"card": front("base_model: org/a", "base_model_relation: merge")}, ("org/a", "merge", CARD))
     weighed(model, {"lora": adapter("org/a", r=8)}, ("org/a", "adapter", LORA))
     weighed(model, {"card": AN_A, "lora": adapter("org/a")}, ("org/a", "adapter", CARD, LORA))

@@ -65,15 +65,12 @@ PACKS = {
 
 
 @pytest.mark.parametrize(("pack", "settings"), PACKS.values(), ids=PACKS)
-def test_decoded_matrices_are_those_of_the_library(pack, settings, tmp_path):
+def test_codes_and_decoded_matrices_are_those_of_the_library(pack, settings, tmp_path):
+    from bitsandbytes.functional import get_4bit_type
+
     assert_decoded(tmp_path / "model", pack, settings, lambda matrix: dequantized(pack(matrix)), rtol=3e-7)
-
-
-@pytest.mark.parametrize("kind", CODES)
-def test_the_codes_are_those_of_the_library(kind):
-    import bitsandbytes.functional as library
-
-    np.testing.assert_allclose(CODES[kind], library.get_4bit_type(kind, device="cpu").numpy(), rtol=1e-6)
+    for kind, codes in CODES.items():
+        np.testing.assert_allclose(codes, get_4bit_type(kind, device="cpu").numpy(), rtol=1e-6)
 
 
 def describe(**changes):
