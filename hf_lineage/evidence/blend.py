@@ -1,9 +1,8 @@
 """Blend: whether a model was put together from several parents, by the matrices themselves.
 
-A share alone shows no parent: a fine-tune has a share of its siblings, which learned from the same text, and of its own
-descendants. The place of the model tells a blend: a blend of A and B is on the line between A and B.
-Training moves almost at right angles to earlier changes. So a model X sees its base A and a descendant of X at a right
-angle. It sees A and a sibling of X, or A and the model that X was itself trained on from, at an acute angle.
+A share alone shows no parent: a fine-tune has one of its siblings, which learned from the same text, and of its own
+descendants. A blend of A and B is on the line between A and B. Training moves almost at right angles to earlier
+changes: a model X sees its base A and a descendant of X at a right angle, A and a sibling of X at an acute one.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from hf_lineage.signature.recipe import Vector
 
 ASIDE = 0.1  # largest squared distance from the line, over the product of its parts: 1 at a right angle, siblings more
 ROUNDED = 3.0  # largest squared remainder of a blend that was not trained on, over the squared rounding
+# Least and largest squared remainder of a blend, over the squared rounding. A blend is rounded itself: a line followed
+# back from a parent leaves less, checkpoints of a training that went nearly straight leave more.
 BACK, STRAIGHT = 0.8, 2.0
-"""Least and largest squared remainder of a blend, in multiples of the squared rounding. A blend is rounded itself: a
-line followed back from a parent leaves less. Checkpoints of a training that went nearly straight leave more."""
 
 
 class BlendPlace(Enum):

@@ -58,8 +58,7 @@ def runs(origins: Mapping[int, int]) -> Iterator[str]:
 
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # (n,) each: rows of one model, and the row of the other for each
-Products = tuple[Vector, Vector, Vector]
-"""⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
+Products = tuple[Vector, Vector, Vector]  # ⟨φ_i^A, φ_j^B⟩ (L, M); squared norms of columns of A (L, k) and B (M, k)
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,10 @@ class Comparison:
     pairs: Pairs  # (n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)
     usable: NDArray[np.bool_]  # (n,): whether both layers of a pair are finite and not zero
     concentration: tuple[Vector, Vector]  # s(M) of A's layers (L,) and of B's (M,)
+    # The standard error of the score with these pairs, from the scatter of probes; 0 for an exact or identical pair.
+    # The assignment of unrelated layers also picks the largest errors: the score is then too large, by about two
+    # standard errors at 6 layers and five at 24. The p-value does not depend on it.
     standard_error: float
-    """Standard error of the score with these pairs, from the scatter of the probes; 0 for an exact or identical pair.
-
-    The assignment of unrelated layers also picks the largest errors: the score is then too large, by about two standard
-    errors at 6 layers and five at 24. The p-value does not depend on it.
-    """
 
     @property
     def assignment(self) -> NDArray[np.int64]:

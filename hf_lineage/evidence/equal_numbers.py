@@ -1,9 +1,8 @@
 """Equal numbers: how many numbers of a model are those of a base, bit for bit, and whether chance reaches as many.
 
-DARE, sparse updates, frozen parts and grafts leave such numbers, whatever happened to the others. Two models that were
-made independently have no more of them in their places than after any permutation or flip of residual coordinates. All
-that an element of that group does to a layer follows from one table: by which share of the energy the numbers of
-coordinate j of the base equal those of coordinate k of the candidate.
+DARE, sparse updates, frozen parts and grafts leave such numbers, whatever happened to the others. Independent models
+have no more of them than after any permutation or flip of residual coordinates. What that does to a layer follows from
+one table: by which share of the energy numbers of the base's coordinate j equal those of the candidate's k.
 """
 
 from __future__ import annotations
@@ -81,9 +80,9 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
     return EqualNumbers(tuple(layers), equal, energy, chance, permuted, flipped, tests)
 
 
+# Energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's j; that of each coordinate beside
+# itself with the other sign, (m,); the share of all numbers that is equal, and of the energy.
 Table = tuple[Vector, Vector, float, float]
-"""Energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's coordinate j. Then that of each
-coordinate beside itself with the other sign, (m,). Then the share of all numbers that is equal, and of the energy."""
 
 
 def _of_layer(matrices: Sequence[Rows]) -> Table:

@@ -1,9 +1,8 @@
 """Measurement: two signatures to the evidence along every path, and after how many layers reading may stop.
 
-A few layers show a descendant as well as all layers do. The evidence is analysed at a fixed number of points, each time
-with an exact test of its own at alpha over that number (Bonferroni). So all analyses together call independent models
-RELATED with probability alpha at most, whatever decides the stop. The order is drawn anew for every run: whoever could
-predict it could copy only the layers that are read first.
+A few layers show a descendant as well as all do. Evidence is analysed at a fixed number of points, each time with an
+exact test at alpha over that number (Bonferroni): all together call independent models RELATED with probability alpha
+at most. The order is drawn anew for every run: whoever could predict it could copy only the layers read first.
 """
 
 from __future__ import annotations

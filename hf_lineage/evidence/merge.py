@@ -1,9 +1,8 @@
 """Merge: how much each of several parents gave to a model, from inner products of their matrices.
 
-A merge combines the matrices of its parents, X = Σ w_p P_p. Least squares on the matrices themselves give the weights,
-and shares are the weights divided by their sum. A base from which differences are taken is a parent like any other.
-Where parents differ by no more than the format of the model tells apart, its weights do not show: such numbers are left
-out, and which they are is known from the parents and the format alone.
+A merge combines the matrices of its parents, X = Σ w_p P_p. Least squares give the weights, and shares are the weights
+divided by their sum; a base from which differences are taken is a parent like any other. Numbers in which parents
+differ by no more than the format of the model tells apart are left out, known from the parents and the format alone.
 """
 
 from __future__ import annotations
@@ -102,9 +101,9 @@ WIDEST = 0.25  # half the width of an interval above which the parent cannot be 
 OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
 ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
 DEPENDENT = "it equals another parent, or a combination of others"
+# The most that may be left beside the distance between parents where no base is known: any other descendant of their
+# base has what they have in common, which would pass for a share of each.
 MOST_LEFT = 0.25
-"""The most that may be left beside the distance between parents where no base is known: any other descendant of their
-base has what they have in common, which would pass for a share of each."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,7 @@ class Share:
     value: float
     low: float
     high: float  # the share lies between `low` and `high` with probability 99 %
-    layers: Mapping[
-        int, tuple[float, float]
-    ]  # number of a layer -> the share of it, and half the width of its interval
+    layers: Mapping[int, tuple[float, float]]  # number of a layer -> its share, and half the width of the interval
     detected: bool  # whether the layers that were read hold anything of this parent that the others do not explain
 
     @property

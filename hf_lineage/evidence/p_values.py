@@ -1,9 +1,8 @@
 """P-values: by permutations, or by the scores of models that are known to be independent.
 
-How many permutations are drawn is a rule that is fixed beforehand (Besag and Clifford 1991). A sequence ends as soon as
-FEW of the first n have reached the observed score, and where none of the first n does. Where a few do, it goes on, so
-that a p-value near alpha is estimated more precisely. Several statistics are judged by the largest of them (Westfall
-and Young 1993): it is itself a statistic under permutations, so its p-value is exact.
+How many are drawn is fixed beforehand (Besag and Clifford 1991): a sequence ends as soon as FEW of the first n reach
+the observed score, or where none of them does. Where a few do, it goes on, for a more precise p near alpha. Of several
+statistics the largest counts (Westfall and Young 1993): itself a statistic under permutations, so its p is exact.
 """
 
 from __future__ import annotations

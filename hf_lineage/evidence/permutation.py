@@ -1,10 +1,9 @@
 """The permutation null: the scores that independent models reach, estimated from these two models alone.
 
-Initialisation and the usual training steps treat all residual coordinates alike, and do not know their signs. So the
-coordinates of an independent B may be permuted by any P, or flipped by any D = diag(±1), the same in every layer: the
-distribution of (A, B) stays as it is. Each half of this group gives an exact p-value under its own assumption:
-permutations where all coordinates mean the same, signs also where a publisher sorted, padded or rotated them. The
-larger of the two is valid wherever either assumption holds, so it decides.
+Initialisation and training treat residual coordinates alike, and do not know their signs. So those of an independent B
+may be permuted by any P, or flipped by any D = diag(±1), the same in every layer: (A, B) keeps its distribution. Either
+half of this group gives an exact p-value: permutations where all coordinates mean the same, signs also where a
+publisher sorted, padded or rotated them. The larger one is valid wherever either assumption holds, so it decides.
 """
 
 from __future__ import annotations
@@ -210,9 +209,9 @@ def _over(inner: Vector, norms: Vector) -> Array:
     return np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0).astype(np.float32)
 
 
+# Half of the group, by the purpose of its random numbers -> what moves B's blocks (M, m, m) by its elements, given A's
+# (L, m, m), centred and of norm 1, and whether layers are paired by number.
 HALVES = {"permutations": _under_permutations, "signs": _under_signs}
-"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements: from
-A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
 
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Iterator[Vector]:

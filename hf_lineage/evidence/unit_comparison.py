@@ -1,9 +1,8 @@
 """Unit comparison: what two models show unit by unit in shared coordinates, and the verdict on it.
 
-It gives two kinds of evidence. The order of units is tested exactly. The share of inherited units also finds models
-whose units were put into another order; but it is held against what independent models of one vocabulary show, who have
-the geometry of its tokens in common. RELATED is verified only by the exact test together with a large enough share: a
-few copied units are in perfect order, and sorted units are in a similar one.
+The order of units is tested exactly. The share of inherited units also finds units in another order, but independent
+models of one vocabulary have the geometry of its tokens in common. RELATED is verified only by the test together with a
+large enough share: a few copied units are in perfect order, and sorted units are in a similar one.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from hf_lineage.evidence.unit_order import MOST_UNITS, MatchedUnits, UnitOrder, 
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.unit_rows import Layers, UnitRows, likeness
 
-TOKEN: str = "token"  # noqa: S105 - coordinates, not a secret
-RESIDUAL: str = "residual"
-PROCRUSTES: str = "procrustes"
-"""Names of coordinates: the rows of shared tokens, those of the residual stream, and those in which units fit best."""
+TOKEN: str = "token"  # noqa: S105 - coordinates: the rows of shared tokens
+RESIDUAL: str = "residual"  # those of the residual stream
+PROCRUSTES: str = "procrustes"  # those in which units fit best
 LITTLE = 0.05  # a share that says nothing: independent models of one vocabulary have as much in common
 IN_ORDER = 0.02  # largest uncorrected p of unit order, in the layers that are read first, with which others are read
 CANCELLED = 0.5  # least share that remains of what all units write: with less, most of what they write says nothing
@@ -52,9 +50,7 @@ class UnitComparison:
     order: UnitOrder | None  # None where there is nothing to permute
     tests: int = 1  # number of tests of the same claim for which p is corrected (Bonferroni)
     kept_share: float = 1.0  # the least share of a layer's units that was looked at; below 1 with very many experts
-    remains: float = (
-        1.0  # size of what all units write, as a share of its size if none undid others (trained models: 1)
-    )
+    remains: float = 1.0  # size of what all units write, over its size if none undid others (trained models: 1)
     searched: bool | None = True  # False where a fit of coordinates was left out, None where one was not possible
     heads: InheritedShare | None = None  # the same of heads; None where too few units are inherited to ask
 

@@ -1,9 +1,8 @@
 """Unit order: an exact test whether like units stand in the same places, and which experts are compared.
 
-The hidden units of a model that was trained independently may be permuted in each layer by itself. What units read and
-write is only used to say which are alike. Tools that prune leave units in the order of their sizes, so they are
-permuted only among those that read and write about as much: that is exact for sorted units, and wherever all
-permutations are. Flips say nothing here: what a unit reads and what it writes change their signs together.
+Hidden units of an independent model may be permuted in each layer by itself; what they read and write only says which
+are alike. Tools that prune leave units in the order of their sizes, so they are permuted among those of about one size:
+exact for sorted units as well. Flips say nothing: what a unit reads and writes change their signs together.
 """
 
 from __future__ import annotations
@@ -21,13 +20,10 @@ from hf_lineage.evidence.permutation import TriedElements
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.unit_rows import UnitRows, cosines
 
+# A stratum has at least so many rows, and none is divided whose sizes differ by less than this ratio. Measured on units
+# that lean on common directions the more the larger they are, both models sorted by size: strata of 8 rows leave 6 to
+# 30 % of independent pairs at p <= .01, of 4 up to 8 %, of 2 or 3 one. Strata of m rows leave √((m - 1) / m) of z.
 LEAST, RATIO = 2, 1.1
-"""A stratum has at least so many rows, and none is divided whose sizes differ by less than this ratio.
-
-Measured on units that lean on common directions the more the larger they are, both models sorted by size: strata of 8
-rows leave 6 to 30 % of independent pairs at p <= .01; strata of 4 leave up to 8 %, those of 2 or 3 one. Strata of m
-rows leave √((m - 1) / m) of z, and rows of one size need no strata.
-"""
 Numbers = NDArray[np.int64]
 
 
@@ -63,9 +59,9 @@ def orders_within(sets: Sequence[Numbers], count: int, stream: np.random.Philox)
     return orders
 
 
+# Likeness of the units in the same places, where both layers have equally many; and how well the places of each other's
+# best matches agree in rank within a stratum: units that were pruned or inserted leave that as it is.
 PLACES, RANKS = "places", "ranks"
-"""Likeness of the units in the same places, where both layers have equally many. And how well the places of each
-other's best matches agree in rank within a stratum: units that were pruned or inserted leave that as it is."""
 MOST_UNITS = 1024  # units of a layer of the candidate that are permuted, drawn at random
 FEWEST_MATCHES = 8  # with fewer matched units a layer does not count for the ranks
 TIED = 1e-4  # matches that differ by less are tied: among copies of one unit, the first would always be chosen

@@ -1,10 +1,9 @@
 """The trace that a base leaves in an adapter trained on it, an exact test for it, and the verdict.
 
-A LoRA adds B A to a matrix. B is made of gradients of the base, and the gradient of a row passes through the matrix
-that reads this row's output. If the adapter was trained on an independent base, its rows may be permuted within their
-exchangeable groups: hidden units, dimensions of a head, residual coordinates. They may also be flipped together with
-whatever reads them, but for rows of a gate or behind an activation: these are permuted within strata of similar size.
-Neither changes the distribution of the pair, and p is the larger of two exact ones, each valid under its assumption.
+A LoRA adds B A to a matrix. B is made of gradients of the base, which passed through the matrix that reads a row's
+output. With an independent base, rows may be permuted within exchangeable groups (hidden units, dimensions of a head,
+residual coordinates), or flipped with what reads them; those of a gate or behind an activation are permuted within
+strata of similar size. p is the larger of two exact ones, each valid under its assumption.
 """
 
 from __future__ import annotations
@@ -25,12 +24,13 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.lora.adjacent_matrices import Block
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
+# Role -> the least z of adapters on their own base, over the root of the number of directions (`ours:adapters` of the
+# benchmarks); 0 if not measured.
 LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
-"""Role -> the least z of adapters on their own base, over the root of the number of directions; 0 if not measured.
-Measured by `ours:adapters` of the benchmarks."""
-WHOLE, FADED = 0.1, 0.3
-"""Up to the first relative size of what is added, a trace is whole; at the second nothing is left of it: long training
-moves the weights so far that the gradients are no longer those of the base."""
+WHOLE, FADED = (
+    0.1,
+    0.3,
+)  # relative size of what is added at which a trace is whole, and at which gradients left the base's
 ROUNDING = 1e-4  # statistics that differ by less than this part of a deviation are equal: they are sums in float32
 FLIPPED = 16  # fewer rows have too few patterns of signs: they are permuted alone
 BATCH = 64  # permutations and flips that are drawn at a time, to bound the memory

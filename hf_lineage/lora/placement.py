@@ -67,11 +67,11 @@ SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
 LATENT = "latent"  # the role of a matrix that computes the latent which others read
 ROWS = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS, "query": SCORED, "key": SCORED, LATENT: LATENTS}
 ROWS |= dict.fromkeys(("output", "down"), COORDINATES)  # by role, what the rows of its matrix are, which are permuted
+# Role -> the other role of its set, through whose matrix the gradient of a row passes.
 NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
-"""Role -> the other role of its set, through whose matrix the gradient of a row passes."""
 READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
+# A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts.
 EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
-"""A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
 IN_TURN = ("gate", "up")  # roles in the order in which transformers stacks in memory what a checkpoint stores by expert
 MOST_EXPERTS = 8  # experts of a stack that are tested, the first ones
 

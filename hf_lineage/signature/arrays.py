@@ -1,10 +1,6 @@
-"""Arrays: operations that differ between NumPy and torch, and XᵀX of rows that come some at a time.
+"""Arrays: operations that differ between NumPy and torch, XᵀX of rows that come some at a time, and its inverse root.
 
-And its inverse root G^(-1/2), which makes the matrix orthogonal. That is never formed, because only its product with a
-few columns is needed.
-
-All other computation on weights is written once, with operators and methods that both have. Memory for pieces of a
-stored matrix is used again for every piece.
+All other computation on weights is written once, with operators and methods that both have.
 """
 
 from __future__ import annotations

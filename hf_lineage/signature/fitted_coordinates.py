@@ -25,9 +25,8 @@ MOST_UNITS, MOST_WIDE = 2**14, 2**13  # the most units of a model that are match
 DIRECTIONS = 512  # the most coordinates in which units are matched: of a wider stream its strongest directions
 SCREENED, SCREENED_DIRECTIONS = 2**11, 128  # the same where units of a wide stream are matched before others are read
 OVER = 4  # the fewest units for each coordinate; with fewer, coordinates may fit by chance
-BEYOND, AGREED, LITTLE = 2**10, 0.2, 0.01
-"""Pairs, about, that are compared in all other directions; the agreement that they need there, and the least share of
-their squared length there."""
+BEYOND = 2**10  # pairs, about, that are compared in all other directions
+AGREED, LITTLE = 0.2, 0.01  # the agreement that they need there, and the least share of their squared length there
 
 
 def most_of_a_layer(width: int, layers: int) -> int:

@@ -35,22 +35,14 @@ class Recipe:
     """The parameters by which a branch product M is formed, centred and sketched: all that change a number."""
 
     name: str
-    gains: bool
-    """Fold the norm gains into the matrices that read, or write through, the norm."""
-    means: bool
-    """Replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm."""
-    cap: bool
-    """Scale units (or heads) whose Frobenius norm exceeds the median of their layer down to it."""
-    ones: bool
-    """Centre on span{I, 11ᵀ} instead of on the identity alone."""
-    gates: bool = False
-    """Record all three rows of gated hidden units, so that a unit is inherited only with its gate."""
-    version: int = 1
-    """The version of the recipe of this name; a signature holds the version that it was made with."""
-    probes: int | None = 64
-    """k, the number of random sign probes; None is the exact method (Z = I)."""
-    coordinates: int = 128
-    """m, the number of test coordinates."""
+    gains: bool  # fold the norm gains into the matrices that read, or write through, the norm
+    means: bool  # replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm
+    cap: bool  # scale units (or heads) whose Frobenius norm exceeds the median of their layer down to it
+    ones: bool  # centre on span{I, 11ᵀ} instead of on the identity alone
+    gates: bool = False  # record all three rows of gated hidden units: a unit is inherited only with its gate
+    version: int = 1  # of the recipe of this name; a signature holds the version that it was made with
+    probes: int | None = 64  # k, the number of random sign probes; None is the exact method (Z = I)
+    coordinates: int = 128  # m, the number of test coordinates
     sketch_version: int = SKETCH_VERSION
 
     def __post_init__(self) -> None:
@@ -76,10 +68,8 @@ class Recipe:
         return width if self.probes is None else min(self.probes, width)
 
     def unit_signs(self, size: int) -> Array:
-        """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform.
-
-        Signs of single coordinates would count those that pruning has set to zero as much as the others.
-        """
+        """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform."""
+        # Signs of single coordinates would count those that pruning has set to zero as much as the others.
         return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
 
     def probe_matrix(self, width: int) -> Array | None:
@@ -95,8 +85,7 @@ class Recipe:
         return np.sort(np.argsort(words, kind="stable")[: self.coordinates][:most])
 
 
-RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.items()}
-"""Recipes by their names, the default first."""
+RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.items()}  # the default first
 
 
 def signs(purpose: str, shape: tuple[int, int]) -> Array:

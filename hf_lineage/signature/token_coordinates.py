@@ -1,10 +1,9 @@
 """Token coordinates: a linear map between two residual streams, from the rows of the tokens that both models share.
 
 A hidden unit with the direction b, in a stream where K tokens have the rows Y (K, d'), is a function of tokens: Y b. In
-another stream with the rows X (K, d), least squares give nearly the same function: the vector (XᵀX + λ)⁻¹ Xᵀ Y b with
-λ = ε tr(XᵀX) / d. Neither an orthogonal change of coordinates nor another order of units changes anything in it. It is
-taken from the narrower stream into the wider one, and brought to length 1 again. The ridge ε is chosen by generalised
-cross-validation (Golub, Heath and Wahba 1979): the noisier the rows, the larger it is.
+a wider stream with the rows X (K, d), least squares give nearly the same function: (XᵀX + λ)⁻¹ Xᵀ Y b with
+λ = ε tr(XᵀX) / d, brought to length 1 again. Neither an orthogonal change of coordinates nor another order of units
+changes anything in it. The ridge ε is chosen by generalised cross-validation (Golub, Heath and Wahba 1979).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Signature: plain values that need NumPy only, and the source of their numbers.
 
-For every path and layer it holds a sketch of R (width x width), the centred residual of the branch product M. It also
-holds the other numbers that a comparison needs, and the recipe by which all of them were made.
+For every path and layer it holds a sketch of R (width x width), the centred residual of the branch product M.
 """
 
 from __future__ import annotations
@@ -135,8 +134,8 @@ class Signature:
     recipe: Recipe = field(repr=False)
     paths: Mapping[str, PathSignature] = field(repr=False)
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by path, layers without it, that have no row
+    # Digests of the factorization and of the model's files, if the signature was stored to be used again.
     made_from: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
     notes: tuple[str, ...] = ()  # sentences about files and tensors that lay beside the weights and were not read
     reservations: tuple[str, ...] = ()  # why these weights neither verify nor contradict a claim, whatever they show
     unaccounted: tuple[str, ...] = ()  # stored tensors that are not the class's own: then RELATED verifies nothing
