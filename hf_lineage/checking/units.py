@@ -25,10 +25,8 @@ from hf_lineage.evidence.unit_comparison import (
     UnitComparison,
     compare_units,
 )
-from hf_lineage.signature import fitted_coordinates as procrustes
-from hf_lineage.signature.devices import return_freed_memory
-from hf_lineage.signature.recipe import Array
-from hf_lineage.signature.token_coordinates import (
+from hf_lineage.signature import coordinates as procrustes
+from hf_lineage.signature.coordinates import (
     check_span,
     drawn_tokens,
     fit_tokens,
@@ -36,6 +34,8 @@ from hf_lineage.signature.token_coordinates import (
     read_token_rows,
     seen_through,
 )
+from hf_lineage.signature.devices import return_freed_memory
+from hf_lineage.signature.recipe import Array
 from hf_lineage.signature.unit_rows import PATH, Layers, Numbers, OrderedUnits
 from hf_lineage.signature.units import (
     MOST_KEPT,

@@ -95,7 +95,7 @@ COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a p
 class Change:
     """The difference between one matrix of a candidate and that of the base."""
 
-    size: float  # ‖V - W‖ / ‖W‖, the candidate's V and the base's W, without new zeros and what a grid of quantization adds
+    size: float  # ‖V - W‖ / ‖W‖, the candidate's V and the base's W, without new zeros and what a grid adds
     equal: bool = False  # whether V is W, rounded to the format in which V is stored
     bits: int = 0  # the bits of the quantization whose grid V lies on and W does not; 0 if there is none
     grid: str = ""  # the floating-point format whose grid this is; empty for whole numbers, and without a grid

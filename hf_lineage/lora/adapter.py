@@ -1,7 +1,8 @@
-"""A LoRA adapter: its form, its configuration, and the two factors of every matrix that it adapts.
+"""LoRA adapters: with a configuration, as peft saves them, or in one file without, as diffusers and trainers do.
 
 The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only say
-how peft chose it, so a pattern from an untrusted repository is never run.
+how peft chose it, so a pattern from an untrusted repository is never run. A file without a configuration may adapt
+several models of a pipeline: names of tensors tell the model, shapes the rank, a tensor beside the factors the scale.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from hf_lineage.architecture.registry import registry_table, setting
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_file
-from hf_lineage.checkpoint.tensor import TensorInfo, single
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.lora.targets import BASES, find_idle
 
@@ -218,3 +219,87 @@ def fit_factors(
     if each > LARGEST_RANK:
         raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
     return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)
+
+
+WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
+PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")  # names that diffusers once gave matrices of attention
+ALPHA = ".alpha"  # the end of the name of a scale, which is divided by the rank
+MAIN = ""  # the model of a pipeline that makes the picture
+
+
+@dataclass
+class _Model:
+    flattened: bool = False
+    pairs: dict[str, dict[str, str]] = field(default_factory=dict)
+    alphas: dict[str, str] = field(default_factory=dict)
+    magnitudes: bool = False
+    others: int = 0
+
+
+def is_lora_file(checkpoint: Checkpoint) -> bool:
+    """Return whether a file holds factors, or products of other forms, by the names of its tensors."""
+    tensors = checkpoint.tensors
+    return bool(tensors) and (any(map(_factor, tensors)) or any(True for _ in instead(tensors)))
+
+
+def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
+    """Return the adapters in a file by the folder of the pipeline each is for; NothingToCompare where none is read."""
+    checkpoint, where = open_file(repo, file), f"{repo}: {printable(file, 200)}"
+    plain = {}  # scales may be integers, as converters write them
+    for name in filter(checkpoint.stored.__contains__, checkpoint.tensors):
+        stored = checkpoint.stored[name]
+        if name.endswith(ALPHA) and stored.numbers == 1 and stored.dtype in DTYPES:
+            plain[name] = TensorInfo(stored.shape, (name,))
+    checkpoint = checkpoint.with_tensors({**checkpoint.tensors, **plain})
+    models = _models(checkpoint, where)
+    loras = {}
+    for folder, one in models.items():
+        modules = {module: fit_factors(where, checkpoint, pair) for module, pair in one.pairs.items()}
+        for module in one.alphas.keys() & modules:
+            modules[module] = replace(modules[module], scale=1 / modules[module].rank, alpha=one.alphas[module])
+        if modules:
+            kind = "DoRA" if one.magnitudes else "LoRA"
+            loras[folder] = Lora(checkpoint, modules, kind, others=one.others, flattened=one.flattened)
+    refuse_many(repo, [module for lora in loras.values() for module in lora.modules])
+    if loras:
+        return loras
+    raise NothingToCompare(f"{where} {next(instead(checkpoint.tensors), 'holds no pair of LoRA factors of a matrix')}")
+
+
+def _factor(name: str) -> re.Match[str] | None:
+    return next(filter(None, (re.fullmatch(pattern, name) for pattern in forms()["alone"])), None)
+
+
+def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
+    """Return the tensors of a file by the folder of the model that they are for."""
+    models: dict[str, _Model] = {}
+    for name, info in checkpoint.tensors.items():
+        folder, flattened, rest = _component(name)
+        mine = models.setdefault(folder, _Model(flattened))
+        match = _factor(rest)
+        if mine.flattened != flattened:
+            raise Ambiguous(f"{where} names the matrices of one model in two ways; publish them separately")
+        if match and len(info.shape) == 2 and not info.refusal:
+            pair = mine.pairs.setdefault(_module(match["module"]), {})
+            if pair.setdefault(WHICH[match["which"]], name) != name:
+                raise CheckpointError(f"{where} holds a factor of {printable(name, 200)} twice; save it again")
+        elif rest.endswith(ALPHA) and info.numbers == 1 and not info.refusal:
+            mine.alphas[_module(rest.removesuffix(ALPHA))] = name
+        else:
+            mine.others += 1
+            mine.magnitudes |= any(part in rest for part in forms()["magnitudes"])
+    return models
+
+
+def _component(name: str) -> tuple[str, bool, str]:
+    """Return the folder of the pipeline that a tensor is for, whether its name is flattened, and the rest of it."""
+    for flattened, starts in enumerate((forms()["components"], forms()["flattened"])):
+        for start, folder in starts.items():
+            if name.startswith(start):
+                return folder, bool(flattened), name[len(start) :]
+    return MAIN, False, name
+
+
+def _module(name: str) -> str:
+    plain = PROCESSOR.sub(r".\1", name)  # as diffusers names it today, where the output is the first of a list
+    return f"{plain}.0" if plain != name and plain.endswith(".to_out") else plain

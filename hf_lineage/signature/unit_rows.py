@@ -1,7 +1,8 @@
 """Unit rows: the hidden units of some layers as rows, and which units of two models belong together.
 
-Units with similar descriptions make pairs, and many of these are wrong; right pairs agree with each other. A rotation
-of the stream that fits these pairs makes better ones, and so on, until there are no more (see `fitted_coordinates`).
+Units with similar descriptions make pairs, and many of these are wrong. Right pairs agree with each other: the strongest
+direction v of G_ij = (a_i·a_j)(a'_i·a'_j) + (b_i·b_j)(b'_i·b'_j) weighs them and finds their signs (Leordeanu and
+Hebert 2005). The polar factor of Σ v (a a'ᵀ + b b'ᵀ), a rotation (Procrustes: Schönemann 1966), makes better ones.
 """
 
 from __future__ import annotations
