@@ -171,11 +171,9 @@ def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Gr
 
 
 def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
-    """Return the change beside rounding: none, of low rank, or of more.
-
-    A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
-    formats only the whole, for the sums are made in float32.
-    """
+    """Return the change beside rounding: none, of low rank, or of more."""
+    # A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
+    # formats only the whole, for the sums are made in float32.
     shorter = (difference if difference.shape[0] <= difference.shape[1] else difference.T).astype(np.float64)
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(shorter @ shorter.T)[::-1], 0))  # singular values, descending
     for digits in COMPUTED:

@@ -23,11 +23,9 @@ JUMP = 0.1  # least excess of another layer over the base's next one: more than 
 
 
 def in_order(similarity: Vector) -> NDArray[np.int64]:
-    """Return for each layer of the candidate (M,) a layer of the base, from similarities (L, M), mostly in order.
-
-    It maximises the sum of similarities less JUMP wherever the base's layer is not the one after that of the layer
-    before (Viterbi 1967). Layers that the base itself repeats are alike to the last digit: only the order tells them.
-    """
+    """Return for each layer of the candidate (M,) a layer of the base, from similarities (L, M), mostly in order."""
+    # It maximises the sum of similarities less JUMP wherever the base's layer is not the one after that of the layer
+    # before (Viterbi 1967). Layers that the base itself repeats are alike to the last digit: only the order tells them.
     layers, others = similarity.shape
     best, came_from = similarity[:, 0], np.zeros((others, layers), dtype=np.int64)
     for number in range(1, others):
@@ -75,11 +73,6 @@ class Comparison:
     standard_error: float
 
     @property
-    def assignment(self) -> NDArray[np.int64]:
-        """(n,): the layer of B that each paired layer of A is paired with."""
-        return self.pairs[1]
-
-    @property
     def by_layer(self) -> Vector:
         """(n,): the ungated cosine of every pair."""
         return np.asarray(self.similarity[self.pairs])
@@ -115,10 +108,8 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
 
 
 def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
-    """Yield the lineage score of each of several models with a base, for a ranking.
-
-    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models in memory.
-    """
+    """Yield the lineage score of each of several models with a base, for a ranking."""
+    # It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models in memory.
     rows, sizes = _rows(base)
     for other in others:
         other_rows, other_sizes = _rows(other)

@@ -149,12 +149,8 @@ class Ablation:
         """Whether what is inherited carries anything: a loss below a hundredth of all that it says is none."""
         if self.is_silent or not self.inherited.mean >= 0.01 * self.says:
             return False
-        return self.carries is None or self.carries >= CARRIES or self.inherited.mean >= self.others_mean
-
-    @property
-    def others_mean(self) -> float:
-        """The mean loss without the other parts; 0 where there are none."""
-        return self.others.mean if self.others else 0.0
+        enough = self.others is not None and self.inherited.mean >= self.others.mean
+        return self.carries is None or self.carries >= CARRIES or enough
 
     @property
     def amount(self) -> str:
@@ -163,11 +159,7 @@ class Ablation:
 
 
 def amount(unit: str, mean: float) -> str:
-    """Return a loss in words.
-
-    >>> amount(NATS, 4.13), amount(CHANGE, 0.07)
-    ('4.1 nats a token', '7.0% of its last state')
-    """
+    """Return a loss in words: `4.1 nats a token`, or `7.0% of its last state`."""
     return f"{mean:.2g} nats a token" if unit == NATS else f"{mean:.1%} of its last state"
 
 
@@ -194,6 +186,6 @@ class RunOutcome:
         name, unit = self.ran.model, ablation.unit
         if ablation.is_silent:
             return f"{name} says nearly the same to every input, so that nothing it has in common with the base is used"
-        others = f", and {amount(unit, ablation.others_mean)} without other parts" if ablation.others else ""
+        others = f", and {amount(unit, ablation.others.mean)} without other parts" if ablation.others else ""
         stores = f"{name} stores what it has in common with the base, and does not use it"
         return f"{stores}: without it, the model loses {ablation.amount}{others}"

@@ -133,12 +133,10 @@ def same_recipe(a: Signature, b: Signature) -> None:
 
 
 def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
-    """Return everything that is measured between two models along some paths, by path.
-
-    All paths with the same number of test coordinates share their permutations. Different numbers, as of stacks of
-    different widths, are corrected for by Bonferroni: each group of paths gets its part of alpha, and enough further
-    permutations to reach it.
-    """
+    """Return everything that is measured between two models along some paths, by path."""
+    # All paths with the same number of test coordinates share their permutations. Different numbers, as of stacks of
+    # different widths, are corrected for by Bonferroni: each group of paths gets its part of alpha, and enough further
+    # permutations to reach it.
     groups: dict[tuple[int, bool], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)

@@ -219,8 +219,8 @@ def _estimate_shares(matrices: Sequence[Products], count: int) -> tuple[Vector, 
     return _fit_shares(matrices, count), jackknife([_fit_shares(some, count) for some in without])
 
 
-# A share alone shows no parent: a fine-tune has one of its siblings. A blend of A and B is on the line between them; A and
-# a descendant of the model are seen at a right angle, A and a sibling at an acute one.
+# A share alone shows no parent: a fine-tune has one of its siblings. A blend of A and B is on the line between them;
+# A and a descendant of the model are seen at a right angle, A and a sibling at an acute one.
 ASIDE = 0.1  # largest squared distance from the line, over the product of its parts: 1 at a right angle, siblings more
 ROUNDED = 3.0  # largest squared remainder of a blend that was not trained on, over the squared rounding
 # Least and largest squared remainder of a blend, over the squared rounding. A blend is rounded itself: a line followed

@@ -53,14 +53,12 @@ def sequence(observed: float, pieces: Iterator[Vector], first: int) -> Vector:
 
 
 def p_value(drawn: int, reached: int, first: int) -> float:
-    """Return the p-value of a sequence that ended here, at least 1 / (first + 1).
-
-    If the two are independent, the observed score has any rank among those of n permutations with the same probability.
-    None of the first n reaches it with probability 1 / (n + 1); at most r - 1 of s - 1 reach it with probability r / s.
-    p is the probability that one or the other is so, which covers every outcome that is called at least as extreme. A
-    sequence stopped by FEW at permutation l of the first n is called less extreme than all that passed there. FEW / l
-    is the probability of fewer than FEW in l - 1 permutations, which all of those share.
-    """
+    """Return the p-value of a sequence that ended here, at least 1 / (first + 1)."""
+    # If the two are independent, the observed score has any rank among those of n permutations with the same
+    # probability. None of the first n reaches it with probability 1 / (n + 1); at most r - 1 of s - 1 reach it with
+    # probability r / s. p is the probability that one or the other is so, which covers every outcome that is called at
+    # least as extreme. A sequence stopped by FEW at permutation l of the first n is called less extreme than all that
+    # passed there. FEW / l is the probability of fewer than FEW in l - 1 permutations, which all of those share.
     enough = reached >= (FEW if drawn <= first else MANY)
     rank, size = (reached, drawn) if enough else (reached + 1, drawn + 1)
     if drawn <= first:
@@ -106,16 +104,14 @@ class Draws:
 
 
 def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: int) -> dict[str, float]:
-    """Return the p-value of each path, corrected for all of them; `p_values` are those of each path alone.
-
-    Fix what all permutations together would give: the observed statistics and those drawn are then independent and of
-    one distribution. Means and deviations are taken from the first SCALE permutations, and the maximum is compared with
-    later ones alone: it is a fixed function of each, so that the rule holds for it as for a single statistic. After the
-    path with the largest statistic, the next one is judged by the maximum over those that remain; p never falls on the
-    way. So the first path on which the two are independent is judged by a maximum over all such paths. Any of them is
-    called significant with probability alpha at most, whatever the others show. A path whose statistic is NaN is left
-    out of every maximum, and its p is 1.
-    """
+    """Return the p-value of each path, corrected for all of them; `p_values` are those of each path alone."""
+    # Fix what all permutations together would give: the observed statistics and those drawn are then independent and of
+    # one distribution. Means and deviations are taken from the first SCALE permutations, and the maximum is compared
+    # with later ones alone: it is a fixed function of each, so that the rule holds for it as for a single statistic.
+    # After the path with the largest statistic, the next one is judged by the maximum over those that remain; p never
+    # falls on the way. So the first path on which the two are independent is judged by a maximum over all such paths.
+    # Any of them is called significant with probability alpha at most, whatever the others show. A path whose statistic
+    # is NaN is left out of every maximum, and its p is 1.
     numbers = {path: drawn.standardise(drawn.observed) for path, drawn in draws.items()}
     ranked = sorted((path for path in numbers if not math.isnan(numbers[path])), key=numbers.__getitem__, reverse=True)
     corrected, least = dict.fromkeys(draws, 1.0), 0.0
@@ -172,11 +168,6 @@ class EmpiricalNull:
     def p_over_paths(self) -> float:
         """The p-value, in which the paths are counted already."""
         return self.p_value
-
-    @property
-    def admits(self) -> bool:
-        """Whether the candidate scores higher than every independent model, so that the verdict may be RELATED."""
-        return self.observed > self.threshold
 
     def describe(self) -> str:
         """Return in words the null that the score is compared with."""

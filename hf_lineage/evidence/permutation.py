@@ -112,11 +112,6 @@ class PermutationNull:
         return max(self.permuted.p_value, self.flipped.p_value)
 
     @property
-    def is_unreached(self) -> bool:
-        """Whether no permutation and no flip reached the observed score: p is the least that is possible."""
-        return not (self.permuted.reach_count or self.flipped.reach_count)
-
-    @property
     def z(self) -> float:
         """Standard deviations of the null by which the observed score lies above its mean; a picture, not a test."""
         deviation = float(self.scores.std())
@@ -124,11 +119,9 @@ class PermutationNull:
 
     @property
     def effect(self) -> float:
-        """(observed - mean) / (1 - mean): the score less what the group reaches, 0 by chance and 1 for equal models.
-
-        Corrected for chance as the adjusted Rand index is (Hubert and Arabie 1985). The test coordinates hold no error
-        of a sketch, and what the pairing of layers gains by choosing is in both terms.
-        """
+        """(observed - mean) / (1 - mean): the score less what the group reaches, 0 by chance and 1 for equal models."""
+        # Corrected for chance as the adjusted Rand index is (Hubert and Arabie 1985). The test coordinates hold no
+        # error of a sketch, and what the pairing of layers gains by choosing is in both terms.
         mean = max(float(self.scores.mean()), float(self.flipped.scores.mean()))
         return (self.observed - mean) / (1 - mean) if mean < 1 else 0.0
 
@@ -151,12 +144,10 @@ Cosines = Callable[[NDArray[np.int64]], Array]  # of n elements (n, m), of A's l
 
 
 def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
-    """Return cosines of blocks gathered anew for every permutation, which leaves their means and norms as they are.
-
-    Layers come last, so that a permutation moves whole rows, one for each pair of coordinates. Products are small
-    enough for BLAS to stay on the calling thread. Each is summed in the same order whatever else is in the batch:
-    a permutation that changes nothing gives the observed score to the last bit.
-    """
+    """Return cosines of blocks gathered anew for every permutation, which leaves their means and norms as they are."""
+    # Layers come last, so that a permutation moves whole rows, one for each pair of coordinates. Products are small
+    # enough for BLAS to stay on the calling thread. Each is summed in the same order whatever else is in the batch: a
+    # permutation that changes nothing gives the observed score to the last bit.
     size, both = own.shape[1], (own, _normalise(fixed))
     # Zeros fill rows up to whole 16 bytes, four numbers, which NumPy gathers several times faster.
     ours, theirs = (np.pad(one, ((0, -len(one) % 4), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
@@ -178,12 +169,11 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
 
 
 def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
-    """Return cosines from quadratic forms of the signs s, which give all that a flip changes.
-
-    The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B is taken without its means and its
-    share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are made in
-    double precision and then rounded, so that a flip that changes nothing gives the observed score to the last bit.
-    """
+    """Return cosines from quadratic forms of the signs s, which give all that a flip changes."""
+    # The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B is taken without its means and
+    # its share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are
+    # made in double precision and then rounded, so that a flip that changes nothing gives the observed score to the
+    # last bit.
     ours, theirs = own.astype(np.float64), fixed.astype(np.float64)
     size, turned = theirs.shape[1], theirs.transpose(0, 2, 1)
     squares, traces = np.einsum("lij,lij->l", theirs, theirs), np.einsum("lii->l", theirs)
@@ -237,10 +227,8 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
 
 
 def _normalise(blocks: Array) -> Array:
-    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0.
-
-    LayerNorm removes means, and no permutation moves the identity. A flip moves means, so it is applied before this.
-    """
+    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0."""
+    # LayerNorm removes means, and no permutation moves the identity. A flip moves means, so it is applied before this.
     centred = blocks - blocks.mean(axis=1, keepdims=True)
     centred -= centred.mean(axis=2, keepdims=True)
     size = blocks.shape[1]
@@ -279,11 +267,9 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 def sequential_nulls(
     pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int, at_most: int | None = None
 ) -> dict[str, PermutationNull]:
-    """Return the permutation null of each path, of as many permutations and flips as the rule of `p_values` asks for.
-
-    Each sequence ends after `at_most` of them, which leaves p exact, only less precise. The same permutations serve all
-    paths: every path has the null that it would have alone, and `by_maximum` in addition.
-    """
+    """Return the permutation null of each path, of as many elements as the rule of `p_values` asks for."""
+    # Each sequence ends after `at_most` of them, which leaves p exact, only less precise. The same permutations serve
+    # all paths: every path has the null that it would have alone, and `by_maximum` in addition.
     several, tried, corrected = len(pairs) > 1, list[dict[str, TriedElements]](), list[dict[str, float]]()
     for half in HALVES:
         count = (at_most or most(first)) + several * SCALE

@@ -28,11 +28,9 @@ Numbers = NDArray[np.int64]
 
 
 def strata_of(sizes: Vector) -> list[Numbers]:
-    """Return sets of rows that are alike in each of some sizes, given as (kinds, rows).
-
-    They are halved at the median of the size that differs most, in the ratio of its extremes. Rows of one size stay
-    together, so that the strata are the same after any permutation within them: the test is exact.
-    """
+    """Return sets of rows that are alike in each of some sizes, given as (kinds, rows)."""
+    # They are halved at the median of the size that differs most, in the ratio of its extremes. Rows of one size stay
+    # together, so that the strata are the same after any permutation within them: the test is exact.
     positive = np.where(sizes > 0, sizes, 1.0)
     logarithms = np.where(sizes > 0, np.log(positive), np.log(positive).min(initial=0.0) - 1.0)
     done, waiting = list[Numbers](), [np.arange(sizes.shape[1])]
@@ -130,14 +128,12 @@ class UnitOrder:
 
 
 def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrder | None:
-    """Return the test of the order of the units in some layers; None where there is nothing to permute.
-
-    The hidden units of every expert of an independent model may be permuted; so all experts of one size in a layer are
-    permuted alike. The experts are not: their order need not be random, and those paired by what they have in common as
-    sets are paired alike under every such permutation. Nor is each permuted by itself: copies of one dense layer
-    resemble each other unit by unit, and would seem to agree more often than they do. Both statistics are judged by the
-    larger one, and units weigh what they write, so that copies which write nothing say nothing.
-    """
+    """Return the test of the order of the units in some layers; None where there is nothing to permute."""
+    # The hidden units of every expert of an independent model may be permuted; so all experts of one size in a layer
+    # are permuted alike. The experts are not: their order need not be random, and those paired by what they have in
+    # common as sets are paired alike under every such permutation. Nor is each permuted by itself: copies of one dense
+    # layer resemble each other unit by unit, and would seem to agree more often than they do. Both statistics are
+    # judged by the larger one, and units weigh what they write, so that copies which write nothing say nothing.
     names = [PLACES] if any(layer.alike is not None for layer in layers) else []
     names += [RANKS] if any(len(layer.places) >= FEWEST_MATCHES for layer in layers) else []
     if not names:
@@ -200,11 +196,9 @@ def copies(layers: Sequence[UnitRows]) -> list[int]:
 def by_expert(
     base: UnitRows, candidate: UnitRows, group: int, weight: float, seed: int, most: int = MOST_UNITS
 ) -> Iterator[MatchedUnits]:
-    """Yield what the experts of a layer and those of the base that they are most alike say about the order of units.
-
-    A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
-    `most` how many units of an expert are permuted: of all experts of a layer together about 4,096, and 64 of each.
-    """
+    """Yield what the experts of a layer and those of the base that they are most alike say about the order of units."""
+    # A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
+    # `most` how many units of an expert are permuted: of all experts of a layer together about 4,096, and 64 of each.
     experts, total = candidate.by_expert, float(candidate.weight.sum())
     most = most if len(experts) == 1 else min(most, max(64, 4096 // len(experts)))
     for place in experts:

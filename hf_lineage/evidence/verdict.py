@@ -135,11 +135,7 @@ class Code(StrEnum):
 
     @property
     def label(self) -> str:
-        """Word and code as reports print them.
-
-        >>> Code.PART.label, Code.UNRELATED.label
-        ('RELATED part', 'UNRELATED')
-        """
+        """Word and code as reports print them: `RELATED part`, or `UNRELATED`."""
         return str(self.word) if self == self.word.lower() else f"{self.word} {self}"
 
     @property

@@ -61,11 +61,9 @@ class Block:
 
 
 def product_rows(second: Array, first: Array) -> Array:
-    """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS.
-
-    They depend only on the product; q is 0 if it is zero. The root lets weaker directions count more than in B A
-    itself, because all of them are gradients.
-    """
+    """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS."""
+    # They depend only on the product; q is 0 if it is zero. The root lets weaker directions count more than in B A
+    # itself, because all of them are gradients.
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     rows = narrow @ _root(wide @ wide.T)
     squares, vectors = np.linalg.eigh(rows.T @ rows)
@@ -129,7 +127,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
             # peft lists the rank of A by expert, and the experts of B by rank.
             count, rank = lora.modules[module].experts, lora.modules[module].rank
             mine = (second, first) if expert is None else (second[:, expert::count], first[expert * rank :][:rank])
-            added[module, expert] = Product(product_rows(*mine), lora.scale(module) * typical(*mine))
+            added[module, expert] = Product(product_rows(*mine), lora.scale(module) * root_mean_square(*mine))
     return added
 
 
@@ -211,7 +209,7 @@ def _read_inputs(base: Headers, place: Place, read: Read) -> Iterator[Array]:
             yield single(read(tokens)[:MOST_TOKENS] if few is None else base.checkpoint.read_pieces(tokens, few))
 
 
-def typical(second: Array, first: Array) -> float:
+def root_mean_square(second: Array, first: Array) -> float:
     """Return the root mean square of the numbers of a product B A, without making it."""
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     squares = max(float(np.sum((narrow.T @ narrow) * (wide @ wide.T))), 0.0)

@@ -137,11 +137,9 @@ def _p_value(values: Vector) -> float:
 
 
 def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int = 1) -> Trace:
-    """Return the test over some blocks, each of which has a product that is not zero.
-
-    One element serves all groups, layers and roles with rows of one kind and number: these are a part of all that the
-    null allows, and a test under a part of them is exact as well.
-    """
+    """Return the test over some blocks, each of which has a product that is not zero."""
+    # One element serves all groups, layers and roles with rows of one kind and number: these are a part of all that the
+    # null allows, and a test under a part of them is exact as well.
     permuted, flipped = np.empty((2, permutations + 1, len(blocks)))
     kinds: dict[tuple[str, int], list[int]] = {}
     for column, one in enumerate(blocks):
@@ -173,12 +171,10 @@ def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iter
 
 
 def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
-    """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant.
-
-    It is ‖P W‖² - Σ ‖p_i‖² ‖w_i‖² with B A = U Σ Vᵀ and W = U Σ^½: P is the matrix that the gradient passed through.
-    What is subtracted depends on the sizes of rows alone, which sorted rows have in common.
-    The product alone counts: no change of basis between the factors can move it, nor columns of B that A never uses.
-    """
+    """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant."""
+    # It is ‖P W‖² - Σ ‖p_i‖² ‖w_i‖² with B A = U Σ Vᵀ and W = U Σ^½: P is the matrix that the gradient passed through.
+    # What is subtracted depends on the sizes of rows alone, which sorted rows have in common. The product alone counts:
+    # no change of basis between the factors can move it, nor columns of B that A never uses.
     # Means over rows are removed from `through`. Permutations leave them as they are, so that they are removed from
     # `rows` too; signs do not, so that they have to be multiplied before.
     groups, n, _ = one.rows.shape
@@ -202,12 +198,10 @@ FIRST, MOST = 1_999, 9_999  # the fewest permutations at first, and how many if 
 
 
 def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
-    """Return the test over some blocks, with as many permutations as its p-value needs.
-
-    The first permutations end the test if p is above alpha, or at most half of the level at which a claim is verified.
-    Else more are drawn, p is that of all of them, and the half that an early end may have taken is added. So
-    independent pairs are verified with that level at most, and RELATED with alpha at most.
-    """
+    """Return the test over some blocks, with as many permutations as its p-value needs."""
+    # The first permutations end the test if p is above alpha, or at most half of the level at which a claim is
+    # verified. Else more are drawn, p is that of all of them, and the half that an early end may have taken is added.
+    # So independent pairs are verified with that level at most, and RELATED with alpha at most.
     first, most = (criteria.tests * (number + 1) - 1 for number in (FIRST, MOST))
     first = max(first, criteria.permutations_at_first())
     measured = trace(blocks, first, criteria.seed, criteria.analyses)

@@ -111,7 +111,7 @@ def find_places(base: Headers, lora: Lora) -> Places:
         if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
             idle.append(module)
             continue
-        names_of = names.find_flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
+        names_of = names.flattened.get(module, []) if lora.flattened else filter(None, [names.tensor(module)])
         meant = {names_there[name] for name in names_of}
         if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []

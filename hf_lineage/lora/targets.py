@@ -21,7 +21,10 @@ def find_idle(config: Mapping[str, Any], modules: Collection[str]) -> Names:
     """Return those of some modules, by their names, whose factors peft passes over under an adapter's configuration."""
     keys = ("exclude_modules", "modules_to_save", "target_parameters")
     excluded, saved, parameters = (_names(config.get(key)) or Names() for key in keys)
-    named, layers = config.get("target_modules"), _layers(config)
+    named = config.get("target_modules")
+    numbers = None if config.get("layers_pattern") else config.get("layers_to_transform")
+    listed = numbers if isinstance(numbers, list) else [numbers]
+    layers = None if numbers in (None, []) else {one for one in listed if isinstance(one, int)}
     # None where all modules are adapted, or where a pattern chooses them.
     adapted = Names() if named is None and parameters else _names(named)
     bare = Names(name for name in parameters if "." not in name)  # adapted wherever they are
@@ -56,13 +59,6 @@ def _names(listed: Any) -> Names | None:
     return Names(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else None
 
 
-def _layers(config: Mapping[str, Any]) -> frozenset[int] | None:
-    numbers = config.get("layers_to_transform")
-    if numbers in (None, []) or config.get("layers_pattern"):
-        return None
-    return frozenset(one for one in (numbers if isinstance(numbers, list) else [numbers]) if isinstance(one, int))
-
-
 LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")  # the name of a module in a layer
 
 
@@ -73,35 +69,24 @@ class ModuleNames:
         self._exact = frozenset(tensors)
         self._rest: dict[str, list[str]] = defaultdict(list)
         self._parts: dict[Hashable, list[str]] = defaultdict(list)
-        self._flat: dict[str, list[str]] = defaultdict(list)
+        self.flattened: dict[str, list[str]] = defaultdict(list)  # by names in which every point is an underscore
         for name in tensors:
             self._rest[name.partition(".")[2]].append(name)
             if name.endswith(".weight"):
                 self._parts[_parts(name.removesuffix(".weight"))].append(name)
-                self._flat[flat(name.removesuffix(".weight"))].append(name)
+                self.flattened[flat(name.removesuffix(".weight"))].append(name)
 
     def tensor(self, module: str) -> str | None:
-        """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one.
-
-        Words before the layers may be in another order: transformers loads `language_model.model` as
-        `model.language_model`.
-        """
+        """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one."""
+        # Words before the layers may be in another order: `language_model.model` is loaded as `model.language_model`.
         inner = module.partition(".")[2]
         exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in self._exact]
         matches = exact[:1] or self._rest.get(f"{module}.weight", []) or self._parts.get(_parts(module), [])
         return matches[0] if len(matches) == 1 else None
 
-    def find_flattened(self, module: str) -> list[str]:
-        """Return the tensors of a module in whose name every point was made an underscore, of which several may be."""
-        return self._flat.get(module, [])
-
 
 def flat(name: str) -> str:
-    """Return a name with underscores in place of points.
-
-    >>> flat("mid_block.attentions.0.proj_in")
-    'mid_block_attentions_0_proj_in'
-    """
+    """Return a name with underscores in place of points."""
     return name.replace(".", "_")
 
 

@@ -6,7 +6,6 @@ All other computation on weights is written once, with operators and methods tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,28 +39,11 @@ def mirror(square: Array) -> None:
         square[stop:, start:stop] = square[start:stop, stop:].T
 
 
-@dataclass(frozen=True)
-class WhiteningMatrix:
-    """G^(-1/2) without the directions that are left out."""
-
-    directions: Matrix  # (d, r): directions of length 1
-    over: Matrix  # (r,): one over the square root of G along each direction
-
-    @property
-    def rank(self) -> int:
-        """The number of directions r."""
-        return len(self.over)
-
-    def times(self, columns: Matrix) -> Matrix:
-        """Return its product with columns (d, n)."""
-        return np.asarray((self.directions * self.over) @ (self.directions.T @ columns))
-
-
-def compute_whitening(square: Matrix, least: float) -> WhiteningMatrix:
-    """Return G^(-1/2) of a positive G (d, d); directions whose root is below `least` of the largest are left out."""
+def compute_whitening(square: Matrix, least: float) -> tuple[Matrix, Matrix]:
+    """Return directions (d, r) of a positive G (d, d), and these times one over the root of G along each of them."""
     squares, directions = np.linalg.eigh(square)
-    mask = squares > max(least**2 * squares[-1], 0.0)
-    return WhiteningMatrix(directions[:, mask], 1 / np.sqrt(squares[mask]))
+    mask = squares > max(least**2 * squares[-1], 0.0)  # roots below `least` of the largest are left out
+    return directions[:, mask], directions[:, mask] * (1 / np.sqrt(squares[mask]))
 
 
 Tensor: TypeAlias = Any  # an array of NumPy, or a tensor of torch on a GPU
@@ -111,14 +93,6 @@ def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return made
 
 
-def fill(target: Tensor, stored: Tensor) -> None:
-    """Write stored numbers into an array in float32 of the same shape."""
-    if isinstance(target, np.ndarray):
-        widen(target, stored)
-    else:
-        target.copy_(stored.contiguous())
-
-
 def by_columns(matrix: Tensor) -> bool:
     """Return whether the numbers of a column lie side by side in memory, and those of a row do not."""
     if isinstance(matrix, np.ndarray):
@@ -166,5 +140,8 @@ class Scratch:
             return self.widen(stored.mT).mT
         rows, width = stored.shape
         wide = self._memory[: rows * width].reshape(rows, width)
-        fill(wide, stored)
+        if isinstance(wide, np.ndarray):
+            widen(wide, stored)
+        else:
+            wide.copy_(stored.contiguous())
         return wide

@@ -31,11 +31,9 @@ SPANNED = 0.5  # the share of the narrower stream that rows of tokens have to sp
 
 
 def prepare_rows(rows: Array) -> None:
-    """Bring the rows (K, d) of the tokens of a stream to length 1 and take their mean away, in place.
-
-    Else a few rows of unused tokens that were enlarged would decide the fit, and models that learned apart have a mean
-    in common. Raise NothingToCompare where they are not finite.
-    """
+    """Bring the rows (K, d) of the tokens of a stream to length 1 and take their mean away, in place."""
+    # Else a few rows of unused tokens that were enlarged would decide the fit, and models that learned apart have a
+    # mean in common. Raise NothingToCompare where they are not finite.
     largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))[:, None]
     if not np.isfinite(largest).all() or not largest.any():
         raise NothingToCompare("the rows of its tokens are zero or not finite")
@@ -203,11 +201,10 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
 
 
 def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Array], pairs: MatchedPairs) -> float:
-    """Return the agreement of paired units outside the directions in which they were matched, from -1 to 1.
-
-    A model that has copied only these directions of its units is no descendant. Inner products of the units' remainders
-    are the same in any coordinates. It is 1 where these are next to nothing, or next to no units are alike.
-    """
+    """Return the agreement of paired units outside the directions in which they were matched, from -1 to 1."""
+    # A model that has copied only these directions of its units is no descendant. Inner products of the units'
+    # remainders are the same in any coordinates. It is 1 where these are next to nothing, or next to no units are
+    # alike.
     alike = np.flatnonzero(np.abs(pairs.weights) > unit_rows.ALIKE)
     alike = alike[:: max(1, len(alike) // BEYOND)]
     if len(alike) < unit_rows.MUTUAL:
@@ -274,7 +271,6 @@ def _strongest(times: Callable[[Array], Array], width: int, most: int) -> tuple[
     directions = signs("directions of a stream", (width, most + 32))  # some spare ones (Halko and others 2011)
     for _ in range(5):
         wide = times(directions).astype(np.float64)  # made orthonormal
-        whitening = compute_whitening(wide.T @ wide, unit_rows.LEAST)
-        directions = (wide @ (whitening.directions * whitening.over)).astype(np.float32)
+        directions = (wide @ compute_whitening(wide.T @ wide, unit_rows.LEAST)[1]).astype(np.float32)
     sizes, within = np.linalg.eigh(directions.T @ times(directions))
     return sizes[-most:], directions @ within[:, -most:]

@@ -16,7 +16,7 @@ from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices, factors
 from hf_lineage.signature.devices import Share, alone, workers
-from hf_lineage.signature.matrix_product import MatrixProduct, Probes
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes, move
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
 from hf_lineage.signature.values import PathSignature, UnitCodes
@@ -115,19 +115,15 @@ class Extraction:
             read = factors.open_tensors(self.checkpoint, names, by_rows, memory, share)
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
-            opened = functools.partial(_all_read, read)
             branches: dict[str, Iterable[MatrixProduct]] = {}
             for path in self.paths:
                 if layer in self.layout.numbers(path):
+                    opened = functools.partial(lambda tensors, _names: tensors.__getitem__, read)
                     terms = factors.terms_by_expert(self.layout, path, layer, self.recipe, opened)
                     # On the CPU each term is made when it is needed.
                     on_cpu = placed[layer] == devices.CPU
-                    branches[path] = terms if on_cpu else [term.on(placed[layer]) for term in terms]
+                    branches[path] = terms if on_cpu else [move(term, placed[layer]) for term in terms]
             yield layer, branches
-
-
-def _all_read(tensors: Mapping[str, factors.Matrix], _names: tuple[str, ...]) -> factors.Read:
-    return tensors.__getitem__
 
 
 @dataclass(frozen=True)

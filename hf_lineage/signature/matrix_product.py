@@ -11,7 +11,7 @@ import numpy as np
 from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.signature.arrays import Scratch, Tensor, dots, on_device, on_host, zeros
 from hf_lineage.signature.devices import CPU, Device
-from hf_lineage.signature.recipe import Array, Recipe, Vector
+from hf_lineage.signature.recipe import UNIT_SIGNS, Array, Recipe, Vector, signs
 
 TILE = 2**18  # numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache
 UNITS = 2048  # hidden units of a writer of which some rows are taken at a time
@@ -75,10 +75,6 @@ class MatrixProduct:
     centred: bool = False  # whether the mean over the width is removed from both matrices
     gate: Rows | None = None  # the other reader of gated units; None where there is none, or it is not compared
 
-    def on(self, device: Device) -> MatrixProduct:
-        """Return the term with everything that tiles are made of on a device."""
-        return _on(self, device)  # type: ignore[no-any-return]
-
     @property
     def starts(self) -> range:
         """The first hidden unit of every tile, which has whole parts: at least four, so that threads have work."""
@@ -123,29 +119,26 @@ class MatrixProduct:
         return np.concatenate([on_host(tile.inn).copy() for tile in self.tiles()])
 
 
-def _on(part: Any, device: Device) -> Any:
-    """Return a part of a term with its arrays, and those of its own parts, on a device."""
+def move(part: Any, device: Device) -> Any:
+    """Return a term, or a part of one, with all that its tiles are made of on a device."""
     moved: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
         if isinstance(value, (StoredRows, np.ndarray)):
             moved[field.name] = on_device(np.asarray(value), device)
         elif isinstance(value, (Rows, MatrixProduct)):
-            moved[field.name] = _on(value, device)
+            moved[field.name] = move(value, device)
     return replace(part, **moved)
 
 
 @dataclass(frozen=True)
 class Probes:
-    """The probes of a recipe, on one device.
-
-    Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for the rows of hidden units.
-    """
+    """The probes of a recipe, on one device."""
 
     width: int  # the width of the stream
-    matrix: Tensor | slice
-    coordinates: Tensor
-    signs: Tensor
+    matrix: Tensor | slice  # Z (width, k), or some columns of the identity
+    coordinates: Tensor  # S (m,)
+    signs: Tensor  # (m, UNIT_SIGNS): for the rows of hidden units
     ones: Tensor  # (width,): ones
 
     @classmethod
@@ -154,8 +147,10 @@ class Probes:
     ) -> Probes:
         """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
-        plain = coordinates, recipe.unit_signs(len(coordinates)), np.ones(width, np.float32)
-        arrays = (on_device(array, device) for array in plain)
+        size = len(coordinates)
+        # Signs of single coordinates would count those that pruning has set to zero as much as the others.
+        drawn = signs(f"unit signs {recipe.sketch_version} {size}", (size, UNIT_SIGNS))
+        arrays = (on_device(array, device) for array in (coordinates, drawn, np.ones(width, np.float32)))
         return cls(width, columns if matrix is None else on_device(matrix, device), *arrays)
 
     @property

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import overload
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,11 +67,6 @@ class Recipe:
         """Return the number of columns of a sketch: k, or the width where Z is the identity."""
         return width if self.probes is None else min(self.probes, width)
 
-    def unit_signs(self, size: int) -> Array:
-        """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform."""
-        # Signs of single coordinates would count those that pruning has set to zero as much as the others.
-        return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
-
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k; None where the identity costs no more and has no error."""
         if self.probes is None or self.probes >= width:
@@ -102,46 +97,37 @@ def random_stream(purpose: str) -> np.random.Philox:
     return np.random.Philox(key=key)
 
 
-class _Field:
+Value = TypeVar("Value")
+Stated = TypeVar("Stated")
+
+
+class _Field(Generic[Value, Stated]):
+    def __init__(self, default: Value) -> None:
+        self._default = default
+
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
+    def __get__(self, instance: object | None, owner: type) -> Value:
+        value: Value = self._default if instance is None else vars(instance)[self._name]
+        return value
 
-class OptionalPath(_Field):
-    """A path, which may be given as text; None by default."""
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> None: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Path | None: ...
-    def __get__(self, instance: object | None, owner: type) -> Path | None:
-        """Return the path of an instance, or the default, None, for the class itself."""
-        path: Path | None = None if instance is None else vars(instance)[self._name]
-        return path
-
-    def __set__(self, instance: object, value: str | os.PathLike[str] | None) -> None:
-        """Keep a path."""
+    def __set__(self, instance: object, value: Stated) -> None:
         vars(instance)[self._name] = value
 
 
-class Names(_Field):
+class OptionalPath(_Field[Path | None, str | os.PathLike[str] | None]):
+    """A path, which may be given as text; None by default."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
+class Names(_Field[tuple[str, ...], str | os.PathLike[str] | Iterable[str | os.PathLike[str]]]):
     """Names, of which one may be given by itself, and each as text or as a path; by default those named here."""
 
     def __init__(self, *default: str) -> None:
-        self._default = default
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> tuple[str, ...]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> tuple[str, ...]: ...
-    def __get__(self, instance: object | None, owner: type) -> tuple[str, ...]:
-        """Return the names of an instance, or the default for the class itself."""
-        names: tuple[str, ...] = self._default if instance is None else vars(instance)[self._name]
-        return names
-
-    def __set__(self, instance: object, value: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> None:
-        """Keep names."""
-        vars(instance)[self._name] = value
+        super().__init__(default)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,10 +24,7 @@ from hf_lineage.signature.values import UnitCodes
 
 @dataclass(frozen=True)
 class UnitStatistics:
-    """Measurements of the addend that every hidden unit of a term gives M.
-
-    Tensors that are multiplied later stay on the device of the term; all others are arrays of NumPy.
-    """
+    """Measurements of the addend that every hidden unit of a term gives M; a Tensor stays on the device of the term."""
 
     projection: Tensor  # (h, k): inn Z
     corner: Tensor  # (h, m): inn[:, S], its mean not removed
@@ -131,10 +128,8 @@ def unit_dots(out: Tensor, inn: Tensor) -> NDArray[np.float32]:
 
 
 def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
-    """Return ‖C_g‖_F (t / part,) of every part of outᵀ and inn (t, width), by its two small Gram matrices.
-
-    Each side is divided by its largest number first, so that no square leaves the range of float32.
-    """
+    """Return ‖C_g‖_F (t / part,) of every part of outᵀ and inn (t, width), by its two small Gram matrices."""
+    # Each side is divided by its largest number first, so that no square leaves the range of float32.
     grams, sizes = [], []
     for rows in (out, inn):
         parts = rows.reshape(-1, part, rows.shape[1])
@@ -162,10 +157,8 @@ class Block:
 
 
 def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, share: Share) -> Block:
-    """Return the block of one branch: its centred residual R multiplied with the probes, its corner, tr M and ‖M‖_F.
-
-    R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
-    """
+    """Return the block of one branch: its centred residual R multiplied with the probes, its corner, tr M and ‖M‖_F."""
+    # R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     # The second pass needs no readers, so that their memory is free.
     measured = [
         (replace(term, reader=term.writer.mT, gate=None), measure_units(term, probes, share)) for term in branch
@@ -214,11 +207,9 @@ def multiply(
 
 
 def cap(branch: Sequence[UnitStatistics]) -> None:
-    """Scale every part above the median norm down to it; parts without weight do not count for the median.
-
-    All parts then count about alike, so nobody can make units count more by scaling them: to outweigh the units of a
-    model, as many others have to be stored beside them.
-    """
+    """Scale every part above the median norm down to it; parts without weight do not count for the median."""
+    # All parts then count about alike, so nobody can make units count more by scaling them: to outweigh the units of a
+    # model, as many others have to be stored beside them.
     most = median_norm(np.concatenate([units.norm for units in branch]))
     for units in branch:
         units.scale(np.divide(most, units.norm, out=np.ones_like(units.norm), where=units.norm > most))

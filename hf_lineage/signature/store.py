@@ -127,10 +127,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def save_signature(signature: Signature, file: str | PathLike[str]) -> None:
-    """Write a signature, whole or not at all.
-
-    Raise SignatureError if the file cannot be written, or if the residuals are not in memory.
-    """
+    """Write a signature, whole or not at all; SignatureError if that fails, or if the residuals are not in memory."""
     write_output(Path(file), encode(signature))
 
 
@@ -154,10 +151,8 @@ def encode(signature: Signature) -> bytes:
 
 
 def load_signature(file: str | PathLike[str]) -> Signature:
-    """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version.
-
-    Every number in its metadata is checked against bounds, and against the header, before such arrays are allocated.
-    """
+    """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version."""
+    # Every number in its metadata is checked against bounds, and against the header, before such arrays are allocated.
     file = Path(file)
     try:
         with opened_header(file, LARGEST_HEADER) as (opened, begin, stamp):

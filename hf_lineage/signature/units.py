@@ -73,11 +73,9 @@ def heaviest(most: int) -> Keep:
 
 
 def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
-    """Return the number of units of each expert, for each term of a layer; one number for a dense layer.
-
-    A shared expert several times as large as the others counts as several experts of their size: if both were made of
-    one dense layer, its units have a similar order in all of them.
-    """
+    """Return the number of units of each expert, for each term of a layer; one number for a dense layer."""
+    # A shared expert several times as large as the others counts as several experts of their size: if both were made of
+    # one dense layer, its units have a similar order in all of them.
     sizes = [one.units for one in sets for _ in range(math.prod(one.stacked))]
     least = min(sizes)
     if least <= SMALLEST:

@@ -47,10 +47,9 @@ class Columns(Protocol):
 
 @dataclass(frozen=True)
 class UnitCodes:
-    """The interchangeable parts of one layer's branch, its hidden units or heads: what each writes, and its direction.
+    """The hidden units or heads of one layer's branch: what each writes, and its direction as signs.
 
-    A direction is stored as signs: for a hidden unit of random sums over its rows, for a head of entries of its own
-    product. The share of signs in which two parts agree tells their cosine.
+    They are those of random sums over a unit's rows, or of entries of a head's product; their agreement tells a cosine.
     """
 
     weight: Array  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum
@@ -71,11 +70,10 @@ class SampleSize:
 
 @dataclass(frozen=True)
 class PathSignature:
-    """The numbers of one path of a model: L layers that have it, width d, k sketch columns (d when exact), m test
-    coordinates.
+    """One path of a model: L layers that have it, width d, k sketch columns (d when exact), m test coordinates.
 
-    A layer of a narrower stream leaves the last rows of its sketch, and in exact mode its last columns, zero. A layer
-    whose branch is zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
+    A narrower layer leaves the last rows of its sketch, and if exact its last columns, zero. A layer whose branch is
+    zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
     sketch: Array | Columns = field(repr=False)  # (L, d, k): R Z, the centred residual multiplied with the probes

@@ -100,7 +100,7 @@ def test_models_of_unlike_widths_are_told_apart(base, other, recipe, tmp_path):
     comparison = related.evidence["mlp"].comparison
     assert not comparison.similarity[:3, 3:].any()
     assert not comparison.similarity[3:, :3].any()
-    assert comparison.assignment.tolist() == list(range(6))
+    assert comparison.pairs[1].tolist() == list(range(6))
 
 
 def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(base, other):

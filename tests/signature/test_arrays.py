@@ -49,7 +49,7 @@ from hf_lineage.signature import arrays
 matrix, row = np.ones((3, 4), np.float32), np.zeros(2, np.int64)
 for one in (matrix, matrix.T):
     arrays.on_host(one), arrays.as_kind_of(one, row), arrays.on_device(one, "cpu"), arrays.by_columns(one)
-    arrays.zeros((2, 3), one), arrays.fill(arrays.empty(one.shape, one), one)
+    arrays.zeros((2, 3), one), arrays.Scratch(one.size, one).widen(one)
     arrays.dots(one, one), arrays.columns(one, row), arrays.largest(one)
 sys.exit("torch" in sys.modules)
 """
