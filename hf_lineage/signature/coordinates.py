@@ -8,7 +8,7 @@ changes anything in it. The ridge ε is chosen by generalised cross-validation (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
@@ -19,15 +19,35 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature import unit_rows
-from hf_lineage.signature.arrays import compute_whitening, mirror, sum_squares
 from hf_lineage.signature.recipe import Array, Vector, signs
 from hf_lineage.signature.sample import indices, runs
-from hf_lineage.signature.unit_rows import MatchedPairs, OrderedUnits, UnitRows, match_units
+from hf_lineage.signature.unit_rows import MatchedPairs, OrderedUnits, UnitRows, compute_whitening, match_units
 
 RIDGES = 1e-3, 1e-2  # the values of ε to choose from. Larger ones leave so few directions that independent units agree
 ASKED = 64  # random directions in which the error of a fit is measured
 SEEN = 256  # the most coordinates in which units are compared; of a wider stream these are random sums
+MIRRORED = 256  # rows of a square that are mirrored at a time
 SPANNED = 0.5  # the share of the narrower stream that rows of tokens have to span: fewer do not show most of a unit
+
+
+def sum_squares(blocks: Iterable[Array], width: int) -> Array:
+    """Return the sum of XᵀX (width, width) over matrices X (n, width) of contiguous rows."""
+    from scipy.linalg.blas import ssyrk  # a third of the start-up of a check, which mostly needs none
+
+    square = np.zeros((width, width), np.float32, order="F")
+    for rows in blocks:
+        square = ssyrk(1.0, rows.T, beta=1.0, c=square, overwrite_c=True)
+    mirror(square)
+    return square
+
+
+def mirror(square: Array) -> None:
+    """Copy the numbers above the diagonal to their places below it."""
+    for start in range(0, len(square), MIRRORED):
+        stop = start + MIRRORED
+        block = np.triu(square[start:stop, start:stop])
+        square[start:stop, start:stop] = block + np.triu(block, 1).T
+        square[stop:, start:stop] = square[start:stop, stop:].T
 
 
 def prepare_rows(rows: Array) -> None:

@@ -13,10 +13,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature import arrays
-from hf_lineage.signature.arrays import Scratch, Tensor, as_kind_of, on_host
+from hf_lineage.signature import matrix_product as arrays
 from hf_lineage.signature.devices import Share
-from hf_lineage.signature.matrix_product import UNITS, MatrixProduct, Probes, Tile, pieces, row_norms
+from hf_lineage.signature.matrix_product import (
+    UNITS,
+    MatrixProduct,
+    Probes,
+    Scratch,
+    Tensor,
+    Tile,
+    as_kind_of,
+    on_host,
+    pieces,
+    row_norms,
+)
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Recipe, Vector
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
 from hf_lineage.signature.values import UnitCodes

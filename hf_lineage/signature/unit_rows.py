@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.arrays import compute_whitening
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
 PATH, HEADS = "mlp", "value_output"  # the path whose hidden units are compared, and the one whose heads are
@@ -229,6 +228,13 @@ def _polar(product: Array) -> Array:
     scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)
     directions, scaled_directions = compute_whitening(scaled.T @ scaled, LEAST)
     return np.asarray((scaled_directions @ (directions.T @ scaled.T)).T.astype(np.float32))
+
+
+def compute_whitening(square: Vector, least: float) -> tuple[Vector, Vector]:
+    """Return directions (d, r) of a positive G (d, d), and these times one over the root of G along each of them."""
+    squares, directions = np.linalg.eigh(square)
+    mask = squares > max(least**2 * squares[-1], 0.0)  # roots below `least` of the largest are left out
+    return directions[:, mask], directions[:, mask] * (1 / np.sqrt(squares[mask]))
 
 
 def _best(columns: Callable[[slice], Array], rows: int, count: int) -> tuple[Numbers, Numbers, Array]:
