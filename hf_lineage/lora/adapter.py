@@ -25,7 +25,6 @@ from hf_lineage.checkpoint.open_files import open_file
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
-from hf_lineage.lora.targets import BASES, find_idle
 
 Settings = Mapping[str, Any]
 forms = functools.partial(registry_table, "loading/adapters.yaml", dict[str, Any])
@@ -90,8 +89,7 @@ class Lora:
     calibrated: bool = True  # whether the power of the test was measured for adapters that started so
     stacked: bool = False  # whether tensors by themselves are adapted (`target_parameters`), as of stacked experts
     flattened: bool = False  # whether names of modules have underscores in place of points, as other trainers write
-    idle: frozenset[str] = frozenset()  # modules whose factors peft passes over: the configuration does not name them
-    on_head: bool = False  # whether the adapter's task is one for which its base is loaded with a head
+    config: Settings = field(default_factory=dict)  # by the names of peft; empty for a file without a configuration
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
@@ -137,9 +135,8 @@ def open_lora(repo: RepoRef) -> Lora:
     if family not in ("True", "true"):
         kind = f"{kind} from {'random factors' if family == 'False' else family}"
     kind, others = kind + (f" ({form['name']})" if whole else ""), len(checkpoint.tensors) - 2 * len(modules)
-    order, on_head = str(start) if begins == "order" else "", config.get("task_type") not in BASES
-    idle, calibrated = find_idle(config, modules), begins != "matrices"
-    return Lora(checkpoint, modules, kind, others, order, calibrated, stacked, idle=idle, on_head=on_head)
+    order, calibrated = str(start) if begins == "order" else "", begins != "matrices"
+    return Lora(checkpoint, modules, kind, others, order, calibrated, stacked, config=config)
 
 
 def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
