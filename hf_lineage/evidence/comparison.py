@@ -120,8 +120,7 @@ def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[flo
         yield float(similarity[assign(similarity * gate(base, other))].mean())
 
 
-def _rows(path: PathSignature) -> tuple[Array, Array]:
-    """Return the sketch of every layer as one row (L, d k), and its norm (L,)."""
+def _rows(path: PathSignature) -> tuple[Array, Array]:  # of every layer the sketch as one row (L, d k), and its norm
     sketch = np.asarray(path.sketch)
     rows = sketch.reshape(len(sketch), -1)
     return rows, np.sqrt(np.vecdot(rows, rows))

@@ -105,6 +105,5 @@ def _tabulate(rows: Rows) -> Table:
     return straight.T, (weight * (base == -candidate)).sum(axis=0), same.mean(), energy[same].sum()
 
 
-def _permute(straight: Vector, orders: NDArray[np.int64]) -> Vector:
-    """Return equal energies (..., n) by tables (..., m, m); coordinate k meets coordinate orders[:, k] of the base."""
+def _permute(straight: Vector, orders: NDArray[np.int64]) -> Vector:  # k meets coordinate orders[:, k] of the base
     return np.asarray(straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1))

@@ -140,6 +140,11 @@ class Ablation:
         return self.equal.mean / self.others.mean
 
     @property
+    def amount(self) -> str:
+        """The loss of the model without what it inherits, in words."""
+        return amount(self.unit, self.inherited.mean)
+
+    @property
     def is_silent(self) -> bool:
         """Whether the model says nearly the same to every input."""
         return not self.says >= SPEAKS[self.unit]
@@ -151,11 +156,6 @@ class Ablation:
             return False
         enough = self.others is not None and self.inherited.mean >= self.others.mean
         return self.carries is None or self.carries >= CARRIES or enough
-
-    @property
-    def amount(self) -> str:
-        """The loss of the model without what it inherits, in words."""
-        return amount(self.unit, self.inherited.mean)
 
 
 def amount(unit: str, mean: float) -> str:

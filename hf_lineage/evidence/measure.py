@@ -82,9 +82,7 @@ def graft(layers: int) -> int:
 
 
 def analyses(layers: int, share: float) -> tuple[int, ...]:
-    """Return how many layers have been read at each analysis; at the last one it is all of them.
-
-    If fewer layers would be left than are searched for, these are read too.
+    """Return how many layers have been read at each analysis: all at the last, or where too few would be left.
 
     >>> analyses(32, 0.5), analyses(8, 0.5), analyses(6, 0.5)
     ((6, 13, 32), (5, 8), (6,))
@@ -111,11 +109,6 @@ class Pair:
         both, numbers = (base.paths[path], candidate.paths[path]), (base.numbers(path), candidate.numbers(path))
         return cls(path, both, numbers, base.exchangeable and candidate.exchangeable)
 
-    @classmethod
-    def along(cls, path: str, base: PathSignature, candidate: PathSignature) -> Pair:
-        """Return the pair of two path signatures, whose layers are numbered from 0."""
-        return cls(path, (base, candidate), (tuple(range(len(base.trace))), tuple(range(len(candidate.trace)))))
-
     @property
     def not_finite(self) -> Layers:
         """The numbers of the layers with values that are not finite."""
@@ -134,9 +127,8 @@ def same_recipe(a: Signature, b: Signature) -> None:
 
 def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     """Return everything that is measured between two models along some paths, by path."""
-    # All paths with the same number of test coordinates share their permutations. Different numbers, as of stacks of
-    # different widths, are corrected for by Bonferroni: each group of paths gets its part of alpha, and enough further
-    # permutations to reach it.
+    # Paths with the same number of test coordinates share their permutations. Each such group of paths gets its part of
+    # alpha (Bonferroni), and enough further permutations to reach it.
     groups: dict[tuple[int, bool], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)

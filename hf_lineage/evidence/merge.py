@@ -299,7 +299,12 @@ def _place_of_blend(
     counts, aside, inner, even = Counter[BlendPlace](), 0.0, 0.0, 0.0
     for one, weights in pairs:
         at, remains = one.active.index(parent), residual(one.gram, weights)
-        own, length = weights[at] / weights.sum(), _length_of_line(one.gram, weights, at)
+        own, rest, others = weights[at] / weights.sum(), np.delete(weights, at), np.zeros(len(one.gram))
+        if rest.sum():
+            others[[place for place in range(len(weights)) if place != at]] = rest / rest.sum()
+        others[at] -= 1
+        others[0] = 0  # all are differences from the first parent
+        length = float(others @ one.gram @ others)  # squared, of the line to the combination of the other parents
         aside += remains
         inner += float(own * (1 - own)) * length
         even += share.value * (1 - share.value) * length  # if every matrix had the same share
@@ -314,13 +319,3 @@ def _place_of_blend(
     if max(0.0, aside - rounding) + 0.1 * rounding > ASIDE * inner:  # the size of rounding is an expectation
         return BlendPlace.HIDDEN if pure or not rounding else BlendPlace.ASIDE
     return BlendPlace.NEAR
-
-
-def _length_of_line(gram: Vector, weights: Vector, at: int) -> float:
-    """Return the squared length of the line between one parent and the combination of the others."""
-    rest, others = np.delete(weights, at), np.zeros(len(gram))
-    if rest.sum():
-        others[[place for place in range(len(weights)) if place != at]] = rest / rest.sum()
-    others[at] -= 1
-    others[0] = 0  # all are differences from the first parent
-    return float(others @ gram @ others)

@@ -171,9 +171,8 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
 def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
     """Return cosines from quadratic forms of the signs s, which give all that a flip changes."""
     # The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B is taken without its means and
-    # its share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are
-    # made in double precision and then rounded, so that a flip that changes nothing gives the observed score to the
-    # last bit.
+    # its share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums in
+    # double precision are then rounded: a flip that changes nothing gives the observed score to the last bit.
     ours, theirs = own.astype(np.float64), fixed.astype(np.float64)
     size, turned = theirs.shape[1], theirs.transpose(0, 2, 1)
     squares, traces = np.einsum("lij,lij->l", theirs, theirs), np.einsum("lii->l", theirs)

@@ -156,7 +156,6 @@ def judge_units(comparison: UnitComparison, criteria: Criteria) -> Verdict:
 
 
 def _by_share(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple[Code, str]:
-    """Return the verdict where the order of the units is not significant, by how many of them are inherited."""
     share = comparison.inherited.share
     if comparison.coordinates.name != RESIDUAL and comparison.least > max(HALF, criteria.min_share):
         return Code.CALIBRATED, (
@@ -176,7 +175,6 @@ def _by_share(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple
 
 
 def _exact(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple[Code, str]:
-    """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = comparison.inherited.share, [comparison.layers[1][row] for row in comparison.inherited.layers]
     undone = f"{UNDONE}: " if comparison.coordinates.name != RESIDUAL else ""
     ordered = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"

@@ -129,11 +129,10 @@ class UnitOrder:
 
 def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrder | None:
     """Return the test of the order of the units in some layers; None where there is nothing to permute."""
-    # The hidden units of every expert of an independent model may be permuted; so all experts of one size in a layer
-    # are permuted alike. The experts are not: their order need not be random, and those paired by what they have in
-    # common as sets are paired alike under every such permutation. Nor is each permuted by itself: copies of one dense
-    # layer resemble each other unit by unit, and would seem to agree more often than they do. Both statistics are
-    # judged by the larger one, and units weigh what they write, so that copies which write nothing say nothing.
+    # All experts of one size in a layer are permuted alike. Their order is left alone: it need not be random, and those
+    # paired by what they have in common as sets are paired alike under every such permutation. Nor is each permuted by
+    # itself: copies of one dense layer resemble each other unit by unit, and would seem to agree more often than they
+    # do. Both statistics are judged by the larger one; units weigh what they write, or silent copies would count.
     names = [PLACES] if any(layer.alike is not None for layer in layers) else []
     names += [RANKS] if any(len(layer.places) >= FEWEST_MATCHES for layer in layers) else []
     if not names:

@@ -37,18 +37,6 @@ def form_of(config: Settings) -> tuple[Settings, Settings]:
     return form, {"peft_type": "lora", **own} if form["settings"] else config
 
 
-def read_pairs(checkpoint: Checkpoint, form: Settings) -> tuple[Checkpoint, dict[str, dict[str, str]]]:
-    """Return an adapter with factors in the orientation of peft, and the names of both factors by their module."""
-    factor, pairs = re.compile(form["factors"]), defaultdict[str, dict[str, str]](dict)
-    for name, info in checkpoint.tensors.items():
-        match = factor.fullmatch(name)
-        if match and len(info.shape) == 2 and info.numbers and not info.refusal:
-            pairs[match["module"]][match["which"].upper()] = name
-    turned = [name for pair in pairs.values() for name in pair.values()] if form["turned"] else []
-    own = {name: checkpoint.tensors[name].transpose() for name in turned}
-    return checkpoint.with_tensors({**checkpoint.tensors, **own}), pairs
-
-
 def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
     """Yield the contents that a file has in place of pairs of factors, as phrases that follow its name."""
     # Patterns are looked for in so many characters, which bounds their time.
@@ -117,7 +105,14 @@ def open_lora(repo: RepoRef) -> Lora:
     """Return the adapter of a repository, its headers checked; NothingToCompare where it is no LoRA."""
     form, config = form_of(repo.read_json(ADAPTER_CONFIG) or {})
     _refuse(repo, config, form["file"])
-    checkpoint, pairs = read_pairs(open_file(repo, form["file"]), form)
+    checkpoint, pairs = open_file(repo, form["file"]), defaultdict[str, dict[str, str]](dict)
+    factor, turned = re.compile(form["factors"]), {}
+    for name, info in checkpoint.tensors.items():
+        match = factor.fullmatch(name)
+        if match and len(info.shape) == 2 and info.numbers and not info.refusal:
+            pairs[match["module"]][match["which"].upper()] = name
+            turned[name] = info.transpose() if form["turned"] else info
+    checkpoint = checkpoint.with_tensors({**checkpoint.tensors, **turned})
     refuse_many(repo, pairs)
     where = f"{repo}: {form['file']}"
     if not pairs:

@@ -227,7 +227,15 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
         depends = f"the adapter started from {order_matters}, which depends on the order of the rows of the base"
         code, reason = Code.INCONCLUSIVE, f"{depends}, so the permutation null does not hold"
     elif trace.p_value <= criteria.alpha:
-        code, reason = _judge_related(trace, criteria.alpha)
+        highest, least, doubts = level(criteria.alpha), least_effect(trace, criteria.alpha), list[str]()
+        if trace.p_value > highest:
+            doubts.append(f"p is {trace.p_value:.2g}, and at most {highest:g} verifies")
+        if not trace.effect >= least:
+            doubts.append(f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify")
+        weak = f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
+        near = "it was trained on it or a near relative, or extracted from a difference to it"
+        whole = f"the adapter carries the trace of this base: {near}"
+        code, reason = (Code.WEAK, weak) if doubts else (Code.ADAPTER, whole)
     else:
         power, calibrated = trace.power(criteria.alpha), trace.calibrated
         code = Code.UNRELATED if calibrated and power >= POWER else Code.INCONCLUSIVE
@@ -241,18 +249,6 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
             why = "shows no trace of this base, but it is not known how strong a trace such adapters show"
         reason = f"the adapter {why}"
     return replace(as_related(code, reason, criteria), trace=trace)
-
-
-def _judge_related(trace: Trace, alpha: float) -> tuple[Code, str]:
-    highest, least, doubts = level(alpha), least_effect(trace, alpha), list[str]()
-    if trace.p_value > highest:
-        doubts.append(f"p is {trace.p_value:.2g}, and at most {highest:g} verifies")
-    if not trace.effect >= least:
-        doubts.append(f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify")
-    if doubts:
-        return Code.WEAK, f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
-    near = "it was trained on it or a near relative, or extracted from a difference to it"
-    return Code.ADAPTER, f"the adapter carries the trace of this base: {near}"
 
 
 def clear(outcome: Verdict) -> bool:

@@ -222,9 +222,8 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
 
 def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Array], pairs: MatchedPairs) -> float:
     """Return the agreement of paired units outside the directions in which they were matched, from -1 to 1."""
-    # A model that has copied only these directions of its units is no descendant. Inner products of the units'
-    # remainders are the same in any coordinates. It is 1 where these are next to nothing, or next to no units are
-    # alike.
+    # A model that has copied only these directions is no descendant. Inner products of the units' remainders are the
+    # same in any coordinates. It is 1 where these are next to nothing, or next to no units are alike.
     alike = np.flatnonzero(np.abs(pairs.weights) > unit_rows.ALIKE)
     alike = alike[:: max(1, len(alike) // BEYOND)]
     if len(alike) < unit_rows.MUTUAL:

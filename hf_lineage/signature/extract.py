@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.paths import PATHS
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import NothingToCompare, OptionError
@@ -90,7 +91,10 @@ class Extraction:
     def working_set(self, layer: int, columns: int) -> int:
         """Return the bytes of memory that a layer needs with `columns` probes."""
         width, tensors = self.layout.width, self.checkpoint.tensors
-        made = {path: factors.numbers_made(self.layout, path, layer) for path in self.paths}
+        made = dict.fromkeys(self.paths, 0)  # counts of numbers of heads that read a latent, brought to the stream
+        for path in self.paths:
+            for one in self.layout.sets(path)[layer]:
+                made[path] += sum(one.width * one.units for role in PATHS[path].roles if one.slots[role].latent)
         stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
         projections = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns

@@ -191,11 +191,4 @@ def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
     return set(read)
 
 
-def numbers_made(layout: Layout, path: str, layer: int) -> int:
-    """Return the count of numbers that one branch computes: heads that read a latent are brought to the stream."""
-    sets, roles = layout.sets(path)[layer], PATHS[path].roles
-    through = (layer_set for layer_set in sets for role in roles if layer_set.slots[role].latent)
-    return sum(layer_set.width * layer_set.units for layer_set in through)
-
-
 OTHER_READER = {"up": "gate", "gate": "up"}  # each of the two readers of a gated unit -> the other one

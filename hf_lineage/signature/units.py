@@ -149,13 +149,13 @@ def unit_rows(
     known = {} if known is None else known
     rows, memory = dict[int, UnitRows](), Memory()
     with workers() as share:
+
+        def open_reader(names: tuple[str, ...]) -> Read:
+            return open_tensors(checkpoint, names, (), memory, share).__getitem__
+
         for number in (number for number in layout.numbers(PATH) if number in layers):
             recipe = replace(RECIPE, gates=view.gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
-
-            def open_reader(names: tuple[str, ...]) -> Read:
-                return open_tensors(checkpoint, names, (), memory, share).__getitem__
-
             terms = functools.partial(terms_by_expert, layout, PATH, number, recipe, open_reader)
             if number not in known:
                 surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in terms()]

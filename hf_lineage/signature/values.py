@@ -47,10 +47,7 @@ class Columns(Protocol):
 
 @dataclass(frozen=True)
 class UnitCodes:
-    """The hidden units or heads of one layer's branch: what each writes, and its direction as signs.
-
-    They are those of random sums over a unit's rows, or of entries of a head's product; their agreement tells a cosine.
-    """
+    """Hidden units or heads of a layer's branch: what each writes, and signs of sums of its rows, or of its product."""
 
     weight: Array  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum
     inner: NDArray[np.uint8]  # (u, bytes): signs, packed
