@@ -27,10 +27,7 @@ from hf_lineage.signature.recipe import Array, Vector, random_stream
 # Role -> the least z of adapters on their own base, over the root of the number of directions (`ours:adapters` of the
 # benchmarks); 0 if not measured.
 LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
-WHOLE, FADED = (
-    0.1,
-    0.3,
-)  # relative size of what is added at which a trace is whole, and at which gradients left the base's
+WHOLE, FADED = 0.1, 0.3  # relative size of what is added at which a trace is whole, and at which nothing is left of it
 ROUNDING = 1e-4  # statistics that differ by less than this part of a deviation are equal: they are sums in float32
 FLIPPED = 16  # fewer rows have too few patterns of signs: they are permuted alone
 BATCH = 64  # permutations and flips that are drawn at a time, to bound the memory

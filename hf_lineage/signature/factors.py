@@ -136,16 +136,10 @@ def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read:
         return MatrixProduct(out.mT, inn, size, norm, norm, centred=centred)
     other = OTHER_READER.get(path.reader, "")
     gated = recipe.gates and other in layer_set.slots
-    return MatrixProduct(
-        writer(layout, layer_set, path.writer, read),
-        reads(path.reader),
-        layer_set.heads[path.reader].size,
-        writer_gain=fold_gain(layer_set.output_norm),
-        reader_gain=fold_gain(layer_set.norm),
-        unit_gain=fold_gain(layer_set.inner_norm),
-        centred=centred,
-        gate=Rows(reads(other), fold_gain(layer_set.norm), centred) if gated else None,
-    )
+    out, rows = writer(layout, layer_set, path.writer, read), reads(path.reader)
+    written, own, inner = map(fold_gain, (layer_set.output_norm, layer_set.norm, layer_set.inner_norm))
+    gate = Rows(reads(other), own, centred) if gated else None
+    return MatrixProduct(out, rows, layer_set.heads[path.reader].size, written, own, inner, centred, gate)
 
 
 def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:

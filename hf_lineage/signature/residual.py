@@ -53,17 +53,11 @@ class UnitStatistics:
         _, columns = probes.shape
         size = len(probes.coordinates)
         inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
-        return cls(
-            projection=arrays.empty((hidden, columns), term.writer),
-            corner=arrays.empty((hidden, size), term.writer),
-            mean=arrays.empty((hidden,), term.writer),
-            trace=np.empty(hidden, np.float32),
-            total=np.empty(hidden, np.float32),
-            norm=np.empty(parts),
-            inner=np.empty((parts, inner), np.bool_),
-            outer=np.empty((parts, outer), np.bool_),
-            gate=np.empty((parts, UNIT_SIGNS if term.gate else 0), np.bool_),
-        )
+        tensors = [arrays.empty(shape, term.writer) for shape in ((hidden, columns), (hidden, size), (hidden,))]
+        numbers = [np.empty(hidden, np.float32), np.empty(hidden, np.float32), np.empty(parts)]
+        signs = [np.empty((parts, count), np.bool_) for count in (inner, outer, UNIT_SIGNS if term.gate else 0)]
+        values: list[Tensor] = [*tensors, *numbers, *signs]
+        return cls(*values)
 
     def scale(self, factors: Vector) -> None:
         """Multiply every part by its own factor (h / part,); 0 gives 0, but the norm of what is not finite stays so."""
