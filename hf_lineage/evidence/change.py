@@ -19,6 +19,12 @@ from hf_lineage.signature.recipe import Vector
 SINGULAR = 1e-9  # differences between parents, each divided by its size, depend on each other below this eigenvalue
 ERROR = 0.01  # the probability that a weight lies outside its interval
 NO_SIZE = 1e-6  # parents that are less far apart than this, beside the size of the first, are one and the same
+FEW = 3  # bits from which on what rounding adds is without structure
+PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by rounding, or by chance
+MARGIN, TWICE = 1.1, 2.0  # above MARGIN times its bound a singular value is no rounding; above TWICE that it counts
+LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
+LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
+COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a product of factors may be computed
 
 
 def distance(gram: Vector) -> float:
@@ -81,14 +87,6 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
     left_out, count = np.array(estimates), len(estimates)
     spread = np.sqrt((count - 1) / count * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
     return np.asarray(spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf))
-
-
-FEW = 3  # bits from which on what rounding adds is without structure
-PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by rounding, or by chance
-MARGIN, TWICE = 1.1, 2.0  # above MARGIN times its bound a singular value is no rounding; above TWICE that it counts
-LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
-LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
-COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a product of factors may be computed
 
 
 @dataclass(frozen=True)

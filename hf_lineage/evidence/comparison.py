@@ -20,6 +20,8 @@ from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.values import Columns, PathSignature
 
 JUMP = 0.1  # least excess of another layer over the base's next one: more than chance, and less than descendants keep
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # (n,) each: rows of one model, and the row of the other for each
+Products = tuple[Vector, Vector, Vector]  # ⟨φ_i^A, φ_j^B⟩ (L, M); squared norms of columns of A (L, k) and B (M, k)
 
 
 def in_order(similarity: Vector) -> NDArray[np.int64]:
@@ -53,10 +55,6 @@ def runs(origins: Mapping[int, int]) -> Iterator[str]:
         length = sum(start <= number < end for number in numbers)
         ends = ((first, first + length - 1) for first in (start, origins[start]))
         yield " from ".join(f"layer {a}" if a == b else f"layers {a}-{b}" for a, b in ends)
-
-
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # (n,) each: rows of one model, and the row of the other for each
-Products = tuple[Vector, Vector, Vector]  # ⟨φ_i^A, φ_j^B⟩ (L, M); squared norms of columns of A (L, k) and B (M, k)
 
 
 @dataclass(frozen=True)

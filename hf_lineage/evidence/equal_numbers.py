@@ -19,6 +19,9 @@ from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, TriedEle
 from hf_lineage.signature.recipe import Array, Vector
 
 FIRST, RARE = 256, 0.99  # a layer reaches by chance what this quantile over so many permutations does
+# Energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's j; that of each coordinate beside
+# itself with the other sign, (m,); the share of all numbers that is equal, and of the energy.
+Table = tuple[Vector, Vector, float, float]
 
 
 class Rows(NamedTuple):
@@ -78,11 +81,6 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
     reached = _permute(straight, np.concatenate([*elements("permutations", turned.shape[1], FIRST, seed)][1:]))
     chance = np.maximum(np.quantile(reached, RARE, axis=-1), turned.sum(axis=1))
     return EqualNumbers(tuple(layers), equal, energy, chance, permuted, flipped, tests)
-
-
-# Energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's j; that of each coordinate beside
-# itself with the other sign, (m,); the share of all numbers that is equal, and of the energy.
-Table = tuple[Vector, Vector, float, float]
 
 
 def _of_layer(matrices: Sequence[Rows]) -> Table:

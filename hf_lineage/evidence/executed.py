@@ -12,6 +12,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # number formats, in words
+NATS, CHANGE = "nats", "change"  # units of a loss: Kullback-Leibler a token, or relative, of the last state
+SPEAKS = {NATS: 0.001, CHANGE: 0.01}  # a model that says less than this of its input says the same to every one
+CARRIES = 0.1  # inherited parts that carry less than this share of what equal parts carry are stored and not used
+INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}  # kinds of input, in words
+TOKENS = {  # by the owner of the tokenizer
+    "own": "the tokens of its own tokenizer",
+    "base": "the tokens of the base's tokenizer, since it has no tokenizer.json",
+    "none": "bytes in place of tokens, since there is no tokenizer.json",
+}
+
 
 @dataclass(frozen=True)
 class Beyond:
@@ -74,19 +85,6 @@ class Strict:
     def is_edit(self) -> bool:
         """Whether what differs is as an edit leaves it: few numbers of most tensors, and not as training does."""
         return sum(one.wide for one in self.beyond) <= len(self.beyond) / 2
-
-
-CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # number formats, in words
-
-NATS, CHANGE = "nats", "change"  # units of a loss: Kullback-Leibler a token, or relative, of the last state
-SPEAKS = {NATS: 0.001, CHANGE: 0.01}  # a model that says less than this of its input says the same to every one
-CARRIES = 0.1  # inherited parts that carry less than this share of what equal parts carry are stored and not used
-INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}  # kinds of input, in words
-TOKENS = {  # by the owner of the tokenizer
-    "own": "the tokens of its own tokenizer",
-    "base": "the tokens of the base's tokenizer, since it has no tokenizer.json",
-    "none": "bytes in place of tokens, since there is no tokenizer.json",
-}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ MOST, FEWEST = 256, 64  # the most and the fewest units of one layer that are dr
 FEWER = 4  # so many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %
 ERROR = 0.01  # the probability that the true share of the layers that were read lies outside its interval
 AT_A_TIME = 2**18  # pairs of units that are compared at a time, to bound the memory
+HALF, MORE = 0.5, 8  # MORE times as many are looked up if the first share is above HALF, but its interval is not
 
 
 class DrawnUnits(NamedTuple):
@@ -190,9 +191,6 @@ def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     filled = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), dtype=np.uint8)
     filled[:, : codes.shape[1]] = codes
     return np.ascontiguousarray(filled.view(np.uint64).T)
-
-
-HALF, MORE = 0.5, 8  # MORE times as many are looked up if the first share is above HALF, but its interval is not
 
 
 def inherited_share(

@@ -27,6 +27,7 @@ FEWEST_LAYERS = 8  # models of fewer layers are read completely, without interim
 DOUBTFUL = 0.1  # with an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED
 GRAFT = 0.25  # UNRELATED reads enough layers to miss a copy of this share of them with probability MISSED at most
 MISSED = 0.01  # the probability that copied layers are not among those read, and that a bound on unread layers is wrong
+Layers = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of layers, of the base and of the candidate
 
 
 def drawn_seed() -> int:
@@ -89,9 +90,6 @@ def analyses(layers: int, share: float) -> tuple[int, ...]:
     """
     early = (fewest(layers, share), enough(layers)) if layers >= FEWEST_LAYERS else ()
     return tuple(sorted({*(read for read in early if layers - read >= graft(layers)), layers}))
-
-
-Layers = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of layers, of the base and of the candidate
 
 
 @dataclass(frozen=True)

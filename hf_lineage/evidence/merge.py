@@ -23,6 +23,21 @@ PARTS = 8  # parts into which the rows of a matrix are divided; the scatter betw
 FINE = 4.0  # least distance between parents, in the spacing of the format in which the model is stored
 FEWEST = 256  # fewest numbers of a matrix that must be so far apart
 RANKED = 128  # rows from which the rank of parents' differences is measured
+LEAST = 0.02  # the least share that counts as one, however narrow its interval
+WIDEST = 0.25  # half the width of an interval above which the parent cannot be told from the others
+OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
+ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
+DEPENDENT = "it equals another parent, or a combination of others"
+# The most that may be left beside the distance between parents where no base is known: any other descendant of their
+# base has what they have in common, which would pass for a share of each.
+MOST_LEFT = 0.25
+# A share alone shows no parent: a fine-tune has one of its siblings. A blend of A and B is on the line between them;
+# A and a descendant of the model are seen at a right angle, A and a sibling at an acute one.
+ASIDE = 0.1  # largest squared distance from the line, over the product of its parts: 1 at a right angle, siblings more
+ROUNDED = 3.0  # largest squared remainder of a blend that was not trained on, over the squared rounding
+# Least and largest squared remainder of a blend, over the squared rounding. A blend is rounded itself: a line followed
+# back from a parent leaves less, checkpoints of a training that went nearly straight leave more.
+BACK, STRAIGHT = 0.8, 2.0
 
 
 @dataclass(frozen=True)
@@ -96,16 +111,6 @@ def inner_products(
     low_rank = frozenset(is_low_rank(first[:RANKED], other[:RANKED], digits) for other in others)
     active = tuple(number for number, _ in parents)
     return Products(layer, branch, active, np.stack(grams), rounding, model.digits, low_rank)
-
-
-LEAST = 0.02  # the least share that counts as one, however narrow its interval
-WIDEST = 0.25  # half the width of an interval above which the parent cannot be told from the others
-OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
-ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
-DEPENDENT = "it equals another parent, or a combination of others"
-# The most that may be left beside the distance between parents where no base is known: any other descendant of their
-# base has what they have in common, which would pass for a share of each.
-MOST_LEFT = 0.25
 
 
 @dataclass(frozen=True)
@@ -217,15 +222,6 @@ def _estimate_shares(matrices: Sequence[Products], count: int) -> tuple[Vector, 
     """Return the shares of all parents, and half the widths of intervals from the scatter between parts of the rows."""
     without = ([replace(one, grams=np.delete(one.grams, part, axis=0)) for one in matrices] for part in range(PARTS))
     return _fit_shares(matrices, count), jackknife([_fit_shares(some, count) for some in without])
-
-
-# A share alone shows no parent: a fine-tune has one of its siblings. A blend of A and B is on the line between them;
-# A and a descendant of the model are seen at a right angle, A and a sibling at an acute one.
-ASIDE = 0.1  # largest squared distance from the line, over the product of its parts: 1 at a right angle, siblings more
-ROUNDED = 3.0  # largest squared remainder of a blend that was not trained on, over the squared rounding
-# Least and largest squared remainder of a blend, over the squared rounding. A blend is rounded itself: a line followed
-# back from a parent leaves less, checkpoints of a training that went nearly straight leave more.
-BACK, STRAIGHT = 0.8, 2.0
 
 
 class BlendPlace(Enum):

@@ -25,6 +25,8 @@ from hf_lineage.signature.recipe import Vector
 FEW = 20  # so many of the first n permutations end the sequence by reaching the score: p is about FEW / n at least
 MANY = 200  # the same number beyond the first n: the relative standard error of p is then 7 %
 LONGER = 20  # factor between the most permutations and the first n: at p = FEW / 2n, about MANY of them reach the score
+Statistics = TypeVar("Statistics", float, Vector)
+SCALE = 128  # permutations that give mean and deviation of a path: the deviation is then right within some 6 %
 
 
 def most(first: int) -> int:
@@ -62,11 +64,6 @@ def p_value(drawn: int, reached: int, first: int) -> float:
     # None of the first n reaches the observed score, and yet so many of all do: none of these is among the first n.
     missed = math.prod((size - 1 - first - number) / (size - number) for number in range(rank))
     return rank / size + missed / (first + 1)
-
-
-Statistics = TypeVar("Statistics", float, Vector)
-
-SCALE = 128  # permutations that give mean and deviation of a path: the deviation is then right within some 6 %
 
 
 def standardise(values: Statistics, sample: Vector) -> Statistics:

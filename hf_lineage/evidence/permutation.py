@@ -27,6 +27,12 @@ NOT_EXCHANGEABLE = (
     "name independent models with --null"
 )
 FEWEST_COORDINATES = 8  # fewer coordinates have too few permutations for a small p-value
+BATCHES = (32, 128)  # elements drawn at first, and at most at a time: most sequences of independent models end at forty
+EPSILON = np.float32(1e-7)  # a block whose means and identity leave no more of its square has nothing else to compare
+TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
+SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
+GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
+Cosines = Callable[[NDArray[np.int64]], Array]  # of n elements (n, m), of A's layers and B's: (n, L, M), or by number
 
 
 @dataclass(frozen=True)
@@ -133,14 +139,6 @@ class PermutationNull:
 
 
 Null = PermutationNull | EmpiricalNull  # the distribution of the score of one path between independent models
-
-
-BATCHES = (32, 128)  # elements drawn at first, and at most at a time: most sequences of independent models end at forty
-EPSILON = np.float32(1e-7)  # a block whose means and identity leave no more of its square has nothing else to compare
-TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
-SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
-GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
-Cosines = Callable[[NDArray[np.int64]], Array]  # of n elements (n, m), of A's layers and B's: (n, L, M), or by number
 
 
 def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:

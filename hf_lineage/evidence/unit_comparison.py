@@ -27,6 +27,15 @@ PROCRUSTES: str = "procrustes"  # those in which units fit best
 LITTLE = 0.05  # a share that says nothing: independent models of one vocabulary have as much in common
 IN_ORDER = 0.02  # largest uncorrected p of unit order, in the layers that are read first, with which others are read
 CANCELLED = 0.5  # least share that remains of what all units write: with less, most of what they write says nothing
+CALIBRATION = "benchmarks/results/ours-frames.json"  # the measurement from which the two figures below come
+PAIRS, LARGEST = 1035, 0.03  # pairs of independent models, and the largest share that one inherits from the other
+CALIBRATED = 0.1  # with a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated
+UNDONE = "the residual stream was rotated, reordered or changed in width"  # what other coordinates than its own undo
+THROUGH = {  # how units are compared, as a phrase
+    TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
+    RESIDUAL: "in the coordinates of the residual stream",
+    PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
+}
 
 
 @dataclass(frozen=True)
@@ -133,17 +142,6 @@ def _alike(base: UnitRows, candidate: UnitRows) -> float:
     total = candidate.weight.sum()
     best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ candidate.weight / total) if total > 0 else 0.0
-
-
-CALIBRATION = "benchmarks/results/ours-frames.json"  # the measurement from which the two figures below come
-PAIRS, LARGEST = 1035, 0.03  # pairs of independent models, and the largest share that one inherits from the other
-CALIBRATED = 0.1  # with a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated
-UNDONE = "the residual stream was rotated, reordered or changed in width"  # what other coordinates than its own undo
-THROUGH = {  # how units are compared, as a phrase
-    TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
-    RESIDUAL: "in the coordinates of the residual stream",
-    PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
-}
 
 
 def judge_units(comparison: UnitComparison, criteria: Criteria) -> Verdict:

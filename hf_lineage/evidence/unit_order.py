@@ -25,6 +25,13 @@ from hf_lineage.signature.unit_rows import UnitRows, cosines
 # 30 % of independent pairs at p <= .01, of 4 up to 8 %, of 2 or 3 one. Strata of m rows leave √((m - 1) / m) of z.
 LEAST, RATIO = 2, 1.1
 Numbers = NDArray[np.int64]
+# Likeness of the units in the same places, where both layers have equally many; and how well the places of each other's
+# best matches agree in rank within a stratum: units that were pruned or inserted leave that as it is.
+PLACES, RANKS = "places", "ranks"
+MOST_UNITS = 1024  # units of a layer of the candidate that are permuted, drawn at random
+FEWEST_MATCHES = 8  # with fewer matched units a layer does not count for the ranks
+TIED = 1e-4  # matches that differ by less are tied: among copies of one unit, the first would always be chosen
+BATCH = 64  # permutations that are drawn at a time
 
 
 def strata_of(sizes: Vector) -> list[Numbers]:
@@ -55,15 +62,6 @@ def orders_within(sets: Sequence[Numbers], count: int, stream: np.random.Philox)
         alike = np.stack([some for some in sets if len(some) == length])
         orders[:, alike] = np.take_along_axis(alike[None], np.argsort(words[:, alike], axis=2, kind="stable"), axis=2)
     return orders
-
-
-# Likeness of the units in the same places, where both layers have equally many; and how well the places of each other's
-# best matches agree in rank within a stratum: units that were pruned or inserted leave that as it is.
-PLACES, RANKS = "places", "ranks"
-MOST_UNITS = 1024  # units of a layer of the candidate that are permuted, drawn at random
-FEWEST_MATCHES = 8  # with fewer matched units a layer does not count for the ranks
-TIED = 1e-4  # matches that differ by less are tied: among copies of one unit, the first would always be chosen
-BATCH = 64  # permutations that are drawn at a time
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,13 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 
 Settings = Mapping[str, Any]
 forms = functools.partial(registry_table, "loading/adapters.yaml", dict[str, Any])
+LARGEST_RANK = 2048  # more is no low rank any more, and would take minutes to decompose
+MOST_MODULES = 100_000  # several times those of the largest models of experts
+LARGEST_SCALE = 1e9  # no adapter multiplies what it adds by so much
+WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
+PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")  # names that diffusers once gave matrices of attention
+ALPHA = ".alpha"  # the end of the name of a scale, which is divided by the rank
+MAIN = ""  # the model of a pipeline that makes the picture
 
 
 def form_of(config: Settings) -> tuple[Settings, Settings]:
@@ -44,11 +51,6 @@ def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
     for names, reason in forms()["instead"].items():
         if match := next(filter(None, map(re.compile(names).search, texts)), None):
             yield reason.format(**match.groupdict())
-
-
-LARGEST_RANK = 2048  # more is no low rank any more, and would take minutes to decompose
-MOST_MODULES = 100_000  # several times those of the largest models of experts
-LARGEST_SCALE = 1e9  # no adapter multiplies what it adds by so much
 
 
 @dataclass(frozen=True)
@@ -211,12 +213,6 @@ def fit_factors(
     if each > LARGEST_RANK:
         raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
     return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)
-
-
-WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
-PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")  # names that diffusers once gave matrices of attention
-ALPHA = ".alpha"  # the end of the name of a scale, which is divided by the rank
-MAIN = ""  # the model of a pipeline that makes the picture
 
 
 @dataclass

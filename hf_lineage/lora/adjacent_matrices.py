@@ -28,6 +28,7 @@ DIRECTIONS, FEWEST_DIRECTIONS = 32, 8  # the largest directions of B A that are 
 EXACT = 256  # up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small
 PROBES, FEWEST_PROBES = 128, 32  # a wider one is reduced to so many random sums of its rows, a very wide one to fewer
 SEEN, WRITTEN = 2**18, 2**16  # the most numbers of it, and of what is added, that a permutation multiplies
+MOST_TOKENS = 2048  # rows of the unembedding that are read, the first: the most frequent tokens in most vocabularies
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,6 @@ def block(
 ) -> Block:
     """Return a block from the rows of a product (g, n, q) and the columns of P that belong to them (g, k, n)."""
     return Block(role, layer, permuted, written, through - through.mean(axis=2, keepdims=True), size, flips)
-
-
-MOST_TOKENS = 2048  # rows of the unembedding that are read, the first: the most frequent tokens in most vocabularies
 
 
 class Product(NamedTuple):

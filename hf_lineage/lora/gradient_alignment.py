@@ -31,6 +31,9 @@ WHOLE, FADED = 0.1, 0.3  # relative size of what is added at which a trace is wh
 ROUNDING = 1e-4  # statistics that differ by less than this part of a deviation are equal: they are sums in float32
 FLIPPED = 16  # fewer rows have too few patterns of signs: they are permuted alone
 BATCH = 64  # permutations and flips that are drawn at a time, to bound the memory
+POWER = 0.99  # UNRELATED needs a test that detects a trace with this probability
+VERIFIED = 0.001  # the largest p that verifies: a share alpha of adapters is RELATED by chance, too much for a card
+FIRST, MOST = 1_999, 9_999  # the fewest permutations at first, and how many if these do not decide, by interim analysis
 
 
 @dataclass(frozen=True)
@@ -187,11 +190,6 @@ def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
         sums += np.einsum("kbq,kbq->b", products, products, dtype=np.float64)
         sums -= squares[0][group][orders] @ squares[1][group]
     return sums / expected if expected > 0 else np.ones(len(sums))
-
-
-POWER = 0.99  # UNRELATED needs a test that detects a trace with this probability
-VERIFIED = 0.001  # the largest p that verifies: a share alpha of adapters is RELATED by chance, too much for a card
-FIRST, MOST = 1_999, 9_999  # the fewest permutations at first, and how many if these do not decide, by interim analysis
 
 
 def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:

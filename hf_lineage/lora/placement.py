@@ -29,6 +29,19 @@ if TYPE_CHECKING:
 LAYER = re.compile(r".*?\.[^.]*\.(?P<number>\d{1,9})\.")  # the first number in a module's name is that of its layer
 BASES = (None, "FEATURE_EXTRACTION")  # the tasks of an adapter with which its base is loaded without a head
 Names = frozenset[str]
+LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")  # the name of a module in a layer
+UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
+SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
+LATENT = "latent"  # the role of a matrix that computes the latent which others read
+ROWS = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS, "query": SCORED, "key": SCORED, LATENT: LATENTS}
+ROWS |= dict.fromkeys(("output", "down"), COORDINATES)  # by role, what the rows of its matrix are, which are permuted
+# Role -> the other role of its set, through whose matrix the gradient of a row passes.
+NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
+READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
+# A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts.
+EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
+IN_TURN = ("gate", "up")  # roles in the order in which transformers stacks in memory what a checkpoint stores by expert
+MOST_EXPERTS = 8  # experts of a stack that are tested, the first ones
 
 
 def find_idle(config: Mapping[str, Any], modules: Collection[str]) -> Names:
@@ -71,9 +84,6 @@ def _ends(words: Sequence[str]) -> set[str]:
 
 def _names(listed: Any) -> Names | None:
     return Names(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else None
-
-
-LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")  # the name of a module in a layer
 
 
 class ModuleNames:
@@ -144,20 +154,6 @@ def _part_of_heads(base: Headers, key: str, rows: int) -> int:
     if len(counts) > 64 or any(type(count) is not int or count < 1 for count in counts):
         return 1
     return math.gcd(*(rows // count for count in counts if rows % count == 0)) or 1
-
-
-UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
-SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
-LATENT = "latent"  # the role of a matrix that computes the latent which others read
-ROWS = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS, "query": SCORED, "key": SCORED, LATENT: LATENTS}
-ROWS |= dict.fromkeys(("output", "down"), COORDINATES)  # by role, what the rows of its matrix are, which are permuted
-# Role -> the other role of its set, through whose matrix the gradient of a row passes.
-NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
-READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
-# A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts.
-EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
-IN_TURN = ("gate", "up")  # roles in the order in which transformers stacks in memory what a checkpoint stores by expert
-MOST_EXPERTS = 8  # experts of a stack that are tested, the first ones
 
 
 @dataclass(frozen=True)

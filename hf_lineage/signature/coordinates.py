@@ -28,6 +28,13 @@ ASKED = 64  # random directions in which the error of a fit is measured
 SEEN = 256  # the most coordinates in which units are compared; of a wider stream these are random sums
 MIRRORED = 256  # rows of a square that are mirrored at a time
 SPANNED = 0.5  # the share of the narrower stream that rows of tokens have to span: fewer do not show most of a unit
+Numbers = NDArray[np.int64]
+MOST_UNITS, MOST_WIDE = 2**14, 2**13  # the most units of a model that are matched, and of one with a wide stream
+DIRECTIONS = 512  # the most coordinates in which units are matched: of a wider stream its strongest directions
+SCREENED, SCREENED_DIRECTIONS = 2**11, 128  # the same where units of a wide stream are matched before others are read
+OVER = 4  # the fewest units for each coordinate; with fewer, coordinates may fit by chance
+BEYOND = 2**10  # pairs, about, that are compared in all other directions
+AGREED, LITTLE = 0.2, 0.01  # the agreement that they need there, and the least share of their squared length there
 
 
 def sum_squares(blocks: Iterable[Array], width: int) -> Array:
@@ -143,9 +150,6 @@ def seen_through(width: int) -> Array:
     return signs(f"units in a frame {width}", (SEEN, width)) / np.float32(np.sqrt(SEEN))
 
 
-Numbers = NDArray[np.int64]
-
-
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
     """Return the shared tokens that are read, ascending: more make up for the noise of their rows, but cost time."""
     widest = max(widths)
@@ -166,14 +170,6 @@ def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Arra
     pieces = [stored.tensor.rows(slice(int(part[0]), int(part[-1]) + 1)) for part in parts]
     rows = single(checkpoint.read_pieces(name, pieces))
     return rows if len(rows) == len(places) and bool((np.diff(places) > 0).all()) else rows[places]
-
-
-MOST_UNITS, MOST_WIDE = 2**14, 2**13  # the most units of a model that are matched, and of one with a wide stream
-DIRECTIONS = 512  # the most coordinates in which units are matched: of a wider stream its strongest directions
-SCREENED, SCREENED_DIRECTIONS = 2**11, 128  # the same where units of a wide stream are matched before others are read
-OVER = 4  # the fewest units for each coordinate; with fewer, coordinates may fit by chance
-BEYOND = 2**10  # pairs, about, that are compared in all other directions
-AGREED, LITTLE = 0.2, 0.01  # the agreement that they need there, and the least share of their squared length there
 
 
 def most_of_a_layer(width: int, layers: int) -> int:

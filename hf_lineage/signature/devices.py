@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+Device = int | str  # A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's
+CPU: Device = "cpu"
+Budgets = Mapping[Device, int]  # device -> the bytes that it may use
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")  # of NVIDIA's (WSL) and AMD's
+LIMIT = "HF_LINEAGE_MAX_MEMORY"  # variable of the environment with the most memory to use on each device
+EXTRA = ("accelerate", "torch")  # the packages that the extra `gpu` installs
 
 
 class Share(Protocol):
@@ -71,14 +77,6 @@ def return_freed_memory() -> None:
     """Give memory back to the system between parts of a comparison that use other arrays (malloc_trim of glibc)."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-Device = int | str  # A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's
-CPU: Device = "cpu"
-Budgets = Mapping[Device, int]  # device -> the bytes that it may use
-DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")  # of NVIDIA's (WSL) and AMD's
-LIMIT = "HF_LINEAGE_MAX_MEMORY"  # variable of the environment with the most memory to use on each device
-EXTRA = ("accelerate", "torch")  # the packages that the extra `gpu` installs
 
 
 def budgets(max_memory: str | None = None) -> dict[Device, int]:

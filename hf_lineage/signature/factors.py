@@ -30,6 +30,7 @@ Matrix: TypeAlias = NDArray[Any] | StoredRows
 Read = Callable[[str], Any]  # from a tensor's name to its values as stored, or to a StoredRows that reads its rows
 
 EPSILON = 1e-5  # the number that every batch norm of torch adds to the variance by default; no checkpoint holds it
+OTHER_READER = {"up": "gate", "gate": "up"}  # each of the two readers of a gated unit -> the other one
 
 
 def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
@@ -183,6 +184,3 @@ def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
         roles = [role for role in ("gate", "up") if role in layer_set.slots]
         read += [layer_set.slots[one].tensor for one in roles if layer_set.stacked or by_rows(layout, layer_set, one)]
     return set(read)
-
-
-OTHER_READER = {"up": "gate", "gate": "up"}  # each of the two readers of a gated unit -> the other one

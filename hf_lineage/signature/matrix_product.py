@@ -19,6 +19,9 @@ from hf_lineage.signature.devices import CPU, Device
 from hf_lineage.signature.recipe import UNIT_SIGNS, Array, Recipe, Vector, signs
 
 Tensor: TypeAlias = Any  # an array of NumPy, or a tensor of torch on a GPU
+TILE = 2**18  # numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache
+UNITS = 2048  # hidden units of a writer of which some rows are taken at a time
+SMALLEST, LARGEST = 1e-12, 1e17  # a norm between these is correct in float32: no square underflowed and none overflowed
 
 
 def on_host(array: Tensor) -> NDArray[Any]:
@@ -117,11 +120,6 @@ class Scratch:
         else:
             wide.copy_(stored.contiguous())
         return wide
-
-
-TILE = 2**18  # numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache
-UNITS = 2048  # hidden units of a writer of which some rows are taken at a time
-SMALLEST, LARGEST = 1e-12, 1e17  # a norm between these is correct in float32: no square underflowed and none overflowed
 
 
 class Tile(NamedTuple):

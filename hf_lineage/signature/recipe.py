@@ -28,6 +28,8 @@ HEAD_COORDINATES = 16  # test coordinates on either side whose products stand fo
 
 Array = NDArray[np.float32]
 Vector = NDArray[np.float64]
+Value = TypeVar("Value")
+Stated = TypeVar("Stated")
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,6 @@ def random_stream(purpose: str) -> np.random.Philox:
     """Return Philox 4x64 under a key made from `purpose`: its raw words are the same on every platform, for ever."""
     key = int.from_bytes(hashlib.sha256(f"hf-lineage {purpose}".encode()).digest()[:16], "little")
     return np.random.Philox(key=key)
-
-
-Value = TypeVar("Value")
-Stated = TypeVar("Stated")
 
 
 class _Field(Generic[Value, Stated]):

@@ -31,6 +31,9 @@ from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Rec
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
 from hf_lineage.signature.values import UnitCodes
 
+ROWS = 128  # residual coordinates of a writer that are multiplied at a time
+Target = tuple[slice | Tensor, Sequence[Tensor], Tensor, bool]
+
 
 @dataclass(frozen=True)
 class UnitStatistics:
@@ -146,9 +149,6 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
     return np.sqrt(np.maximum(squares, 0)) * sizes[0] * sizes[1]
 
 
-ROWS = 128  # residual coordinates of a writer that are multiplied at a time
-
-
 @dataclass(frozen=True)
 class Block:
     """One branch's share of a PathSignature, on the CPU."""
@@ -181,9 +181,6 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     if not (math.isfinite(norm) and all(np.isfinite(value).all() for value in whole)):
         return Block(np.zeros_like(product), np.zeros_like(corner), math.nan, math.nan, codes)
     return Block(product, corner, trace, norm, codes)
-
-
-Target = tuple[slice | Tensor, Sequence[Tensor], Tensor, bool]
 
 
 def multiply(

@@ -29,6 +29,8 @@ NUMPY: dict[str, np.dtype[Any]] = {
 STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))  # stored array of a path -> its number format
 UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")  # counts by layer, then all units in order
 PER_UNIT = tuple(UNITS)[1:]  # the arrays with a row for each unit
+LARGEST_HEADER = 2**20  # the most bytes of a header; that of a signature has some thousand
+Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class _Format(msgspec.Struct):
@@ -120,10 +122,6 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, _StoredArray]) -> No
             if part not in PER_UNIT and array.shape != shape:
                 text = printable(metadata.model, 200)
                 raise SignatureError(f"{text}: {name} has shape {array.shape}, but its recipe needs {shape}")
-
-
-LARGEST_HEADER = 2**20  # the most bytes of a header; that of a signature has some thousand
-Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def save_signature(signature: Signature, file: str | PathLike[str]) -> None:

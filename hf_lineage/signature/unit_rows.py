@@ -20,6 +20,12 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
 PATH, HEADS = "mlp", "value_output"  # the path whose hidden units are compared, and the one whose heads are
+MUTUAL = 8  # the fewest units of a layer
+ALIKE, COPIES = 0.5, 0.95  # units are a pair, or copies, if the product of cosines of readers and writers is larger
+HARDLY = 0.01  # in wide streams a smaller share of paired units ends the search
+LEAST = 1e-6  # a direction that holds a smaller part of the matched units, beside the largest one, is rounding
+TILE = 2**10
+Numbers = NDArray[np.int64]
 
 
 class HeadProducts(NamedTuple):
@@ -79,14 +85,6 @@ def likeness(a: UnitRows, b: UnitRows) -> Array:
         return np.zeros_like(products)
     products *= np.maximum(a.gate @ b.gate.T, 0)
     return np.cbrt(products, out=products) ** 2 * np.sign(products)
-
-
-MUTUAL = 8  # the fewest units of a layer
-ALIKE, COPIES = 0.5, 0.95  # units are a pair, or copies, if the product of cosines of readers and writers is larger
-HARDLY = 0.01  # in wide streams a smaller share of paired units ends the search
-LEAST = 1e-6  # a direction that holds a smaller part of the matched units, beside the largest one, is rounding
-TILE = 2**10
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

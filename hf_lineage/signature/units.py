@@ -34,6 +34,12 @@ SMALLEST = 8  # the size in units that an expert exceeds; no layer is divided in
 
 Numbers = NDArray[np.int64]
 Keep = Callable[[Sequence[Vector]], list[Numbers]]  # from the weights of each expert's units to those that are kept
+RECIPE = RECIPES["robust"]  # the recipe of their rows: gains folded in, means removed
+LIGHT = replace(RECIPE, probes=1, coordinates=2)  # with almost no sketch, to measure the weight of every unit
+WIDE = 1024  # longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1
+FEW = 4  # the fewest units for each kept one with which the kept units are taken out before rows are prepared
+Weights = tuple[Vector, ...]  # of the units of each expert of a layer, or of a dense one, at most the layer's median
+Known = MutableMapping[int, Weights]
 
 
 def everything(experts: Sequence[Vector]) -> list[Numbers]:
@@ -81,16 +87,6 @@ def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
     if least <= SMALLEST:
         return tuple((size,) for size in sizes)
     return tuple((least,) * (size // least) if size % least == 0 else (size,) for size in sizes)
-
-
-RECIPE = RECIPES["robust"]  # the recipe of their rows: gains folded in, means removed
-LIGHT = replace(RECIPE, probes=1, coordinates=2)  # with almost no sketch, to measure the weight of every unit
-WIDE = 1024  # longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1
-FEW = 4  # the fewest units for each kept one with which the kept units are taken out before rows are prepared
-
-
-Weights = tuple[Vector, ...]  # of the units of each expert of a layer, or of a dense one, at most the layer's median
-Known = MutableMapping[int, Weights]
 
 
 class KnownWeights(NamedTuple):

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 
+PARTS = ("sketch", "corner", "trace", "norm")  # the arrays of a path, each with a row for every layer
+WIDEST = 2**20  # the largest width, several times that of real models
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -24,10 +27,6 @@ class Origin:
 
 
 WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
-
-PARTS = ("sketch", "corner", "trace", "norm")  # the arrays of a path, each with a row for every layer
-
-WIDEST = 2**20  # the largest width, several times that of real models
 
 
 class Columns(Protocol):
