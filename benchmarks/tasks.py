@@ -93,7 +93,7 @@ def _synchronize() -> None:
 
 def touch(folder: Path) -> Callable[[], None]:
     """Return what reads every byte of the same matrices, to the GPU where there is one."""
-    from hf_lineage.signature.arrays import on_device
+    from hf_lineage.signature.matrix_product import on_device
 
     checkpoint, layout = _opened(folder)
     device = _device()
@@ -115,7 +115,7 @@ def operate(folder: Path) -> Callable[[], None]:
     of every row and column, the trace and the sums; matrices lie as these operations read them fastest. On a GPU it is
     the two products alone.
     """
-    from hf_lineage.signature.arrays import on_device
+    from hf_lineage.signature.matrix_product import on_device
 
     checkpoint, layout = _opened(folder)
     width, layers = layout.width, _matrices(layout)

@@ -27,8 +27,7 @@ from hf_lineage.architecture.registry import factorizations, registry_table
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.repo import resolve
-from hf_lineage.lora.placement import in_memory, list_pairs
-from hf_lineage.lora.targets import flat
+from hf_lineage.lora.placement import flat, in_memory, list_pairs
 from hf_lineage.signature.factors import unpack_heads
 from hf_lineage.source import differences
 from hf_lineage.source.config import read_config

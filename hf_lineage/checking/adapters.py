@@ -18,9 +18,8 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.lora import adjacent_matrices as adjacent
 from hf_lineage.lora import placement
-from hf_lineage.lora.adapter import Lora, open_lora
+from hf_lineage.lora.adapter import MAIN, Lora, open_lora, open_lora_file
 from hf_lineage.lora.gradient_alignment import clear, judge_trace, measure_trace
-from hf_lineage.lora.single_file import MAIN, open_lora_file
 from hf_lineage.signature.values import WEIGHTS, Signature
 from hf_lineage.source.config import read_config
 from hf_lineage.source.contents import CONFIG, Adapters, Place, counterpart, part_of

@@ -20,8 +20,17 @@ from hf_lineage.checking.report import Combination
 from hf_lineage.checking.result import MERGE, ClaimResult, ModelOrVerdict
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
 from hf_lineage.claims.sources import merge_recipe
-from hf_lineage.evidence.blend import Blend, BlendPlace, blend_of
-from hf_lineage.evidence.merge import MOST_LEFT, Parent, Products, Share, StoredMatrix, inner_products
+from hf_lineage.evidence.merge import (
+    MOST_LEFT,
+    Blend,
+    BlendPlace,
+    Parent,
+    Products,
+    Share,
+    StoredMatrix,
+    blend_of,
+    inner_products,
+)
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.sample import Sample
 from hf_lineage.source.model import FromWeights

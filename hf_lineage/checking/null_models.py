@@ -72,8 +72,8 @@ def _measure_scores(
     if not outcome.evidence:
         raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
     # At a p-value larger than the least, independent models would be refused by chance, and too few would remain.
-    tests = [evidence.permutation for evidence in outcome.evidence.values()]
-    if outcome.is_related or any(test.is_unreached and test.effect >= MINIMUM_EFFECT for test in tests):
+    tests = [one.permutation for one in outcome.evidence.values() if one.permutation.effect >= MINIMUM_EFFECT]
+    if outcome.is_related or not all(test.permuted.reach_count or test.flipped.reach_count for test in tests):
         raise OptionError(f"--null {name} is itself related to {pair[0].name}; a null model must be independent of it")
     return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 

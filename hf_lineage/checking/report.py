@@ -26,7 +26,7 @@ from hf_lineage.signature.values import Signature
 from hf_lineage.source.options import Options
 
 if TYPE_CHECKING:
-    from hf_lineage.evidence.blend import Blend
+    from hf_lineage.evidence.merge import Blend
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Combination:
     @property
     def undeclared(self) -> tuple[str, ...]:
         """The parents that gave a part and that nothing of the model names."""
-        from hf_lineage.evidence.blend import BlendPlace
+        from hf_lineage.evidence.merge import BlendPlace
 
         made = zip(self.parents, self.blend.places, self.is_declared, strict=True)
         return tuple(parent for parent, how, declared in made if how is BlendPlace.BLEND and not declared)

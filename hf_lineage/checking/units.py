@@ -17,8 +17,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence import unit_comparison
 from hf_lineage.evidence.inherited import HALF, inherited_heads
 from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Coordinates, OrderSettings, UnitComparison
-from hf_lineage.signature import fitted_coordinates as procrustes
-from hf_lineage.signature import token_coordinates as tokens
+from hf_lineage.signature import coordinates as in_common
 from hf_lineage.signature import units as hidden
 from hf_lineage.signature.devices import return_freed_memory
 from hf_lineage.signature.recipe import Array
@@ -40,14 +39,14 @@ def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Arr
     if len(shared.base) < min(widths):
         few = f"share {len(shared.base)} tokens, fewer than the coordinates of their streams"
         raise NothingToCompare(f"{repos[0]} and {repos[1]} {few}")
-    chosen = tokens.drawn_tokens(len(shared.base), widths)
+    chosen = in_common.drawn_tokens(len(shared.base), widths)
     order = 1 if widths[0] >= widths[1] else -1
     wide, narrow = list(zip(models, names, (shared.base[chosen], shared.candidate[chosen]), strict=True))[::order]
     with _name_in_errors(narrow[0]):
         narrow_rows = _prepare_rows(*narrow)
-        tokens.check_span(narrow_rows, min(widths))
+        in_common.check_span(narrow_rows, min(widths))
     with _name_in_errors(wide[0]):
-        wide_rows, through = tokens.fit_tokens(_prepare_rows(*wide), narrow_rows)
+        wide_rows, through = in_common.fit_tokens(_prepare_rows(*wide), narrow_rows)
     both = (wide_rows, through) if order == 1 else (through, wide_rows)
     return Coordinates(TOKEN, len(chosen), shared.by), both
 
@@ -63,8 +62,8 @@ def _embedding(model: Headers) -> str:
 
 
 def _prepare_rows(model: Headers, name: str, numbers: Numbers) -> Array:
-    rows = tokens.read_token_rows(model.checkpoint, name, numbers)
-    tokens.prepare_rows(rows)
+    rows = in_common.read_token_rows(model.checkpoint, name, numbers)
+    in_common.prepare_rows(rows)
     return rows
 
 
@@ -108,12 +107,12 @@ def compare_by_units(
     def by_known_coordinates() -> UnitComparison:
         if at_first == TOKEN:
             return compare_in(*by_tokens(base, candidate))
-        return compare_in(Coordinates(RESIDUAL), (tokens.seen_through(base.layout.width),) * 2)
+        return compare_in(Coordinates(RESIDUAL), (in_common.seen_through(base.layout.width),) * 2)
 
     def compare_fitted() -> UnitComparison:
-        if min(one.width for one in units) > procrustes.DIRECTIONS:
-            procrustes.screen(*(one.heaviest(analyses[0], procrustes.SCREENED) for one in units))
-        return compare_in(Coordinates(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
+        if min(one.width for one in units) > in_common.DIRECTIONS:
+            in_common.screen(*(one.heaviest(analyses[0], in_common.SCREENED) for one in units))
+        return compare_in(Coordinates(PROCRUSTES), in_common.between(*(one.heaviest(analyses[-1]) for one in units)))
 
     return _better(by_known_coordinates, compare_fitted, fit or at_first != TOKEN)
 
@@ -170,9 +169,9 @@ class _Units:
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return so many that write most, or as many as the stream's width needs, one layer in memory besides."""
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
-        each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
+        each = in_common.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
         view = View(keep=hidden.heaviest(each), gates=False)
-        units = procrustes.pool_units([self._read((number,), view, most is not None)[number] for number in numbers])
+        units = in_common.pool_units([self._read((number,), view, most is not None)[number] for number in numbers])
         return_freed_memory()
         return units
 

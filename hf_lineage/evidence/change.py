@@ -19,6 +19,12 @@ from hf_lineage.signature.recipe import Vector
 SINGULAR = 1e-9  # differences between parents, each divided by its size, depend on each other below this eigenvalue
 ERROR = 0.01  # the probability that a weight lies outside its interval
 NO_SIZE = 1e-6  # parents that are less far apart than this, beside the size of the first, are one and the same
+FEW = 3  # bits from which on what rounding adds is without structure
+PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by rounding, or by chance
+MARGIN, TWICE = 1.1, 2.0  # above MARGIN times its bound a singular value is no rounding; above TWICE that it counts
+LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
+LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
+COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a product of factors may be computed
 
 
 def distance(gram: Vector) -> float:
@@ -83,21 +89,11 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
     return np.asarray(spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf))
 
 
-FEW = 3  # bits from which on what rounding adds is without structure
-PRUNED = 0.02  # the share of weights that must have become zero: fewer do so by rounding, or by chance
-MARGIN, TWICE = 1.1, 2.0  # above MARGIN times its bound a singular value is no rounding; above TWICE that it counts
-LEFT_OVER = 1.5  # the most that may be left beside a change of low rank, as a multiple of what rounding leaves
-LARGEST_SHARE = 0.75  # a change of more than this share of the smaller side is not called one of low rank
-COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])  # digits in which a product of factors may be computed
-
-
 @dataclass(frozen=True)
 class Change:
     """The difference between one matrix of a candidate and that of the base."""
 
-    size: float
-    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base. Weights that became zero do not count, and
-    neither does the part that the grid of a quantization adds."""
+    size: float  # ‖V - W‖ / ‖W‖, the candidate's V and the base's W, without new zeros and what a grid adds
     equal: bool = False  # whether V is W, rounded to the format in which V is stored
     bits: int = 0  # the bits of the quantization whose grid V lies on and W does not; 0 if there is none
     grid: str = ""  # the floating-point format whose grid this is; empty for whole numbers, and without a grid
@@ -173,11 +169,9 @@ def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Gr
 
 
 def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
-    """Return the change beside rounding: none, of low rank, or of more.
-
-    A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
-    formats only the whole, for the sums are made in float32.
-    """
+    """Return the change beside rounding: none, of low rank, or of more."""
+    # A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
+    # formats only the whole, for the sums are made in float32.
     shorter = (difference if difference.shape[0] <= difference.shape[1] else difference.T).astype(np.float64)
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(shorter @ shorter.T)[::-1], 0))  # singular values, descending
     for digits in COMPUTED:

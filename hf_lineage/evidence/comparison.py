@@ -20,14 +20,14 @@ from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.values import Columns, PathSignature
 
 JUMP = 0.1  # least excess of another layer over the base's next one: more than chance, and less than descendants keep
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # (n,) each: rows of one model, and the row of the other for each
+Products = tuple[Vector, Vector, Vector]  # ⟨φ_i^A, φ_j^B⟩ (L, M); squared norms of columns of A (L, k) and B (M, k)
 
 
 def in_order(similarity: Vector) -> NDArray[np.int64]:
-    """Return for each layer of the candidate (M,) a layer of the base, from similarities (L, M), mostly in order.
-
-    It maximises the sum of similarities less JUMP wherever the base's layer is not the one after that of the layer
-    before (Viterbi 1967). Layers that the base itself repeats are alike to the last digit: only the order tells them.
-    """
+    """Return for each layer of the candidate (M,) a layer of the base, from similarities (L, M), mostly in order."""
+    # It maximises the sum of similarities less JUMP wherever the base's layer is not the one after that of the layer
+    # before (Viterbi 1967). Layers that the base itself repeats are alike to the last digit: only the order tells them.
     layers, others = similarity.shape
     best, came_from = similarity[:, 0], np.zeros((others, layers), dtype=np.int64)
     for number in range(1, others):
@@ -57,11 +57,6 @@ def runs(origins: Mapping[int, int]) -> Iterator[str]:
         yield " from ".join(f"layer {a}" if a == b else f"layers {a}-{b}" for a, b in ends)
 
 
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # (n,) each: rows of one model, and the row of the other for each
-Products = tuple[Vector, Vector, Vector]
-"""⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
-
-
 @dataclass(frozen=True)
 class Comparison:
     """Two models along one path: L layers of A against M layers of B, of which n = min(L, M) are paired."""
@@ -70,17 +65,10 @@ class Comparison:
     pairs: Pairs  # (n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)
     usable: NDArray[np.bool_]  # (n,): whether both layers of a pair are finite and not zero
     concentration: tuple[Vector, Vector]  # s(M) of A's layers (L,) and of B's (M,)
+    # The standard error of the score with these pairs, from the scatter of probes; 0 for an exact or identical pair.
+    # The assignment of unrelated layers also picks the largest errors: the score is then too large, by about two
+    # standard errors at 6 layers and five at 24. The p-value does not depend on it.
     standard_error: float
-    """Standard error of the score with these pairs, from the scatter of the probes; 0 for an exact or identical pair.
-
-    The assignment of unrelated layers also picks the largest errors: the score is then too large, by about two standard
-    errors at 6 layers and five at 24. The p-value does not depend on it.
-    """
-
-    @property
-    def assignment(self) -> NDArray[np.int64]:
-        """(n,): the layer of B that each paired layer of A is paired with."""
-        return self.pairs[1]
 
     @property
     def by_layer(self) -> Vector:
@@ -118,10 +106,8 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
 
 
 def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
-    """Yield the lineage score of each of several models with a base, for a ranking.
-
-    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models in memory.
-    """
+    """Yield the lineage score of each of several models with a base, for a ranking."""
+    # It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models in memory.
     rows, sizes = _rows(base)
     for other in others:
         other_rows, other_sizes = _rows(other)
@@ -132,8 +118,7 @@ def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[flo
         yield float(similarity[assign(similarity * gate(base, other))].mean())
 
 
-def _rows(path: PathSignature) -> tuple[Array, Array]:
-    """Return the sketch of every layer as one row (L, d k), and its norm (L,)."""
+def _rows(path: PathSignature) -> tuple[Array, Array]:  # of every layer the sketch as one row (L, d k), and its norm
     sketch = np.asarray(path.sketch)
     rows = sketch.reshape(len(sketch), -1)
     return rows, np.sqrt(np.vecdot(rows, rows))

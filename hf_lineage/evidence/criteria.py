@@ -1,7 +1,4 @@
-"""Criteria: what a verdict depends on besides the two signatures, and what a user may choose of it.
-
-NumPy is not imported, for the command line names the choices.
-"""
+"""Criteria: what a verdict depends on besides two signatures; without NumPy, for the command line names the choices."""
 
 from __future__ import annotations
 
@@ -16,9 +13,8 @@ if TYPE_CHECKING:
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
 ACCEPTABLE = ("part", "embedding", "calibrated", "weak", "listed")  # codes of RELATED that a user may accept
+# What makes a check fail: UNRELATED or a damaged base; also a parent that is not named; also undecided claims; nothing.
 FAIL_ON: tuple[str, ...] = ("unrelated", "undeclared-parent", "undecided", "never")
-"""Conditions that make a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also a
-claim that is not verified or accepted; or nothing."""
 MINIMUM_EFFECT = 0.02  # with a smaller score, or effect on the test coordinates, a pair is not RELATED
 
 

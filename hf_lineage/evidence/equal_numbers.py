@@ -1,9 +1,8 @@
 """Equal numbers: how many numbers of a model are those of a base, bit for bit, and whether chance reaches as many.
 
-DARE, sparse updates, frozen parts and grafts leave such numbers, whatever happened to the others. Two models that were
-made independently have no more of them in their places than after any permutation or flip of residual coordinates. All
-that an element of that group does to a layer follows from one table: by which share of the energy the numbers of
-coordinate j of the base equal those of coordinate k of the candidate.
+DARE, sparse updates, frozen parts and grafts leave such numbers, whatever happened to the others. Independent models
+have no more of them than after any permutation or flip of residual coordinates. What that does to a layer follows from
+one table: by which share of the energy numbers of the base's coordinate j equal those of the candidate's k.
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, TriedEle
 from hf_lineage.signature.recipe import Array, Vector
 
 FIRST, RARE = 256, 0.99  # a layer reaches by chance what this quantile over so many permutations does
+# Energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's j; that of each coordinate beside
+# itself with the other sign, (m,); the share of all numbers that is equal, and of the energy.
+Table = tuple[Vector, Vector, float, float]
 
 
 class Rows(NamedTuple):
@@ -81,11 +83,6 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
     return EqualNumbers(tuple(layers), equal, energy, chance, permuted, flipped, tests)
 
 
-Table = tuple[Vector, Vector, float, float]
-"""Energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's coordinate j. Then that of each
-coordinate beside itself with the other sign, (m,). Then the share of all numbers that is equal, and of the energy."""
-
-
 def _of_layer(matrices: Sequence[Rows]) -> Table:
     total = sum(one.numbers for one in matrices)
     parts = zip(*([part * one.numbers / total for part in _tabulate(one)] for one in matrices), strict=True)
@@ -106,6 +103,5 @@ def _tabulate(rows: Rows) -> Table:
     return straight.T, (weight * (base == -candidate)).sum(axis=0), same.mean(), energy[same].sum()
 
 
-def _permute(straight: Vector, orders: NDArray[np.int64]) -> Vector:
-    """Return equal energies (..., n) by tables (..., m, m); coordinate k meets coordinate orders[:, k] of the base."""
+def _permute(straight: Vector, orders: NDArray[np.int64]) -> Vector:  # k meets coordinate orders[:, k] of the base
     return np.asarray(straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1))

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 
 CHANCE = 0.1  # a shared basis or a narrow model alone can give a share up to this, but never more than half in a layer
-
-SHARED_BASIS = (
+SHARED_BASIS = (  # if hardly any unit is inherited; a student of hidden states reached scores of .13, with p at .001
     "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
     "much training since, a blend with another model or training on hidden states of the base"
 )
-"""The causes if hardly any unit is inherited: a student of hidden states reached scores of .13, with p at .001."""
 ALIKE_IN_ALL = (
     "about the same in all layers; the cause may be a common initialisation, much training since or a blend with "
     "another model"
@@ -121,7 +119,9 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
         return Verdict(Code.INCONCLUSIVE, f"only {usable} of {count} layers hold weights that are not zero")
     if deciding is None:
         return Verdict(Code.INCONCLUSIVE, measured.nulls[-1].objection)
-    if measured.p_value > criteria.alpha or not (known is None or known is deciding or known.admits):
+    if measured.p_value > criteria.alpha or not (
+        known is None or known is deciding or known.observed > known.threshold
+    ):
         return Verdict(Code.UNRELATED)
     # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
     if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
@@ -138,7 +138,9 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     written = f"{share:.0%} of what its units write is inherited"
     if not layers and share <= CHANCE:
         return as_related(Code.EMBEDDING, f"{written}: {SHARED_BASIS}", criteria)
-    spread = ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
+    counted = inherited.by_layer[inherited.weights > 0]
+    even = len(counted) > 1 and counted.min() * 3 >= share >= counted.max() / 3
+    spread = ALIKE_IN_ALL if even else "in no layer more than half"
     return as_related(Code.PART, f"{written}, {f'in {name_layers(layers)}' if layers else spread}", criteria)
 
 
@@ -162,11 +164,9 @@ def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> 
 
 
 def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Verdict]:
-    """Return the verdicts on all parents that a merge declares, verified as a merge if the parents are enough together.
-
-    Each of n parents must have given at least 1/(2n) of what the merge's units write; all together, more than is asked
-    of one base. What several parents have in common counts once, or naming copies of one parent would verify it.
-    """
+    """Return the verdicts on all parents that a merge declares, verified as a merge if they are enough together."""
+    # Each of n parents must have given at least 1/(2n) of what the merge's units write; all together, more than is
+    # asked of one base. What several have in common counts once, or naming copies of one parent would verify it.
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
     downgraded = (Code.UNLISTED_CLASS, Code.UNUSED, Code.CHANGED)  # their weights are enough, and something else is not
@@ -194,11 +194,7 @@ def _as_parent(verdict: Verdict, reason: str) -> Verdict:
 
 
 def name_layers(numbers: Sequence[int]) -> str:
-    """Return a text that names layers by their numbers.
-
-    >>> name_layers([3]), name_layers([0, 1, 4])
-    ('layer 3', 'layers 0-1, 4')
-    """
+    """Return a text that names layers by their numbers: `layer 3`, or `layers 0-1, 4`."""
     return f"{'layer' if len(numbers) == 1 else 'layers'} {spans(numbers)}"
 
 

@@ -12,6 +12,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # number formats, in words
+NATS, CHANGE = "nats", "change"  # units of a loss: Kullback-Leibler a token, or relative, of the last state
+SPEAKS = {NATS: 0.001, CHANGE: 0.01}  # a model that says less than this of its input says the same to every one
+CARRIES = 0.1  # inherited parts that carry less than this share of what equal parts carry are stored and not used
+INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}  # kinds of input, in words
+TOKENS = {  # by the owner of the tokenizer
+    "own": "the tokens of its own tokenizer",
+    "base": "the tokens of the base's tokenizer, since it has no tokenizer.json",
+    "none": "bytes in place of tokens, since there is no tokenizer.json",
+}
+
 
 @dataclass(frozen=True)
 class Beyond:
@@ -76,19 +87,6 @@ class Strict:
         return sum(one.wide for one in self.beyond) <= len(self.beyond) / 2
 
 
-CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # number formats, in words
-
-NATS, CHANGE = "nats", "change"  # units of a loss: Kullback-Leibler a token, or relative, of the last state
-SPEAKS = {NATS: 0.001, CHANGE: 0.01}  # a model that says less than this of its input says the same to every one
-CARRIES = 0.1  # inherited parts that carry less than this share of what equal parts carry are stored and not used
-INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}  # kinds of input, in words
-TOKENS = {  # by the owner of the tokenizer
-    "own": "the tokens of its own tokenizer",
-    "base": "the tokens of the base's tokenizer, since it has no tokenizer.json",
-    "none": "bytes in place of tokens, since there is no tokenizer.json",
-}
-
-
 @dataclass(frozen=True)
 class Ran:
     """One model that was run."""
@@ -140,6 +138,11 @@ class Ablation:
         return self.equal.mean / self.others.mean
 
     @property
+    def amount(self) -> str:
+        """The loss of the model without what it inherits, in words."""
+        return amount(self.unit, self.inherited.mean)
+
+    @property
     def is_silent(self) -> bool:
         """Whether the model says nearly the same to every input."""
         return not self.says >= SPEAKS[self.unit]
@@ -149,25 +152,12 @@ class Ablation:
         """Whether what is inherited carries anything: a loss below a hundredth of all that it says is none."""
         if self.is_silent or not self.inherited.mean >= 0.01 * self.says:
             return False
-        return self.carries is None or self.carries >= CARRIES or self.inherited.mean >= self.others_mean
-
-    @property
-    def others_mean(self) -> float:
-        """The mean loss without the other parts; 0 where there are none."""
-        return self.others.mean if self.others else 0.0
-
-    @property
-    def amount(self) -> str:
-        """The loss of the model without what it inherits, in words."""
-        return amount(self.unit, self.inherited.mean)
+        enough = self.others is not None and self.inherited.mean >= self.others.mean
+        return self.carries is None or self.carries >= CARRIES or enough
 
 
 def amount(unit: str, mean: float) -> str:
-    """Return a loss in words.
-
-    >>> amount(NATS, 4.13), amount(CHANGE, 0.07)
-    ('4.1 nats a token', '7.0% of its last state')
-    """
+    """Return a loss in words: `4.1 nats a token`, or `7.0% of its last state`."""
     return f"{mean:.2g} nats a token" if unit == NATS else f"{mean:.1%} of its last state"
 
 
@@ -194,6 +184,6 @@ class RunOutcome:
         name, unit = self.ran.model, ablation.unit
         if ablation.is_silent:
             return f"{name} says nearly the same to every input, so that nothing it has in common with the base is used"
-        others = f", and {amount(unit, ablation.others_mean)} without other parts" if ablation.others else ""
+        others = f", and {amount(unit, ablation.others.mean)} without other parts" if ablation.others else ""
         stores = f"{name} stores what it has in common with the base, and does not use it"
         return f"{stores}: without it, the model loses {ablation.amount}{others}"

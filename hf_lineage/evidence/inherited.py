@@ -27,6 +27,7 @@ MOST, FEWEST = 256, 64  # the most and the fewest units of one layer that are dr
 FEWER = 4  # so many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %
 ERROR = 0.01  # the probability that the true share of the layers that were read lies outside its interval
 AT_A_TIME = 2**18  # pairs of units that are compared at a time, to bound the memory
+HALF, MORE = 0.5, 8  # MORE times as many are looked up if the first share is above HALF, but its interval is not
 
 
 class DrawnUnits(NamedTuple):
@@ -74,12 +75,6 @@ class InheritedShare:
         return min(self.interval[0], round(self.interval[0], 2))
 
     @property
-    def is_even(self) -> bool:
-        """Whether no layer that counts has less than a third of the share, nor more than three times as much."""
-        counted = self.by_layer[self.weights > 0]
-        return bool(len(counted) > 1 and counted.min() * 3 >= self.share >= counted.max() / 3)
-
-    @property
     def layers(self) -> tuple[int, ...]:
         """The rows of the layers of which more than half is inherited."""
         return tuple(int(row) for row in np.flatnonzero(self.by_layer > 0.5))
@@ -88,11 +83,9 @@ class InheritedShare:
 def inherited_units(
     base: PathSignature, candidate: PathSignature, comparison: Comparison, seed: int, fewer: bool = False
 ) -> InheritedShare | None:
-    """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
-
-    With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation. A layer is held
-    against the one that it comes from, which may be that of several layers; in a sample, against that of its number.
-    """
+    """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units."""
+    # With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation. A layer is held
+    # against the one that it comes from, which may be that of several layers; in a sample, against that of its number.
     if not base.units or not candidate.units:
         return None
     partners = comparison.pairs[0] if base.by_number else in_order(comparison.similarity)
@@ -156,11 +149,9 @@ def draw(weight: Vector, count: int, stream: np.random.Philox) -> tuple[NDArray[
 
 
 def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for the chosen units of a candidate, (q,), whether a unit of the base has the directions of its rows.
-
-    Then the product of the cosines of both rows, or that of all three to the power of 2/3, is above ALIKE. Hardly any
-    pair of unrelated units has a first cosine of that size, so the others are only computed where the first has.
-    """
+    """Return for the chosen units of a candidate, (q,), whether a unit of the base has the directions of its rows."""
+    # Then the product of the cosines of both rows, or that of all three to the power of 2/3, is above ALIKE. Hardly any
+    # pair of unrelated units has a first cosine of that size, so the others are only computed where the first has.
     inherited = np.zeros(len(chosen), dtype=np.bool_)
     codes = [(getattr(candidate, row)[chosen], getattr(base, row)) for row in ROWS]
     if any(signs.shape[1] != base_signs.shape[1] for signs, base_signs in codes):
@@ -202,9 +193,6 @@ def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(filled.view(np.uint64).T)
 
 
-HALF, MORE = 0.5, 8  # MORE times as many are looked up if the first share is above HALF, but its interval is not
-
-
 def inherited_share(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
 ) -> InheritedShare:
@@ -238,10 +226,8 @@ def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) 
 def _layer(
     base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox
 ) -> tuple[DrawnUnits, float, float]:
-    """Return the units of one layer that were looked up, what is left of their copies, and one over their number or 0.
-
-    Of copies of the base's units all is left unless their opposites take more than half of it.
-    """
+    """Return the units of a layer that were looked up, what is left of their copies, and one over their number or 0."""
+    # Of copies of the base's units all is left unless their opposites take more than half of it.
     live = np.flatnonzero(base.weight > 0)
     if not candidate.weight.sum() > 0 or not len(live):
         return NOTHING, 0.0, 0.0

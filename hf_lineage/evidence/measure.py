@@ -1,9 +1,8 @@
 """Measurement: two signatures to the evidence along every path, and after how many layers reading may stop.
 
-A few layers show a descendant as well as all layers do. The evidence is analysed at a fixed number of points, each time
-with an exact test of its own at alpha over that number (Bonferroni). So all analyses together call independent models
-RELATED with probability alpha at most, whatever decides the stop. The order is drawn anew for every run: whoever could
-predict it could copy only the layers that are read first.
+A few layers show a descendant as well as all do. Evidence is analysed at a fixed number of points, each time with an
+exact test at alpha over that number (Bonferroni): all together call independent models RELATED with probability alpha
+at most. The order is drawn anew for every run: whoever could predict it could copy only the layers read first.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ FEWEST_LAYERS = 8  # models of fewer layers are read completely, without interim
 DOUBTFUL = 0.1  # with an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED
 GRAFT = 0.25  # UNRELATED reads enough layers to miss a copy of this share of them with probability MISSED at most
 MISSED = 0.01  # the probability that copied layers are not among those read, and that a bound on unread layers is wrong
+Layers = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of layers, of the base and of the candidate
 
 
 def drawn_seed() -> int:
@@ -83,18 +83,13 @@ def graft(layers: int) -> int:
 
 
 def analyses(layers: int, share: float) -> tuple[int, ...]:
-    """Return how many layers have been read at each analysis; at the last one it is all of them.
-
-    If fewer layers would be left than are searched for, these are read too.
+    """Return how many layers have been read at each analysis: all at the last, or where too few would be left.
 
     >>> analyses(32, 0.5), analyses(8, 0.5), analyses(6, 0.5)
     ((6, 13, 32), (5, 8), (6,))
     """
     early = (fewest(layers, share), enough(layers)) if layers >= FEWEST_LAYERS else ()
     return tuple(sorted({*(read for read in early if layers - read >= graft(layers)), layers}))
-
-
-Layers = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of layers, of the base and of the candidate
 
 
 @dataclass(frozen=True)
@@ -111,11 +106,6 @@ class Pair:
         """Return the pair of two signatures along a path."""
         both, numbers = (base.paths[path], candidate.paths[path]), (base.numbers(path), candidate.numbers(path))
         return cls(path, both, numbers, base.exchangeable and candidate.exchangeable)
-
-    @classmethod
-    def along(cls, path: str, base: PathSignature, candidate: PathSignature) -> Pair:
-        """Return the pair of two path signatures, whose layers are numbered from 0."""
-        return cls(path, (base, candidate), (tuple(range(len(base.trace))), tuple(range(len(candidate.trace)))))
 
     @property
     def not_finite(self) -> Layers:
@@ -134,12 +124,9 @@ def same_recipe(a: Signature, b: Signature) -> None:
 
 
 def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
-    """Return everything that is measured between two models along some paths, by path.
-
-    All paths with the same number of test coordinates share their permutations. Different numbers, as of stacks of
-    different widths, are corrected for by Bonferroni: each group of paths gets its part of alpha, and enough further
-    permutations to reach it.
-    """
+    """Return everything that is measured between two models along some paths, by path."""
+    # Paths with the same number of test coordinates share their permutations. Each such group of paths gets its part of
+    # alpha (Bonferroni), and enough further permutations to reach it.
     groups: dict[tuple[int, bool], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)

@@ -1,27 +1,43 @@
-"""Merge: how much each of several parents gave to a model, from inner products of their matrices.
+"""Merge: how much each of several parents gave to a model, from inner products, and whether it was put together so.
 
-A merge combines the matrices of its parents, X = Σ w_p P_p. Least squares on the matrices themselves give the weights,
-and shares are the weights divided by their sum. A base from which differences are taken is a parent like any other.
-Where parents differ by no more than the format of the model tells apart, its weights do not show: such numbers are left
-out, and which they are is known from the parents and the format alone.
+A merge combines the matrices of its parents, X = Σ w_p P_p. Least squares give the weights, and shares are the weights
+divided by their sum; a base from which differences are taken is a parent like any other. Numbers in which parents
+differ by no more than the format tells apart are left out. Training moves almost at right angles to earlier changes.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import numpy as np
 
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, spacing
-from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, residual, solve
+from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, residual, solve, square_distance
 from hf_lineage.signature.recipe import Vector
 
 PARTS = 8  # parts into which the rows of a matrix are divided; the scatter between them gives the interval
 FINE = 4.0  # least distance between parents, in the spacing of the format in which the model is stored
 FEWEST = 256  # fewest numbers of a matrix that must be so far apart
 RANKED = 128  # rows from which the rank of parents' differences is measured
+LEAST = 0.02  # the least share that counts as one, however narrow its interval
+WIDEST = 0.25  # half the width of an interval above which the parent cannot be told from the others
+OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
+ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
+DEPENDENT = "it equals another parent, or a combination of others"
+# The most that may be left beside the distance between parents where no base is known: any other descendant of their
+# base has what they have in common, which would pass for a share of each.
+MOST_LEFT = 0.25
+# A share alone shows no parent: a fine-tune has one of its siblings. A blend of A and B is on the line between them;
+# A and a descendant of the model are seen at a right angle, A and a sibling at an acute one.
+ASIDE = 0.1  # largest squared distance from the line, over the product of its parts: 1 at a right angle, siblings more
+ROUNDED = 3.0  # largest squared remainder of a blend that was not trained on, over the squared rounding
+# Least and largest squared remainder of a blend, over the squared rounding. A blend is rounded itself: a line followed
+# back from a parent leaves less, checkpoints of a training that went nearly straight leave more.
+BACK, STRAIGHT = 0.8, 2.0
 
 
 @dataclass(frozen=True)
@@ -97,16 +113,6 @@ def inner_products(
     return Products(layer, branch, active, np.stack(grams), rounding, model.digits, low_rank)
 
 
-LEAST = 0.02  # the least share that counts as one, however narrow its interval
-WIDEST = 0.25  # half the width of an interval above which the parent cannot be told from the others
-OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
-ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
-DEPENDENT = "it equals another parent, or a combination of others"
-MOST_LEFT = 0.25
-"""The most that may be left beside the distance between parents where no base is known: any other descendant of their
-base has what they have in common, which would pass for a share of each."""
-
-
 @dataclass(frozen=True)
 class Share:
     """The share of one parent in a model."""
@@ -114,9 +120,7 @@ class Share:
     value: float
     low: float
     high: float  # the share lies between `low` and `high` with probability 99 %
-    layers: Mapping[
-        int, tuple[float, float]
-    ]  # number of a layer -> the share of it, and half the width of its interval
+    layers: Mapping[int, tuple[float, float]]  # number of a layer -> its share, and half the width of the interval
     detected: bool  # whether the layers that were read hold anything of this parent that the others do not explain
 
     @property
@@ -218,3 +222,96 @@ def _estimate_shares(matrices: Sequence[Products], count: int) -> tuple[Vector, 
     """Return the shares of all parents, and half the widths of intervals from the scatter between parts of the rows."""
     without = ([replace(one, grams=np.delete(one.grams, part, axis=0)) for one in matrices] for part in range(PARTS))
     return _fit_shares(matrices, count), jackknife([_fit_shares(some, count) for some in without])
+
+
+class BlendPlace(Enum):
+    """The place of a model beside one parent, as the matrices show it; the values are identifiers in reports."""
+
+    BLEND = "blend"  # the model lies on the line between the parents, but for rounding, or they went further along it
+    FROM_MODEL = "from_model"  # closer to it than the rounding of a blend allows: another was computed from the model
+    SHARED = "shared"  # on it, and parents differ by a change of low rank, which all may share at several strengths
+    PIECES = "pieces"  # some matrices are those of the parent: taken, or the parent came from it and changed the others
+    NEAR = "near"  # the model lies near the line, as a blend that was trained on, and as a checkpoint of one training
+    ASIDE = "aside"  # there is a share that siblings and descendants have as well
+    HIDDEN = "hidden"  # there is a share, and the rounding of the model hides where it lies
+    NONE = "none"  # there is no share, or all of it
+
+
+@dataclass(frozen=True)
+class Blend:
+    """A model as the combination of its parents that is nearest to it."""
+
+    shares: Shares  # the shares over all matrices together
+    by_branch: Mapping[str, Shares]
+    explained: float  # the part of the squared distance from the nearest parent that it explains, rounding left out
+    remainder: float | None  # the size of what is left, in multiples of what rounding leaves; None where not known
+    places: tuple[BlendPlace, ...]  # the place of the model beside each parent, in the order of the parents
+
+    @property
+    def pure(self) -> bool | None:
+        """Whether nothing is left but rounding; None where that cannot be told."""
+        return None if self.remainder is None else self.remainder**2 <= ROUNDED
+
+
+def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequence[int] = ()) -> Blend:
+    """Return a model as a combination of so many parents; of dependent ones those that are `first` count."""
+    names = sorted({one.branch for one in matrices})
+    branches = {name: shares_of([one for one in matrices if one.branch == name], count, depth) for name in names}
+    chosen = independent(matrices, [*dict.fromkeys((*first, *range(count)))]) if matrices else range(count)
+    if len(chosen) < count:
+        some = blend_of([one for whole in matrices if (one := whole.only(chosen))], len(chosen), depth)
+        parents, made = dict(zip(chosen, some.shares.parents, strict=True)), dict(zip(chosen, some.places, strict=True))
+        shares = replace(some.shares, parents=tuple(parents.get(one, DEPENDENT) for one in range(count)))
+        every = tuple(made.get(one, BlendPlace.NONE) for one in range(count))
+        return replace(some, shares=shares, by_branch=branches, places=every)
+    shares = next(iter(branches.values())) if len(branches) == 1 else shares_of(matrices, count, depth)
+    weighed = [(one, solve(one.gram)) for one in matrices]
+    remains = sum(residual(one.gram, weights) for one, weights in weighed)
+    known = all(one.rounding is not None for one in matrices)
+    rounding = sum(one.rounding or 0.0 for one in matrices)
+    # Squared distances of the model from the parents that all matrices are like.
+    common = [parent for parent in range(count) if all(parent in one.active for one in matrices)]
+    distances = ([(one.gram, one.active.index(parent), len(one.active)) for one in matrices] for parent in common)
+    nearest = min((sum(square_distance(*place) for place in some) for some in distances), default=math.inf)
+    remainder = math.sqrt(remains / rounding) if known and rounding > 0 else None
+    explained = 1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest)
+    pure = remains <= ROUNDED * rounding * known
+    places = tuple(_place_of_blend(weighed, parent, one, pure, known) for parent, one in enumerate(shares.parents))
+    return Blend(shares, branches, explained, remainder, places)
+
+
+def _place_of_blend(
+    weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share | str, pure: bool, known: bool
+) -> BlendPlace:
+    """Return the place beside one parent; rounding may be all that is left if `pure`, and its size is `known`."""
+    if isinstance(share, str) or not share.clear or share.low <= LEAST or share.high >= 1 - LEAST:
+        return BlendPlace.NONE
+    pairs = [(one, some) for one, some in weighed if parent in one.active and len(one.active) > 1]
+    if not pairs:
+        return BlendPlace.PIECES  # no matrix is like two parents
+    ranks = frozenset[bool | None]().union(*(one.low_rank for one, _ in pairs))
+    if pure and True in ranks and False not in ranks:
+        return BlendPlace.SHARED
+    counts, aside, inner, even = Counter[BlendPlace](), 0.0, 0.0, 0.0
+    for one, weights in pairs:
+        at, remains = one.active.index(parent), residual(one.gram, weights)
+        own, rest, others = weights[at] / weights.sum(), np.delete(weights, at), np.zeros(len(one.gram))
+        if rest.sum():
+            others[[place for place in range(len(weights)) if place != at]] = rest / rest.sum()
+        others[at] -= 1
+        others[0] = 0  # all are differences from the first parent
+        length = float(others @ one.gram @ others)  # squared, of the line to the combination of the other parents
+        aside += remains
+        inner += float(own * (1 - own)) * length
+        even += share.value * (1 - share.value) * length  # if every matrix had the same share
+        if one.digits and one.rounding and LEAST < own < 1 - LEAST and remains <= STRAIGHT * one.rounding:
+            counts[BlendPlace.FROM_MODEL if remains < BACK * one.rounding else BlendPlace.BLEND] += 1
+    rounding = sum(one.rounding or 0.0 for one, _ in pairs) if known else 0.0
+    most = max((BlendPlace.FROM_MODEL, BlendPlace.BLEND), key=lambda place: counts[place])
+    if counts[most] >= max(2, 0.1 * len(pairs)):  # further training may have left some matrices as they were
+        return most
+    if inner < 0.25 * even:  # it is 0 for whole matrices
+        return BlendPlace.PIECES if pure else BlendPlace.ASIDE
+    if max(0.0, aside - rounding) + 0.1 * rounding > ASIDE * inner:  # the size of rounding is an expectation
+        return BlendPlace.HIDDEN if pure or not rounding else BlendPlace.ASIDE
+    return BlendPlace.NEAR

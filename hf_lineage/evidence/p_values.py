@@ -1,9 +1,8 @@
 """P-values: by permutations, or by the scores of models that are known to be independent.
 
-How many permutations are drawn is a rule that is fixed beforehand (Besag and Clifford 1991). A sequence ends as soon as
-FEW of the first n have reached the observed score, and where none of the first n does. Where a few do, it goes on, so
-that a p-value near alpha is estimated more precisely. Several statistics are judged by the largest of them (Westfall
-and Young 1993): it is itself a statistic under permutations, so its p-value is exact.
+How many are drawn is fixed beforehand (Besag and Clifford 1991): a sequence ends as soon as FEW of the first n reach
+the observed score, or where none of them does. Where a few do, it goes on, for a more precise p near alpha. Of several
+statistics the largest counts (Westfall and Young 1993): itself a statistic under permutations, so its p is exact.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ from hf_lineage.signature.recipe import Vector
 FEW = 20  # so many of the first n permutations end the sequence by reaching the score: p is about FEW / n at least
 MANY = 200  # the same number beyond the first n: the relative standard error of p is then 7 %
 LONGER = 20  # factor between the most permutations and the first n: at p = FEW / 2n, about MANY of them reach the score
+Statistics = TypeVar("Statistics", float, Vector)
+SCALE = 128  # permutations that give mean and deviation of a path: the deviation is then right within some 6 %
 
 
 def most(first: int) -> int:
@@ -33,10 +34,7 @@ def most(first: int) -> int:
     return LONGER * (first + 1) - 1
 
 
-Counts = int | NDArray[Any]
-
-
-def ends(drawn: Counts, reached: Counts, first: int) -> NDArray[np.bool_]:
+def ends(drawn: int | NDArray[Any], reached: int | NDArray[Any], first: int) -> NDArray[np.bool_]:
     """Return whether a sequence ends after this permutation: enough `reached` the score, none did, or all are drawn."""
     none = (drawn == first) & (reached == 0)
     return np.asarray((reached >= np.where(drawn <= first, FEW, MANY)) | none | (drawn == most(first)))
@@ -54,14 +52,11 @@ def sequence(observed: float, pieces: Iterator[Vector], first: int) -> Vector:
 
 
 def p_value(drawn: int, reached: int, first: int) -> float:
-    """Return the p-value of a sequence that ended here, at least 1 / (first + 1).
-
-    If the two are independent, the observed score has any rank among those of n permutations with the same probability.
-    None of the first n reaches it with probability 1 / (n + 1); at most r - 1 of s - 1 reach it with probability r / s.
-    p is the probability that one or the other is so, which covers every outcome that is called at least as extreme. A
-    sequence stopped by FEW at permutation l of the first n is called less extreme than all that passed there. FEW / l
-    is the probability of fewer than FEW in l - 1 permutations, which all of those share.
-    """
+    """Return the p-value of a sequence that ended here, at least 1 / (first + 1)."""
+    # If the two are independent, the observed score has any rank among n permutations with one probability. None of the
+    # first n reaches it with probability 1 / (n + 1); at most r - 1 of s - 1 reach it with probability r / s. p is that
+    # of one or the other, which covers every outcome that is called at least as extreme. A sequence stopped by FEW
+    # at permutation l of the first n is less extreme than all that passed there, with fewer than FEW in l - 1: FEW / l.
     enough = reached >= (FEW if drawn <= first else MANY)
     rank, size = (reached, drawn) if enough else (reached + 1, drawn + 1)
     if drawn <= first:
@@ -69,11 +64,6 @@ def p_value(drawn: int, reached: int, first: int) -> float:
     # None of the first n reaches the observed score, and yet so many of all do: none of these is among the first n.
     missed = math.prod((size - 1 - first - number) / (size - number) for number in range(rank))
     return rank / size + missed / (first + 1)
-
-
-Statistics = TypeVar("Statistics", float, Vector)
-
-SCALE = 128  # permutations that give mean and deviation of a path: the deviation is then right within some 6 %
 
 
 def standardise(values: Statistics, sample: Vector) -> Statistics:
@@ -107,16 +97,13 @@ class Draws:
 
 
 def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: int) -> dict[str, float]:
-    """Return the p-value of each path, corrected for all of them; `p_values` are those of each path alone.
-
-    Fix what all permutations together would give: the observed statistics and those drawn are then independent and of
-    one distribution. Means and deviations are taken from the first SCALE permutations, and the maximum is compared with
-    later ones alone: it is a fixed function of each, so that the rule holds for it as for a single statistic. After the
-    path with the largest statistic, the next one is judged by the maximum over those that remain; p never falls on the
-    way. So the first path on which the two are independent is judged by a maximum over all such paths. Any of them is
-    called significant with probability alpha at most, whatever the others show. A path whose statistic is NaN is left
-    out of every maximum, and its p is 1.
-    """
+    """Return the p-value of each path, corrected for all of them; `p_values` are those of each path alone."""
+    # Given what all permutations together would give, observed statistics and those drawn are independent and of one
+    # distribution. Means and deviations are of the first SCALE permutations; the maximum is compared with later ones
+    # alone: a fixed function of each, for which the rule holds. After the path with the largest statistic, the next one
+    # is judged by the maximum over those that remain; p never falls. So the first path on which the two are independent
+    # is judged by a maximum over all such paths: any is significant with probability alpha at most. A path whose
+    # statistic is NaN is left out of every maximum, and its p is 1.
     numbers = {path: drawn.standardise(drawn.observed) for path, drawn in draws.items()}
     ranked = sorted((path for path in numbers if not math.isnan(numbers[path])), key=numbers.__getitem__, reverse=True)
     corrected, least = dict.fromkeys(draws, 1.0), 0.0
@@ -169,15 +156,7 @@ class EmpiricalNull:
         reached = sum(other >= self.observed for other in self.scores.values())
         return min(1.0, self.tests * (reached + 1) / (len(self.scores) + 1))
 
-    @property
-    def p_over_paths(self) -> float:
-        """The p-value, in which the paths are counted already."""
-        return self.p_value
-
-    @property
-    def admits(self) -> bool:
-        """Whether the candidate scores higher than every independent model, so that the verdict may be RELATED."""
-        return self.observed > self.threshold
+    p_over_paths = p_value  # the paths are counted already
 
     def describe(self) -> str:
         """Return in words the null that the score is compared with."""

@@ -1,10 +1,9 @@
 """The permutation null: the scores that independent models reach, estimated from these two models alone.
 
-Initialisation and the usual training steps treat all residual coordinates alike, and do not know their signs. So the
-coordinates of an independent B may be permuted by any P, or flipped by any D = diag(±1), the same in every layer: the
-distribution of (A, B) stays as it is. Each half of this group gives an exact p-value under its own assumption:
-permutations where all coordinates mean the same, signs also where a publisher sorted, padded or rotated them. The
-larger of the two is valid wherever either assumption holds, so it decides.
+Initialisation and training treat residual coordinates alike, and do not know their signs. So those of an independent B
+may be permuted by any P, or flipped by any D = diag(±1), the same in every layer: (A, B) keeps its distribution. Either
+half of this group gives an exact p-value: permutations where all coordinates mean the same, signs also where a
+publisher sorted, padded or rotated them. The larger one is valid wherever either assumption holds, so it decides.
 """
 
 from __future__ import annotations
@@ -28,6 +27,12 @@ NOT_EXCHANGEABLE = (
     "name independent models with --null"
 )
 FEWEST_COORDINATES = 8  # fewer coordinates have too few permutations for a small p-value
+BATCHES = (32, 128)  # elements drawn at first, and at most at a time: most sequences of independent models end at forty
+EPSILON = np.float32(1e-7)  # a block whose means and identity leave no more of its square has nothing else to compare
+TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
+SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
+GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
+Cosines = Callable[[NDArray[np.int64]], Array]  # of n elements (n, m), of A's layers and B's: (n, L, M), or by number
 
 
 @dataclass(frozen=True)
@@ -113,11 +118,6 @@ class PermutationNull:
         return max(self.permuted.p_value, self.flipped.p_value)
 
     @property
-    def is_unreached(self) -> bool:
-        """Whether no permutation and no flip reached the observed score: p is the least that is possible."""
-        return not (self.permuted.reach_count or self.flipped.reach_count)
-
-    @property
     def z(self) -> float:
         """Standard deviations of the null by which the observed score lies above its mean; a picture, not a test."""
         deviation = float(self.scores.std())
@@ -125,11 +125,9 @@ class PermutationNull:
 
     @property
     def effect(self) -> float:
-        """(observed - mean) / (1 - mean): the score less what the group reaches, 0 by chance and 1 for equal models.
-
-        Corrected for chance as the adjusted Rand index is (Hubert and Arabie 1985). The test coordinates hold no error
-        of a sketch, and what the pairing of layers gains by choosing is in both terms.
-        """
+        """(observed - mean) / (1 - mean): the score less what the group reaches, 0 by chance and 1 for equal models."""
+        # Corrected for chance as the adjusted Rand index is (Hubert and Arabie 1985). The test coordinates hold no
+        # error of a sketch, and what the pairing of layers gains by choosing is in both terms.
         mean = max(float(self.scores.mean()), float(self.flipped.scores.mean()))
         return (self.observed - mean) / (1 - mean) if mean < 1 else 0.0
 
@@ -143,21 +141,11 @@ class PermutationNull:
 Null = PermutationNull | EmpiricalNull  # the distribution of the score of one path between independent models
 
 
-BATCHES = (32, 128)  # elements drawn at first, and at most at a time: most sequences of independent models end at forty
-EPSILON = np.float32(1e-7)  # a block whose means and identity leave no more of its square has nothing else to compare
-TILES = {"permutations": 16, "signs": BATCHES[1]}  # elements of each half whose scores a thread computes at a time
-SMALL = 2**15  # numbers of A's blocks below which a tile takes no longer than handing it to a thread
-GATHERED = 2**17  # numbers that a thread gathers at a time: as many as the processor's cache holds
-Cosines = Callable[[NDArray[np.int64]], Array]  # of n elements (n, m), of A's layers and B's: (n, L, M), or by number
-
-
 def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
-    """Return cosines of blocks gathered anew for every permutation, which leaves their means and norms as they are.
-
-    Layers come last, so that a permutation moves whole rows, one for each pair of coordinates. Products are small
-    enough for BLAS to stay on the calling thread. Each is summed in the same order whatever else is in the batch:
-    a permutation that changes nothing gives the observed score to the last bit.
-    """
+    """Return cosines of blocks gathered anew for every permutation, which leaves their means and norms as they are."""
+    # Layers come last, so that a permutation moves whole rows, one for each pair of coordinates. Products are small
+    # enough for BLAS to stay on the calling thread. Each is summed in the same order whatever else is in the batch: a
+    # permutation that changes nothing gives the observed score to the last bit.
     size, both = own.shape[1], (own, _normalise(fixed))
     # Zeros fill rows up to whole 16 bytes, four numbers, which NumPy gathers several times faster.
     ours, theirs = (np.pad(one, ((0, -len(one) % 4), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
@@ -179,12 +167,10 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
 
 
 def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
-    """Return cosines from quadratic forms of the signs s, which give all that a flip changes.
-
-    The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B is taken without its means and its
-    share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are made in
-    double precision and then rounded, so that a flip that changes nothing gives the observed score to the last bit.
-    """
+    """Return cosines from quadratic forms of the signs s, which give all that a flip changes."""
+    # The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B is taken without its means and
+    # its share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums in
+    # double precision are then rounded: a flip that changes nothing gives the observed score to the last bit.
     ours, theirs = own.astype(np.float64), fixed.astype(np.float64)
     size, turned = theirs.shape[1], theirs.transpose(0, 2, 1)
     squares, traces = np.einsum("lij,lij->l", theirs, theirs), np.einsum("lii->l", theirs)
@@ -210,9 +196,9 @@ def _over(inner: Vector, norms: Vector) -> Array:
     return np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0).astype(np.float32)
 
 
+# Half of the group, by the purpose of its random numbers -> what moves B's blocks (M, m, m) by its elements, given A's
+# (L, m, m), centred and of norm 1, and whether layers are paired by number.
 HALVES = {"permutations": _under_permutations, "signs": _under_signs}
-"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements: from
-A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
 
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Iterator[Vector]:
@@ -238,10 +224,8 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
 
 
 def _normalise(blocks: Array) -> Array:
-    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0.
-
-    LayerNorm removes means, and no permutation moves the identity. A flip moves means, so it is applied before this.
-    """
+    """Return blocks (L, m, m) less the means of rows and columns and the share along the identity, of norm 1 or 0."""
+    # LayerNorm removes means, and no permutation moves the identity. A flip moves means, so it is applied before this.
     centred = blocks - blocks.mean(axis=1, keepdims=True)
     centred -= centred.mean(axis=2, keepdims=True)
     size = blocks.shape[1]
@@ -280,11 +264,9 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 def sequential_nulls(
     pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int, at_most: int | None = None
 ) -> dict[str, PermutationNull]:
-    """Return the permutation null of each path, of as many permutations and flips as the rule of `p_values` asks for.
-
-    Each sequence ends after `at_most` of them, which leaves p exact, only less precise. The same permutations serve all
-    paths: every path has the null that it would have alone, and `by_maximum` in addition.
-    """
+    """Return the permutation null of each path, of as many elements as the rule of `p_values` asks for."""
+    # Each sequence ends after `at_most` of them, which leaves p exact, only less precise. The same permutations serve
+    # all paths: every path has the null that it would have alone, and `by_maximum` in addition.
     several, tried, corrected = len(pairs) > 1, list[dict[str, TriedElements]](), list[dict[str, float]]()
     for half in HALVES:
         count = (at_most or most(first)) + several * SCALE

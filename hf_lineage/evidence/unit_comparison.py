@@ -1,9 +1,8 @@
 """Unit comparison: what two models show unit by unit in shared coordinates, and the verdict on it.
 
-It gives two kinds of evidence. The order of units is tested exactly. The share of inherited units also finds models
-whose units were put into another order; but it is held against what independent models of one vocabulary show, who have
-the geometry of its tokens in common. RELATED is verified only by the exact test together with a large enough share: a
-few copied units are in perfect order, and sorted units are in a similar one.
+The order of units is tested exactly. The share of inherited units also finds units in another order, but independent
+models of one vocabulary have the geometry of its tokens in common. RELATED is verified only by the test together with a
+large enough share: a few copied units are in perfect order, and sorted units are in a similar one.
 """
 
 from __future__ import annotations
@@ -22,13 +21,21 @@ from hf_lineage.evidence.unit_order import MOST_UNITS, MatchedUnits, UnitOrder, 
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.unit_rows import Layers, UnitRows, likeness
 
-TOKEN: str = "token"  # noqa: S105 - coordinates, not a secret
-RESIDUAL: str = "residual"
-PROCRUSTES: str = "procrustes"
-"""Names of coordinates: the rows of shared tokens, those of the residual stream, and those in which units fit best."""
+TOKEN: str = "token"  # noqa: S105 - coordinates: the rows of shared tokens
+RESIDUAL: str = "residual"  # those of the residual stream
+PROCRUSTES: str = "procrustes"  # those in which units fit best
 LITTLE = 0.05  # a share that says nothing: independent models of one vocabulary have as much in common
 IN_ORDER = 0.02  # largest uncorrected p of unit order, in the layers that are read first, with which others are read
 CANCELLED = 0.5  # least share that remains of what all units write: with less, most of what they write says nothing
+CALIBRATION = "benchmarks/results/ours-frames.json"  # the measurement from which the two figures below come
+PAIRS, LARGEST = 1035, 0.03  # pairs of independent models, and the largest share that one inherits from the other
+CALIBRATED = 0.1  # with a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated
+UNDONE = "the residual stream was rotated, reordered or changed in width"  # what other coordinates than its own undo
+THROUGH = {  # how units are compared, as a phrase
+    TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
+    RESIDUAL: "in the coordinates of the residual stream",
+    PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
+}
 
 
 @dataclass(frozen=True)
@@ -52,9 +59,7 @@ class UnitComparison:
     order: UnitOrder | None  # None where there is nothing to permute
     tests: int = 1  # number of tests of the same claim for which p is corrected (Bonferroni)
     kept_share: float = 1.0  # the least share of a layer's units that was looked at; below 1 with very many experts
-    remains: float = (
-        1.0  # size of what all units write, as a share of its size if none undid others (trained models: 1)
-    )
+    remains: float = 1.0  # size of what all units write, over its size if none undid others (trained models: 1)
     searched: bool | None = True  # False where a fit of coordinates was left out, None where one was not possible
     heads: InheritedShare | None = None  # the same of heads; None where too few units are inherited to ask
 
@@ -139,17 +144,6 @@ def _alike(base: UnitRows, candidate: UnitRows) -> float:
     return float(best @ candidate.weight / total) if total > 0 else 0.0
 
 
-CALIBRATION = "benchmarks/results/ours-frames.json"  # the measurement from which the two figures below come
-PAIRS, LARGEST = 1035, 0.03  # pairs of independent models, and the largest share that one inherits from the other
-CALIBRATED = 0.1  # with a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated
-UNDONE = "the residual stream was rotated, reordered or changed in width"  # what other coordinates than its own undo
-THROUGH = {  # how units are compared, as a phrase
-    TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
-    RESIDUAL: "in the coordinates of the residual stream",
-    PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
-}
-
-
 def judge_units(comparison: UnitComparison, criteria: Criteria) -> Verdict:
     """Return the verdict on what two models show unit by unit."""
     significant = comparison.p_value is not None and comparison.p_value <= criteria.alpha
@@ -160,7 +154,6 @@ def judge_units(comparison: UnitComparison, criteria: Criteria) -> Verdict:
 
 
 def _by_share(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple[Code, str]:
-    """Return the verdict where the order of the units is not significant, by how many of them are inherited."""
     share = comparison.inherited.share
     if comparison.coordinates.name != RESIDUAL and comparison.least > max(HALF, criteria.min_share):
         return Code.CALIBRATED, (
@@ -180,7 +173,6 @@ def _by_share(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple
 
 
 def _exact(comparison: UnitComparison, criteria: Criteria, few: str) -> tuple[Code, str]:
-    """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = comparison.inherited.share, [comparison.layers[1][row] for row in comparison.inherited.layers]
     undone = f"{UNDONE}: " if comparison.coordinates.name != RESIDUAL else ""
     ordered = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"

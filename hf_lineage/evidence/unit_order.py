@@ -1,9 +1,8 @@
 """Unit order: an exact test whether like units stand in the same places, and which experts are compared.
 
-The hidden units of a model that was trained independently may be permuted in each layer by itself. What units read and
-write is only used to say which are alike. Tools that prune leave units in the order of their sizes, so they are
-permuted only among those that read and write about as much: that is exact for sorted units, and wherever all
-permutations are. Flips say nothing here: what a unit reads and what it writes change their signs together.
+Hidden units of an independent model may be permuted in each layer by itself; what they read and write only says which
+are alike. Tools that prune leave units in the order of their sizes, so they are permuted among those of about one size:
+exact for sorted units as well. Flips say nothing: what a unit reads and writes change their signs together.
 """
 
 from __future__ import annotations
@@ -21,22 +20,24 @@ from hf_lineage.evidence.permutation import TriedElements
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.unit_rows import UnitRows, cosines
 
+# A stratum has at least so many rows, and none is divided whose sizes differ by less than this ratio. Measured on units
+# that lean on common directions the more the larger they are, both models sorted by size: strata of 8 rows leave 6 to
+# 30 % of independent pairs at p <= .01, of 4 up to 8 %, of 2 or 3 one. Strata of m rows leave √((m - 1) / m) of z.
 LEAST, RATIO = 2, 1.1
-"""A stratum has at least so many rows, and none is divided whose sizes differ by less than this ratio.
-
-Measured on units that lean on common directions the more the larger they are, both models sorted by size: strata of 8
-rows leave 6 to 30 % of independent pairs at p <= .01; strata of 4 leave up to 8 %, those of 2 or 3 one. Strata of m
-rows leave √((m - 1) / m) of z, and rows of one size need no strata.
-"""
 Numbers = NDArray[np.int64]
+# Likeness of the units in the same places, where both layers have equally many; and how well the places of each other's
+# best matches agree in rank within a stratum: units that were pruned or inserted leave that as it is.
+PLACES, RANKS = "places", "ranks"
+MOST_UNITS = 1024  # units of a layer of the candidate that are permuted, drawn at random
+FEWEST_MATCHES = 8  # with fewer matched units a layer does not count for the ranks
+TIED = 1e-4  # matches that differ by less are tied: among copies of one unit, the first would always be chosen
+BATCH = 64  # permutations that are drawn at a time
 
 
 def strata_of(sizes: Vector) -> list[Numbers]:
-    """Return sets of rows that are alike in each of some sizes, given as (kinds, rows).
-
-    They are halved at the median of the size that differs most, in the ratio of its extremes. Rows of one size stay
-    together, so that the strata are the same after any permutation within them: the test is exact.
-    """
+    """Return sets of rows that are alike in each of some sizes, given as (kinds, rows)."""
+    # They are halved at the median of the size that differs most, in the ratio of its extremes. Rows of one size stay
+    # together, so that the strata are the same after any permutation within them: the test is exact.
     positive = np.where(sizes > 0, sizes, 1.0)
     logarithms = np.where(sizes > 0, np.log(positive), np.log(positive).min(initial=0.0) - 1.0)
     done, waiting = list[Numbers](), [np.arange(sizes.shape[1])]
@@ -61,15 +62,6 @@ def orders_within(sets: Sequence[Numbers], count: int, stream: np.random.Philox)
         alike = np.stack([some for some in sets if len(some) == length])
         orders[:, alike] = np.take_along_axis(alike[None], np.argsort(words[:, alike], axis=2, kind="stable"), axis=2)
     return orders
-
-
-PLACES, RANKS = "places", "ranks"
-"""Likeness of the units in the same places, where both layers have equally many. And how well the places of each
-other's best matches agree in rank within a stratum: units that were pruned or inserted leave that as it is."""
-MOST_UNITS = 1024  # units of a layer of the candidate that are permuted, drawn at random
-FEWEST_MATCHES = 8  # with fewer matched units a layer does not count for the ranks
-TIED = 1e-4  # matches that differ by less are tied: among copies of one unit, the first would always be chosen
-BATCH = 64  # permutations that are drawn at a time
 
 
 @dataclass(frozen=True)
@@ -134,14 +126,11 @@ class UnitOrder:
 
 
 def order_test(layers: Sequence[MatchedUnits], first: int, seed: int) -> UnitOrder | None:
-    """Return the test of the order of the units in some layers; None where there is nothing to permute.
-
-    The hidden units of every expert of an independent model may be permuted; so all experts of one size in a layer are
-    permuted alike. The experts are not: their order need not be random, and those paired by what they have in common as
-    sets are paired alike under every such permutation. Nor is each permuted by itself: copies of one dense layer
-    resemble each other unit by unit, and would seem to agree more often than they do. Both statistics are judged by the
-    larger one, and units weigh what they write, so that copies which write nothing say nothing.
-    """
+    """Return the test of the order of the units in some layers; None where there is nothing to permute."""
+    # All experts of one size in a layer are permuted alike. Their order is left alone: it need not be random, and those
+    # paired by what they have in common as sets are paired alike under every such permutation. Nor is each permuted by
+    # itself: copies of one dense layer resemble each other unit by unit, and would seem to agree more often than they
+    # do. Both statistics are judged by the larger one; units weigh what they write, or silent copies would count.
     names = [PLACES] if any(layer.alike is not None for layer in layers) else []
     names += [RANKS] if any(len(layer.places) >= FEWEST_MATCHES for layer in layers) else []
     if not names:
@@ -204,11 +193,9 @@ def copies(layers: Sequence[UnitRows]) -> list[int]:
 def by_expert(
     base: UnitRows, candidate: UnitRows, group: int, weight: float, seed: int, most: int = MOST_UNITS
 ) -> Iterator[MatchedUnits]:
-    """Yield what the experts of a layer and those of the base that they are most alike say about the order of units.
-
-    A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
-    `most` how many units of an expert are permuted: of all experts of a layer together about 4,096, and 64 of each.
-    """
+    """Yield what the experts of a layer and those of the base that they are most alike say about the order of units."""
+    # A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
+    # `most` how many units of an expert are permuted: of all experts of a layer together about 4,096, and 64 of each.
     experts, total = candidate.by_expert, float(candidate.weight.sum())
     most = most if len(experts) == 1 else min(most, max(64, 4096 // len(experts)))
     for place in experts:

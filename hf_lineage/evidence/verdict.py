@@ -43,22 +43,14 @@ class Evidence:
     """Measurements along one path."""
 
     comparison: Comparison
-    nulls: tuple[Null, ...]
-    """Nulls of the score; the first one without an objection decides, the others have to admit it."""
-    p_value: float
-    """The p-value of the null that decides, corrected for the number of paths and of interim analyses."""
-    layers: tuple[tuple[int, ...], tuple[int, ...]]
-    """The numbers of the layers that were compared, of the base and of the candidate."""
-    analyses: int = 1
-    """The number of interim analyses, the last one, of all layers, included; p is corrected for it (Bonferroni)."""
-    further: int = 0
-    """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
-    inherited: InheritedShare | None = None
-    """Inheritance of the candidate's units; None where weights are not finite, or a signature holds no units."""
-    not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    """The numbers of the layers with values that are not finite, of the base and of the candidate."""
-    sampled: SampleSize | None = None
-    """Share of each of these layers that was read; None where that is the whole layer."""
+    nulls: tuple[Null, ...]  # of the score; the first one without an objection decides, the others have to admit it
+    p_value: float  # of the null that decides, corrected for the number of paths and of interim analyses
+    layers: tuple[tuple[int, ...], tuple[int, ...]]  # numbers of those compared, of the base and of the candidate
+    analyses: int = 1  # interim analyses, the last one, of all layers, included; p is corrected for them (Bonferroni)
+    further: int = 0  # tests of the same claim that may follow where this one shows nothing; p is corrected likewise
+    inherited: InheritedShare | None = None  # None where weights are not finite, or a signature holds no units
+    not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # numbers of layers with values that are not finite
+    sampled: SampleSize | None = None  # the share of each layer that was read; None where that is the whole layer
 
     def __repr__(self) -> str:
         return f"<Evidence: score {self.comparison.score:.3f}, p {self.p_value:.3g}, {self.layers_read} layers>"
@@ -143,11 +135,7 @@ class Code(StrEnum):
 
     @property
     def label(self) -> str:
-        """Word and code as reports print them.
-
-        >>> Code.PART.label, Code.UNRELATED.label
-        ('RELATED part', 'UNRELATED')
-        """
+        """Word and code as reports print them: `RELATED part`, or `UNRELATED`."""
         return str(self.word) if self == self.word.lower() else f"{self.word} {self}"
 
     @property
@@ -172,22 +160,14 @@ class Verdict:
 
     code: Code
     reason: str = ""
-    evidence: Mapping[str, Evidence] = field(default_factory=dict)
-    """Evidence by path."""
-    by_path: Mapping[str, Verdict] = field(default_factory=dict)
-    """The verdict of each path by itself."""
-    trace: gradient_alignment.Trace | None = None
-    """Measurements of an adapter that was not merged; `evidence` and `by_path` are empty then."""
-    unit_comparison: unit_comparison.UnitComparison | None = None
-    """Comparison unit by unit, where the paths do not decide; None if it was not made."""
-    equal: EqualNumbers | None = None
-    """Numbers that are the base's, bit for bit; None where they were not compared, or show nothing."""
-    accepted: bool = False
-    """Whether the user accepts this code although it does not verify the claim."""
-    executed: RunOutcome | None = None
-    """Observations of the running model; None where nobody asked for it."""
-    strict: Strict | None = None
-    """Comparison of every number with the base's; None where nobody asked for it."""
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)  # by path
+    by_path: Mapping[str, Verdict] = field(default_factory=dict)  # the verdict of each path by itself
+    trace: gradient_alignment.Trace | None = None  # of an adapter that was not merged; it has no evidence by path
+    unit_comparison: unit_comparison.UnitComparison | None = None  # where the paths do not decide; None if not made
+    equal: EqualNumbers | None = None  # None where equal numbers were not counted, or show nothing
+    accepted: bool = False  # whether the user accepts this code although it does not verify the claim
+    executed: RunOutcome | None = None  # observations of the running model; None where nobody asked for it
+    strict: Strict | None = None  # comparison of every number with the base's; None where nobody asked for it
 
     def __repr__(self) -> str:
         return f"<{self.label}{f': {printable(self.reason, 200)}' if self.reason else ''}>"

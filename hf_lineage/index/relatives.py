@@ -15,11 +15,10 @@ from hf_lineage.checking.merge import read_beside
 from hf_lineage.checking.relation import measure_derivation
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import LineageError, printable
-from hf_lineage.evidence.blend import Blend, BlendPlace, blend_of
 from hf_lineage.evidence.comparison import scores
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
 from hf_lineage.evidence.evaluate import judge_signatures
-from hf_lineage.evidence.merge import Share
+from hf_lineage.evidence.merge import Blend, BlendPlace, Share, blend_of
 from hf_lineage.evidence.relation import Derivation
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.index.differences import Links

@@ -1,7 +1,8 @@
-"""A LoRA adapter: its form, its configuration, and the two factors of every matrix that it adapts.
+"""LoRA adapters: with a configuration, as peft saves them, or in one file without, as diffusers and trainers do.
 
 The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only say
-how peft chose it, so a pattern from an untrusted repository is never run.
+how peft chose it, so a pattern from an untrusted repository is never run. A file without a configuration may adapt
+several models of a pipeline: names of tensors tell the model, shapes the rank, a tensor beside the factors the scale.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,19 @@ from hf_lineage.architecture.registry import registry_table, setting
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_file
-from hf_lineage.checkpoint.tensor import TensorInfo, single
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
-from hf_lineage.lora.targets import BASES, find_idle
 
 Settings = Mapping[str, Any]
 forms = functools.partial(registry_table, "loading/adapters.yaml", dict[str, Any])
+LARGEST_RANK = 2048  # more is no low rank any more, and would take minutes to decompose
+MOST_MODULES = 100_000  # several times those of the largest models of experts
+LARGEST_SCALE = 1e9  # no adapter multiplies what it adds by so much
+WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
+PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")  # names that diffusers once gave matrices of attention
+ALPHA = ".alpha"  # the end of the name of a scale, which is divided by the rank
+MAIN = ""  # the model of a pipeline that makes the picture
 
 
 def form_of(config: Settings) -> tuple[Settings, Settings]:
@@ -37,18 +44,6 @@ def form_of(config: Settings) -> tuple[Settings, Settings]:
     return form, {"peft_type": "lora", **own} if form["settings"] else config
 
 
-def read_pairs(checkpoint: Checkpoint, form: Settings) -> tuple[Checkpoint, dict[str, dict[str, str]]]:
-    """Return an adapter with factors in the orientation of peft, and the names of both factors by their module."""
-    factor, pairs = re.compile(form["factors"]), defaultdict[str, dict[str, str]](dict)
-    for name, info in checkpoint.tensors.items():
-        match = factor.fullmatch(name)
-        if match and len(info.shape) == 2 and info.numbers and not info.refusal:
-            pairs[match["module"]][match["which"].upper()] = name
-    turned = [name for pair in pairs.values() for name in pair.values()] if form["turned"] else []
-    own = {name: checkpoint.tensors[name].transpose() for name in turned}
-    return checkpoint.with_tensors({**checkpoint.tensors, **own}), pairs
-
-
 def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
     """Yield the contents that a file has in place of pairs of factors, as phrases that follow its name."""
     # Patterns are looked for in so many characters, which bounds their time.
@@ -56,11 +51,6 @@ def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
     for names, reason in forms()["instead"].items():
         if match := next(filter(None, map(re.compile(names).search, texts)), None):
             yield reason.format(**match.groupdict())
-
-
-LARGEST_RANK = 2048  # more is no low rank any more, and would take minutes to decompose
-MOST_MODULES = 100_000  # several times those of the largest models of experts
-LARGEST_SCALE = 1e9  # no adapter multiplies what it adds by so much
 
 
 @dataclass(frozen=True)
@@ -89,8 +79,7 @@ class Lora:
     calibrated: bool = True  # whether the power of the test was measured for adapters that started so
     stacked: bool = False  # whether tensors by themselves are adapted (`target_parameters`), as of stacked experts
     flattened: bool = False  # whether names of modules have underscores in place of points, as other trainers write
-    idle: frozenset[str] = frozenset()  # modules whose factors peft passes over: the configuration does not name them
-    on_head: bool = False  # whether the adapter's task is one for which its base is loaded with a head
+    config: Settings = field(default_factory=dict)  # by the names of peft; empty for a file without a configuration
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
@@ -118,7 +107,14 @@ def open_lora(repo: RepoRef) -> Lora:
     """Return the adapter of a repository, its headers checked; NothingToCompare where it is no LoRA."""
     form, config = form_of(repo.read_json(ADAPTER_CONFIG) or {})
     _refuse(repo, config, form["file"])
-    checkpoint, pairs = read_pairs(open_file(repo, form["file"]), form)
+    checkpoint, pairs = open_file(repo, form["file"]), defaultdict[str, dict[str, str]](dict)
+    factor, turned = re.compile(form["factors"]), {}
+    for name, info in checkpoint.tensors.items():
+        match = factor.fullmatch(name)
+        if match and len(info.shape) == 2 and info.numbers and not info.refusal:
+            pairs[match["module"]][match["which"].upper()] = name
+            turned[name] = info.transpose() if form["turned"] else info
+    checkpoint = checkpoint.with_tensors({**checkpoint.tensors, **turned})
     refuse_many(repo, pairs)
     where = f"{repo}: {form['file']}"
     if not pairs:
@@ -136,9 +132,8 @@ def open_lora(repo: RepoRef) -> Lora:
     if family not in ("True", "true"):
         kind = f"{kind} from {'random factors' if family == 'False' else family}"
     kind, others = kind + (f" ({form['name']})" if whole else ""), len(checkpoint.tensors) - 2 * len(modules)
-    order, on_head = str(start) if begins == "order" else "", config.get("task_type") not in BASES
-    idle, calibrated = find_idle(config, modules), begins != "matrices"
-    return Lora(checkpoint, modules, kind, others, order, calibrated, stacked, idle=idle, on_head=on_head)
+    order, calibrated = str(start) if begins == "order" else "", begins != "matrices"
+    return Lora(checkpoint, modules, kind, others, order, calibrated, stacked, config=config)
 
 
 def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
@@ -218,3 +213,81 @@ def fit_factors(
     if each > LARGEST_RANK:
         raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
     return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)
+
+
+@dataclass
+class _Model:
+    flattened: bool = False
+    pairs: dict[str, dict[str, str]] = field(default_factory=dict)
+    alphas: dict[str, str] = field(default_factory=dict)
+    magnitudes: bool = False
+    others: int = 0
+
+
+def is_lora_file(checkpoint: Checkpoint) -> bool:
+    """Return whether a file holds factors, or products of other forms, by the names of its tensors."""
+    tensors = checkpoint.tensors
+    return bool(tensors) and (any(map(_factor, tensors)) or any(True for _ in instead(tensors)))
+
+
+def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
+    """Return the adapters in a file by the folder of the pipeline each is for; NothingToCompare where none is read."""
+    checkpoint, where = open_file(repo, file), f"{repo}: {printable(file, 200)}"
+    plain = {}  # scales may be integers, as converters write them
+    for name in filter(checkpoint.stored.__contains__, checkpoint.tensors):
+        stored = checkpoint.stored[name]
+        if name.endswith(ALPHA) and stored.numbers == 1 and stored.dtype in DTYPES:
+            plain[name] = TensorInfo(stored.shape, (name,))
+    checkpoint = checkpoint.with_tensors({**checkpoint.tensors, **plain})
+    models = _models(checkpoint, where)
+    loras = {}
+    for folder, one in models.items():
+        modules = {module: fit_factors(where, checkpoint, pair) for module, pair in one.pairs.items()}
+        for module in one.alphas.keys() & modules:
+            modules[module] = replace(modules[module], scale=1 / modules[module].rank, alpha=one.alphas[module])
+        if modules:
+            kind = "DoRA" if one.magnitudes else "LoRA"
+            loras[folder] = Lora(checkpoint, modules, kind, others=one.others, flattened=one.flattened)
+    refuse_many(repo, [module for lora in loras.values() for module in lora.modules])
+    if loras:
+        return loras
+    raise NothingToCompare(f"{where} {next(instead(checkpoint.tensors), 'holds no pair of LoRA factors of a matrix')}")
+
+
+def _factor(name: str) -> re.Match[str] | None:
+    return next(filter(None, (re.fullmatch(pattern, name) for pattern in forms()["alone"])), None)
+
+
+def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
+    """Return the tensors of a file by the folder of the model that they are for."""
+    models: dict[str, _Model] = {}
+    for name, info in checkpoint.tensors.items():
+        folder, flattened, rest = _component(name)
+        mine = models.setdefault(folder, _Model(flattened))
+        match = _factor(rest)
+        if mine.flattened != flattened:
+            raise Ambiguous(f"{where} names the matrices of one model in two ways; publish them separately")
+        if match and len(info.shape) == 2 and not info.refusal:
+            pair = mine.pairs.setdefault(_module(match["module"]), {})
+            if pair.setdefault(WHICH[match["which"]], name) != name:
+                raise CheckpointError(f"{where} holds a factor of {printable(name, 200)} twice; save it again")
+        elif rest.endswith(ALPHA) and info.numbers == 1 and not info.refusal:
+            mine.alphas[_module(rest.removesuffix(ALPHA))] = name
+        else:
+            mine.others += 1
+            mine.magnitudes |= any(part in rest for part in forms()["magnitudes"])
+    return models
+
+
+def _component(name: str) -> tuple[str, bool, str]:
+    """Return the folder of the pipeline that a tensor is for, whether its name is flattened, and the rest of it."""
+    for flattened, starts in enumerate((forms()["components"], forms()["flattened"])):
+        for start, folder in starts.items():
+            if name.startswith(start):
+                return folder, bool(flattened), name[len(start) :]
+    return MAIN, False, name
+
+
+def _module(name: str) -> str:
+    plain = PROCESSOR.sub(r".\1", name)  # as diffusers names it today, where the output is the first of a list
+    return f"{plain}.0" if plain != name and plain.endswith(".to_out") else plain

@@ -28,6 +28,7 @@ DIRECTIONS, FEWEST_DIRECTIONS = 32, 8  # the largest directions of B A that are 
 EXACT = 256  # up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small
 PROBES, FEWEST_PROBES = 128, 32  # a wider one is reduced to so many random sums of its rows, a very wide one to fewer
 SEEN, WRITTEN = 2**18, 2**16  # the most numbers of it, and of what is added, that a permutation multiplies
+MOST_TOKENS = 2048  # rows of the unembedding that are read, the first: the most frequent tokens in most vocabularies
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,9 @@ class Block:
 
 
 def product_rows(second: Array, first: Array) -> Array:
-    """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS.
-
-    They depend only on the product; q is 0 if it is zero. The root lets weaker directions count more than in B A
-    itself, because all of them are gradients.
-    """
+    """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS."""
+    # They depend only on the product; q is 0 if it is zero. The root lets weaker directions count more than in B A
+    # itself, because all of them are gradients.
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     rows = narrow @ _root(wide @ wide.T)
     squares, vectors = np.linalg.eigh(rows.T @ rows)
@@ -103,9 +102,6 @@ def block(
     return Block(role, layer, permuted, written, through - through.mean(axis=2, keepdims=True), size, flips)
 
 
-MOST_TOKENS = 2048  # rows of the unembedding that are read, the first: the most frequent tokens in most vocabularies
-
-
 class Product(NamedTuple):
     """The product that is added to one matrix."""
 
@@ -129,7 +125,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
             # peft lists the rank of A by expert, and the experts of B by rank.
             count, rank = lora.modules[module].experts, lora.modules[module].rank
             mine = (second, first) if expert is None else (second[:, expert::count], first[expert * rank :][:rank])
-            added[module, expert] = Product(product_rows(*mine), lora.scale(module) * typical(*mine))
+            added[module, expert] = Product(product_rows(*mine), lora.scale(module) * root_mean_square(*mine))
     return added
 
 
@@ -211,7 +207,7 @@ def _read_inputs(base: Headers, place: Place, read: Read) -> Iterator[Array]:
             yield single(read(tokens)[:MOST_TOKENS] if few is None else base.checkpoint.read_pieces(tokens, few))
 
 
-def typical(second: Array, first: Array) -> float:
+def root_mean_square(second: Array, first: Array) -> float:
     """Return the root mean square of the numbers of a product B A, without making it."""
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     squares = max(float(np.sum((narrow.T @ narrow) * (wide @ wide.T))), 0.0)

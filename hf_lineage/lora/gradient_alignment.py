@@ -1,10 +1,9 @@
 """The trace that a base leaves in an adapter trained on it, an exact test for it, and the verdict.
 
-A LoRA adds B A to a matrix. B is made of gradients of the base, and the gradient of a row passes through the matrix
-that reads this row's output. If the adapter was trained on an independent base, its rows may be permuted within their
-exchangeable groups: hidden units, dimensions of a head, residual coordinates. They may also be flipped together with
-whatever reads them, but for rows of a gate or behind an activation: these are permuted within strata of similar size.
-Neither changes the distribution of the pair, and p is the larger of two exact ones, each valid under its assumption.
+A LoRA adds B A to a matrix. B is made of gradients of the base, which passed through the matrix that reads a row's
+output. With an independent base, rows may be permuted within exchangeable groups (hidden units, dimensions of a head,
+residual coordinates), or flipped with what reads them; those of a gate or behind an activation are permuted within
+strata of similar size. p is the larger of two exact ones, each valid under its assumption.
 """
 
 from __future__ import annotations
@@ -25,15 +24,16 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.lora.adjacent_matrices import Block
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
+# Role -> the least z of adapters on their own base, over the root of the number of directions (`ours:adapters` of the
+# benchmarks); 0 if not measured.
 LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
-"""Role -> the least z of adapters on their own base, over the root of the number of directions; 0 if not measured.
-Measured by `ours:adapters` of the benchmarks."""
-WHOLE, FADED = 0.1, 0.3
-"""Up to the first relative size of what is added, a trace is whole; at the second nothing is left of it: long training
-moves the weights so far that the gradients are no longer those of the base."""
+WHOLE, FADED = 0.1, 0.3  # relative size of what is added at which a trace is whole, and at which nothing is left of it
 ROUNDING = 1e-4  # statistics that differ by less than this part of a deviation are equal: they are sums in float32
 FLIPPED = 16  # fewer rows have too few patterns of signs: they are permuted alone
 BATCH = 64  # permutations and flips that are drawn at a time, to bound the memory
+POWER = 0.99  # UNRELATED needs a test that detects a trace with this probability
+VERIFIED = 0.001  # the largest p that verifies: a share alpha of adapters is RELATED by chance, too much for a card
+FIRST, MOST = 1_999, 9_999  # the fewest permutations at first, and how many if these do not decide, by interim analysis
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,9 @@ def _p_value(values: Vector) -> float:
 
 
 def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int = 1) -> Trace:
-    """Return the test over some blocks, each of which has a product that is not zero.
-
-    One element serves all groups, layers and roles with rows of one kind and number: these are a part of all that the
-    null allows, and a test under a part of them is exact as well.
-    """
+    """Return the test over some blocks, each of which has a product that is not zero."""
+    # One element serves all groups, layers and roles with rows of one kind and number: these are a part of all that the
+    # null allows, and a test under a part of them is exact as well.
     permuted, flipped = np.empty((2, permutations + 1, len(blocks)))
     kinds: dict[tuple[str, int], list[int]] = {}
     for column, one in enumerate(blocks):
@@ -173,12 +171,10 @@ def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iter
 
 
 def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
-    """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant.
-
-    It is ‖P W‖² - Σ ‖p_i‖² ‖w_i‖² with B A = U Σ Vᵀ and W = U Σ^½: P is the matrix that the gradient passed through.
-    What is subtracted depends on the sizes of rows alone, which sorted rows have in common.
-    The product alone counts: no change of basis between the factors can move it, nor columns of B that A never uses.
-    """
+    """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant."""
+    # It is ‖P W‖² - Σ ‖p_i‖² ‖w_i‖² with B A = U Σ Vᵀ and W = U Σ^½: P is the matrix that the gradient passed through.
+    # What is subtracted depends on the sizes of rows alone, which sorted rows have in common. The product alone counts:
+    # no change of basis between the factors can move it, nor columns of B that A never uses.
     # Means over rows are removed from `through`. Permutations leave them as they are, so that they are removed from
     # `rows` too; signs do not, so that they have to be multiplied before.
     groups, n, _ = one.rows.shape
@@ -196,18 +192,11 @@ def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
     return sums / expected if expected > 0 else np.ones(len(sums))
 
 
-POWER = 0.99  # UNRELATED needs a test that detects a trace with this probability
-VERIFIED = 0.001  # the largest p that verifies: a share alpha of adapters is RELATED by chance, too much for a card
-FIRST, MOST = 1_999, 9_999  # the fewest permutations at first, and how many if these do not decide, by interim analysis
-
-
 def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
-    """Return the test over some blocks, with as many permutations as its p-value needs.
-
-    The first permutations end the test if p is above alpha, or at most half of the level at which a claim is verified.
-    Else more are drawn, p is that of all of them, and the half that an early end may have taken is added. So
-    independent pairs are verified with that level at most, and RELATED with alpha at most.
-    """
+    """Return the test over some blocks, with as many permutations as its p-value needs."""
+    # The first permutations end the test if p is above alpha, or at most half of the level at which a claim is
+    # verified. Else more are drawn, p is that of all of them, and the half that an early end may have taken is added.
+    # So independent pairs are verified with that level at most, and RELATED with alpha at most.
     first, most = (criteria.tests * (number + 1) - 1 for number in (FIRST, MOST))
     first = max(first, criteria.permutations_at_first())
     measured = trace(blocks, first, criteria.seed, criteria.analyses)
@@ -233,7 +222,15 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
         depends = f"the adapter started from {order_matters}, which depends on the order of the rows of the base"
         code, reason = Code.INCONCLUSIVE, f"{depends}, so the permutation null does not hold"
     elif trace.p_value <= criteria.alpha:
-        code, reason = _judge_related(trace, criteria.alpha)
+        highest, least, doubts = level(criteria.alpha), least_effect(trace, criteria.alpha), list[str]()
+        if trace.p_value > highest:
+            doubts.append(f"p is {trace.p_value:.2g}, and at most {highest:g} verifies")
+        if not trace.effect >= least:
+            doubts.append(f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify")
+        weak = f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
+        near = "it was trained on it or a near relative, or extracted from a difference to it"
+        whole = f"the adapter carries the trace of this base: {near}"
+        code, reason = (Code.WEAK, weak) if doubts else (Code.ADAPTER, whole)
     else:
         power, calibrated = trace.power(criteria.alpha), trace.calibrated
         code = Code.UNRELATED if calibrated and power >= POWER else Code.INCONCLUSIVE
@@ -247,18 +244,6 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
             why = "shows no trace of this base, but it is not known how strong a trace such adapters show"
         reason = f"the adapter {why}"
     return replace(as_related(code, reason, criteria), trace=trace)
-
-
-def _judge_related(trace: Trace, alpha: float) -> tuple[Code, str]:
-    highest, least, doubts = level(alpha), least_effect(trace, alpha), list[str]()
-    if trace.p_value > highest:
-        doubts.append(f"p is {trace.p_value:.2g}, and at most {highest:g} verifies")
-    if not trace.effect >= least:
-        doubts.append(f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify")
-    if doubts:
-        return Code.WEAK, f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
-    near = "it was trained on it or a near relative, or extracted from a difference to it"
-    return Code.ADAPTER, f"the adapter carries the trace of this base: {near}"
 
 
 def clear(outcome: Verdict) -> bool:

@@ -1,8 +1,8 @@
 """Placement: the matrices of a base that a LoRA adapter belongs to, listed by the registry or paired by shape.
 
-The first matrix of a pair makes values of attention, or hidden units; the second one writes them. Where several numbers
-may count the heads of a layer, rows are permuted within the largest part that divides a head for all of them. A test
-with fewer permutations is exact, too.
+Modules are those of `check_target_module_exists` and `target_parameters` in peft 0.19; a pattern in place of a list of
+names is not run, for it may take for ever: it is taken to mean every module. Where several numbers may count the heads
+of a layer, rows are permuted within the largest part that divides a head for all of them: fewer permutations are exact.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.architecture.layout import Layout, is_transposed
@@ -20,10 +22,102 @@ from hf_lineage.architecture.registry import Slot, setting
 from hf_lineage.architecture.schema import Lora as LoraNames
 from hf_lineage.architecture.schema import as_names, prefixes
 from hf_lineage.lora.adapter import Factors, Lora
-from hf_lineage.lora.targets import LAYERED, ModuleNames
 
 if TYPE_CHECKING:
     from hf_lineage.source.headers import Headers
+
+LAYER = re.compile(r".*?\.[^.]*\.(?P<number>\d{1,9})\.")  # the first number in a module's name is that of its layer
+BASES = (None, "FEATURE_EXTRACTION")  # the tasks of an adapter with which its base is loaded without a head
+Names = frozenset[str]
+LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")  # the name of a module in a layer
+UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
+SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
+LATENT = "latent"  # the role of a matrix that computes the latent which others read
+ROWS = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS, "query": SCORED, "key": SCORED, LATENT: LATENTS}
+ROWS |= dict.fromkeys(("output", "down"), COORDINATES)  # by role, what the rows of its matrix are, which are permuted
+# Role -> the other role of its set, through whose matrix the gradient of a row passes.
+NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
+READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
+# A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts.
+EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
+IN_TURN = ("gate", "up")  # roles in the order in which transformers stacks in memory what a checkpoint stores by expert
+MOST_EXPERTS = 8  # experts of a stack that are tested, the first ones
+
+
+def find_idle(config: Mapping[str, Any], modules: Collection[str]) -> Names:
+    """Return those of some modules, by their names, whose factors peft passes over under an adapter's configuration."""
+    keys = ("exclude_modules", "modules_to_save", "target_parameters")
+    excluded, saved, parameters = (_names(config.get(key)) or Names() for key in keys)
+    named = config.get("target_modules")
+    numbers = None if config.get("layers_pattern") else config.get("layers_to_transform")
+    listed = numbers if isinstance(numbers, list) else [numbers]
+    layers = None if numbers in (None, []) else {one for one in listed if isinstance(one, int)}
+    # None where all modules are adapted, or where a pattern chooses them.
+    adapted = Names() if named is None and parameters else _names(named)
+    bare = Names(name for name in parameters if "." not in name)  # adapted wherever they are
+    holders = Names(name.rpartition(".")[0] for name in parameters - bare)
+
+    def is_adapted(module: str) -> bool:
+        # Parameters of a module may be adapted, and its name does not tell which it holds. peft adds `.base_layer` to a
+        # name for every further one.
+        words = module.replace(".base_layer", "").split(".")
+        if "weight" in bare or (words[-1] == "experts" and bare) or _ends(words) & holders:
+            return True
+        words = module.split(".")
+        within = {".".join(words[start:stop]) for start, stop in combinations(range(len(words) + 1), 2)}
+        ends = _ends(words)
+        if ends & excluded or within & saved:
+            return False
+        if adapted is None or module in adapted:
+            return True
+        layer = LAYER.match(module)
+        here = layers is None or (layer is not None and int(layer["number"]) in layers)
+        return here and bool(ends & adapted)
+
+    shallow = [name for name in modules if name.count(".") < 32]  # no name of a module has more words
+    return Names(modules) - {name for name in shallow if is_adapted(name)}
+
+
+def _ends(words: Sequence[str]) -> set[str]:
+    return {".".join(words[start:]) for start in range(len(words))}  # the name, and ends from later words
+
+
+def _names(listed: Any) -> Names | None:
+    return Names(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else None
+
+
+class ModuleNames:
+    """The names of a model's tensors, in which modules are looked up."""
+
+    def __init__(self, tensors: Collection[str]) -> None:
+        self._exact = frozenset(tensors)
+        self._rest: dict[str, list[str]] = defaultdict(list)
+        self._parts: dict[Hashable, list[str]] = defaultdict(list)
+        self.flattened: dict[str, list[str]] = defaultdict(list)  # by names in which every point is an underscore
+        for name in tensors:
+            self._rest[name.partition(".")[2]].append(name)
+            if name.endswith(".weight"):
+                self._parts[_parts(name.removesuffix(".weight"))].append(name)
+                self.flattened[flat(name.removesuffix(".weight"))].append(name)
+
+    def tensor(self, module: str) -> str | None:
+        """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one."""
+        # Words before the layers may be in another order: `language_model.model` is loaded as `model.language_model`.
+        inner = module.partition(".")[2]
+        exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in self._exact]
+        matches = exact[:1] or self._rest.get(f"{module}.weight", []) or self._parts.get(_parts(module), [])
+        return matches[0] if len(matches) == 1 else None
+
+
+def flat(name: str) -> str:
+    """Return a name with underscores in place of points."""
+    return name.replace(".", "_")
+
+
+def _parts(name: str) -> Hashable:
+    """Return the words before the layers in a name, without `model`, and the rest; None for a name in no layer."""
+    layered = LAYERED.fullmatch(name)
+    return layered and (frozenset(layered["before"].split(".")) - {"model", ""}, layered["layer"])
 
 
 def list_pairs(base: Headers) -> Iterator[tuple[int, LayerSet]]:
@@ -62,20 +156,6 @@ def _part_of_heads(base: Headers, key: str, rows: int) -> int:
     return math.gcd(*(rows // count for count in counts if rows % count == 0)) or 1
 
 
-UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
-SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
-LATENT = "latent"  # the role of a matrix that computes the latent which others read
-ROWS = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS, "query": SCORED, "key": SCORED, LATENT: LATENTS}
-ROWS |= dict.fromkeys(("output", "down"), COORDINATES)  # by role, what the rows of its matrix are, which are permuted
-NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
-"""Role -> the other role of its set, through whose matrix the gradient of a row passes."""
-READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
-EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
-"""A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
-IN_TURN = ("gate", "up")  # roles in the order in which transformers stacks in memory what a checkpoint stores by expert
-MOST_EXPERTS = 8  # experts of a stack that are tested, the first ones
-
-
 @dataclass(frozen=True)
 class Place:
     """One adapted matrix: the module of the adapter, and where the base holds it."""
@@ -103,15 +183,17 @@ class Places:
 def find_places(base: Headers, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
     names_there = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
-    names, slots, stacks = ModuleNames(names_there), _slots(base), _stacks(base, names_there, lora.on_head)
+    on_head = lora.config.get("task_type") not in BASES
+    names, slots, stacks = ModuleNames(names_there), _slots(base), _stacks(base, names_there, on_head)
+    passed_over = find_idle(lora.config, lora.modules) if lora.config else frozenset()
     places, unfit = list[Place](), list[str]()
     absent, ambiguous, idle = list[str](), list[str](), list[str]()
     for module, factors in lora.modules.items():
         layered = None if lora.flattened else LAYERED.fullmatch(module)
-        if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
+        if module in passed_over or (layered and _words(_stack(layered)) not in stacks):
             idle.append(module)
             continue
-        names_of = names.find_flattened(module) if lora.flattened else filter(None, [names.tensor(module)])
+        names_of = names.flattened.get(module, []) if lora.flattened else filter(None, [names.tensor(module)])
         meant = {names_there[name] for name in names_of}
         if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
@@ -194,19 +276,19 @@ def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place
 
 def testable(places: Places, base: Headers) -> tuple[Place, ...]:
     """Return the places whose rows may be permuted if the base is independent of the adapter."""
-    return tuple(place for place in places.everything if _exchangeable(base, place))
 
+    def is_exchangeable(place: Place) -> bool:
+        layer_set, rows = place.layer_set, ROWS.get(place.role)
+        if rows is None or (layer_set.stacked and place.expert is None):
+            return False
+        if rows == COORDINATES:
+            is_read = unembedding(base) is not None or any(True for _ in after(base.layout, place))
+            return is_read and base.layout.factorization.exchangeable is True
+        if rows == SCORED:
+            return not is_rotary(base) and not any(layer_set.slots[role].latent for role in ("query", "key"))
+        return place.role == LATENT or NEEDS[place.role] in layer_set.slots
 
-def _exchangeable(base: Headers, place: Place) -> bool:
-    layer_set, rows = place.layer_set, ROWS.get(place.role)
-    if rows is None or (layer_set.stacked and place.expert is None):
-        return False
-    if rows == COORDINATES:
-        is_read = unembedding(base) is not None or any(True for _ in after(base.layout, place))
-        return is_read and base.layout.factorization.exchangeable is True
-    if rows == SCORED:
-        return not is_rotary(base) and not any(layer_set.slots[role].latent for role in ("query", "key"))
-    return place.role == LATENT or NEEDS[place.role] in layer_set.slots
+    return tuple(filter(is_exchangeable, places.everything))
 
 
 def flips(place: Place) -> bool:

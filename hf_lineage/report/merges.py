@@ -9,9 +9,8 @@ from hf_lineage.checking.report import Combination, Report
 from hf_lineage.checking.result import Bar, Bars, ClaimResult, Finding, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence import merge
-from hf_lineage.evidence.blend import Blend, BlendPlace
 from hf_lineage.evidence.evaluate import spans
-from hf_lineage.evidence.merge import Parent, Share
+from hf_lineage.evidence.merge import Blend, BlendPlace, Parent, Share
 from hf_lineage.report.verdicts import sentences
 
 NO_PROBABILITY = sentences("merge")["score"]

@@ -35,15 +35,10 @@ def find(repo: RepoRef, architecture: str, factorization: schema.Factorization, 
     """Return the cached signature of a model on the Hub along the paths asked for; None if there is none."""
     if not _cacheable(repo, spec.recipe):
         return None
-    expected = {
-        "model": _name(repo),
-        "commit": repo.commit,
-        "architecture": architecture,
-        "factorization": factorization.name,
-        "exchangeable": factorization.exchangeable,
-        "recipe": spec.recipe,
-        "made_from": {"factorization": schema.fingerprint(factorization)},
-    }
+    made_from = {"factorization": schema.fingerprint(factorization)}
+    names = {"model": _name(repo), "architecture": architecture, "factorization": factorization.name}
+    others = {"exchangeable": factorization.exchangeable, "recipe": spec.recipe, "made_from": made_from}
+    expected: dict[str, object] = {"commit": repo.commit, **names, **others}
     try:
         signatures = [_read(_file(repo, factorization, spec.recipe, path), path, expected) for path in spec.paths]
     except (OSError, LineageError):

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+Device = int | str  # A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's
+CPU: Device = "cpu"
+Budgets = Mapping[Device, int]  # device -> the bytes that it may use
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")  # of NVIDIA's (WSL) and AMD's
+LIMIT = "HF_LINEAGE_MAX_MEMORY"  # variable of the environment with the most memory to use on each device
+EXTRA = ("accelerate", "torch")  # the packages that the extra `gpu` installs
 
 
 class Share(Protocol):
@@ -49,11 +55,9 @@ def linear_algebra() -> ThreadpoolController:
 
 @contextmanager
 def workers() -> Iterator[Share]:
-    """Yield a way to distribute work over as many threads as the linear algebra uses; within each, it uses only one.
-
-    Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. A number
-    outside the range of float32 is not an error here: each layer is checked for such numbers when it is done.
-    """
+    """Yield a way to distribute work over as many threads as the linear algebra uses; within each, it uses only one."""
+    # Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. A number
+    # outside the range of float32 is not an error here: each layer is checked for such numbers when it is done.
     count = max((library["num_threads"] for library in linear_algebra().info()), default=1)
     with (
         linear_algebra().limit(limits=1),
@@ -75,19 +79,9 @@ def return_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-Device = int | str  # A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's
-CPU: Device = "cpu"
-Budgets = Mapping[Device, int]  # device -> the bytes that it may use
-DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")  # of NVIDIA's (WSL) and AMD's
-LIMIT = "HF_LINEAGE_MAX_MEMORY"  # variable of the environment with the most memory to use on each device
-EXTRA = ("accelerate", "torch")  # the packages that the extra `gpu` installs
-
-
 def budgets(max_memory: str | None = None) -> dict[Device, int]:
-    """Return the bytes that each device may use: its free memory, at most `max_memory`, such as `8GiB`.
-
-    Without the extra `gpu` everything is computed on the CPU. Raise OptionError for any other text.
-    """
+    """Return the bytes that each device may use: its free memory, at most `max_memory`, such as `8GiB`."""
+    # Without the extra `gpu` everything is computed on the CPU. Raise OptionError for any other text.
     free: dict[Device, int] = {CPU: psutil.virtual_memory().available}
     # accelerate is asked only if there may be a GPU: importing torch takes longer than checking most models.
     if any(map(os.path.exists, DRIVERS)) and all(map(find_spec, EXTRA)):
@@ -109,11 +103,9 @@ def budgets(max_memory: str | None = None) -> dict[Device, int]:
 
 
 def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
-    """Return the device of each layer, given the bytes of its working set and the budget of each device.
-
-    The GPUs that can hold the largest layer share the work, in runs of consecutive layers. Without such GPUs the CPU
-    computes all layers. Raise OptionError if no device can hold it.
-    """
+    """Return the device of each layer, given the bytes of its working set and the budget of each device."""
+    # The GPUs that can hold the largest layer share the work, in runs of consecutive layers. Without such GPUs the CPU
+    # computes all layers. Raise OptionError if no device can hold it.
     largest = max(layers)
     able = {device: size for device, size in memory.items() if size >= largest}
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able

@@ -11,12 +11,13 @@ import numpy as np
 from tqdm import tqdm
 
 from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.paths import PATHS
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices, factors
 from hf_lineage.signature.devices import Share, alone, workers
-from hf_lineage.signature.matrix_product import MatrixProduct, Probes
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes, move
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
 from hf_lineage.signature.values import PathSignature, UnitCodes
@@ -90,7 +91,10 @@ class Extraction:
     def working_set(self, layer: int, columns: int) -> int:
         """Return the bytes of memory that a layer needs with `columns` probes."""
         width, tensors = self.layout.width, self.checkpoint.tensors
-        made = {path: factors.numbers_made(self.layout, path, layer) for path in self.paths}
+        made = dict.fromkeys(self.paths, 0)  # counts of numbers of heads that read a latent, brought to the stream
+        for path in self.paths:
+            for one in self.layout.sets(path)[layer]:
+                made[path] += sum(one.width * one.units for role in PATHS[path].roles if one.slots[role].latent)
         stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
         projections = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
@@ -115,19 +119,15 @@ class Extraction:
             read = factors.open_tensors(self.checkpoint, names, by_rows, memory, share)
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
-            opened = functools.partial(_all_read, read)
             branches: dict[str, Iterable[MatrixProduct]] = {}
             for path in self.paths:
                 if layer in self.layout.numbers(path):
+                    opened = functools.partial(lambda tensors, _names: tensors.__getitem__, read)
                     terms = factors.terms_by_expert(self.layout, path, layer, self.recipe, opened)
                     # On the CPU each term is made when it is needed.
                     on_cpu = placed[layer] == devices.CPU
-                    branches[path] = terms if on_cpu else [term.on(placed[layer]) for term in terms]
+                    branches[path] = terms if on_cpu else [move(term, placed[layer]) for term in terms]
             yield layer, branches
-
-
-def _all_read(tensors: Mapping[str, factors.Matrix], _names: tuple[str, ...]) -> factors.Read:
-    return tensors.__getitem__
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ Matrix: TypeAlias = NDArray[Any] | StoredRows
 Read = Callable[[str], Any]  # from a tensor's name to its values as stored, or to a StoredRows that reads its rows
 
 EPSILON = 1e-5  # the number that every batch norm of torch adds to the variance by default; no checkpoint holds it
+OTHER_READER = {"up": "gate", "gate": "up"}  # each of the two readers of a gated unit -> the other one
 
 
 def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
@@ -136,16 +137,10 @@ def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read:
         return MatrixProduct(out.mT, inn, size, norm, norm, centred=centred)
     other = OTHER_READER.get(path.reader, "")
     gated = recipe.gates and other in layer_set.slots
-    return MatrixProduct(
-        writer(layout, layer_set, path.writer, read),
-        reads(path.reader),
-        layer_set.heads[path.reader].size,
-        writer_gain=fold_gain(layer_set.output_norm),
-        reader_gain=fold_gain(layer_set.norm),
-        unit_gain=fold_gain(layer_set.inner_norm),
-        centred=centred,
-        gate=Rows(reads(other), fold_gain(layer_set.norm), centred) if gated else None,
-    )
+    out, rows = writer(layout, layer_set, path.writer, read), reads(path.reader)
+    written, own, inner = map(fold_gain, (layer_set.output_norm, layer_set.norm, layer_set.inner_norm))
+    gate = Rows(reads(other), own, centred) if gated else None
+    return MatrixProduct(out, rows, layer_set.heads[path.reader].size, written, own, inner, centred, gate)
 
 
 def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
@@ -189,13 +184,3 @@ def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
         roles = [role for role in ("gate", "up") if role in layer_set.slots]
         read += [layer_set.slots[one].tensor for one in roles if layer_set.stacked or by_rows(layout, layer_set, one)]
     return set(read)
-
-
-def numbers_made(layout: Layout, path: str, layer: int) -> int:
-    """Return the count of numbers that one branch computes: heads that read a latent are brought to the stream."""
-    sets, roles = layout.sets(path)[layer], PATHS[path].roles
-    through = (layer_set for layer_set in sets for role in roles if layer_set.slots[role].latent)
-    return sum(layer_set.width * layer_set.units for layer_set in through)
-
-
-OTHER_READER = {"up": "gate", "gate": "up"}  # each of the two readers of a gated unit -> the other one

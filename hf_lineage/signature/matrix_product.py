@@ -1,21 +1,125 @@
-"""Matrix product: one addend of a branch product in tiles, and the probes that it is multiplied with."""
+"""Matrix product: one addend of a branch product in tiles, and the probes that it is multiplied with.
+
+Before these stand the operations that differ between NumPy and torch. All other computation on weights is written once,
+with operators and methods that both have.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.stored import StoredRows
-from hf_lineage.signature.arrays import Scratch, Tensor, dots, on_device, on_host, zeros
+from hf_lineage.checkpoint.stored import Memory, StoredRows
+from hf_lineage.checkpoint.tensor import widen
 from hf_lineage.signature.devices import CPU, Device
-from hf_lineage.signature.recipe import Array, Recipe, Vector
+from hf_lineage.signature.recipe import UNIT_SIGNS, Array, Recipe, Vector, signs
 
+Tensor: TypeAlias = Any  # an array of NumPy, or a tensor of torch on a GPU
 TILE = 2**18  # numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache
 UNITS = 2048  # hidden units of a writer of which some rows are taken at a time
 SMALLEST, LARGEST = 1e-12, 1e17  # a norm between these is correct in float32: no square underflowed and none overflowed
+
+
+def on_host(array: Tensor) -> NDArray[Any]:
+    """Return a NumPy array with these values; a NumPy array is returned as it is."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def as_kind_of(array: NDArray[Any], other: Tensor) -> Tensor:
+    """Return these values as an array of the kind of `other`, on its device."""
+    if isinstance(other, np.ndarray):
+        return array
+    import torch
+
+    return torch.from_numpy(array).to(other.device)
+
+
+def on_device(array: NDArray[Any], device: int | str) -> Tensor:
+    """Return these values on a device: `cpu` is NumPy's, any other name or number is torch's."""
+    if device == "cpu":
+        return array
+    import torch
+
+    # torch warns of what cannot be written, such as heads that are shared.
+    stored = np.require(array, requirements=("C", "W"))
+    numbers = torch.from_numpy(stored.reshape(-1).view(np.uint8)).view(getattr(torch, array.dtype.name))
+    tensor = numbers.view(array.shape)
+    place = torch.device(device)
+    return tensor.pin_memory().to(place, non_blocking=True) if place.type == "cuda" else tensor.to(place)
+
+
+def empty(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Return an uninitialised array in float32 of the kind of `like`, on its device."""
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, np.float32)
+    import torch
+
+    return like.new_empty(shape, dtype=torch.float32)
+
+
+def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Return zeros in float32 of the kind of `like`, on its device."""
+    made = empty(shape, like)
+    made[...] = 0
+    return made
+
+
+def by_columns(matrix: Tensor) -> bool:
+    """Return whether the numbers of a column lie side by side in memory, and those of a row do not."""
+    if isinstance(matrix, np.ndarray):
+        return matrix.strides[-1] != matrix.itemsize and matrix.strides[0] == matrix.itemsize
+    return bool(matrix.stride(-1) != 1 and matrix.stride(0) == 1)
+
+
+def dots(one: Tensor, other: Tensor) -> Tensor:
+    """Return the inner product of every row of one matrix with the same row of another, (t,)."""
+    if not isinstance(one, np.ndarray):
+        return (one * other).sum(axis=1)
+    if by_columns(one) and by_columns(other):
+        return np.ones(one.shape[1], np.float32) @ (one.mT * other.mT)
+    return np.vecdot(one, other)
+
+
+def columns(rows: Tensor, chosen: Tensor) -> Tensor:
+    """Return some columns (m,) of rows (t, width), (t, m)."""
+    if not isinstance(rows, np.ndarray):
+        return rows.index_select(1, chosen)
+    return rows.mT.take(chosen, axis=0).mT if by_columns(rows) else rows.take(chosen, axis=1)
+
+
+def largest(rows: Tensor) -> NDArray[np.float64]:
+    """Return the largest absolute value in every row (t,), as a NumPy array."""
+    sizes = abs(rows)
+    most = sizes.max(axis=1) if isinstance(sizes, np.ndarray) else sizes.amax(dim=1)
+    return on_host(most).astype(np.float64)
+
+
+class Scratch:
+    """Memory for pieces of a stored matrix in float32, at most `size` numbers each, used again for every piece."""
+
+    def __init__(self, size: int, like: Tensor | StoredRows) -> None:
+        self._memory = empty((size,), np.empty(0) if isinstance(like, StoredRows) else like)
+        self._read = Memory()
+
+    def rows(self, matrix: Tensor | StoredRows, chosen: slice) -> Tensor:
+        """Return some rows of a matrix as float32."""
+        return self.widen(matrix.read(chosen, self._read) if isinstance(matrix, StoredRows) else matrix[chosen])
+
+    def widen(self, stored: Tensor) -> Tensor:
+        """Return a piece (r, c) as float32, in the order in which it is stored: transposing it would cost far more."""
+        if by_columns(stored):
+            return self.widen(stored.mT).mT
+        rows, width = stored.shape
+        wide = self._memory[: rows * width].reshape(rows, width)
+        if isinstance(wide, np.ndarray):
+            widen(wide, stored)
+        else:
+            wide.copy_(stored.contiguous())
+        return wide
 
 
 class Tile(NamedTuple):
@@ -75,10 +179,6 @@ class MatrixProduct:
     centred: bool = False  # whether the mean over the width is removed from both matrices
     gate: Rows | None = None  # the other reader of gated units; None where there is none, or it is not compared
 
-    def on(self, device: Device) -> MatrixProduct:
-        """Return the term with everything that tiles are made of on a device."""
-        return _on(self, device)  # type: ignore[no-any-return]
-
     @property
     def starts(self) -> range:
         """The first hidden unit of every tile, which has whole parts: at least four, so that threads have work."""
@@ -123,29 +223,26 @@ class MatrixProduct:
         return np.concatenate([on_host(tile.inn).copy() for tile in self.tiles()])
 
 
-def _on(part: Any, device: Device) -> Any:
-    """Return a part of a term with its arrays, and those of its own parts, on a device."""
+def move(part: Any, device: Device) -> Any:
+    """Return a term, or a part of one, with all that its tiles are made of on a device."""
     moved: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
         if isinstance(value, (StoredRows, np.ndarray)):
             moved[field.name] = on_device(np.asarray(value), device)
         elif isinstance(value, (Rows, MatrixProduct)):
-            moved[field.name] = _on(value, device)
+            moved[field.name] = move(value, device)
     return replace(part, **moved)
 
 
 @dataclass(frozen=True)
 class Probes:
-    """The probes of a recipe, on one device.
-
-    Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for the rows of hidden units.
-    """
+    """The probes of a recipe, on one device."""
 
     width: int  # the width of the stream
-    matrix: Tensor | slice
-    coordinates: Tensor
-    signs: Tensor
+    matrix: Tensor | slice  # Z (width, k), or some columns of the identity
+    coordinates: Tensor  # S (m,)
+    signs: Tensor  # (m, UNIT_SIGNS): for the rows of hidden units
     ones: Tensor  # (width,): ones
 
     @classmethod
@@ -154,8 +251,10 @@ class Probes:
     ) -> Probes:
         """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
-        plain = coordinates, recipe.unit_signs(len(coordinates)), np.ones(width, np.float32)
-        arrays = (on_device(array, device) for array in plain)
+        size = len(coordinates)
+        # Signs of single coordinates would count those that pruning has set to zero as much as the others.
+        drawn = signs(f"unit signs {recipe.sketch_version} {size}", (size, UNIT_SIGNS))
+        arrays = (on_device(array, device) for array in (coordinates, drawn, np.ones(width, np.float32)))
         return cls(width, columns if matrix is None else on_device(matrix, device), *arrays)
 
     @property

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import overload
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ HEAD_COORDINATES = 16  # test coordinates on either side whose products stand fo
 
 Array = NDArray[np.float32]
 Vector = NDArray[np.float64]
+Value = TypeVar("Value")
+Stated = TypeVar("Stated")
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,14 @@ class Recipe:
     """The parameters by which a branch product M is formed, centred and sketched: all that change a number."""
 
     name: str
-    gains: bool
-    """Fold the norm gains into the matrices that read, or write through, the norm."""
-    means: bool
-    """Replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm."""
-    cap: bool
-    """Scale units (or heads) whose Frobenius norm exceeds the median of their layer down to it."""
-    ones: bool
-    """Centre on span{I, 11ᵀ} instead of on the identity alone."""
-    gates: bool = False
-    """Record all three rows of gated hidden units, so that a unit is inherited only with its gate."""
-    version: int = 1
-    """The version of the recipe of this name; a signature holds the version that it was made with."""
-    probes: int | None = 64
-    """k, the number of random sign probes; None is the exact method (Z = I)."""
-    coordinates: int = 128
-    """m, the number of test coordinates."""
+    gains: bool  # fold the norm gains into the matrices that read, or write through, the norm
+    means: bool  # replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm
+    cap: bool  # scale units (or heads) whose Frobenius norm exceeds the median of their layer down to it
+    ones: bool  # centre on span{I, 11ᵀ} instead of on the identity alone
+    gates: bool = False  # record all three rows of gated hidden units: a unit is inherited only with its gate
+    version: int = 1  # of the recipe of this name; a signature holds the version that it was made with
+    probes: int | None = 64  # k, the number of random sign probes; None is the exact method (Z = I)
+    coordinates: int = 128  # m, the number of test coordinates
     sketch_version: int = SKETCH_VERSION
 
     def __post_init__(self) -> None:
@@ -75,13 +69,6 @@ class Recipe:
         """Return the number of columns of a sketch: k, or the width where Z is the identity."""
         return width if self.probes is None else min(self.probes, width)
 
-    def unit_signs(self, size: int) -> Array:
-        """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform.
-
-        Signs of single coordinates would count those that pruning has set to zero as much as the others.
-        """
-        return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
-
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k; None where the identity costs no more and has no error."""
         if self.probes is None or self.probes >= width:
@@ -95,8 +82,7 @@ class Recipe:
         return np.sort(np.argsort(words, kind="stable")[: self.coordinates][:most])
 
 
-RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.items()}
-"""Recipes by their names, the default first."""
+RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.items()}  # the default first
 
 
 def signs(purpose: str, shape: tuple[int, int]) -> Array:
@@ -113,46 +99,33 @@ def random_stream(purpose: str) -> np.random.Philox:
     return np.random.Philox(key=key)
 
 
-class _Field:
+class _Field(Generic[Value, Stated]):
+    def __init__(self, default: Value) -> None:
+        self._default = default
+
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
+    def __get__(self, instance: object | None, owner: type) -> Value:
+        value: Value = self._default if instance is None else vars(instance)[self._name]
+        return value
 
-class OptionalPath(_Field):
-    """A path, which may be given as text; None by default."""
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> None: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Path | None: ...
-    def __get__(self, instance: object | None, owner: type) -> Path | None:
-        """Return the path of an instance, or the default, None, for the class itself."""
-        path: Path | None = None if instance is None else vars(instance)[self._name]
-        return path
-
-    def __set__(self, instance: object, value: str | os.PathLike[str] | None) -> None:
-        """Keep a path."""
+    def __set__(self, instance: object, value: Stated) -> None:
         vars(instance)[self._name] = value
 
 
-class Names(_Field):
+class OptionalPath(_Field[Path | None, str | os.PathLike[str] | None]):
+    """A path, which may be given as text; None by default."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
+class Names(_Field[tuple[str, ...], str | os.PathLike[str] | Iterable[str | os.PathLike[str]]]):
     """Names, of which one may be given by itself, and each as text or as a path; by default those named here."""
 
     def __init__(self, *default: str) -> None:
-        self._default = default
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> tuple[str, ...]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> tuple[str, ...]: ...
-    def __get__(self, instance: object | None, owner: type) -> tuple[str, ...]:
-        """Return the names of an instance, or the default for the class itself."""
-        names: tuple[str, ...] = self._default if instance is None else vars(instance)[self._name]
-        return names
-
-    def __set__(self, instance: object, value: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> None:
-        """Keep names."""
-        vars(instance)[self._name] = value
+        super().__init__(default)
 
 
 @dataclass(frozen=True, kw_only=True)

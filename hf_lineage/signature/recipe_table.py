@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-PARAMETERS: dict[str, dict[str, Any]] = {
-    "robust": {
-        **{"name": "robust", "gains": True, "means": True, "cap": True, "ones": True},
-        **{"gates": True, "version": 4},
-    },
-    "paper": {"name": "paper", "gains": False, "means": False, "cap": False, "ones": False},
+PARAMETERS: dict[str, dict[str, Any]] = {  # by name, the default first: fields of the Recipe without its defaults
+    "robust": {**dict.fromkeys(("gains", "means", "cap", "ones", "gates"), True), "name": "robust", "version": 4},
+    "paper": {**dict.fromkeys(("gains", "means", "cap", "ones"), False), "name": "paper"},
 }
-"""Name, the default first -> the fields of the Recipe that differ from its defaults."""

@@ -13,21 +13,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature import arrays
-from hf_lineage.signature.arrays import Scratch, Tensor, as_kind_of, on_host
+from hf_lineage.signature import matrix_product as arrays
 from hf_lineage.signature.devices import Share
-from hf_lineage.signature.matrix_product import UNITS, MatrixProduct, Probes, Tile, pieces, row_norms
+from hf_lineage.signature.matrix_product import (
+    UNITS,
+    MatrixProduct,
+    Probes,
+    Scratch,
+    Tensor,
+    Tile,
+    as_kind_of,
+    on_host,
+    pieces,
+    row_norms,
+)
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Recipe, Vector
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
 from hf_lineage.signature.values import UnitCodes
 
+ROWS = 128  # residual coordinates of a writer that are multiplied at a time
+Target = tuple[slice | Tensor, Sequence[Tensor], Tensor, bool]
+
 
 @dataclass(frozen=True)
 class UnitStatistics:
-    """Measurements of the addend that every hidden unit of a term gives M.
-
-    Tensors that are multiplied later stay on the device of the term; all others are arrays of NumPy.
-    """
+    """Measurements of the addend that every hidden unit of a term gives M; a Tensor stays on the device of the term."""
 
     projection: Tensor  # (h, k): inn Z
     corner: Tensor  # (h, m): inn[:, S], its mean not removed
@@ -46,17 +56,11 @@ class UnitStatistics:
         _, columns = probes.shape
         size = len(probes.coordinates)
         inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
-        return cls(
-            projection=arrays.empty((hidden, columns), term.writer),
-            corner=arrays.empty((hidden, size), term.writer),
-            mean=arrays.empty((hidden,), term.writer),
-            trace=np.empty(hidden, np.float32),
-            total=np.empty(hidden, np.float32),
-            norm=np.empty(parts),
-            inner=np.empty((parts, inner), np.bool_),
-            outer=np.empty((parts, outer), np.bool_),
-            gate=np.empty((parts, UNIT_SIGNS if term.gate else 0), np.bool_),
-        )
+        tensors = [arrays.empty(shape, term.writer) for shape in ((hidden, columns), (hidden, size), (hidden,))]
+        numbers = [np.empty(hidden, np.float32), np.empty(hidden, np.float32), np.empty(parts)]
+        signs = [np.empty((parts, count), np.bool_) for count in (inner, outer, UNIT_SIGNS if term.gate else 0)]
+        values: list[Tensor] = [*tensors, *numbers, *signs]
+        return cls(*values)
 
     def scale(self, factors: Vector) -> None:
         """Multiply every part by its own factor (h / part,); 0 gives 0, but the norm of what is not finite stays so."""
@@ -131,10 +135,8 @@ def unit_dots(out: Tensor, inn: Tensor) -> NDArray[np.float32]:
 
 
 def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
-    """Return ‖C_g‖_F (t / part,) of every part of outᵀ and inn (t, width), by its two small Gram matrices.
-
-    Each side is divided by its largest number first, so that no square leaves the range of float32.
-    """
+    """Return ‖C_g‖_F (t / part,) of every part of outᵀ and inn (t, width), by its two small Gram matrices."""
+    # Each side is divided by its largest number first, so that no square leaves the range of float32.
     grams, sizes = [], []
     for rows in (out, inn):
         parts = rows.reshape(-1, part, rows.shape[1])
@@ -145,9 +147,6 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
         sizes.append(size)
     squares = on_host((grams[0] * grams[1]).sum(axis=(1, 2))).astype(np.float64)
     return np.sqrt(np.maximum(squares, 0)) * sizes[0] * sizes[1]
-
-
-ROWS = 128  # residual coordinates of a writer that are multiplied at a time
 
 
 @dataclass(frozen=True)
@@ -162,10 +161,8 @@ class Block:
 
 
 def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, share: Share) -> Block:
-    """Return the block of one branch: its centred residual R multiplied with the probes, its corner, tr M and ‖M‖_F.
-
-    R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
-    """
+    """Return the block of one branch: its centred residual R multiplied with the probes, its corner, tr M and ‖M‖_F."""
+    # R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     # The second pass needs no readers, so that their memory is free.
     measured = [
         (replace(term, reader=term.writer.mT, gate=None), measure_units(term, probes, share)) for term in branch
@@ -184,9 +181,6 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     if not (math.isfinite(norm) and all(np.isfinite(value).all() for value in whole)):
         return Block(np.zeros_like(product), np.zeros_like(corner), math.nan, math.nan, codes)
     return Block(product, corner, trace, norm, codes)
-
-
-Target = tuple[slice | Tensor, Sequence[Tensor], Tensor, bool]
 
 
 def multiply(
@@ -214,11 +208,9 @@ def multiply(
 
 
 def cap(branch: Sequence[UnitStatistics]) -> None:
-    """Scale every part above the median norm down to it; parts without weight do not count for the median.
-
-    All parts then count about alike, so nobody can make units count more by scaling them: to outweigh the units of a
-    model, as many others have to be stored beside them.
-    """
+    """Scale every part above the median norm down to it; parts without weight do not count for the median."""
+    # All parts then count about alike, so nobody can make units count more by scaling them: to outweigh the units of a
+    # model, as many others have to be stored beside them.
     most = median_norm(np.concatenate([units.norm for units in branch]))
     for units in branch:
         units.scale(np.divide(most, units.norm, out=np.ones_like(units.norm), where=units.norm > most))

@@ -1,10 +1,9 @@
 """Sample: some hidden units and residual coordinates of every layer, drawn at random, and the branch seen through them.
 
-If the hidden units of a model are in the same places as those of its base, a tenth of its bytes shows its descent. A
-sample of all hidden units on some coordinates also shows a model whose units or layers were moved: the permutation test
-needs no more of them. It takes a third of the time, for hardly any of a layer enters a computation.
-Nobody must be able to predict the sample: they could copy that part only. Units are drawn anew in each layer. So a
-layer of the base and one of the candidate can only be alike where both have the same number.
+If hidden units are in the same places as those of the base, a tenth of the bytes shows the descent. A sample of all
+units on some coordinates also shows units or layers that were moved, in a third of the time of reading everything.
+Nobody must be able to predict the sample: they could copy that part only. Units are drawn anew in each layer, so layers
+of base and candidate can only be alike where both have the same number.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ NUMPY: dict[str, np.dtype[Any]] = {
 STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))  # stored array of a path -> its number format
 UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")  # counts by layer, then all units in order
 PER_UNIT = tuple(UNITS)[1:]  # the arrays with a row for each unit
+LARGEST_HEADER = 2**20  # the most bytes of a header; that of a signature has some thousand
+Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class _Format(msgspec.Struct):
@@ -122,15 +124,8 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, _StoredArray]) -> No
                 raise SignatureError(f"{text}: {name} has shape {array.shape}, but its recipe needs {shape}")
 
 
-LARGEST_HEADER = 2**20  # the most bytes of a header; that of a signature has some thousand
-Arrays = Mapping[str, np.ndarray[Any, Any]]
-
-
 def save_signature(signature: Signature, file: str | PathLike[str]) -> None:
-    """Write a signature, whole or not at all.
-
-    Raise SignatureError if the file cannot be written, or if the residuals are not in memory.
-    """
+    """Write a signature, whole or not at all; SignatureError if that fails, or if the residuals are not in memory."""
     write_output(Path(file), encode(signature))
 
 
@@ -154,10 +149,8 @@ def encode(signature: Signature) -> bytes:
 
 
 def load_signature(file: str | PathLike[str]) -> Signature:
-    """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version.
-
-    Every number in its metadata is checked against bounds, and against the header, before such arrays are allocated.
-    """
+    """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version."""
+    # Every number in its metadata is checked against bounds, and against the header, before such arrays are allocated.
     file = Path(file)
     try:
         with opened_header(file, LARGEST_HEADER) as (opened, begin, stamp):

@@ -1,7 +1,8 @@
 """Unit rows: the hidden units of some layers as rows, and which units of two models belong together.
 
-Units with similar descriptions make pairs, and many of these are wrong; right pairs agree with each other. A rotation
-of the stream that fits these pairs makes better ones, and so on, until there are no more (see `fitted_coordinates`).
+Units with similar descriptions make pairs, many of which are wrong. Right pairs agree with each other: the strongest
+direction v of G_ij = (a_i·a_j)(a'_i·a'_j) + (b_i·b_j)(b'_i·b'_j) weighs them and finds their signs (Leordeanu and
+Hebert 2005). The polar factor of Σ v (a a'ᵀ + b b'ᵀ), a rotation (Procrustes: Schönemann 1966), makes better ones.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.arrays import compute_whitening
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
 PATH, HEADS = "mlp", "value_output"  # the path whose hidden units are compared, and the one whose heads are
+MUTUAL = 8  # the fewest units of a layer
+ALIKE, COPIES = 0.5, 0.95  # units are a pair, or copies, if the product of cosines of readers and writers is larger
+HARDLY = 0.01  # in wide streams a smaller share of paired units ends the search
+LEAST = 1e-6  # a direction that holds a smaller part of the matched units, beside the largest one, is rounding
+TILE = 2**10
+Numbers = NDArray[np.int64]
 
 
 class HeadProducts(NamedTuple):
@@ -68,12 +74,10 @@ def cosines(a: UnitRows, b: UnitRows) -> Array:
 
 
 def likeness(a: UnitRows, b: UnitRows) -> Array:
-    """Return the likeness of every unit of A and every unit of B, between -1 and 1.
-
-    It is the cosine of what they read times that of what they write. With gates it is that product times the cosine of
-    their gates, to the power of 2/3: three cosines then count as much as two. Reader and writer may both change their
-    sign, and opposite gates have nothing in common, nor do a unit with a gate and one without.
-    """
+    """Return the likeness of every unit of A and every unit of B, between -1 and 1."""
+    # It is the cosine of what they read times that of what they write. With gates it is that product times the cosine
+    # of their gates, to the power of 2/3: three cosines then count as much as two. Reader and writer may both change
+    # their sign, and opposite gates have nothing in common, nor do a unit with a gate and one without.
     products = cosines(a, b)
     if not a.gate.shape[1] and not b.gate.shape[1]:
         return products
@@ -81,14 +85,6 @@ def likeness(a: UnitRows, b: UnitRows) -> Array:
         return np.zeros_like(products)
     products *= np.maximum(a.gate @ b.gate.T, 0)
     return np.cbrt(products, out=products) ** 2 * np.sign(products)
-
-
-MUTUAL = 8  # the fewest units of a layer
-ALIKE, COPIES = 0.5, 0.95  # units are a pair, or copies, if the product of cosines of readers and writers is larger
-HARDLY = 0.01  # in wide streams a smaller share of paired units ends the search
-LEAST = 1e-6  # a direction that holds a smaller part of the matched units, beside the largest one, is rounding
-TILE = 2**10
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -151,8 +147,8 @@ def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, 
         if min(part.stop - part.start, other.stop - other.start) >= MUTUAL:
             a, b = describe_units(base, part), describe_units(candidate, other)
             halves = [(numbers**2).sum(axis=1) / 2 for numbers in (a, b)]
-            best = _Best(partial(_nearness, (a, halves[0]), (b, halves[1])), len(a), len(b))
-            nearest.append((best.mutual[0] + part.start, best.mutual[1] + other.start))
+            mine, others, _ = _best(partial(_nearness, (a, halves[0]), (b, halves[1])), len(a), len(b))
+            nearest.append((mine + part.start, others + other.start))
     return np.concatenate([pair[0] for pair in nearest]), np.concatenate([pair[1] for pair in nearest])
 
 
@@ -161,11 +157,9 @@ def _nearness(one: tuple[Array, Array], other: tuple[Array, Array], tile: slice)
 
 
 def describe_units(units: OrderedUnits, part: slice) -> Array:
-    """Return numbers (u, f) that describe each unit in any coordinates and in any order of the units.
-
-    If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of all
-    units as well, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
-    """
+    """Return numbers (u, f) that describe each unit in any coordinates and in any order of the units."""
+    # If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of
+    # all units as well, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
     (inner, outer), weight = units.rows(part), units.weight[part]
     weighed = inner * weight[:, None], outer * weight[:, None]
     read, written, both = weighed[0].T @ inner, weighed[1].T @ outer, weighed[1].T @ inner
@@ -210,11 +204,11 @@ class MatchedPairs:
 
     def __init__(self, base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> None:
         inner, outer = candidate.inner @ turn.T, candidate.outer @ turn.T
-        best = _Best(partial(_cosines, base, inner, outer), len(base.weight), len(candidate.weight))
-        self.first, self.second = best.mutual
+        columns = partial(_cosines, base, inner, outer)
+        self.first, self.second, best = _best(columns, len(base.weight), len(candidate.weight))
         same_sign = np.sign(np.vecdot(base.inner[self.first], inner[self.second]))
-        self.weights: Array = (np.maximum(best.of_other[self.second], 0) * same_sign).astype(np.float32)
-        self.share = float(candidate.weight[best.of_other > ALIKE].sum() / candidate.weight.sum())
+        self.weights: Array = (np.maximum(best[self.second], 0) * same_sign).astype(np.float32)
+        self.share = float(candidate.weight[best > ALIKE].sum() / candidate.weight.sum())
 
     def best_rotation(self, base: OrderedUnits, candidate: OrderedUnits) -> Array:
         """Return the rotation that fits these pairs best."""
@@ -230,20 +224,25 @@ def _polar(product: Array) -> Array:
     if product.shape[0] < product.shape[1]:
         return _polar(product.T).T
     scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)
-    return np.asarray(compute_whitening(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32))
+    directions, scaled_directions = compute_whitening(scaled.T @ scaled, LEAST)
+    return np.asarray((scaled_directions @ (directions.T @ scaled.T)).T.astype(np.float32))
 
 
-class _Best:
-    """The best of every row and of every column of a large matrix that is made some columns at a time."""
+def compute_whitening(square: Vector, least: float) -> tuple[Vector, Vector]:
+    """Return directions (d, r) of a positive G (d, d), and these times one over the root of G along each of them."""
+    squares, directions = np.linalg.eigh(square)
+    mask = squares > max(least**2 * squares[-1], 0.0)  # roots below `least` of the largest are left out
+    return directions[:, mask], directions[:, mask] * (1 / np.sqrt(squares[mask]))
 
-    def __init__(self, columns: Callable[[slice], Array], rows: int, count: int) -> None:
-        best, self.of_other = np.full(rows, -np.inf, np.float32), np.empty(count, np.float32)
-        column = np.zeros(rows, np.int64)
-        for start in range(0, count, TILE):
-            tile = slice(start, min(start + TILE, count))
-            values = columns(tile)
-            nearest, self.of_other[tile] = values.argmax(axis=1), values.max(axis=0)
-            better = (highest := values[np.arange(rows), nearest]) > best
-            best[better], column[better] = highest[better], nearest[better] + start
-        mutual = np.flatnonzero(best == self.of_other[column])
-        self.mutual = mutual, column[mutual]
+
+def _best(columns: Callable[[slice], Array], rows: int, count: int) -> tuple[Numbers, Numbers, Array]:
+    """Return rows and columns that are each other's best in a matrix made by columns, and the best of every column."""
+    best, of_other, column = np.full(rows, -np.inf, np.float32), np.empty(count, np.float32), np.zeros(rows, np.int64)
+    for start in range(0, count, TILE):
+        tile = slice(start, min(start + TILE, count))
+        values = columns(tile)
+        nearest, of_other[tile] = values.argmax(axis=1), values.max(axis=0)
+        better = (highest := values[np.arange(rows), nearest]) > best
+        best[better], column[better] = highest[better], nearest[better] + start
+    mutual = np.flatnonzero(best == of_other[column])
+    return mutual, column[mutual], of_other

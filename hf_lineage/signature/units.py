@@ -34,6 +34,12 @@ SMALLEST = 8  # the size in units that an expert exceeds; no layer is divided in
 
 Numbers = NDArray[np.int64]
 Keep = Callable[[Sequence[Vector]], list[Numbers]]  # from the weights of each expert's units to those that are kept
+RECIPE = RECIPES["robust"]  # the recipe of their rows: gains folded in, means removed
+LIGHT = replace(RECIPE, probes=1, coordinates=2)  # with almost no sketch, to measure the weight of every unit
+WIDE = 1024  # longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1
+FEW = 4  # the fewest units for each kept one with which the kept units are taken out before rows are prepared
+Weights = tuple[Vector, ...]  # of the units of each expert of a layer, or of a dense one, at most the layer's median
+Known = MutableMapping[int, Weights]
 
 
 def everything(experts: Sequence[Vector]) -> list[Numbers]:
@@ -73,26 +79,14 @@ def heaviest(most: int) -> Keep:
 
 
 def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
-    """Return the number of units of each expert, for each term of a layer; one number for a dense layer.
-
-    A shared expert several times as large as the others counts as several experts of their size: if both were made of
-    one dense layer, its units have a similar order in all of them.
-    """
+    """Return the number of units of each expert, for each term of a layer; one number for a dense layer."""
+    # A shared expert several times as large as the others counts as several experts of their size: if both were made of
+    # one dense layer, its units have a similar order in all of them.
     sizes = [one.units for one in sets for _ in range(math.prod(one.stacked))]
     least = min(sizes)
     if least <= SMALLEST:
         return tuple((size,) for size in sizes)
     return tuple((least,) * (size // least) if size % least == 0 else (size,) for size in sizes)
-
-
-RECIPE = RECIPES["robust"]  # the recipe of their rows: gains folded in, means removed
-LIGHT = replace(RECIPE, probes=1, coordinates=2)  # with almost no sketch, to measure the weight of every unit
-WIDE = 1024  # longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1
-FEW = 4  # the fewest units for each kept one with which the kept units are taken out before rows are prepared
-
-
-Weights = tuple[Vector, ...]  # of the units of each expert of a layer, or of a dense one, at most the layer's median
-Known = MutableMapping[int, Weights]
 
 
 class KnownWeights(NamedTuple):
@@ -151,13 +145,13 @@ def unit_rows(
     known = {} if known is None else known
     rows, memory = dict[int, UnitRows](), Memory()
     with workers() as share:
+
+        def open_reader(names: tuple[str, ...]) -> Read:
+            return open_tensors(checkpoint, names, (), memory, share).__getitem__
+
         for number in (number for number in layout.numbers(PATH) if number in layers):
             recipe = replace(RECIPE, gates=view.gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
-
-            def open_reader(names: tuple[str, ...]) -> Read:
-                return open_tensors(checkpoint, names, (), memory, share).__getitem__
-
             terms = functools.partial(terms_by_expert, layout, PATH, number, recipe, open_reader)
             if number not in known:
                 surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in terms()]

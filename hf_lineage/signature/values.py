@@ -1,7 +1,6 @@
 """Signature: plain values that need NumPy only, and the source of their numbers.
 
-For every path and layer it holds a sketch of R (width x width), the centred residual of the branch product M. It also
-holds the other numbers that a comparison needs, and the recipe by which all of them were made.
+For every path and layer it holds a sketch of R (width x width), the centred residual of the branch product M.
 """
 
 from __future__ import annotations
@@ -15,6 +14,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 
+PARTS = ("sketch", "corner", "trace", "norm")  # the arrays of a path, each with a row for every layer
+WIDEST = 2**20  # the largest width, several times that of real models
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -25,10 +27,6 @@ class Origin:
 
 
 WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
-
-PARTS = ("sketch", "corner", "trace", "norm")  # the arrays of a path, each with a row for every layer
-
-WIDEST = 2**20  # the largest width, several times that of real models
 
 
 class Columns(Protocol):
@@ -48,11 +46,7 @@ class Columns(Protocol):
 
 @dataclass(frozen=True)
 class UnitCodes:
-    """The interchangeable parts of one layer's branch, its hidden units or heads: what each writes, and its direction.
-
-    A direction is stored as signs: for a hidden unit of random sums over its rows, for a head of entries of its own
-    product. The share of signs in which two parts agree tells their cosine.
-    """
+    """Hidden units or heads of a layer's branch: what each writes, and signs of sums of its rows, or of its product."""
 
     weight: Array  # (u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum
     inner: NDArray[np.uint8]  # (u, bytes): signs, packed
@@ -72,11 +66,10 @@ class SampleSize:
 
 @dataclass(frozen=True)
 class PathSignature:
-    """The numbers of one path of a model: L layers that have it, width d, k sketch columns (d when exact), m test
-    coordinates.
+    """One path of a model: L layers that have it, width d, k sketch columns (d when exact), m test coordinates.
 
-    A layer of a narrower stream leaves the last rows of its sketch, and in exact mode its last columns, zero. A layer
-    whose branch is zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
+    A narrower layer leaves the last rows of its sketch, and if exact its last columns, zero. A layer whose branch is
+    zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
     sketch: Array | Columns = field(repr=False)  # (L, d, k): R Z, the centred residual multiplied with the probes
@@ -135,8 +128,8 @@ class Signature:
     recipe: Recipe = field(repr=False)
     paths: Mapping[str, PathSignature] = field(repr=False)
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by path, layers without it, that have no row
+    # Digests of the factorization and of the model's files, if the signature was stored to be used again.
     made_from: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
     notes: tuple[str, ...] = ()  # sentences about files and tensors that lay beside the weights and were not read
     reservations: tuple[str, ...] = ()  # why these weights neither verify nor contradict a claim, whatever they show
     unaccounted: tuple[str, ...] = ()  # stored tensors that are not the class's own: then RELATED verifies nothing

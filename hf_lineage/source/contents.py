@@ -236,7 +236,7 @@ def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
     likely = [name for name in safe if not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)]
     if not likely or (len(likely) < len(names) and LORA_FILE not in names and not beside):
         return [], names if beside else []
-    from hf_lineage.lora.single_file import is_lora_file
+    from hf_lineage.lora.adapter import is_lora_file
 
     files = []
     for name in likely[:MOST]:

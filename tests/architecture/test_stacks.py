@@ -90,7 +90,7 @@ def test_models_of_unlike_widths_are_told_apart(models, recipe, tmp_path):
     assert (related.code, unrelated.code) == ("inherited", "unrelated")
     comparison = related.evidence["mlp"].comparison
     assert (comparison.similarity[:3, 3:].any(), comparison.similarity[3:, :3].any()) == (False, False)
-    assert comparison.assignment.tolist() == list(range(6))
+    assert comparison.pairs[1].tolist() == list(range(6))
 
 
 def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(models):

@@ -11,7 +11,7 @@ from hf_lineage import RECIPES, Options, check
 from hf_lineage.checking import units
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.evidence import measure
-from hf_lineage.signature import fitted_coordinates as procrustes
+from hf_lineage.signature import coordinates as procrustes
 from tests import experts, streams
 from tests.checking.conftest import BASE, OTHER, TUNED, compared
 from tests.experts import HIDDEN, WIDTH, made, noised, renamed, reordered

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from hf_lineage.checking.check import check
 from hf_lineage.checking.merge import read_matrices, with_shares
-from hf_lineage.evidence.blend import BlendPlace, blend_of
+from hf_lineage.evidence.merge import BlendPlace, blend_of
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.sample import Sample
 from hf_lineage.source import rows as reading

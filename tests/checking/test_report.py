@@ -11,8 +11,7 @@ from hf_lineage import Options
 from hf_lineage.checking.report import FILE, OWN, Combination, Report, apply_policy, find_policy, read_policy
 from hf_lineage.checking.result import NAMED
 from hf_lineage.errors import CheckpointError, OptionError
-from hf_lineage.evidence.blend import Blend, BlendPlace
-from hf_lineage.evidence.merge import Share, Shares
+from hf_lineage.evidence.merge import Blend, BlendPlace, Share, Shares
 from hf_lineage.evidence.relation import Derivation, Means
 from hf_lineage.evidence.verdict import Code, ExitCode
 from hf_lineage.hub.repo import RepoRef

@@ -8,7 +8,7 @@ from hf_lineage.checking.units import by_tokens, compare_by_units
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.unit_comparison import RESIDUAL, TOKEN, OrderSettings
 from hf_lineage.hub.repo import resolve
-from hf_lineage.signature import fitted_coordinates as procrustes
+from hf_lineage.signature import coordinates as procrustes
 from hf_lineage.source.headers import headers
 from tests import streams
 from tests.checking.conftest import BASE, OTHER, TUNED

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.checkpoint.rounding import DIGITS, round_digits, spacing
-from hf_lineage.evidence.blend import BlendPlace, blend_of
-from hf_lineage.evidence.merge import StoredMatrix, inner_products
+from hf_lineage.evidence.merge import BlendPlace, StoredMatrix, blend_of, inner_products
 
 BF16 = DIGITS["BF16"]
 LAYERS, SHAPE = 3, (24, 128)

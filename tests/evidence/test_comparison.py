@@ -56,7 +56,7 @@ def test_a_model_scores_one_against_itself_in_whatever_order_its_layers_are(orde
     layers = random_layers()
     same = compare_paths(path_signature(layers), path_signature(layers[order]))
     assert same.score == pytest.approx(1.0, abs=1e-12)
-    assert [order[partner] for partner in same.assignment] == [0, 1, 2, 3, 4]
+    assert [order[partner] for partner in same.pairs[1]] == [0, 1, 2, 3, 4]
     assert same.standard_error == pytest.approx(0.0, abs=1e-7)
 
 

@@ -33,8 +33,12 @@ def path(seed=0, width=WIDTH):
     return PathSignature(residuals, residuals, np.ones(LAYERS), sizes, units=tuple(codes(4) for _ in range(LAYERS)))
 
 
+def pair_of(name, *both):
+    return Pair(name, both, tuple(tuple(range(len(one.trace))) for one in both))
+
+
 def pair(name, seed=0):
-    return Pair.along(name, path(), path(seed))
+    return pair_of(name, path(), path(seed))
 
 
 def test_the_same_weights_score_one_and_interim_analyses_multiply_p():
@@ -52,7 +56,7 @@ def test_the_same_weights_score_one_and_interim_analyses_multiply_p():
 def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
     """Their coordinates cannot be permuted alike; the two of one width have two thirds of alpha between them."""
     wide = [pair("mlp"), pair("mlp_gate", seed=1)]
-    narrow = Pair.along("value_output", path(width=9), path(width=9))
+    narrow = pair_of("value_output", path(width=9), path(width=9))
     found = measure([*wide, narrow], Criteria(permutations=99))
     assert list(found) == ["mlp", "mlp_gate", "value_output"]
     assert found["mlp"].p_value == pytest.approx(1 / 151 * 3 / 2)
@@ -73,7 +77,7 @@ def test_where_permutations_do_not_hold_independent_models_give_the_p_value():
 def test_layers_bear_their_numbers_and_of_one_not_finite_no_unit_says_anything():
     broken = path()
     broken.norm[1] = np.nan
-    found = measure([pair("whole"), Pair.along("broken", path(), broken)], Criteria(permutations=19))
+    found = measure([pair("whole"), pair_of("broken", path(), broken)], Criteria(permutations=19))
     assert found["whole"].inherited is not None
     assert (found["broken"].inherited, found["broken"].not_finite) == (None, ((), (1,)))
 
@@ -159,7 +163,7 @@ def judged(seed):
     p_values, words = [], []
     for read in STOPS:
         rows = sorted(reading_order(DEPTH, seed)[:read])
-        evidence = measure([Pair.along("mlp", base.select(rows), candidate.select(rows))], replace(CRITERIA, seed=seed))
+        evidence = measure([pair_of("mlp", base.select(rows), candidate.select(rows))], replace(CRITERIA, seed=seed))
         p_values.append(evidence["mlp"].permutation.p_value)
         words.append(judge(evidence, CRITERIA).word)
         if words[-1] == "UNRELATED" and read >= reading.enough(DEPTH) and p_values[-1] > reading.DOUBTFUL:

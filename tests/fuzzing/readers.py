@@ -28,7 +28,7 @@ from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.index.shard import Entry, Shard
 from hf_lineage.index.shard import write as write_shard
-from hf_lineage.lora.single_file import open_lora_file
+from hf_lineage.lora.adapter import open_lora_file
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.source.contents import LORA_FILE

@@ -8,8 +8,8 @@ import pytest
 
 from hf_lineage import Options, check, extract
 from hf_lineage.errors import NetworkError
-from hf_lineage.evidence.blend import BlendPlace
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.merge import BlendPlace
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.index.differences import normalise, products
 from hf_lineage.index.identify import identify

@@ -156,7 +156,7 @@ def test_rows_of_a_product_have_its_singular_values_and_are_as_few_as_its_rank()
     rows = product_rows(second, first)
     _, singular, _ = np.linalg.svd(second @ first)
     assert rows.shape == (40, 3)
-    assert partners.typical(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))
+    assert partners.root_mean_square(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))
     assert np.allclose(np.square(rows).sum(axis=0), singular[:3] / singular[0], rtol=1e-4)
     assert product_rows(0 * second, first).shape == product_rows(second, 0 * first).shape == (40, 0)
     for scale in (1e-18, 1e18):  # factors at the ends of float32

@@ -7,7 +7,7 @@ from safetensors.torch import save_file
 from hf_lineage.checkpoint.open_files import open_file
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.lora.single_file import is_lora_file, open_lora_file
+from hf_lineage.lora.adapter import is_lora_file, open_lora_file
 
 FILE = "style.safetensors"
 TO_V = "down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_v"

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from hf_lineage.lora.targets import ModuleNames, find_idle
+from hf_lineage.lora.placement import ModuleNames, find_idle
 
 MODULES = (
     "model.layers.0.self_attn.q_proj",

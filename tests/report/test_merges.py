@@ -6,8 +6,7 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.checking.report import Combination
-from hf_lineage.evidence.blend import Blend, BlendPlace
-from hf_lineage.evidence.merge import Parent, Share, Shares
+from hf_lineage.evidence.merge import Blend, BlendPlace, Parent, Share, Shares
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from hf_lineage.policy import Policy
 from hf_lineage.report import FORMATS, merges

@@ -11,9 +11,9 @@ from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import devices
-from hf_lineage.signature.arrays import on_device
 from hf_lineage.signature.devices import alone
 from hf_lineage.signature.extract import Extraction, Residuals, extract_paths
+from hf_lineage.signature.matrix_product import on_device
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.source.headers import headers
 from tests.conformance.models import tiny_model

@@ -99,7 +99,7 @@ def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
 
     other = spoil(fine_tuned(llama, tmp_path / "other", noise=0), exchange)
     comparison = compare_paths(seen(llama), seen(other))
-    assert comparison.assignment.tolist() == [0, 1, 2]
+    assert comparison.pairs[1].tolist() == [0, 1, 2]
     assert comparison.by_layer[1] == pytest.approx(1)
     assert abs(comparison.by_layer[[0, 2]]).max() < 0.3
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.token_coordinates import check_span, fit_tokens, prepare_rows, read_token_rows
+from hf_lineage.signature.coordinates import check_span, fit_tokens, prepare_rows, read_token_rows
 from tests.models import tiny_llama
 from tests.signature.test_extract import opened
 from tests.unit_rows import unit

@@ -1,4 +1,4 @@
-"""Unit rows know whether their numbers are finite; which units belong together is in test_fitted_coordinates."""
+"""Unit rows know whether their numbers are finite; which units belong together is in test_coordinates."""
 
 from dataclasses import replace
 

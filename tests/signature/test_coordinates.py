@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature import fitted_coordinates as procrustes
-from hf_lineage.signature.fitted_coordinates import between, pool_units
+from hf_lineage.signature import coordinates as procrustes
+from hf_lineage.signature.coordinates import between, pool_units
 from hf_lineage.signature.unit_rows import UnitRows, cosines
 
 WIDTH = 24
