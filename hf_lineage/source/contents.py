@@ -202,12 +202,13 @@ def find_adapters(source: RepoRef) -> Adapters | None:
     """Return the adapters of a repository that holds no model, by files and headers alone; None if there are none."""
     if any(source.offers(file) for file in (CONFIG, INDEX)):
         return None
-    here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
+    plain = replace(source, file=None)  # The name of a file of the model says nothing of the adapters beside it
+    here = [Place(plain)] if source.offers(ADAPTER_CONFIG) else []
     folders, notes = ([], []) if source.subfolder else _adapter_folders(source, bool(here))
     files, others = ([], []) if here else _adapter_files(source, bool(folders))
     if files and not source.subfolder:  # models beside files are not looked for
         others += [name for name in source.folders() if FOLDER.fullmatch(name) and source.offers(f"{name}/{CONFIG}")]
-    places = [*here, *(Place(part_of(source, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
+    places = [*here, *(Place(part_of(plain, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
     if not places:
         return None
     unread = [*others, *(place.part for place in places[MOST:]), *folders[MOST:]]
