@@ -17,7 +17,7 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Combination
-from hf_lineage.checking.result import MERGE, ClaimResult, ModelOrVerdict
+from hf_lineage.checking.result import ClaimResult, ModelOrVerdict
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
 from hf_lineage.claims.sources import merge_recipe
 from hf_lineage.evidence.blend import Blend, BlendPlace, blend_of
@@ -141,7 +141,7 @@ def with_shares(
         models = [model, *(row.base_model for row in some)]
         own, *parents = (one for each in models if (one := weights_of(each, options)))
         blend = blend_of(read_beside(own, parents, some, options, models), len(parents), own.layers, declared)
-    if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
+    if sum(row.claim.relation == "merge" and not row.claim.problem for row in rows) > 1:
         rows = _as_merge(source, rows, model, reasons, left, blend)
     if blend is None:
         return tuple(rows), None
@@ -193,7 +193,7 @@ def _as_merge(
     """Return the rows with what is declared and measured of each parent of a merge."""
     recipe, parents = merge_recipe(source), dict[int, Parent]()
     for place, row in enumerate(rows):
-        if row.claim.relation != MERGE or row.claim.problem:
+        if row.claim.relation != "merge" or row.claim.problem:
             continue
         name, known = row.claim.base.casefold(), dict[str, float]()
         for path in row.verdict.evidence if recipe else ():

@@ -75,7 +75,6 @@ class Finding:
 
 
 NAMED = ("--base",)  # The sources of a claim that the user makes with --base, and the model does not
-MERGE = "merge"  # The relation that a merge of several parents declares
 
 
 @dataclass(frozen=True, repr=False)

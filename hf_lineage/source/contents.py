@@ -128,15 +128,13 @@ def counterpart(base: Source, subfolder: str) -> Source:
         return part_of(base, subfolder)
     if base.has(CONFIG) or base.subfolder:
         return base
-    return _only(base, f", and none in {subfolder or 'its root'}")
+    return only(base, f", and none in {subfolder or 'its root'}")
 
 
-def only(repo: Source) -> Source:
+def only(repo: Source, instead: str = "; name one as MODEL/FOLDER") -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
-    return repo if isinstance(repo, Signature) else _only(repo, "; name one as MODEL/FOLDER")
-
-
-def _only(repo: RepoRef, instead: str) -> RepoRef:
+    if isinstance(repo, Signature):
+        return repo
     folders = folders_of(repo)
     models = folders.models if folders else (repo,)
     if len(models) > 1:

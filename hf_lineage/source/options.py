@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hf_lineage.architecture.registry import Choice, listing, similar
 from hf_lineage.errors import OptionError, printable
@@ -18,10 +16,6 @@ from hf_lineage.signature.recipe import Names, OptionalPath, Spec
 
 if TYPE_CHECKING:
     from hf_lineage.evidence.p_values import EmpiricalNull
-
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +67,6 @@ class Options(Spec):
     registry: OptionalPath = OptionalPath()
     """The user's factorizations for classes that are not listed."""
 
-    def __new__(cls, **named: Any) -> Self:
-        """Make the record; raise OptionError for a name that is no option."""
-        if unknown := [name for name in named if name not in cls.__dataclass_fields__]:
-            names = ", ".join(cls.__dataclass_fields__)
-            raise OptionError(f"there is no option {printable(unknown[0], 60)}; the options are {names}")
-        return super().__new__(cls)
-
     @property
     def choice(self) -> Choice:
         """The reading that the user chooses for a model whose class the registry does not list."""
@@ -113,20 +100,3 @@ class Options(Spec):
             meant, lists = similar(self.as_class), "`hf-lineage registry` lists them; a folder is written ./DIR"
             instead = f"did you mean {meant}?" if meant else lists
             raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
-
-
-def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Return a function of the API that says where its options stand when one is named as an argument of its own."""
-    known = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def call(*arguments: Given.args, **named: Given.kwargs) -> Result:
-        for name, value in named.items():
-            if name in Options.__dataclass_fields__:
-                example = f"{function.__name__}(..., options=Options({name}={printable(repr(value), 100)}))"
-                raise OptionError(f"{name} is a field of hf_lineage.Options; write {example}")
-            if name not in known:
-                raise OptionError(f"{function.__name__} takes no {printable(name, 60)}; it takes {', '.join(known)}")
-        return function(*arguments, **named)
-
-    return call

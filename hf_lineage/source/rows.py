@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -83,15 +82,12 @@ def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
         broken = [(path, at) for path, one in outcome.evidence.items() for at in one.not_finite[side]]
         if broken and (opened := model.reopen and model.reopen()):
             sets = (one for path, at in broken for one in opened.layout.sets(path)[at])
-            reasons += itertools.islice(_broken(opened, sets), 1)
+            for name in (name for layer_set in sets for name in layer_set.tensors):
+                numbers = opened.checkpoint.read(name)
+                if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
+                    reasons.append(f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite")
+                    break
     return replace(outcome, reason="; ".join(reasons))
-
-
-def _broken(opened: Headers, sets: Iterable[LayerSet]) -> Iterator[str]:
-    for name in (name for layer_set in sets for name in layer_set.tensors):
-        numbers = opened.checkpoint.read(name)
-        if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
-            yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
 
 
 def _is_transposed(model: FromWeights, slot: Slot) -> bool:
