@@ -31,41 +31,26 @@ class Options(Spec):
     """
 
     # Declared again: of the fields of a frozen base mypy knows only what may be written, and not what is held.
-    paths: Names = Names(*Spec.paths)
-    """Names of paths, or all of them: `all`."""
-    recompute: bool = False
-    """Whether to read weights even where a signature of them is cached."""
+    paths: Names = Names(*Spec.paths)  # Names of paths, or all of them: `all`
+    recompute: bool = False  # Whether to read weights even where a signature of them is cached
 
     alpha: float = Criteria.alpha
-    permutations: int = Criteria.permutations
-    """Number of permutations that are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
-    seed: int | None = None
-    """Seed of the permutations, of the order of layers, and of the units that are drawn; None: a new one each time."""
-    nulls: Names = Names()
-    """Models known to be independent of the base, or names of published nulls."""
-    budget: Budget | None = None
-    """`quick` stops reading layers as soon as the verdict is clear; None: `quick` unless the others need all layers."""
-    min_share: float = Criteria.min_share
-    """A claim is verified only if more than this share of what the model's units write is inherited."""
-    accept: Names = Names()
-    """Codes that are accepted though they verify no claim, of `evidence.ACCEPTABLE`."""
+    permutations: int = Criteria.permutations  # Drawn at first, unless alpha takes more; further ones may follow
+    seed: int | None = None  # Seed of all that is drawn: permutations, layers, units; None: a new one each time
+    nulls: Names = Names()  # Models known to be independent of the base, or names of published nulls
+    budget: Budget | None = None  # `quick` stops reading when the verdict is clear; None: `quick` where possible
+    min_share: float = Criteria.min_share  # A claim is verified only if more of what the units write is inherited
+    accept: Names = Names()  # Codes that are accepted though they verify no claim, of `evidence.ACCEPTABLE`
 
     max_memory: str | None = None
     local_hub: OptionalPath = OptionalPath()
-    subfolder: str = ""
-    """The folder of the repository in which the model is; bases are searched for the same folder."""
-    file: str | None = None
-    """The file of a converted model (GGUF, ONNX) if its repository has several; bases are not concerned."""
-    allow_pickle: bool = False
-    """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
-    as_class: str | None = None
-    """The listed class to use for a model whose own class is not listed."""
-    run: bool = False
-    """Whether both models are loaded and run, so that a verdict rests on what their parts do; needs the extra `run`."""
-    strict: bool = False
-    """Whether every number is held against the base's: whether the model is its quantization and nothing else."""
-    registry: OptionalPath = OptionalPath()
-    """The user's factorizations for classes that are not listed."""
+    subfolder: str = ""  # The folder of the repository in which the model is; bases are searched for the same folder
+    file: str | None = None  # The file of a converted model (GGUF, ONNX) if there are several; not of bases
+    allow_pickle: bool = False  # Whether pickles are read, of the model and of its bases; nothing in them is run
+    as_class: str | None = None  # The listed class to use for a model whose own class is not listed
+    run: bool = False  # Whether both models are loaded and run too; needs the extra `run`
+    strict: bool = False  # Whether every number is compared with the base's
+    registry: OptionalPath = OptionalPath()  # The user's factorizations for classes that are not listed
 
     @property
     def choice(self) -> Choice:
