@@ -26,8 +26,7 @@ Patterns = dict[str, tuple[str, ...]]  # Names in memory -> published; several o
 DECIDES_NOTHING = (
     *(".rotary_emb.inv_freq", ".rotary_embeddings.inv_freq", ".emb.inv_freq", ".embeddings.inv_freq", ".position_ids"),
     *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
-)
-"""Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor."""
+)  # Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor
 EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)  # Tied, they may have all their names
 NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")  # Their count is in `config.json`

@@ -1,8 +1,7 @@
 """Settings of `config.json` that decide which model is loaded, whether layers have an effect, and where parts stand.
 
-The effect was measured on transformers' modules (`python -m tests.settings`): a setting that is not listed for a type
-changes no branch, or the class does not read it, or another rule does. Classes of diffusers and timm are listed behind
-the name of their library, so that no `config.json` of transformers can mean one.
+The effect was measured on transformers' modules (`python -m tests.settings`). Classes of diffusers and timm are listed
+behind the name of their library, so that no `config.json` of transformers can mean one.
 """
 
 from __future__ import annotations

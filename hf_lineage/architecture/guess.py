@@ -103,8 +103,6 @@ YamlSet = dict[str, Any]  # A matrix set as a registry file writes it in YAML
 KINDS = tuple(BRANCH_ROLES)
 KnownSets = Callable[[Mapping[str, Shape], Mapping[str, Shape], int], Iterable[tuple[str, YamlSet, frozenset[str]]]]
 """Kind, set and matrices of familiar names among the free matrices of a layer, the best first."""
-
-
 _AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
 _LETTERS = {"query": "q|query|queries", "key": "k|keys?", "value": "v|vals?|values?", "output": "o|out|output|"}
 _PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv": ("key", "value")}

@@ -273,9 +273,7 @@ def _judge(
 
 
 def judge_components(parts: Sequence[RepoRef], request: Request, by_name: bool = False) -> RepositoryResult:
-    """Return a row for each part of a model and each base; a part that a base does not have is a note, or `by_name` a
-    row: the user named it.
-    """
+    """Return a row for each part and each base; what a base lacks is a note, or a row where the user named it."""
     rows, notes = list[ClaimResult](), dict[str, None]()
     for part, claim in itertools.product(parts, request.claims):
         if claim.problem and not by_name:

@@ -1,7 +1,6 @@
 """Inspection of one model: trace concentration by layer, pairing accuracy by path, and what was read.
 
-The pairing experiment is the paper's, with its plain products: over all pairs of layers, S_ij = s(W_out,i W_in,j); the
-Hungarian assignment on S should find every layer's own partner.
+Pairing is the paper's experiment: with S_ij = s(W_out,i W_in,j), assignment should find every layer's own partner.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Merges: what every parent gave to a model, read one layer after the other, beside the declared recipe.
+"""Merges: what every parent gave to a model, read matrix by matrix, beside the declared recipe.
 
-Shares change no verdict: any two models of one family are RELATED, so that only its share shows a parent that gave
-nothing. No more than one matrix of each model is in memory.
+Any two models of one family are RELATED, so that only its share, which changes no verdict, shows who gave nothing.
 """
 
 from __future__ import annotations

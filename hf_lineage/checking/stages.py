@@ -108,9 +108,7 @@ def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return UNRELATED if all units of enough layers show nothing on some coordinates; in doubt others are drawn, which
-    takes a third of the time of whole layers. It takes no part of alpha, since it never says RELATED.
-    """
+    """Return UNRELATED if all units of enough layers show nothing on some coordinates; in doubt others are drawn."""
     order, stops = pair.plan
     read = enough(len(order))
     alpha = min(DOUBTFUL * criteria.tests, 0.99)
@@ -145,6 +143,7 @@ LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, lamb
 ON_SOME, PRODUCTS = "by all units on some coordinates", "by the products of their paths"
 BY_PATHS = (
     Stage("by a sample", lambda pair: bool(pair.sampled_models), _judge_sample, interim=True),
+    # It takes no part of alpha, since it never says RELATED, and a third of the time of whole layers.
     Stage(ON_SOME, lambda pair: bool(pair.sampled_models), _judge_all_units, lambda _pair: 0),
     Stage(PRODUCTS, lambda pair: not pair.incompatible, _judge_layers, lambda pair: len(pair.plan[1]), interim=True),
 )

@@ -1,7 +1,6 @@
-"""Units: what two models show unit by unit, in the coordinates in which they show most.
+"""Units: what two models show unit by unit, through common tokens or, if that is little, in fitted coordinates.
 
-Units are compared through common tokens or, if those are none or show little, in the coordinates in which they fit
-best. The share of inherited units decides; it does not depend on their order, so there is still one test of that.
+The share of inherited units decides; it does not depend on their order, so there is still one test of that.
 """
 
 from __future__ import annotations
@@ -83,10 +82,9 @@ def compare_by_units(
     base: Headers, candidate: Headers, analyses: Sequence[Collection[int]], at_first: str, test: OrderSettings,
     fit: bool = True, known: tuple[KnownWeights, KnownWeights] = (KnownWeights(), KnownWeights()), heads: bool = True,
 ) -> UnitComparison:  # fmt: skip
-    """Return what some layers of two models show unit by unit, in the coordinates named `at_first` or in fitted ones.
-    Without `fit`, coordinates are only fitted where the two share no tokens. `known` is what units of either weigh,
-    which is not measured again. With `heads`, heads are compared too, where units are inherited. Raise NothingToCompare
-    where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
+    """Return what some layers of two models show unit by unit, in the coordinates named `at_first` or in fitted ones;
+    without `fit` only where the two share no tokens. `known` is what units of either weigh, not measured again. With
+    `heads`, heads are compared too, where units are inherited. NothingToCompare where they cannot be seen so.
     """
     models = zip((base, candidate), known, strict=True)
     units = [_Units(model, analyses[-1], test.seed, own) for model, own in models]

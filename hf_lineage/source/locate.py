@@ -48,9 +48,7 @@ def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
 def locate(
     model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None
 ) -> RepoRef | Signature:
-    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither. A
-    `subfolder` may stand behind the name of the repository, and its `file` (GGUF, ONNX) in place of the model.
-    """
+    """Return the repository, or one folder or file of it, or the stored signature; LineageError if it is neither."""
     if model.startswith("ollama://"):
         why = "the store of Ollama is not read; its blob is a GGUF file: copy it here and check ./blob.gguf"
         raise RepositoryError(f"{printable(model, 200)}: {why}")
