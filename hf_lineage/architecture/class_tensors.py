@@ -36,6 +36,7 @@ Condition = Sequence[Any]
 `["listed", keys, condition, condition]`, `["cycle", period, offset]`, or `["maybe"]` where the rule is unknown."""
 OF_NUMBERS, OF_LISTS = ("above", "from", "to", "last", "every"), ("word", "entry")
 NUMERIC = (int, float)
+MOST_EXPERTS = 2**12  # The most experts of one stack, ten times those of the largest models
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -236,9 +237,6 @@ def numberless(name: str) -> str:
 def older(name: str) -> str:
     """Return the name that transformers gives a tensor with a name of older files, whatever the class."""
     return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name))
-
-
-MOST_EXPERTS = 2**12  # The most experts of one stack, ten times those of the largest models
 
 
 class Place(NamedTuple):

@@ -22,6 +22,7 @@ from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 MODEL_TYPES, MULTIPLIERS, SETTINGS = "loading/model_types.json", "loading/multipliers.yaml", "loading/settings.json"
 WEIGHTS, CODE = "transformers_weights", "_implementation"
 QUANTIZED = ("quantization_config", "compression_config")  # Keys at the top that say how all weights are stored
+DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")  # Which may be overruled
 
 
 class ModelType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -246,9 +247,6 @@ def _number(value: Any) -> float | None:
     with contextlib.suppress(OverflowError):
         return float(value)
     return math.inf
-
-
-DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")  # Which may be overruled
 
 
 def of_diffusers(config: Mapping[str, Any]) -> bool:

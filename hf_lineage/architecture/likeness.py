@@ -24,6 +24,9 @@ from hf_lineage.architecture.registry import classes_named, factorizations, sett
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names, as_sets, prefixes
 from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
 
+OWN_CODE = "loading/own_code.yaml"  # Classes whose code is in repositories, each with the listed class nearest to it
+T = TypeVar("T")
+
 
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
     """Return a listed class that reads all matrices and gains or, where no class is named, leaves fewest unread."""
@@ -92,10 +95,6 @@ def usual_class(factorization: Factorization, classes: Sequence[str], listed_nam
         return name.lower().startswith(start), head in heads, head == "CausalLM", -len(name)
 
     return max(classes, key=rank)
-
-
-OWN_CODE = "loading/own_code.yaml"  # Classes whose code is in repositories, each with the listed class nearest to it
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

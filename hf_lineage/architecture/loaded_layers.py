@@ -24,6 +24,12 @@ from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, prin
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # Keys of the number of layers, here as one
 Shapes = Mapping[str, Shape]
 Read = Callable[[str], NDArray[Any]]
+NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
+"""Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
+LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
+LEAST_REACH, MOST_REACH = 1e-2, 1e6  # Largest input over the rms of the gain; calibration gives 1 to some ten thousand
+LEAST, MOST = 1e-3, 1e3  # After training, numbers of small tensors that decide about a branch lie between these
+MOST_NUMBERS = 2**20  # More than the widest stream has
 
 
 class LoadedTensors(NamedTuple):
@@ -117,12 +123,6 @@ def refuse_hidden(layout: Layout) -> None:
                 )
 
 
-NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
-"""Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
-LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
-LEAST_REACH, MOST_REACH = 1e-2, 1e6  # Largest input over the rms of the gain; calibration gives 1 to some ten thousand
-
-
 def within_range(
     layout: Layout, names: Iterable[str], shapes: Shapes, read: Read, prefetch: Callable[..., None] = lambda *_: None
 ) -> Iterator[str]:
@@ -140,10 +140,6 @@ def within_range(
             reach = LARGEST * (1 / scale if match["divides"] else scale) / np.sqrt(np.mean(gain**2))
         if reach.size and np.all((reach >= LEAST_REACH) & (reach <= MOST_REACH)):
             yield name
-
-
-LEAST, MOST = 1e-3, 1e3  # After training, the numbers of such tensors lie between these
-MOST_NUMBERS = 2**20  # More than the widest stream has
 
 
 def scalar_reservations(

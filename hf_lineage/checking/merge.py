@@ -31,6 +31,8 @@ Models = Sequence[FromWeights]
 Rows = Sequence[ClaimResult]
 ALIKE = 0.3  # The least cosine with the matrix of a parent that may have given a part; unrelated ones are near 0
 GLANCE = 16  # Rows of a matrix by which the layer of a parent is found that a layer of the model is most like
+MOST, TOGETHER = 16, 3  # Parents whose shares are measured, and models of an index that may be parents together
+NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 
 def read_matrices(
@@ -110,10 +112,6 @@ def _cosine(one: Matrix, other: Matrix) -> float:
         return 0.0
     sizes = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
     return float(np.vdot(one, other)) / sizes if sizes > 0 else 0.0
-
-
-MOST, TOGETHER = 16, 3  # Parents whose shares are measured, and models of an index that may be parents together
-NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 
 def with_shares(

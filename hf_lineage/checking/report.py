@@ -28,6 +28,10 @@ from hf_lineage.source.options import Options
 if TYPE_CHECKING:
     from hf_lineage.evidence.blend import Blend
 
+FILE = "lineage.yaml"  # The policy of a model repository, which is its owner's
+OWN = "own"  # The name that selects that file as the policy
+REPORT = "hf_lineage.report"  # This room stands above, so its modules are imported when asked for
+
 
 @dataclass(frozen=True)
 class Combination:
@@ -45,11 +49,6 @@ class Combination:
 
         made = zip(self.parents, self.blend.places, self.is_declared, strict=True)
         return tuple(parent for parent, how, declared in made if how is BlendPlace.BLEND and not declared)
-
-
-FILE = "lineage.yaml"  # The policy of a model repository, which is its owner's
-OWN = "own"  # The name that selects that file as the policy
-REPORT = "hf_lineage.report"  # This room stands above, so its modules are imported when asked for
 
 
 @dataclass(frozen=True)

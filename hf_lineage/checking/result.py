@@ -18,6 +18,13 @@ from hf_lineage.source.model import Downloads, OpenedModel
 if TYPE_CHECKING:
     from hf_lineage.evidence import merge
 
+NAMED = ("--base",)  # The sources of a claim that the user makes with --base, and the model does not
+T = TypeVar("T")
+ModelOrVerdict = OpenedModel | Verdict  # The verdict says why nothing is compared
+
+VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, CheckpointError)
+"""Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -74,9 +81,6 @@ class Finding:
         return f"{self.about}: {sentence}" if self.about else sentence
 
 
-NAMED = ("--base",)  # The sources of a claim that the user makes with --base, and the model does not
-
-
 @dataclass(frozen=True, repr=False)
 class ClaimResult:
     """One claim and its verdict."""
@@ -114,13 +118,6 @@ def worst(rows: Sequence[ClaimResult], accepted: bool = False) -> ExitCode:
     """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
     codes = [ExitCode.VERIFIED if accepted and row.waiver else row.verdict.exit_code for row in rows]
     return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)
-
-
-T = TypeVar("T")
-ModelOrVerdict = OpenedModel | Verdict  # The verdict says why nothing is compared
-
-VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, CheckpointError)
-"""Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""
 
 
 def error_as_verdict(error: LineageError) -> Verdict:

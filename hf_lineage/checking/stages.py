@@ -31,6 +31,8 @@ from hf_lineage.source.locate import locate
 from hf_lineage.source.model import FromWeights, OpenedModel, open_model
 from hf_lineage.source.options import Options
 
+PERMUTATIONS = 199  # They tell a doubtful p; those that alpha asks for took three times as long as the rest
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -42,9 +44,6 @@ class Stage:
     analyses: Callable[[ModelPair], int] = lambda _pair: 1  # Most p-values, each with an equal part of alpha
     follows: bool = False  # Whether it follows a verdict, which it is given; the others are made until there is one
     interim: bool = False  # Whether its p-values are interim analyses of the products of the paths
-
-
-PERMUTATIONS = 199  # They tell a doubtful p; those that alpha asks for took three times as long as the rest
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:

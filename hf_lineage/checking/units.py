@@ -25,6 +25,8 @@ from hf_lineage.signature.unit_rows import PATH, Layers, Numbers, OrderedUnits
 from hf_lineage.signature.units import KnownWeights, View
 from hf_lineage.source.headers import Headers
 
+COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256  # Sums at first, kept units of all layers (200 MB), permuted ones
+
 
 def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Array, Array]]:
     """Return the coordinates of common tokens, and what units are multiplied with; NothingToCompare for none."""
@@ -73,9 +75,6 @@ def _name_in_errors(model: Headers) -> Iterator[None]:
         yield
     except NothingToCompare as error:
         raise NothingToCompare(f"{model.model_config.repo}: {error}") from None
-
-
-COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256  # Sums at first, kept units of all layers (200 MB), permuted ones
 
 
 def compare_by_units(

@@ -25,6 +25,8 @@ LARGEST = 2**20  # The most bytes of a configuration, and of the beginning of a 
 LAST = 2  # The rank of a source that only programs write; a text in it that names no model is no claim
 ORIGIN = "_name_or_path"  # The key under which transformers writes what a configuration was loaded from
 MOST_CLAIMS = 100  # The most claims of one model, because each may cost a download
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
 
 
 @dataclass(frozen=True)
@@ -212,9 +214,6 @@ def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAI
     return contents
 
 
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-
-
 def split_lines(text: str) -> tuple[str, list[str]]:
     """Return the byte order mark of a text, if any, and its lines with their endings: LF, CRLF or CR."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
@@ -234,9 +233,6 @@ def metadata_in(text: str) -> str | None:
     _, lines = split_lines(text)
     start, end = front_matter(lines)
     return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
-
-
-LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
 
 
 def stated_licence(source: object) -> str:

@@ -37,6 +37,7 @@ THETA, POSITIONS = "rope_theta", frozenset({"factor", "sliding_window"})
 """Settings that metadata hold only for a class that has them, and one that they are given for every class."""
 NOTHING = object()
 Settings = Mapping[str, Any]
+DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}  # What classes leave out, and what says nothing of layers
 
 
 def differing_settings(base: Headers, candidate: Headers) -> tuple[str, ...]:
@@ -103,9 +104,6 @@ def _alike(one: Any, other: Any) -> bool:
     """Return whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
     numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
     return bool(np.float32(one) == np.float32(other)) if len(numbers) == 2 else one == other
-
-
-DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}  # What classes leave out, and what says nothing of layers
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:

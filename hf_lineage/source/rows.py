@@ -32,6 +32,9 @@ UNSEEN = ("query", "key")  # Roles of which a sample reads nothing
 ROWS = 128  # Rows of other matrices that are compared, as many as share a scale at most
 LARGE = 2**20  # Numbers of a matrix from which on only these rows are compared
 WRITERS = ("down", "output")  # Roles whose columns are hidden units; the rows of MLP_READERS are
+MOST, RUN = 2**16, 32  # Numbers that are read of a tensor unless few rows have more, and rows side by side
+BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
+Place = tuple[str, int, bool | None]  # Kind, layer, and whether rows (not columns) are of the stream; None: no branch
 
 
 def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, sample: Sample, sampled: bool) -> Runs:
@@ -92,11 +95,6 @@ def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
 
 def _is_transposed(model: FromWeights, slot: Slot) -> bool:
     return is_transposed(model.headers.layout.factorization, slot)
-
-
-MOST, RUN = 2**16, 32  # Numbers that are read of a tensor unless few rows have more, and rows side by side
-BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
-Place = tuple[str, int, bool | None]  # Kind, layer, and whether rows (not columns) are of the stream; None: no branch
 
 
 class RowPair(NamedTuple):
