@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, parse_name
+from hf_lineage.claims import names as parsing
+from hf_lineage.claims.names import NO_VALUE, PATH, WORD, MergeRecipe, Name, names_in, parse_name
 from hf_lineage.errors import CheckpointError, LineageError, printable
 from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
@@ -85,7 +85,7 @@ def read_claims(repo: RepoRef) -> Claims:
         if counting is None and any(not name.problem for name in declared[source]):
             counting = source.rank
     if stated := next((names for source, names in declared.items() if source.file == ADAPTER_CONFIG), None):
-        declared = {source: at_revisions(names, stated) for source, names in declared.items()}
+        declared = {source: parsing.at_revisions(names, stated) for source, names in declared.items()}
     return _weigh(repo, declared, counting, unread)
 
 
@@ -148,16 +148,16 @@ def _in_merge(repo: RepoRef, file: str) -> Iterable[Name]:
     merges = _documents(repo, file, repo.read_text(file, LARGEST))
     for merge in merges:
         made = [one.get("name") for one in merges if one is not merge]
-        yield from (name for name in parents_in(merge) if name.base not in made)
+        yield from (name for name in parsing.parents_in(merge) if name.base not in made)
 
 
 def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
     """Return the recipe by which a model says it was merged, of mergekit's file or of its card; None without one."""
     try:
-        recipe = recipe_in(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
+        recipe = parsing.recipe_in(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
     except CheckpointError:
         recipe = None
-    return recipe or recipe_in_card(repo.read_head(CARD, LARGEST) or "")
+    return recipe or parsing.recipe_in_card(repo.read_head(CARD, LARGEST) or "")
 
 
 def _in_config(repo: RepoRef, file: str) -> Iterable[Name]:
@@ -188,13 +188,14 @@ def _own(repo: RepoRef) -> set[str]:
 
 SOURCES = [
     ClaimSource(CARD, _in_card),
-    ClaimSource(ADAPTER_CONFIG, lambda repo, file: bases_of_adapter(repo.read_json(file, LARGEST) or {}), rank=1),
+    ClaimSource(
+        ADAPTER_CONFIG, lambda repo, file: parsing.bases_of_adapter(repo.read_json(file, LARGEST) or {}), rank=1
+    ),
     ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
     ClaimSource(MOE_CONFIG, _in_merge, rank=1),
     ClaimSource(GGUF, _in_gguf, rank=1),
     ClaimSource(CONFIG, _in_config, rank=LAST),
-]
-"""In the order of reports; if several files declare one base, the first relation counts."""
+]  # In the order of reports; if several files declare one base, the first relation counts
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
