@@ -138,15 +138,10 @@ class Within:
 class Like:
     """A listed class that a model can be read as, and the place of that model in the repository."""
 
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # Of several that have the same tensors one is chosen
     factorization: Factorization
     within: Within
     settings: Mapping[str, Any]
-
-    @property
-    def architecture(self) -> str:
-        """The name of the class; of several that have the same tensors, the first."""
-        return self.classes[0]
 
 
 def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:

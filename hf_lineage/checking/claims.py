@@ -159,25 +159,19 @@ def judge_pair(
 
         outcome = judge_strict(base, candidate, outcome)
     opened_base, opened = (model if isinstance(model, OpenedModel) else None for model in (base, candidate))
+    origins = opened_base.origin if opened_base else None, opened.origin if opened else None
     both = [model for model in (opened_base, opened) if model]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model.own_code)
     unread = (f"{model.name}: {note}" for model in both if opened for note in model.notes)
-    return ClaimResult(
-        claim,
-        _saying(outcome, brought),
-        own_code=brought,
-        base_commit=opened_base.commit if opened_base else commit,
-        layers=opened.layers if opened else None,
-        traffic={model.name: done for model in both if (done := model.downloads())},
-        base_origin=opened_base.origin if opened_base else None,
-        model_origin=opened.origin if opened else None,
-        notes=(*unread, *_describe_search(claim, outcome, options)),
-        part=part,
-        derivation=measure_derivation(base, candidate, outcome, options.seed or 0),
-        base_folder=base.headers.model_config.repo if isinstance(base, FromWeights) and base.local else None,
-        licence=stated_licence(opened_base.repo) if opened_base else "",
-        base_model=opened_base,
-    )
+    commit, layers = opened_base.commit if opened_base else commit, opened.layers if opened else None
+    traffic = {model.name: done for model in both if (done := model.downloads())}
+    derivation = measure_derivation(base, candidate, outcome, options.seed or 0)
+    notes = (*unread, *_describe_search(claim, outcome, options))
+    folder = base.headers.model_config.repo if isinstance(base, FromWeights) and base.local else None
+    licence = stated_licence(opened_base.repo) if opened_base else ""
+    row = ClaimResult(claim, _saying(outcome, brought), commit, layers, traffic, *origins, notes, part)
+    row = replace(row, own_code=brought, base_model=opened_base)
+    return replace(row, derivation=derivation, base_folder=folder, licence=licence)
 
 
 def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:

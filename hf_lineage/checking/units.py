@@ -6,8 +6,7 @@ The share of inherited units decides; it does not depend on their order, so ther
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from hf_lineage.architecture.schema import as_names
@@ -23,6 +22,7 @@ from hf_lineage.signature.devices import return_freed_memory
 from hf_lineage.signature.recipe import Array
 from hf_lineage.signature.unit_rows import PATH, Layers, Numbers, OrderedUnits
 from hf_lineage.signature.units import KnownWeights, View
+from hf_lineage.source.config import about
 from hf_lineage.source.headers import Headers
 
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256  # Sums at first, kept units of all layers (200 MB), permuted ones
@@ -44,10 +44,10 @@ def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Arr
     chosen = tokens.drawn_tokens(len(shared.base), widths)
     order = 1 if widths[0] >= widths[1] else -1
     wide, narrow = list(zip(models, names, (shared.base[chosen], shared.candidate[chosen]), strict=True))[::order]
-    with _name_in_errors(narrow[0]):
+    with about(narrow[0].model_config.repo):
         narrow_rows = _prepare_rows(*narrow)
         tokens.check_span(narrow_rows, min(widths))
-    with _name_in_errors(wide[0]):
+    with about(wide[0].model_config.repo):
         wide_rows, through = tokens.fit_tokens(_prepare_rows(*wide), narrow_rows)
     both = (wide_rows, through) if order == 1 else (through, wide_rows)
     return Coordinates(TOKEN, len(chosen), shared.by), both
@@ -67,14 +67,6 @@ def _prepare_rows(model: Headers, name: str, numbers: Numbers) -> Array:
     rows = tokens.read_token_rows(model.checkpoint, name, numbers)
     tokens.prepare_rows(rows)
     return rows
-
-
-@contextmanager
-def _name_in_errors(model: Headers) -> Iterator[None]:
-    try:
-        yield
-    except NothingToCompare as error:
-        raise NothingToCompare(f"{model.model_config.repo}: {error}") from None
 
 
 def compare_by_units(

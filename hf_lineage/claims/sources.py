@@ -66,9 +66,6 @@ class ClaimSource:
     rank: int = 0  # Sources of a higher rank count only if the sources of lower ranks name no model
 
 
-Declared = Mapping[ClaimSource, Sequence[Name]]  # Source -> the names of bases that its file declares
-
-
 def read_claims(repo: RepoRef) -> Claims:
     """Return the bases that any file declares; CheckpointError for one unread unless a lower rank names a model."""
     declared: dict[ClaimSource, Sequence[Name]] = {}
@@ -89,7 +86,9 @@ def read_claims(repo: RepoRef) -> Claims:
     return _weigh(repo, declared, counting, unread)
 
 
-def _weigh(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
+def _weigh(
+    repo: RepoRef, declared: Mapping[ClaimSource, Sequence[Name]], counting: int | None, unread: Sequence[str]
+) -> Claims:
     """Return the claims of the rank that counts, with every file that agrees, and what else is declared."""
     meant = (source.rank for source, names in declared.items() if any(name.problem != WORD for name in names))
     rank = next(meant, None) if counting is None else counting
@@ -112,7 +111,7 @@ def _weigh(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequ
     return Claims(tuple(claims.values()), _conflicts(declared, counting), tuple(notes), tuple(besides.values()))
 
 
-def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
+def _conflicts(declared: Mapping[ClaimSource, Sequence[Name]], counting: int | None) -> tuple[str, ...]:
     """Return a sentence that says which file declares what, if they disagree, and which of them counts."""
     speaking = dict[ClaimSource, dict[str, str]]()
     for source, names in declared.items():

@@ -92,8 +92,7 @@ def differing(first: Settings, second: Settings, within: str = "", metadata: Set
             yield f"{name} is only in the base, as {before}" if other is NOTHING else stated
 
 
-def _rotary(settings: Mapping[str, Any], key: str) -> Any:
-    """Return the setting of rotary positions that stands among these, for layers that see the whole text."""
+def _rotary(settings: Mapping[str, Any], key: str) -> Any:  # for layers that see the whole text
     rotary = settings.get(ROTARY)
     if not isinstance(rotary, Mapping):
         return NOTHING
@@ -198,15 +197,10 @@ def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
     lacking = [name for name in known.values() if name not in used]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
     added = dict.fromkeys((*(name for name in alone if name not in pairs), *find_unaccounted(base, candidate)))
-    return Pairing(
-        base.checkpoint,
-        candidate.checkpoint,
-        tuple(pairs.items()),
-        tuple(name for name in added if name not in copies),
-        tuple(name for name in lacking if name not in copies),
-        tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items()),
-        differing_settings(base, candidate),
-    )
+    alone, lacking = ([name for name in names if name not in copies] for names in (added, lacking))
+    spelled = tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items())
+    both, settings = (base.checkpoint, candidate.checkpoint), differing_settings(base, candidate)
+    return Pairing(*both, tuple(pairs.items()), tuple(alone), tuple(lacking), spelled, settings)
 
 
 def by_bare_name(model: Headers, refuse: bool = False) -> dict[str, str]:
