@@ -1,4 +1,4 @@
-"""Doctests: the examples in docstrings as blocks of code, for the pages that mkdocstrings makes of them."""
+"""Docstrings as mkdocstrings shows them: their examples as blocks of code, and comments on the lines of fields."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 class Doctests(griffe.Extension):
     """Fences the doctests of every docstring: Markdown takes a prompt for a quotation."""
+
+    def on_attribute_instance(self, *, attr: Any, **_: Any) -> None:
+        """Take the comment on the line of a field or constant as its docstring."""
+        comment = attr.lines[-1].partition("  # ")[2] if attr.docstring is None and attr.lines else ""
+        if comment:
+            attr.docstring = griffe.Docstring(comment, parent=attr, lineno=attr.lineno)
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
         """Fence those of one object."""

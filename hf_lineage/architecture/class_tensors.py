@@ -26,8 +26,7 @@ Patterns = dict[str, tuple[str, ...]]  # Names in memory -> published; several o
 DECIDES_NOTHING = (
     *(".rotary_emb.inv_freq", ".rotary_embeddings.inv_freq", ".emb.inv_freq", ".embeddings.inv_freq", ".position_ids"),
     *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
-)
-"""Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor."""
+)  # Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor
 EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)  # Tied, they may have all their names
 NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")  # Their count is in `config.json`
@@ -37,6 +36,7 @@ Condition = Sequence[Any]
 `["listed", keys, condition, condition]`, `["cycle", period, offset]`, or `["maybe"]` where the rule is unknown."""
 OF_NUMBERS, OF_LISTS = ("above", "from", "to", "last", "every"), ("word", "entry")
 NUMERIC = (int, float)
+MOST_EXPERTS = 2**12  # The most experts of one stack, ten times those of the largest models
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -237,9 +237,6 @@ def numberless(name: str) -> str:
 def older(name: str) -> str:
     """Return the name that transformers gives a tensor with a name of older files, whatever the class."""
     return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name))
-
-
-MOST_EXPERTS = 2**12  # The most experts of one stack, ten times those of the largest models
 
 
 class Place(NamedTuple):

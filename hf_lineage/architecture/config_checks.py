@@ -1,8 +1,7 @@
 """Settings of `config.json` that decide which model is loaded, whether layers have an effect, and where parts stand.
 
-The effect was measured on transformers' modules (`python -m tests.settings`): a setting that is not listed for a type
-changes no branch, or the class does not read it, or another rule does. Classes of diffusers and timm are listed behind
-the name of their library, so that no `config.json` of transformers can mean one.
+The effect was measured on transformers' modules (`python -m tests.settings`). Classes of diffusers and timm are listed
+behind the name of their library, so that no `config.json` of transformers can mean one.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 MODEL_TYPES, MULTIPLIERS, SETTINGS = "loading/model_types.json", "loading/multipliers.yaml", "loading/settings.json"
 WEIGHTS, CODE = "transformers_weights", "_implementation"
 QUANTIZED = ("quantization_config", "compression_config")  # Keys at the top that say how all weights are stored
+DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")  # Which may be overruled
 
 
 class ModelType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -247,9 +247,6 @@ def _number(value: Any) -> float | None:
     with contextlib.suppress(OverflowError):
         return float(value)
     return math.inf
-
-
-DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")  # Which may be overruled
 
 
 def of_diffusers(config: Mapping[str, Any]) -> bool:

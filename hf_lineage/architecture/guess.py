@@ -15,6 +15,15 @@ from hf_lineage.architecture.schema import ATTENTION_ROLES, BRANCH_ROLES, Factor
 
 MOST_KINDS, MOST = 8, 8  # Kinds of layers, and sets of one branch; real models have two or three, and up to five
 _NUMBER = re.compile(r"(?:(?<=\.)|^)\d{1,6}(?=\.|$)")
+YamlSet = dict[str, Any]  # A matrix set as a registry file writes it in YAML
+KINDS = tuple(BRANCH_ROLES)
+KnownSets = Callable[[Mapping[str, Shape], Mapping[str, Shape], int], Iterable[tuple[str, YamlSet, frozenset[str]]]]
+"""Kind, set and matrices of familiar names among the free matrices of a layer, the best first."""
+_AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
+_LETTERS = {"query": "q|query|queries", "key": "k|keys?", "value": "v|vals?|values?", "output": "o|out|output|"}
+_PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv": ("key", "value")}
+_HINTS = {"attention": re.compile(r"att|before|input|1$"), "mlp": re.compile(r"mlp|ff|feed|after|2$")}
+_NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")  # Norms of queries and keys, or on an output
 
 
 @dataclass(frozen=True)
@@ -97,19 +106,6 @@ def _numbered_names(tensors: Mapping[str, Shape]) -> Mapping[str, Mapping[int, M
         for start, number, rest in _numbers(name):
             under[start][number][rest] = shape
     return under
-
-
-YamlSet = dict[str, Any]  # A matrix set as a registry file writes it in YAML
-KINDS = tuple(BRANCH_ROLES)
-KnownSets = Callable[[Mapping[str, Shape], Mapping[str, Shape], int], Iterable[tuple[str, YamlSet, frozenset[str]]]]
-"""Kind, set and matrices of familiar names among the free matrices of a layer, the best first."""
-
-
-_AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
-_LETTERS = {"query": "q|query|queries", "key": "k|keys?", "value": "v|vals?|values?", "output": "o|out|output|"}
-_PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv": ("key", "value")}
-_HINTS = {"attention": re.compile(r"att|before|input|1$"), "mlp": re.compile(r"mlp|ff|feed|after|2$")}
-_NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")  # Norms of queries and keys, or on an output
 
 
 def branches(group: LayerGroup, familiar: KnownSets = lambda *_: ()) -> dict[str, list[YamlSet | None]]:

@@ -14,6 +14,7 @@ from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorizat
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
 QUERIES = ("query", "gate")  # Roles of attention with as many heads as there are queries; keys and values may be fewer
+Sets = tuple[tuple[LayerSet, ...], ...]
 
 
 def is_transposed(factorization: Factorization, slot: Slot) -> bool:
@@ -126,9 +127,6 @@ class Fit:
         for name, shape in sizes.items():
             self._same(name, self.shapes[name], shape)
         return replace(layer_set, heads=heads, stacked=tuple(experts), width=self.width)
-
-
-Sets = tuple[tuple[LayerSet, ...], ...]
 
 
 @dataclass(frozen=True)

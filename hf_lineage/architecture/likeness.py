@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from hf_lineage.architecture import guess, registry
-from hf_lineage.architecture.class_tensors import exact_classes
+from hf_lineage.architecture.class_tensors import exact_classes, numberless
 from hf_lineage.architecture.config_checks import QUANTIZED, known_type, usual_activations
 from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
 from hf_lineage.architecture.layers import BIASES, Shape
@@ -23,6 +23,9 @@ from hf_lineage.architecture.loaded_layers import as_loaded
 from hf_lineage.architecture.registry import classes_named, factorizations, settle_exchangeable, slots, unmet
 from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names, as_sets, prefixes
 from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
+
+OWN_CODE = "loading/own_code.yaml"  # Classes whose code is in repositories, each with the listed class nearest to it
+T = TypeVar("T")
 
 
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
@@ -60,7 +63,7 @@ def star_numbers(name: str, *numbers: str) -> str:
     """Return a name without `.weight`, with `*` for every number and for every text that stands for a number."""
     for number in numbers:
         name = name.replace(number, "0")
-    return re.sub(r"(?<![^.])\d+(?![^.])", "*", name.removesuffix(".weight"))
+    return numberless(name.removesuffix(".weight"))
 
 
 def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[str, ...]:
@@ -72,16 +75,14 @@ def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> 
             stored = dict.fromkeys((name,) for slot in slots(matrices) for name in slot.tensors)
             norms = (names for names in map(as_names, matrices.norms) if names and None not in names)
             wanted = [[str(name) for name in names] for names in (*stored, *norms)]  # with alternatives
-            by_set.append([" or ".join(names) for names in wanted if not _has_any(names, tensors)])
+            missing = []
+            for names in wanted:  # `bind` checks those beside the layers
+                known = any("{layer}" in name or name.replace("{expert}", "0") in tensors for name in names)
+                missing += [] if known or not tensors.keys().isdisjoint(names) else [" or ".join(names)]
+            by_set.append(missing)
         nearest = min(by_set, key=len)
         absent += nearest
     return tuple(dict.fromkeys(absent))
-
-
-def _has_any(names: Sequence[str], tensors: Mapping[str, Shape]) -> bool:
-    """Return whether some layer has one of the names; `bind` checks those beside the layers."""
-    known = any("{layer}" in name or name.replace("{expert}", "0") in tensors for name in names)
-    return known or not tensors.keys().isdisjoint(names)
 
 
 def usual_class(factorization: Factorization, classes: Sequence[str], listed_names: Sequence[str]) -> str:
@@ -94,12 +95,6 @@ def usual_class(factorization: Factorization, classes: Sequence[str], listed_nam
         return name.lower().startswith(start), head in heads, head == "CausalLM", -len(name)
 
     return max(classes, key=rank)
-
-
-OWN_CODE = "loading/own_code.yaml"  # Classes whose code is in repositories, each with the listed class nearest to it
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -143,15 +138,10 @@ class Within:
 class Like:
     """A listed class that a model can be read as, and the place of that model in the repository."""
 
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # Of several that have the same tensors one is chosen
     factorization: Factorization
     within: Within
     settings: Mapping[str, Any]
-
-    @property
-    def architecture(self) -> str:
-        """The name of the class; of several that have the same tensors, the first."""
-        return self.classes[0]
 
 
 def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.architecture.config_checks import Outside, Part, known_type
-from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
+from hf_lineage.architecture.layers import Layer, Shape, find_layers
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.registry import setting
 from hf_lineage.architecture.schema import Factorization, as_stacks
@@ -24,7 +24,12 @@ from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, prin
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # Keys of the number of layers, here as one
 Shapes = Mapping[str, Shape]
 Read = Callable[[str], NDArray[Any]]
-PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")  # Keys of layers that only predict further tokens
+NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
+"""Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
+LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
+LEAST_REACH, MOST_REACH = 1e-2, 1e6  # Largest input over the rms of the gain; calibration gives 1 to some ten thousand
+LEAST, MOST = 1e-3, 1e3  # After training, numbers of small tensors that decide about a branch lie between these
+MOST_NUMBERS = 2**20  # More than the widest stream has
 
 
 class LoadedTensors(NamedTuple):
@@ -46,23 +51,21 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
     for stack, own in itertools.groupby(find_layers(factorization, shapes), key=lambda layer: layer.stack):
         layers = list(own)
         depth = _depth(factorization, layers, config)
-        if depth is not None and len(layers) != depth:
-            dropped |= {name: 0 for layer in _beyond(layers, depth, stack, config) for name in layer.shapes}
+        if depth is None or len(layers) == depth:
+            continue
+        # Layers beyond the depth are left out where `config.json` declares that they only predict further tokens.
+        keys = ("num_nextn_predict_layers", "num_mtp_layers")
+        if depth < len(layers) <= depth + next((count for key in keys if isinstance(count := config.get(key), int)), 0):
+            dropped |= {name: 0 for layer in layers[depth:] for name in layer.shapes}
+            continue
+        name, fills = f" in the {stack.name}" if stack.name else "", "fills the missing ones with random numbers"
+        loads = f"loads layers 0 to {depth - 1} and leaves the others out" if depth < len(layers) else fills
+        both = f"config.json says {depth} layers{name} and the weights hold {len(layers)}"
+        others = "other loaders refuse or load them all; make the two agree"
+        raise NothingToCompare(f"{both}: transformers {loads}, {others}")
     note = f"{len(dropped)} tensors of layers that only predict further tokens are left out, as in transformers"
     left = {name: shape for name, shape in shapes.items() if name not in dropped}
     return LoadedTensors(left, (note,) if dropped else ())
-
-
-def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, Any]) -> list[Layer]:
-    """Return the layers beyond the depth if `config.json` declares them as predicting; NothingToCompare otherwise."""
-    predicting = next((count for key in PREDICTING if isinstance(count := config.get(key), int)), 0)
-    if depth < len(layers) <= depth + predicting:
-        return layers[depth:]
-    name, fills = f" in the {stack.name}" if stack.name else "", "fills the missing ones with random numbers"
-    loads = f"loads layers 0 to {depth - 1} and leaves the others out" if depth < len(layers) else fills
-    both = f"config.json says {depth} layers{name} and the weights hold {len(layers)}"
-    others = "other loaders refuse or load them all; make the two agree"
-    raise NothingToCompare(f"{both}: transformers {loads}, {others}")
 
 
 def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[str, Any]) -> int | None:
@@ -120,12 +123,6 @@ def refuse_hidden(layout: Layout) -> None:
                 )
 
 
-NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
-"""Scales of inputs: far above the largest number of the format they are cut off, far below its step they are 0."""
-LARGEST = 448.0  # The largest number of E4M3; of the other formats it is 3 times less to 6 times more
-LEAST_REACH, MOST_REACH = 1e-2, 1e6  # Largest input over the rms of the gain; calibration gives 1 to some ten thousand
-
-
 def within_range(
     layout: Layout, names: Iterable[str], shapes: Shapes, read: Read, prefetch: Callable[..., None] = lambda *_: None
 ) -> Iterator[str]:
@@ -143,10 +140,6 @@ def within_range(
             reach = LARGEST * (1 / scale if match["divides"] else scale) / np.sqrt(np.mean(gain**2))
         if reach.size and np.all((reach >= LEAST_REACH) & (reach <= MOST_REACH)):
             yield name
-
-
-LEAST, MOST = 1e-3, 1e3  # After training, the numbers of such tensors lie between these
-MOST_NUMBERS = 2**20  # More than the widest stream has
 
 
 def scalar_reservations(

@@ -30,8 +30,7 @@ PATHS = {
     "mlp_gate": Path("mlp", writer="down", reader="gate"),
     "value_output": Path("attention", writer="output", reader="value"),
     "query_key": Path("attention", writer="query", reader="key", bilinear=True),
-}
-"""Every path by its name, the canonical one first."""
+}  # The canonical one first
 ALL, USUAL = ("all",), ("usual",)
 NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
 """Name of several paths -> these paths; those that both models have count."""

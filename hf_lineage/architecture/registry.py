@@ -23,8 +23,7 @@ from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass, pr
 from hf_lineage.files.paths import open_regular
 
 T = TypeVar("T")
-parse_yaml = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-"""With libyaml it reads the registry about eight times as fast as PyYAML does alone."""
+parse_yaml = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # 8 times as fast
 _SCHEMA = "registry/README.md documents the schema"
 
 

@@ -53,11 +53,8 @@ class Adapter:
         return f"{self.repo}: {kind}{others}"
 
 
-Found = Adapter | Verdict  # An adapter, or the verdict that says why it is not compared
-
-
-def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
-    """Return the adapters at a place, by the part that a row names; LineageError if one is damaged."""
+def open_place(place: Place) -> tuple[tuple[str, Adapter | Verdict], ...]:
+    """Return the adapters at a place, or why one is not compared, by the part that a row names; else LineageError."""
     repo = place.repo
     try:
         loras = open_lora_file(repo, place.file) if place.file else {MAIN: open_lora(repo)}
@@ -132,18 +129,11 @@ def judge_on(adapter: Adapter, claim: Claim, source: Source | Verdict, options: 
     outcome = _verdict_of(adapter, base, places, testable, options)
     repo, done = base.model_config.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     untested = _describe_untested(adapter, base, places, testable)
-    return ClaimResult(
-        claim,
-        mark_unlisted_class(outcome, (base.model_config.read_as,)),
-        base_commit=source.commit,
-        layers=base.layout.layers,
-        traffic={repo.name: done} if done else {},
-        base_origin=WEIGHTS,
-        model_origin=WEIGHTS,
-        base_folder=repo if repo.remote is None else None,
-        licence=stated_licence(source),
-        notes=(adapter.description, *untested, *(f"{repo.name}: {note}" for note in base.notes)),
-    )
+    traffic, origins = {repo.name: done} if done else {}, (WEIGHTS, WEIGHTS)
+    notes = (adapter.description, *untested, *(f"{repo.name}: {note}" for note in base.notes))
+    outcome, folder = mark_unlisted_class(outcome, (base.model_config.read_as,)), None if repo.remote else repo
+    row = ClaimResult(claim, outcome, source.commit, base.layout.layers, traffic, *origins, notes)
+    return replace(row, base_folder=folder, licence=stated_licence(source))
 
 
 def _component_of(base: RepoRef, component: str) -> RepoRef:

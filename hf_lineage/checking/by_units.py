@@ -1,8 +1,7 @@
 """Pairs of models, and their comparison number by number and unit by unit, where products of their paths show nothing.
 
-Numbers need matrices of one floating-point format and shape, of which a few rows are read. Units follow an UNRELATED by
-paths, unlike widths, and coordinates that are not exchangeable. An honest release needs neither and costs nothing more.
-The p-value of the paths is corrected for each whenever it may follow.
+Numbers need matrices of one floating-point format and shape. Units follow an UNRELATED by paths, unlike widths, and
+coordinates that are not exchangeable. The p-value of the paths is corrected for each whenever it may follow.
 """
 
 from __future__ import annotations

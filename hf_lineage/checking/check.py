@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.claims import RepositoryResult, Request, judge_model
+from hf_lineage.checking.claims import RepositoryResult, Request, judge_components, judge_folders, judge_model
 from hf_lineage.checking.declared import declared_in
-from hf_lineage.checking.parts import judge_components, judge_folders, judge_named
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, catch_as_verdict, error_as_verdict
 from hf_lineage.claims.sources import Claim, Claims, stated_licence
@@ -29,7 +28,7 @@ from hf_lineage.source.contents import Adapters, Content, Folders, WholeModel, c
 from hf_lineage.source.headers import headers
 from hf_lineage.source.locate import Model, locate, locate_model, model_name, one, several, unambiguous
 from hf_lineage.source.model import OpenedModel, open_model
-from hf_lineage.source.options import Options, takes_options
+from hf_lineage.source.options import Options
 
 if TYPE_CHECKING:
     from hf_lineage.checking.inspect import Inspection
@@ -38,7 +37,6 @@ NOT_READ = "there are no two models of which every tensor can be held against th
 NOT_RUN = "an adapter is judged by the factors that it stores; to run it, merge it into its base and check the result"
 
 
-@takes_options
 def check(model: Model, bases: Model | Sequence[Model] = (), options: Options | None = None) -> Report:
     """Judge what a model declares about its base, or the base or bases named instead: one row for each claim.
 
@@ -78,7 +76,7 @@ def judge_content(content: Content, request: Request) -> RepositoryResult:
     """Return whether one thing in a repository comes from the bases that are claimed."""
     match content:
         case WholeModel(part) if part.part:
-            return judge_named(part, request)
+            return judge_components((part,), request, by_name=True)
         case (Signature() as source) | WholeModel(source):
             return judge_model(source, request)
         case Adapters():
@@ -91,7 +89,6 @@ def judge_content(content: Content, request: Request) -> RepositoryResult:
             return judge_components(content, request)
 
 
-@takes_options
 def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None) -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
 
@@ -150,7 +147,6 @@ def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Opt
     return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, command="compare")
 
 
-@takes_options
 def extract(model: Model, options: Options | None = None) -> Signature:
     """Return the signature of a model along the paths of the options; raise LineageError if it cannot be made.
 
@@ -163,7 +159,6 @@ def extract(model: Model, options: Options | None = None) -> Signature:
     return open_model(only(locate_model(model_name(model), options)), options).signature()
 
 
-@takes_options
 def inspect(model: Model, options: Options | None = None) -> Inspection:
     """Return trace concentration and pairing of one model along every path; raise LineageError if it cannot be read.
 

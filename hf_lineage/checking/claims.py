@@ -1,25 +1,19 @@
-"""Claims: each claim about a model is judged; an error of a base is the verdict of its row."""
+"""Claims: each about a model, about those in folders, and about parts is judged; an error of a base is a verdict."""
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import measure_derivation
-from hf_lineage.checking.result import (
-    MERGE,
-    NAMED,
-    VERDICTS,
-    ClaimResult,
-    ModelOrVerdict,
-    catch_as_verdict,
-    error_as_verdict,
-)
+from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, ModelOrVerdict, catch_as_verdict, error_as_verdict
 from hf_lineage.checking.stages import judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
@@ -28,8 +22,8 @@ from hf_lineage.evidence.evaluate import as_related, judge_merge
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.config import named_class
-from hf_lineage.source.contents import CONFIG, adapter_beside, adapter_folders, counterpart
+from hf_lineage.source.config import fitting_part, named_class
+from hf_lineage.source.contents import CONFIG, Folders, adapter_beside, adapter_folders, counterpart, part_of
 from hf_lineage.source.locate import locate
 from hf_lineage.source.model import FromWeights, OpenedModel, open_model
 from hf_lineage.source.options import Options
@@ -75,7 +69,7 @@ def judge_model(source: Source, request: Request) -> RepositoryResult:
     part, options, blended = source.subfolder if isinstance(source, RepoRef) else "", request.options, None
     if request.open_base:
         base = request.open_base(part)
-        row = judge_pair(request.claims[0], base, opened_candidate(source, options), options, part)
+        row = judge_pair(request.claims[0], base, opened_candidate(source, options), options, part, None)
         return RepositoryResult((row,), tuple(_adapters_in_folders(source)))
     candidate = opened_candidate(source, options)
     rows = tuple([judge_claim(candidate, claim, request, part) for claim in request.claims])
@@ -140,7 +134,7 @@ def _open_base(source: Source, options: Options) -> ModelOrVerdict:
 
 def as_merge(rows: Sequence[ClaimResult], min_share: float) -> tuple[ClaimResult, ...]:
     """Return all rows, in which the parents that a merge declares are judged together."""
-    merged = [row for row in rows if row.claim.relation == MERGE]
+    merged = [row for row in rows if row.claim.relation == "merge"]
     outcomes = zip(merged, judge_merge([row.verdict for row in merged], min_share), strict=True)
     judged = {id(row): replace(row, verdict=_saying(outcome, row.own_code)) for row, outcome in outcomes}
     return tuple(judged.get(id(row), row) for row in rows)
@@ -152,12 +146,7 @@ def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
 
 
 def judge_pair(
-    claim: Claim,
-    base: ModelOrVerdict,
-    candidate: ModelOrVerdict,
-    options: Options,
-    part: str,
-    commit: str | None = None,
+    claim: Claim, base: ModelOrVerdict, candidate: ModelOrVerdict, options: Options, part: str, commit: str | None
 ) -> ClaimResult:
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
     outcome = judge_models(base, candidate, options, claim.sources != NAMED)
@@ -170,25 +159,19 @@ def judge_pair(
 
         outcome = judge_strict(base, candidate, outcome)
     opened_base, opened = (model if isinstance(model, OpenedModel) else None for model in (base, candidate))
+    origins = opened_base.origin if opened_base else None, opened.origin if opened else None
     both = [model for model in (opened_base, opened) if model]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model.own_code)
     unread = (f"{model.name}: {note}" for model in both if opened for note in model.notes)
-    return ClaimResult(
-        claim,
-        _saying(outcome, brought),
-        own_code=brought,
-        base_commit=opened_base.commit if opened_base else commit,
-        layers=opened.layers if opened else None,
-        traffic={model.name: done for model in both if (done := model.downloads())},
-        base_origin=opened_base.origin if opened_base else None,
-        model_origin=opened.origin if opened else None,
-        notes=(*unread, *_describe_search(claim, outcome, options)),
-        part=part,
-        derivation=measure_derivation(base, candidate, outcome, options.seed or 0),
-        base_folder=base.headers.model_config.repo if isinstance(base, FromWeights) and base.local else None,
-        licence=stated_licence(opened_base.repo) if opened_base else "",
-        base_model=opened_base,
-    )
+    commit, layers = opened_base.commit if opened_base else commit, opened.layers if opened else None
+    traffic = {model.name: done for model in both if (done := model.downloads())}
+    derivation = measure_derivation(base, candidate, outcome, options.seed or 0)
+    notes = (*unread, *_describe_search(claim, outcome, options))
+    folder = base.headers.model_config.repo if isinstance(base, FromWeights) and base.local else None
+    licence = stated_licence(opened_base.repo) if opened_base else ""
+    row = ClaimResult(claim, _saying(outcome, brought), commit, layers, traffic, *origins, notes, part)
+    row = replace(row, own_code=brought, base_model=opened_base)
+    return replace(row, derivation=derivation, base_folder=folder, licence=licence)
 
 
 def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:
@@ -196,8 +179,7 @@ def _describe_search(claim: Claim, outcome: Verdict, options: Options) -> Iterat
     searched = outcome.unit_comparison.searched if outcome.code is Code.UNRELATED and outcome.unit_comparison else None
     copy = f"a copy of {printable(claim.base, 200)} in a rotated stream with another embedding was"
     if searched is False:
-        why = "because the model itself declares this base; --budget full searches for it"
-        yield f"{copy} not searched for {why}"
+        yield f"{copy} not searched for because the model itself declares this base; --budget full searches for it"
     elif searched and options.budget == "full":
         yield f"{copy} searched for, and not found"
 
@@ -242,3 +224,59 @@ def _adapters_in_folders(source: Source) -> Iterator[str]:
         yield f"{folders[0]}/ holds an adapter that was not judged: check it by itself"
     elif folders:
         yield f"{folders[0]}/ and {len(folders) - 1} more hold adapters that were not judged: check each by itself"
+
+
+def judge_folders(folders: Folders, request: Request) -> RepositoryResult:
+    """Return whether the models in folders come from the bases that are claimed."""
+    if open_base := request.open_base:
+        claim, options, rows = request.claims[0], request.options, list[ClaimResult]()
+        for model in folders.models:
+            base, candidate = open_base(model.subfolder), opened_candidate(model, options)
+            rows.append(judge_pair(claim, base, candidate, options, model.file or model.subfolder, None))
+        return RepositoryResult(tuple(rows))
+    opened = [(model, opened_candidate(model, request.options)) for model in folders.models]
+    notes = [relation_notes(request.claims, repo, model) for repo, model in opened]
+    of_all = (note for note in notes[0] if all(note in others for others in notes))  # one that is quantized is enough
+    rows = [row for claim in request.claims for row in _judge(folders, opened, claim, request)]
+    return RepositoryResult(tuple(rows), tuple(of_all))
+
+
+def _judge(
+    folders: Folders, candidates: Sequence[tuple[RepoRef, ModelOrVerdict]], claim: Claim, request: Request
+) -> Iterator[ClaimResult]:
+    """Yield the rows of a claim on folders: one that is not judged, nor in the base, is a note beside others."""
+    rows = [judge_claim(candidate, claim, request, model.file or model.subfolder) for model, candidate in candidates]
+    base = None if claim.problem else request.base_of(claim)
+    repo = base if isinstance(base, RepoRef) else None
+
+    def has(part: str) -> bool:
+        return repo is not None and repo.offers(f"{part}/{CONFIG}")
+
+    every = folders.models[0].each  # the user asks for each of these files
+    usable = [row for row in rows if every or not row.verdict.code.is_unjudged or has(row.part)]
+    usable = usable if any(not row.verdict.code.is_unjudged for row in usable) else rows
+    left = (f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in usable))
+    notes = (*folders.notes, *left)
+    yield from (replace(row, notes=(*row.notes, *notes)) for row in usable)
+    whole = replace(folders.models[0], subfolder="")
+    known = [part for part in folders.others if has(part)]
+    equal = {part for part in known if repo and is_copy(part_of(whole, part), part_of(repo, part))}
+    if names := [f"{part} ({name})" for part, name in folders.others.items() if part not in equal]:
+        reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
+        yield ClaimResult(claim, Verdict(Code.UNSUPPORTED, reason))
+
+
+def judge_components(parts: Sequence[RepoRef], request: Request, by_name: bool = False) -> RepositoryResult:
+    """Return a row for each part and each base; what a base lacks is a note, or a row where the user named it."""
+    rows, notes = list[ClaimResult](), dict[str, None]()
+    for part, claim in itertools.product(parts, request.claims):
+        if claim.problem and not by_name:
+            continue
+        whole = request.base_of(claim)
+        base = whole if isinstance(whole, Verdict) else catch_as_verdict(partial(fitting_part, whole, part), *VERDICTS)
+        if isinstance(base, Verdict) and not by_name:
+            notes[f"{part.part} was not looked at: {base.reason}"] = None
+            continue
+        row = judge_claim(opened_candidate(part, request.options), claim, request, part.part, base)
+        rows.append(replace(row, notes=(*row.notes, f"{part.part}: its use by the rest of the model was not judged")))
+    return RepositoryResult(tuple(rows), tuple(notes))

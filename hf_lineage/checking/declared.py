@@ -22,10 +22,7 @@ from hf_lineage.source.model import FromWeights
 
 
 def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Claims:
-    """Return what a model declares: nothing for a stored signature, because claims stand in the files of a repository.
-    What the root declares counts or, where it declares nothing, the folder that is meant, or those of its adapters.
-    Where nothing is declared nothing is downloaded, but a folder that holds no model is still an error.
-    """
+    """Return what the root declares, else the folder that is meant, else those of its adapters; none of a signature."""
     if isinstance(source, Signature):
         return Claims((), ())
     claims = read_claims(replace(source, subfolder=""))
@@ -37,6 +34,7 @@ def declared_in(source: RepoRef | Signature, contents: Sequence[Content]) -> Cla
         bases = {claim.base.casefold(): claim for each in folders for claim in each.claims}
         conflicts = sum((each.conflicts for each in folders), claims.conflicts)
         claims = replace(claims, claims=tuple(bases.values()), conflicts=conflicts)
+    # Where nothing is declared nothing is downloaded, but a folder that holds no model is still an error.
     if not claims.claims and any(isinstance(one, WholeModel) for one in contents):
         with contextlib.suppress(NothingToCompare):
             model_config(source)

@@ -1,7 +1,6 @@
 """Inspection of one model: trace concentration by layer, pairing accuracy by path, and what was read.
 
-The pairing experiment is the paper's, with its plain products: over all pairs of layers, S_ij = s(W_out,i W_in,j); the
-Hungarian assignment on S should find every layer's own partner.
+Pairing is the paper's experiment: with S_ij = s(W_out,i W_in,j), assignment should find every layer's own partner.
 """
 
 from __future__ import annotations
@@ -75,19 +74,13 @@ def inspect_model(model: Headers) -> Inspection:
     """Return the inspection of an opened model."""
     repo, checkpoint, layout = model.model_config.repo, model.checkpoint, model.layout
     claimed = {name for matrices in layout.everything for name in matrices.tensors}
-    return Inspection(
-        model=repo.name,
-        commit=repo.commit,
-        architecture=model.model_config.architecture,
-        factorization=layout.factorization.name,
-        layers=layout.layers,
-        width=layout.width,
-        heads=layout.heads,
-        pairings={path: pairing(checkpoint, layout, path) for path in layout.paths},
-        bytes_read=sum(part.size for part in checkpoint.parts(claimed).values()),
-        bytes_stored=sum(part.size for part in checkpoint.stored.values()),
-        unclaimed=(*layout.unclaimed, *sorted(checkpoint.stored.keys() - checkpoint.parts(checkpoint.tensors).keys())),
-    )
+    names = repo.name, repo.commit, model.model_config.architecture, layout.factorization.name
+    sizes = layout.layers, layout.width, layout.heads
+    pairings = {path: pairing(checkpoint, layout, path) for path in layout.paths}
+    parts = checkpoint.parts(claimed).values(), checkpoint.stored.values()
+    read, stored = (sum(part.size for part in each) for each in parts)
+    unclaimed = sorted(checkpoint.stored.keys() - checkpoint.parts(checkpoint.tensors).keys())
+    return Inspection(*names, *sizes, pairings, read, stored, (*layout.unclaimed, *unclaimed))
 
 
 @np.errstate(all="ignore")  # products that are not finite are left out

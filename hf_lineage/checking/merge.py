@@ -1,7 +1,6 @@
-"""Merges: what every parent gave to a model, read one layer after the other, beside the declared recipe.
+"""Merges: what every parent gave to a model, read matrix by matrix, beside the declared recipe.
 
-Shares change no verdict: any two models of one family are RELATED, so that only its share shows a parent that gave
-nothing. No more than one matrix of each model is in memory.
+Any two models of one family are RELATED, so that only its share, which changes no verdict, shows who gave nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Combination
-from hf_lineage.checking.result import MERGE, ClaimResult, ModelOrVerdict
+from hf_lineage.checking.result import ClaimResult, ModelOrVerdict
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
 from hf_lineage.claims.sources import merge_recipe
 from hf_lineage.evidence.merge import (
@@ -41,6 +40,8 @@ Models = Sequence[FromWeights]
 Rows = Sequence[ClaimResult]
 ALIKE = 0.3  # The least cosine with the matrix of a parent that may have given a part; unrelated ones are near 0
 GLANCE = 16  # Rows of a matrix by which the layer of a parent is found that a layer of the model is most like
+MOST, TOGETHER = 16, 3  # Parents whose shares are measured, and models of an index that may be parents together
+NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 
 def read_matrices(
@@ -122,10 +123,6 @@ def _cosine(one: Matrix, other: Matrix) -> float:
     return float(np.vdot(one, other)) / sizes if sizes > 0 else 0.0
 
 
-MOST, TOGETHER = 16, 3  # Parents whose shares are measured, and models of an index that may be parents together
-NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
-
-
 def with_shares(
     source: RepoRef, rows: Sequence[ClaimResult], model: ModelOrVerdict, names: Sequence[str], options: Options
 ) -> tuple[tuple[ClaimResult, ...], Combination | None]:
@@ -150,7 +147,7 @@ def with_shares(
         models = [model, *(row.base_model for row in some)]
         own, *parents = (one for each in models if (one := weights_of(each, options)))
         blend = blend_of(read_beside(own, parents, some, options, models), len(parents), own.layers, declared)
-    if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
+    if sum(row.claim.relation == "merge" and not row.claim.problem for row in rows) > 1:
         rows = _as_merge(source, rows, model, reasons, left, blend)
     if blend is None:
         return tuple(rows), None
@@ -202,7 +199,7 @@ def _as_merge(
     """Return the rows with what is declared and measured of each parent of a merge."""
     recipe, parents = merge_recipe(source), dict[int, Parent]()
     for place, row in enumerate(rows):
-        if row.claim.relation != MERGE or row.claim.problem:
+        if row.claim.relation != "merge" or row.claim.problem:
             continue
         name, known = row.claim.base.casefold(), dict[str, float]()
         for path in row.verdict.evidence if recipe else ():

@@ -23,6 +23,7 @@ from hf_lineage.source.model import FromWeights
 from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_beside, rows_of
 
 NEARER = 0.5  # Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over
+_MatrixPair = tuple[Change, AlignedRows, float]  # With the bits a weight in the candidate; 0 for floating point
 
 
 class _Pair(NamedTuple):
@@ -33,9 +34,6 @@ class _Pair(NamedTuple):
     sets: tuple[LayerSet, LayerSet]
     layer: int  # The number of the candidate's layer
     sampled: bool  # Whether no more than a sample of the layer is on this disk
-
-
-_MatrixPair = tuple[Change, AlignedRows, float]  # With the bits a weight in the candidate; 0 for floating point
 
 
 def measure_derivation(

@@ -28,6 +28,10 @@ from hf_lineage.source.options import Options
 if TYPE_CHECKING:
     from hf_lineage.evidence.merge import Blend
 
+FILE = "lineage.yaml"  # The policy of a model repository, which is its owner's
+OWN = "own"  # The name that selects that file as the policy
+REPORT = "hf_lineage.report"  # This room stands above, so its modules are imported when asked for
+
 
 @dataclass(frozen=True)
 class Combination:
@@ -45,11 +49,6 @@ class Combination:
 
         made = zip(self.parents, self.blend.places, self.is_declared, strict=True)
         return tuple(parent for parent, how, declared in made if how is BlendPlace.BLEND and not declared)
-
-
-FILE = "lineage.yaml"  # The policy of a model repository, which is its owner's
-OWN = "own"  # The name that selects that file as the policy
-REPORT = "hf_lineage.report"  # This room stands above, so its modules are imported when asked for
 
 
 @dataclass(frozen=True)
@@ -70,24 +69,15 @@ class Report:
     rows: tuple[ClaimResult, ...]
     conflicts: tuple[str, ...]
     options: Options
-    source: RepoRef | None = None
-    """The repository of the model; None for a stored signature."""
-    notes: tuple[str, ...] = ()
-    """Sentences about what is declared: what does not count, and what the stored files contradict."""
-    checked_at: datetime.datetime = field(default_factory=now)
-    """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
-    command: str = "check"
-    """The name of the command that makes the report."""
-    declared: tuple[Claim, ...] = ()
-    """The bases that the files of the model declare, even where the user names others."""
-    licence: str = ""
-    """The licence that the card of the model states; empty where it states none, or there is none."""
-    relatives: tuple[Relative, ...] = ()
-    """Models of an index between the model and a declared base, the nearest first; none where no index was asked."""
-    blended: Combination | None = None
-    """The model beside several known parents; None where fewer are known, or their weights are not at hand."""
-    policy: Policy | None = None
-    """The policy of whoever checks, which has been applied to the rows; None without one."""
+    source: RepoRef | None = None  # The repository of the model; None for a stored signature
+    notes: tuple[str, ...] = ()  # About what is declared: what does not count, and what stored files contradict
+    checked_at: datetime.datetime = field(default_factory=now)  # When the check began
+    command: str = "check"  # The name of the command that makes the report
+    declared: tuple[Claim, ...] = ()  # The bases that the files of the model declare, even where the user names others
+    licence: str = ""  # The licence that the card of the model states; empty where it states none, or there is none
+    relatives: tuple[Relative, ...] = ()  # Models of an index between it and a base, the nearest first
+    blended: Combination | None = None  # The model beside several known parents, if their weights are at hand
+    policy: Policy | None = None  # The policy of whoever checks, which has been applied to the rows; None without one
 
     def __repr__(self) -> str:
         rows, more = ", ".join(map(str, self.rows[:5])) or "nothing is declared", len(self.rows) - 5

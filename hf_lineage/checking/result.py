@@ -18,6 +18,13 @@ from hf_lineage.source.model import Downloads, OpenedModel
 if TYPE_CHECKING:
     from hf_lineage.evidence import merge
 
+NAMED = ("--base",)  # The sources of a claim that the user makes with --base, and the model does not
+T = TypeVar("T")
+ModelOrVerdict = OpenedModel | Verdict  # The verdict says why nothing is compared
+
+VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, CheckpointError)
+"""Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -74,51 +81,30 @@ class Finding:
         return f"{self.about}: {sentence}" if self.about else sentence
 
 
-NAMED = ("--base",)  # The sources of a claim that the user makes with --base, and the model does not
-MERGE = "merge"  # The relation that a merge of several parents declares
-
-
 @dataclass(frozen=True, repr=False)
 class ClaimResult:
     """One claim and its verdict."""
 
     claim: Claim
     verdict: Verdict
-    base_commit: str | None = None
-    """The commit of the base; None for a folder, and if the base could not be read."""
-    layers: int | None = None
-    """Number of layers of the model, of which the verdict may have needed only some; None if it was not opened."""
-    traffic: Mapping[str, Downloads] = field(default_factory=dict)
-    """Downloads so far, by model; only models on the Hub are in it."""
+    base_commit: str | None = None  # The commit of the base; None for a folder, and if the base could not be read
+    layers: int | None = None  # Layers of the model, of which the verdict may need only some; None: not opened
+    traffic: Mapping[str, Downloads] = field(default_factory=dict)  # By model on the Hub, so far
     base_origin: Origin | None = None
-    model_origin: Origin | None = None
-    """The source of each model's signature; None for a model that was not opened."""
-    notes: tuple[str, ...] = ()
-    """Sentences about files beside the weights that were not read."""
-    part: str = ""
-    """The folder that the row is about, or the file of an adapter; empty for the repository itself."""
-    model: str = ""
-    """The model that is compared, in a report that compares several; otherwise empty: it is that of the report."""
-    model_commit: str | None = None
-    """The commit of that model; None for a folder, and if it could not be read."""
-    parent: merge.Parent | None = None
-    """Share of the base as one of the parents of a merge; None for any other claim."""
-    derivation: relation.Derivation | None = None
-    """Way in which the model was made from the base, as its weights show it; None where that was not measured."""
-    base_folder: RepoRef | None = None
-    """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
-    licence: str = ""
-    """The licence that the card of the base states; empty where it states none, or was not read."""
-    waiver: policy.Waiver | None = None
-    """Waiver that accepts the verdict though it verifies no claim, by the policy of whoever checks."""
-    expired: policy.Waiver | None = None
-    """Waiver that accepted it until a day that has passed."""
-    unmet: tuple[str, ...] = ()
-    """The requirements of that policy that the claim does not meet."""
-    base_model: OpenedModel | None = field(default=None, compare=False)
-    """The base that was compared, of which more can be read; None where it could not be opened."""
-    own_code: tuple[str, ...] = ()
-    """A sentence about code that the model or the base brings, which was not run."""
+    model_origin: Origin | None = None  # The source of each model's signature; None for a model that was not opened
+    notes: tuple[str, ...] = ()  # Sentences about files beside the weights that were not read
+    part: str = ""  # The folder that the row is about, or the file of an adapter; empty for the repository itself
+    model: str = ""  # The model that is compared, in a report that compares several; otherwise empty
+    model_commit: str | None = None  # The commit of that model; None for a folder, and if it could not be read
+    parent: merge.Parent | None = None  # Share of the base as one of the parents of a merge; None for any other claim
+    derivation: relation.Derivation | None = None  # How its weights show it was made; None: not measured
+    base_folder: RepoRef | None = None  # The base, if it is a folder; None for one on the Hub, and for a signature
+    licence: str = ""  # The licence that the card of the base states; empty where it states none, or was not read
+    waiver: policy.Waiver | None = None  # It accepts the verdict by the policy, though that verifies no claim
+    expired: policy.Waiver | None = None  # Waiver that accepted it until a day that has passed
+    unmet: tuple[str, ...] = ()  # The requirements of that policy that the claim does not meet
+    base_model: OpenedModel | None = field(default=None, compare=False)  # None where it could not be opened
+    own_code: tuple[str, ...] = ()  # A sentence about code that the model or the base brings, which was not run
 
     def __str__(self) -> str:
         part = f" ({printable(self.part, 100)})" if self.part else ""
@@ -132,13 +118,6 @@ def worst(rows: Sequence[ClaimResult], accepted: bool = False) -> ExitCode:
     """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
     codes = [ExitCode.VERIFIED if accepted and row.waiver else row.verdict.exit_code for row in rows]
     return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)
-
-
-T = TypeVar("T")
-ModelOrVerdict = OpenedModel | Verdict  # The verdict says why nothing is compared
-
-VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, CheckpointError)
-"""Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""
 
 
 def error_as_verdict(error: LineageError) -> Verdict:

@@ -1,31 +1,37 @@
 """Stages: the tests of a claim, in the order in which they are made, until there is a verdict.
 
-A listing names the content of files by its SHA-256, but it is what a server says, so the claim is not verified by it.
-A sample can only decide for RELATED: what it does not show may still be in the layers.
-
-All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
-any of them is made, here and nowhere else.
+A listing is what a server says, so no claim is verified by it. A sample can only decide for RELATED: what it does not
+show may still be in the layers. All possible tests together call independent models RELATED with probability alpha at
+most, so alpha is divided before any is made, here and nowhere else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.checking import by_units
 from hf_lineage.checking.by_units import ModelPair
+from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.result import VERDICTS, ModelOrVerdict, error_as_verdict
-from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.claims.sources import read_claims
+from hf_lineage.errors import NothingToCompare, OptionError, printable
+from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
 from hf_lineage.evidence.evaluate import as_related, evaluate, mark_unlisted_class, reserve
 from hf_lineage.evidence.measure import DOUBTFUL, at_least, enough, same_recipe
+from hf_lineage.evidence.p_values import EmpiricalNull, published_null
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
-from hf_lineage.signature.values import FILE
+from hf_lineage.hub.repo import hub_name
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.values import FILE, Signature
 from hf_lineage.source import differences, rows
 from hf_lineage.source.config import SAVED
-from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.locate import locate
+from hf_lineage.source.model import FromWeights, OpenedModel, open_model
 from hf_lineage.source.options import Options
+
+PERMUTATIONS = 199  # They tell a doubtful p; those that alpha asks for took three times as long as the rest
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,6 @@ class Stage:
     analyses: Callable[[ModelPair], int] = lambda _pair: 1  # Most p-values, each with an equal part of alpha
     follows: bool = False  # Whether it follows a verdict, which it is given; the others are made until there is one
     interim: bool = False  # Whether its p-values are interim analyses of the products of the paths
-
-
-PERMUTATIONS = 199  # They tell a doubtful p; those that alpha asks for took three times as long as the rest
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
@@ -104,9 +107,7 @@ def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """Return UNRELATED if all units of enough layers show nothing on some coordinates; in doubt others are drawn, which
-    takes a third of the time of whole layers. It takes no part of alpha, since it never says RELATED.
-    """
+    """Return UNRELATED if all units of enough layers show nothing on some coordinates; in doubt others are drawn."""
     order, stops = pair.plan
     read = enough(len(order))
     alpha = min(DOUBTFUL * criteria.tests, 0.99)
@@ -141,6 +142,7 @@ LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, lamb
 ON_SOME, PRODUCTS = "by all units on some coordinates", "by the products of their paths"
 BY_PATHS = (
     Stage("by a sample", lambda pair: bool(pair.sampled_models), _judge_sample, interim=True),
+    # It takes no part of alpha, since it never says RELATED, and a third of the time of whole layers.
     Stage(ON_SOME, lambda pair: bool(pair.sampled_models), _judge_all_units, lambda _pair: 0),
     Stage(PRODUCTS, lambda pair: not pair.incompatible, _judge_layers, lambda pair: len(pair.plan[1]), interim=True),
 )
@@ -186,20 +188,10 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
 
 def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
     """Return what the verdict depends on besides the models, with the number of all p-values that there may be."""
-    options, independent = pair.options, {}
     interim = [stage.analyses(pair) for stage in possible if stage.interim]
     further = [stage.analyses(pair) for stage in possible if not stage.interim]
-    if interim and options.nulls:
-        from hf_lineage.checking.null_models import empirical_nulls
-
-        def compare_base(other: OpenedModel) -> Verdict:
-            if unlike := replace(pair, candidate=other).unlike_layers:
-                return Verdict(Code.INCOMPATIBLE, unlike)
-            alone = replace(options, nulls=(), budget="full")
-            return make_tests(ModelPair.along_common_paths(pair.base, other, alone), BY_PATHS)
-
-        independent = empirical_nulls(pair.base, pair.candidate, options, compare_base)
-    return options.criteria(analyses=sum(interim), further=sum(further), independent=independent)
+    independent = empirical_nulls(pair) if interim and pair.options.nulls else {}
+    return pair.options.criteria(analyses=sum(interim), further=sum(further), independent=independent)
 
 
 def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
@@ -207,3 +199,66 @@ def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
     if after.code is Code.UNRELATED and by_units.is_faint(before, alpha):
         return replace(before, unit_comparison=after.unit_comparison)
     return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)
+
+
+def empirical_nulls(pair: ModelPair) -> dict[str, EmpiricalNull]:
+    """Return the base's scores against every `--null`, by path; OptionError for one that cannot serve."""
+    options, base = pair.options, pair.base
+    scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
+    sources = []
+    for name in options.nulls:
+        if published := published_null(name):
+            path, recipe = published.path, published.recipe
+            plain = options.recipe == replace(RECIPES[recipe], probes=options.recipe.probes)
+            if not plain or path not in options.paths:
+                raise OptionError(f"--null {name} was measured with recipe={recipe} --paths {path}; use both")
+            if base.name.partition("@")[0] != published.reference and hub_name(base.name) is not None:
+                raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
+            scores[path] |= published.scores
+            sources.append(published.source)
+            continue
+        measured = _measure_scores(name, pair)
+        for other in next(iter(scores.values())):  # the scores of a copy are equal to the last bit
+            if all(scores[path].get(other) == score for path, score in measured.items()):
+                raise OptionError(f"--null {name} has the same weights as --null {other}; name every model once")
+        for path, score in measured.items():
+            scores[path][name] = score
+        sources.append(name)
+    source = "; ".join(sources)
+    return {path: EmpiricalNull(each, source, len(options.paths)) for path, each in scores.items() if each}
+
+
+def _measure_scores(name: str, pair: ModelPair) -> Mapping[str, float]:
+    """Return scores by path; OptionError for the base, the candidate, and a model that declares one or is related."""
+    source = locate(name, pair.options.local_hub)
+    try:
+        other = open_model(source, pair.options)
+    except NothingToCompare as error:
+        raise OptionError(f"--null {name} cannot serve: {error}") from None
+    names, of_base, of_candidate = (
+        {plain_name(name) for name in (model.name, *(model.identity or ())[:1])}
+        for model in (other, pair.base, pair.candidate)
+    )
+    instead = "name models that are independent of both"
+    declared = None if isinstance(source, Signature) else read_claims(source)
+    both = {"base": of_base, "candidate": of_candidate}
+    if who := next((who for who, own in both.items() if names & own), ""):
+        raise OptionError(f"--null {name} is the {who} itself; {instead}")
+    for who, own in both.items():
+        for claim in (*declared.claims, *declared.besides) if declared else ():
+            if plain_name(claim.base) in own:
+                as_base = f"{printable(claim.base, 200)}, the {who}, as its base"
+                raise OptionError(f"--null {name} declares {as_base}; {instead}")
+    if unlike := replace(pair, candidate=other).unlike_layers:
+        raise OptionError(f"--null {name} cannot serve: {unlike}")
+    alone = replace(pair.options, nulls=(), budget="full")
+    outcome = make_tests(ModelPair.along_common_paths(pair.base, other, alone), BY_PATHS)
+    if not outcome.evidence:
+        raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
+    # At a p-value larger than the least, independent models would be refused by chance, and too few would remain.
+    tests = [one.permutation for one in outcome.evidence.values() if one.permutation.effect >= MINIMUM_EFFECT]
+    if outcome.is_related or not all(test.permuted.reach_count or test.flipped.reach_count for test in tests):
+        raise OptionError(
+            f"--null {name} is itself related to {pair.base.name}; a null model must be independent of it"
+        )
+    return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}

@@ -1,14 +1,12 @@
-"""Units: what two models show unit by unit, in the coordinates in which they show most.
+"""Units: what two models show unit by unit, through common tokens or, if that is little, in fitted coordinates.
 
-Units are compared through common tokens or, if those are none or show little, in the coordinates in which they fit
-best. The share of inherited units decides; it does not depend on their order, so there is still one test of that.
+The share of inherited units decides; it does not depend on their order, so there is still one test of that.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from hf_lineage.architecture.schema import as_names
@@ -23,7 +21,10 @@ from hf_lineage.signature.devices import return_freed_memory
 from hf_lineage.signature.recipe import Array
 from hf_lineage.signature.unit_rows import PATH, Layers, Numbers, OrderedUnits
 from hf_lineage.signature.units import KnownWeights, View
+from hf_lineage.source.config import about
 from hf_lineage.source.headers import Headers
+
+COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256  # Sums at first, kept units of all layers (200 MB), permuted ones
 
 
 def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Array, Array]]:
@@ -42,10 +43,10 @@ def by_tokens(base: Headers, candidate: Headers) -> tuple[Coordinates, tuple[Arr
     chosen = in_common.drawn_tokens(len(shared.base), widths)
     order = 1 if widths[0] >= widths[1] else -1
     wide, narrow = list(zip(models, names, (shared.base[chosen], shared.candidate[chosen]), strict=True))[::order]
-    with _name_in_errors(narrow[0]):
+    with about(narrow[0].model_config.repo):
         narrow_rows = _prepare_rows(*narrow)
         in_common.check_span(narrow_rows, min(widths))
-    with _name_in_errors(wide[0]):
+    with about(wide[0].model_config.repo):
         wide_rows, through = in_common.fit_tokens(_prepare_rows(*wide), narrow_rows)
     both = (wide_rows, through) if order == 1 else (through, wide_rows)
     return Coordinates(TOKEN, len(chosen), shared.by), both
@@ -67,25 +68,13 @@ def _prepare_rows(model: Headers, name: str, numbers: Numbers) -> Array:
     return rows
 
 
-@contextmanager
-def _name_in_errors(model: Headers) -> Iterator[None]:
-    try:
-        yield
-    except NothingToCompare as error:
-        raise NothingToCompare(f"{model.model_config.repo}: {error}") from None
-
-
-COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256  # Sums at first, kept units of all layers (200 MB), permuted ones
-
-
 def compare_by_units(
     base: Headers, candidate: Headers, analyses: Sequence[Collection[int]], at_first: str, test: OrderSettings,
     fit: bool = True, known: tuple[KnownWeights, KnownWeights] = (KnownWeights(), KnownWeights()), heads: bool = True,
 ) -> UnitComparison:  # fmt: skip
-    """Return what some layers of two models show unit by unit, in the coordinates named `at_first` or in fitted ones.
-    Without `fit`, coordinates are only fitted where the two share no tokens. `known` is what units of either weigh,
-    which is not measured again. With `heads`, heads are compared too, where units are inherited. Raise NothingToCompare
-    where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
+    """Return what some layers of two models show unit by unit, in the coordinates named `at_first` or in fitted ones;
+    without `fit` only where the two share no tokens. `known` is what units of either weigh, not measured again. With
+    `heads`, heads are compared too, where units are inherited. NothingToCompare where they cannot be seen so.
     """
     models = zip((base, candidate), known, strict=True)
     units = [_Units(model, analyses[-1], test.seed, own) for model, own in models]

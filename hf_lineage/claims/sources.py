@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, parse_name
+from hf_lineage.claims import names as parsing
+from hf_lineage.claims.names import NO_VALUE, PATH, WORD, MergeRecipe, Name, names_in, parse_name
 from hf_lineage.errors import CheckpointError, LineageError, printable
 from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
@@ -25,6 +25,8 @@ LARGEST = 2**20  # The most bytes of a configuration, and of the beginning of a 
 LAST = 2  # The rank of a source that only programs write; a text in it that names no model is no claim
 ORIGIN = "_name_or_path"  # The key under which transformers writes what a configuration was loaded from
 MOST_CLAIMS = 100  # The most claims of one model, because each may cost a download
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,6 @@ class ClaimSource:
     rank: int = 0  # Sources of a higher rank count only if the sources of lower ranks name no model
 
 
-Declared = Mapping[ClaimSource, Sequence[Name]]  # Source -> the names of bases that its file declares
-
-
 def read_claims(repo: RepoRef) -> Claims:
     """Return the bases that any file declares; CheckpointError for one unread unless a lower rank names a model."""
     declared: dict[ClaimSource, Sequence[Name]] = {}
@@ -83,11 +82,13 @@ def read_claims(repo: RepoRef) -> Claims:
         if counting is None and any(not name.problem for name in declared[source]):
             counting = source.rank
     if stated := next((names for source, names in declared.items() if source.file == ADAPTER_CONFIG), None):
-        declared = {source: at_revisions(names, stated) for source, names in declared.items()}
+        declared = {source: parsing.at_revisions(names, stated) for source, names in declared.items()}
     return _weigh(repo, declared, counting, unread)
 
 
-def _weigh(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
+def _weigh(
+    repo: RepoRef, declared: Mapping[ClaimSource, Sequence[Name]], counting: int | None, unread: Sequence[str]
+) -> Claims:
     """Return the claims of the rank that counts, with every file that agrees, and what else is declared."""
     meant = (source.rank for source, names in declared.items() if any(name.problem != WORD for name in names))
     rank = next(meant, None) if counting is None else counting
@@ -110,7 +111,7 @@ def _weigh(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequ
     return Claims(tuple(claims.values()), _conflicts(declared, counting), tuple(notes), tuple(besides.values()))
 
 
-def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
+def _conflicts(declared: Mapping[ClaimSource, Sequence[Name]], counting: int | None) -> tuple[str, ...]:
     """Return a sentence that says which file declares what, if they disagree, and which of them counts."""
     speaking = dict[ClaimSource, dict[str, str]]()
     for source, names in declared.items():
@@ -146,16 +147,16 @@ def _in_merge(repo: RepoRef, file: str) -> Iterable[Name]:
     merges = _documents(repo, file, repo.read_text(file, LARGEST))
     for merge in merges:
         made = [one.get("name") for one in merges if one is not merge]
-        yield from (name for name in parents_in(merge) if name.base not in made)
+        yield from (name for name in parsing.parents_in(merge) if name.base not in made)
 
 
 def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
     """Return the recipe by which a model says it was merged, of mergekit's file or of its card; None without one."""
     try:
-        recipe = recipe_in(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
+        recipe = parsing.recipe_in(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
     except CheckpointError:
         recipe = None
-    return recipe or recipe_in_card(repo.read_head(CARD, LARGEST) or "")
+    return recipe or parsing.recipe_in_card(repo.read_head(CARD, LARGEST) or "")
 
 
 def _in_config(repo: RepoRef, file: str) -> Iterable[Name]:
@@ -186,13 +187,14 @@ def _own(repo: RepoRef) -> set[str]:
 
 SOURCES = [
     ClaimSource(CARD, _in_card),
-    ClaimSource(ADAPTER_CONFIG, lambda repo, file: bases_of_adapter(repo.read_json(file, LARGEST) or {}), rank=1),
+    ClaimSource(
+        ADAPTER_CONFIG, lambda repo, file: parsing.bases_of_adapter(repo.read_json(file, LARGEST) or {}), rank=1
+    ),
     ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
     ClaimSource(MOE_CONFIG, _in_merge, rank=1),
     ClaimSource(GGUF, _in_gguf, rank=1),
     ClaimSource(CONFIG, _in_config, rank=LAST),
-]
-"""In the order of reports; if several files declare one base, the first relation counts."""
+]  # In the order of reports; if several files declare one base, the first relation counts
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
@@ -210,9 +212,6 @@ def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAI
     if other := next((type(content).__name__ for content in contents if not isinstance(content, dict)), None):
         raise CheckpointError(f"{repo}: {file} holds a {other} where keys and values belong; correct it")
     return contents
-
-
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def split_lines(text: str) -> tuple[str, list[str]]:
@@ -234,9 +233,6 @@ def metadata_in(text: str) -> str | None:
     _, lines = split_lines(text)
     start, end = front_matter(lines)
     return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
-
-
-LARGEST_METADATA = safe_yaml.SHORT  # In so many bytes metadata have to end; those of any card on the Hub do
 
 
 def stated_licence(source: object) -> str:

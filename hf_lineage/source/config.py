@@ -106,7 +106,7 @@ def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None
     from hf_lineage.architecture.likeness import fitting_class
 
     likes = () if foreign else _likes(repo, config)
-    names = [like.architecture for like in likes]
+    names = [like.classes[0] for like in likes]
     if not names:
         instead = "registry/README.md explains how to write a factorization, with which `--as ./DIR` reads the model"
         with contextlib.suppress(LineageError, OSError):

@@ -128,15 +128,13 @@ def counterpart(base: Source, subfolder: str) -> Source:
         return part_of(base, subfolder)
     if base.has(CONFIG) or base.subfolder:
         return base
-    return _only(base, f", and none in {subfolder or 'its root'}")
+    return only(base, f", and none in {subfolder or 'its root'}")
 
 
-def only(repo: Source) -> Source:
+def only(repo: Source, instead: str = "; name one as MODEL/FOLDER") -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
-    return repo if isinstance(repo, Signature) else _only(repo, "; name one as MODEL/FOLDER")
-
-
-def _only(repo: RepoRef, instead: str) -> RepoRef:
+    if isinstance(repo, Signature):
+        return repo
     folders = folders_of(repo)
     models = folders.models if folders else (repo,)
     if len(models) > 1:
@@ -202,12 +200,13 @@ def find_adapters(source: RepoRef) -> Adapters | None:
     """Return the adapters of a repository that holds no model, by files and headers alone; None if there are none."""
     if any(source.offers(file) for file in (CONFIG, INDEX)):
         return None
-    here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
+    plain = replace(source, file=None)  # The name of a file of the model says nothing of the adapters beside it
+    here = [Place(plain)] if source.offers(ADAPTER_CONFIG) else []
     folders, notes = ([], []) if source.subfolder else _adapter_folders(source, bool(here))
     files, others = ([], []) if here else _adapter_files(source, bool(folders))
     if files and not source.subfolder:  # models beside files are not looked for
         others += [name for name in source.folders() if FOLDER.fullmatch(name) and source.offers(f"{name}/{CONFIG}")]
-    places = [*here, *(Place(part_of(source, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
+    places = [*here, *(Place(part_of(plain, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
     if not places:
         return None
     unread = [*others, *(place.part for place in places[MOST:]), *folders[MOST:]]

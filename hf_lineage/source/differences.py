@@ -1,8 +1,7 @@
 """Differences of two configurations, which tensor of the base each tensor of a model is, and what only one stores.
 
-Versions of transformers write other settings that mean the same to a class. Where it is not installed, or does not know
-the class, a setting that only one file has counts as another. No table says what classes of diffusers and timm build:
-there the base says it, by its names and its settings. Copies of a tied embedding, positions, and zeros say nothing.
+Without transformers, a setting that only one file has counts as another. What classes of diffusers and timm build the
+base says, by its names and its settings. Copies of a tied embedding, positions, and zeros say nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ THETA, POSITIONS = "rope_theta", frozenset({"factor", "sliding_window"})
 """Settings that metadata hold only for a class that has them, and one that they are given for every class."""
 NOTHING = object()
 Settings = Mapping[str, Any]
+DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}  # What classes leave out, and what says nothing of layers
 
 
 def differing_settings(base: Headers, candidate: Headers) -> tuple[str, ...]:
@@ -85,11 +85,14 @@ def differing(first: Settings, second: Settings, within: str = "", metadata: Set
             unlike = key in POSITIONS if one is NOTHING or other is NOTHING else unlike
             unlike &= any(values) or metadata[key] != 0  # llama.cpp writes 0 for no window
         if unlike:
-            yield _phrase(f"{within}{key}", one, other)
+            name = printable(f"{within}{key}", 100)
+            before, now = (printable(json.dumps(each, default=str), 100) for each in (one, other))
+            stated = f"{name} is {now}, and {before} in the base"
+            stated = f"{name} is {now}, and the base has no such setting" if one is NOTHING else stated
+            yield f"{name} is only in the base, as {before}" if other is NOTHING else stated
 
 
-def _rotary(settings: Mapping[str, Any], key: str) -> Any:
-    """Return the setting of rotary positions that stands among these, for layers that see the whole text."""
+def _rotary(settings: Mapping[str, Any], key: str) -> Any:  # for layers that see the whole text
     rotary = settings.get(ROTARY)
     if not isinstance(rotary, Mapping):
         return NOTHING
@@ -100,18 +103,6 @@ def _alike(one: Any, other: Any) -> bool:
     """Return whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
     numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
     return bool(np.float32(one) == np.float32(other)) if len(numbers) == 2 else one == other
-
-
-def _phrase(key: str, one: Any, other: Any) -> str:
-    name, before, now = printable(key, 100), *(printable(json.dumps(each, default=str), 100) for each in (one, other))
-    if one is NOTHING:
-        return f"{name} is {now}, and the base has no such setting"
-    if other is NOTHING:
-        return f"{name} is only in the base, as {before}"
-    return f"{name} is {now}, and {before} in the base"
-
-
-DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}  # What classes leave out, and what says nothing of layers
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
@@ -206,15 +197,10 @@ def pair_tensors(base: Headers, candidate: Headers) -> Pairing:
     lacking = [name for name in known.values() if name not in used]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
     added = dict.fromkeys((*(name for name in alone if name not in pairs), *find_unaccounted(base, candidate)))
-    return Pairing(
-        base.checkpoint,
-        candidate.checkpoint,
-        tuple(pairs.items()),
-        tuple(name for name in added if name not in copies),
-        tuple(name for name in lacking if name not in copies),
-        tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items()),
-        differing_settings(base, candidate),
-    )
+    alone, lacking = ([name for name in names if name not in copies] for names in (added, lacking))
+    spelled = tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items())
+    both, settings = (base.checkpoint, candidate.checkpoint), differing_settings(base, candidate)
+    return Pairing(*both, tuple(pairs.items()), tuple(alone), tuple(lacking), spelled, settings)
 
 
 def by_bare_name(model: Headers, refuse: bool = False) -> dict[str, str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hf_lineage.architecture.class_tensors import ClassTensors, match_class_tensors, patterns_in_memory
+from hf_lineage.architecture.class_tensors import ClassTensors, match_class_tensors, patterns_in_memory, places
 from hf_lineage.architecture.config_checks import parts, settings_notes, settings_reservations, usual_type
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations
+from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations, within_range
 from hf_lineage.architecture.registry import LISTED, Choice, find_known
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_weights
@@ -64,8 +64,6 @@ def bind_headers(model: ModelConfig) -> Headers:
             built = {name: shape for name, shape in reading.shapes.items() if name not in known.unexpected}
             layout = bind(model.factorization, built, model.config)
             if known.unaccounted:
-                from hf_lineage.architecture.loaded_layers import within_range
-
                 names = tuple(name for name in known.unaccounted if not checkpoint.tensors[name].refusal)
                 passing |= {*within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)}
         except CheckpointError as error:
@@ -93,8 +91,6 @@ def _rename(model: ModelConfig, checkpoint: Checkpoint) -> Checkpoint:
     if model.foreign:
         checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
     elif patterns := patterns_in_memory(model.architecture, model.factorization):
-        from hf_lineage.architecture.class_tensors import places
-
         checkpoint = checkpoint.with_places(places(patterns, checkpoint.shapes))
     if model.factorization.stored == "in_out":
         # What a quantizer transposed is transposed back.

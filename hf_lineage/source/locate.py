@@ -1,7 +1,6 @@
-"""Naming: which repository, folder or file a name means; that depends on who gave the name.
+"""Naming: which repository, folder or file a name means; what a repository declares is always one on the Hub.
 
-A name that the user typed is a folder or file where it cannot be one on the Hub, as ./x cannot. What a repository
-declares is always one on the Hub: the author of a checkout chose the names of its folders, so none is ever read for it.
+The author of a checkout chose the names of its folders, so none is ever read for what the files there declare.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from hf_lineage.source.options import Options
 
 SUFFIX = ".lineage.safetensors"  # The end of the name of the file that `extract` writes by default
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})  # Ends of files beside a `config.json`
+# A folder of a repository on the Hub, such as org/name/text_encoder.
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
-"""A folder of a repository on the Hub, such as org/name/text_encoder."""
 Model = str | os.PathLike[str]  # A model as people name it: org/name, org/name@revision, or a path
 
 
@@ -49,9 +48,7 @@ def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
 def locate(
     model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None
 ) -> RepoRef | Signature:
-    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither. A
-    `subfolder` may stand behind the name of the repository, and its `file` (GGUF, ONNX) in place of the model.
-    """
+    """Return the repository, or one folder or file of it, or the stored signature; LineageError if it is neither."""
     if model.startswith("ollama://"):
         why = "the store of Ollama is not read; its blob is a GGUF file: copy it here and check ./blob.gguf"
         raise RepositoryError(f"{printable(model, 200)}: {why}")
@@ -111,9 +108,7 @@ def one(model: str, options: Options) -> RepoRef:
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
-    """Raise RepositoryError for a name that may be one on the Hub and that something here has too: who chose the name
-    of a folder of a checkout must not choose what is compared.
-    """
+    """Raise RepositoryError for a name that may be one on the Hub, and that a folder or file here has too."""
     kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
     if kind and not is_path(name) and not (local_hub and spell_name(local_hub, name)):
         write = f"write ./{name}, or {name}@main for what is on the Hub"

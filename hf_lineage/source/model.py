@@ -91,7 +91,7 @@ class LazySignature:
             exchangeable=layout.factorization.exchangeable is True,
             recipe=recipe,
             paths=paths,
-            without={path: layout.without(path) for path in paths if layout.without(path)},
+            without={path: lacking for path in paths if (lacking := layout.without(path))},
             **_facts(self._model) | {"width": width},
         )
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hf_lineage.architecture.registry import Choice, listing, similar
 from hf_lineage.errors import OptionError, printable
@@ -18,10 +16,6 @@ from hf_lineage.signature.recipe import Names, OptionalPath, Spec
 
 if TYPE_CHECKING:
     from hf_lineage.evidence.p_values import EmpiricalNull
-
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,48 +31,26 @@ class Options(Spec):
     """
 
     # Declared again: of the fields of a frozen base mypy knows only what may be written, and not what is held.
-    paths: Names = Names(*Spec.paths)
-    """Names of paths, or all of them: `all`."""
-    recompute: bool = False
-    """Whether to read weights even where a signature of them is cached."""
+    paths: Names = Names(*Spec.paths)  # Names of paths, or all of them: `all`
+    recompute: bool = False  # Whether to read weights even where a signature of them is cached
 
     alpha: float = Criteria.alpha
-    permutations: int = Criteria.permutations
-    """Number of permutations that are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
-    seed: int | None = None
-    """Seed of the permutations, of the order of layers, and of the units that are drawn; None: a new one each time."""
-    nulls: Names = Names()
-    """Models known to be independent of the base, or names of published nulls."""
-    budget: Budget | None = None
-    """`quick` stops reading layers as soon as the verdict is clear; None: `quick` unless the others need all layers."""
-    min_share: float = Criteria.min_share
-    """A claim is verified only if more than this share of what the model's units write is inherited."""
-    accept: Names = Names()
-    """Codes that are accepted though they verify no claim, of `evidence.ACCEPTABLE`."""
+    permutations: int = Criteria.permutations  # Drawn at first, unless alpha takes more; further ones may follow
+    seed: int | None = None  # Seed of all that is drawn: permutations, layers, units; None: a new one each time
+    nulls: Names = Names()  # Models known to be independent of the base, or names of published nulls
+    budget: Budget | None = None  # `quick` stops reading when the verdict is clear; None: `quick` where possible
+    min_share: float = Criteria.min_share  # A claim is verified only if more of what the units write is inherited
+    accept: Names = Names()  # Codes that are accepted though they verify no claim, of `evidence.ACCEPTABLE`
 
     max_memory: str | None = None
     local_hub: OptionalPath = OptionalPath()
-    subfolder: str = ""
-    """The folder of the repository in which the model is; bases are searched for the same folder."""
-    file: str | None = None
-    """The file of a converted model (GGUF, ONNX) if its repository has several; bases are not concerned."""
-    allow_pickle: bool = False
-    """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
-    as_class: str | None = None
-    """The listed class to use for a model whose own class is not listed."""
-    run: bool = False
-    """Whether both models are loaded and run, so that a verdict rests on what their parts do; needs the extra `run`."""
-    strict: bool = False
-    """Whether every number is held against the base's: whether the model is its quantization and nothing else."""
-    registry: OptionalPath = OptionalPath()
-    """The user's factorizations for classes that are not listed."""
-
-    def __new__(cls, **named: Any) -> Self:
-        """Make the record; raise OptionError for a name that is no option."""
-        if unknown := [name for name in named if name not in cls.__dataclass_fields__]:
-            names = ", ".join(cls.__dataclass_fields__)
-            raise OptionError(f"there is no option {printable(unknown[0], 60)}; the options are {names}")
-        return super().__new__(cls)
+    subfolder: str = ""  # The folder of the repository in which the model is; bases are searched for the same folder
+    file: str | None = None  # The file of a converted model (GGUF, ONNX) if there are several; not of bases
+    allow_pickle: bool = False  # Whether pickles are read, of the model and of its bases; nothing in them is run
+    as_class: str | None = None  # The listed class to use for a model whose own class is not listed
+    run: bool = False  # Whether both models are loaded and run too; needs the extra `run`
+    strict: bool = False  # Whether every number is compared with the base's
+    registry: OptionalPath = OptionalPath()  # The user's factorizations for classes that are not listed
 
     @property
     def choice(self) -> Choice:
@@ -113,20 +85,3 @@ class Options(Spec):
             meant, lists = similar(self.as_class), "`hf-lineage registry` lists them; a folder is written ./DIR"
             instead = f"did you mean {meant}?" if meant else lists
             raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
-
-
-def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Return a function of the API that says where its options stand when one is named as an argument of its own."""
-    known = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def call(*arguments: Given.args, **named: Given.kwargs) -> Result:
-        for name, value in named.items():
-            if name in Options.__dataclass_fields__:
-                example = f"{function.__name__}(..., options=Options({name}={printable(repr(value), 100)}))"
-                raise OptionError(f"{name} is a field of hf_lineage.Options; write {example}")
-            if name not in known:
-                raise OptionError(f"{function.__name__} takes no {printable(name, 60)}; it takes {', '.join(known)}")
-        return function(*arguments, **named)
-
-    return call

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,6 +32,9 @@ UNSEEN = ("query", "key")  # Roles of which a sample reads nothing
 ROWS = 128  # Rows of other matrices that are compared, as many as share a scale at most
 LARGE = 2**20  # Numbers of a matrix from which on only these rows are compared
 WRITERS = ("down", "output")  # Roles whose columns are hidden units; the rows of MLP_READERS are
+MOST, RUN = 2**16, 32  # Numbers that are read of a tensor unless few rows have more, and rows side by side
+BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
+Place = tuple[str, int, bool | None]  # Kind, layer, and whether rows (not columns) are of the stream; None: no branch
 
 
 def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, sample: Sample, sampled: bool) -> Runs:
@@ -83,24 +85,16 @@ def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
         broken = [(path, at) for path, one in outcome.evidence.items() for at in one.not_finite[side]]
         if broken and (opened := model.reopen and model.reopen()):
             sets = (one for path, at in broken for one in opened.layout.sets(path)[at])
-            reasons += itertools.islice(_broken(opened, sets), 1)
+            for name in (name for layer_set in sets for name in layer_set.tensors):
+                numbers = opened.checkpoint.read(name)
+                if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
+                    reasons.append(f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite")
+                    break
     return replace(outcome, reason="; ".join(reasons))
-
-
-def _broken(opened: Headers, sets: Iterable[LayerSet]) -> Iterator[str]:
-    for name in (name for layer_set in sets for name in layer_set.tensors):
-        numbers = opened.checkpoint.read(name)
-        if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
-            yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
 
 
 def _is_transposed(model: FromWeights, slot: Slot) -> bool:
     return is_transposed(model.headers.layout.factorization, slot)
-
-
-MOST, RUN = 2**16, 32  # Numbers that are read of a tensor unless few rows have more, and rows side by side
-BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
-Place = tuple[str, int, bool | None]  # Kind, layer, and whether rows (not columns) are of the stream; None: no branch
 
 
 class RowPair(NamedTuple):

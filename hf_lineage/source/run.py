@@ -151,8 +151,7 @@ def _folder(opened: Headers) -> Iterator[tuple[str, list[str]]]:
         raise CheckpointError(f"{repo}: {printable(changed[0], 200)} changed while the model ran; run again")
 
 
-def _is_decoded(opened: Headers) -> bool:
-    """Return whether a model is run from numbers that are decoded here, so that no library for its format is needed."""
+def _is_decoded(opened: Headers) -> bool:  # here, so that no library for its format is needed
     return bool(opened.checkpoint.decoded_names) or not opened.model_config.config.keys().isdisjoint(QUANTIZED)
 
 
@@ -175,8 +174,7 @@ def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
             yield f"decoded-{number}.safetensors"
 
 
-def _plain(config: Any) -> Any:
-    """Return a configuration without what names code, another repository, or how numbers were stored."""
+def _plain(config: Any) -> Any:  # without what names code, another repository, or how numbers were stored
     if isinstance(config, dict):
         return {key: _plain(value) for key, value in config.items() if key not in (*LEFT_OUT, *QUANTIZED)}
     return [_plain(value) for value in config] if isinstance(config, list) else config

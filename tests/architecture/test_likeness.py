@@ -30,7 +30,7 @@ def likes(llama, added=(), **config):
     """The likes of the Llama with other shapes of some tensors, None for none at all, and other settings."""
     shapes, said = llama
     changed = {name: shape for name, shape in (shapes | dict(added)).items() if shape}
-    return ["".join((like.architecture, *like.within.prefixes)) for like in find_likes(changed, said | config)]
+    return ["".join((*like.classes, *like.within.prefixes)) for like in find_likes(changed, said | config)]
 
 
 def random_weights(name, folder, seed):

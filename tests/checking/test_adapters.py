@@ -15,6 +15,7 @@ from hf_lineage.lora.adjacent_matrices import MOST_TOKENS
 from tests.adapters import WEIGHTS as FACTORS
 from tests.adapters import change, grafted, pair, trained, written
 from tests.checking.conftest import BASE, OTHER, TUNED, compared
+from tests.gguf_models import KINDS, write
 from tests.models import EXAMPLES as HUB
 from tests.models import edit_json, spoil, tiny_llama
 
@@ -196,6 +197,15 @@ def test_weights_for_other_loaders_are_not_vouched_for_by_an_adapter_beside_them
     (folder / name).write_bytes(b"another model")
     (row,) = check(folder, llama).rows
     assert (row.verdict.code, f"holds {name} beside an adapter" in row.verdict.reason) == ("unsupported", True)
+
+
+def test_the_name_of_a_file_of_the_model_says_nothing_of_the_adapters_beside_it(tmp_path):
+    file = write(HUB / BASE, tmp_path / "model-Q8_0.gguf", kind=KINDS.Q8_0)
+    shutil.copytree(HUB / "fern/llama-lora", tmp_path / "adapter")
+    for model, options in ((tmp_path, {}), (file, {}), (tmp_path, {"file": file.name})):
+        rows = check(str(model), BASE, Options(local_hub=HUB, seed=0, **options)).rows
+        assert [(row.part, row.verdict.code) for row in rows] == [("adapter", "adapter"), ("", "unsupported")]
+        assert rows[1].verdict.reason.endswith("may come from elsewhere: model-Q8_0.gguf")
 
 
 def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hf_lineage.claims.merges import MOST, parents_in, recipe_in, recipe_in_card
+from hf_lineage.claims.names import MOST, parents_in, recipe_in, recipe_in_card
 from hf_lineage.files import safe_yaml
 
 UP, VALUE = "model.layers.0.mlp.up_proj.weight", "model.layers.0.self_attn.v_proj.weight"

@@ -13,7 +13,6 @@ REFUSED = [
     *(({"alpha": odd}, f"alpha must lie between 1e-06 and 0.5, not {odd:.7g}") for odd in (1.0, 0.0, math.nan, 5e-324)),
     *(({"permutations": n}, f"permutations must lie between 1 and 1000000, not {n:.7g}") for n in (0, 10**9)),
     ({"accept": ("part", "basis")}, "accept must be one of part, embedding, calibrated, weak, listed, not basis"),
-    ({"evidence": "exact"}, "there is no option evidence; the options are recipe, paths, recompute, alpha,"),
     ({"seed": 2**64}, "seed must lie between 0 and 1.844674e+19, not 1.844674e+19"),
 ]
 
