@@ -11,8 +11,8 @@ from hf_lineage.index.differences import SIBLINGS
 from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, TestedGroup
 from hf_lineage.index.shard import Entry
 from hf_lineage.report import wording
+from hf_lineage.report.contributions import blend_values, describe_blend
 from hf_lineage.report.json import indent_json
-from hf_lineage.report.merges import blend_values, describe_blend
 from hf_lineage.report.text import fold_row, table, wrap
 
 Against = Callable[[str], str]  # the command that tests what was asked about against a base
