@@ -241,12 +241,12 @@ WORK = (
 @with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
 def build_(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
     """Put the models of a list into the index, many at a time."""
-    from hf_lineage.index import build, engines, store
+    from hf_lineage.index import build, store
 
     names = build.parse_list(models.read(build.LARGEST_LIST + 1))
     options, catalogue = make_options(**values), store.Catalogue(folder or store.default_folder())
-    work = engines.Work(workers, rate)
-    results = build.build(names, catalogue, options, engines.ENGINES[engine], work, compact=True)
+    work = build.Work(workers, rate and rate / workers)
+    results = build.build(names, catalogue, options, build.ENGINES[engine], work, compact=True)
     counted = _print_outcomes(results, names, "Building")
     click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0
